@@ -4,10 +4,10 @@
  *     agc_link coordinate ADDRESS SCHEME ROUNDS DEVICE
  *
  * The coordinator sums vectors of 600,000 float32 numbers of eight workers and
- * prints a line for each round: its seconds, and the bytes that came in over the
- * device since the round before was over, as a share of eight vectors.  The last
- * line has the same of all rounds, with what still comes in the two seconds after.
- * scripts/agc-link runs it where links are narrow.
+ * prints a line for each round: its seconds, and the bytes that came in over
+ * the device since the round before was over, as a share of eight vectors.  The
+ * last line has the same of all rounds, with what still comes in the two
+ * seconds after. scripts/agc-link runs it where links are narrow.
  */
 #define BENCH_NO_BLAS
 #include "bench.h"

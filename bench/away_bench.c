@@ -15,11 +15,11 @@
  *    which are enough: without a fault, with a worker that is stopped for
  *    10 s, and with one that was killed; and by ScaLAPACK's pdgemm on four
  *    ranks, who finish together or not at all.
- * 4. The same product by elastic codes on three workers, all of whom are needed,
- *    and on four to six, which are processes of this machine over a Unix socket, as
- *    with `-p processes`; and on as many threads.  The work is dealt to all who are
- *    there, so one more makes a round longer by no more than what it is sent, B, takes
- *    on a plain socket.
+ * 4. The same product by elastic codes on three workers, all of whom are
+ * needed, and on four to six, which are processes of this machine over a Unix
+ * socket, as with `-p processes`; and on as many threads.  The work is dealt to
+ * all who are there, so one more makes a round longer by no more than what it
+ * is sent, B, takes on a plain socket.
  *
  * Each round measures everything once, one after the other; shown are medians,
  * and medians of the ratios of one round.
@@ -303,8 +303,8 @@ static void open_fleets(void)
     where = before;
 }
 
-/* All fleets are open at a time and multiply by turns, up and down again, so that
- * what the machine does beside is shared by neighbours. */
+/* All fleets are open at a time and multiply by turns, up and down again, so
+ * that what the machine does beside is shared by neighbours. */
 static void fleets(int i)
 {
     for (int turn = TURNS * i; turn < TURNS * (i + 1); turn++)

@@ -151,8 +151,8 @@ static inline double *numbers(size_t n)
 /* ---- the BLAS ------------------------------------------------------------ */
 
 /* Every bench begins anew with the fastest kernels that OpenBLAS has for this
- * processor, as the command does, and says what computes.  One that uses no BLAS
- * defines BENCH_NO_BLAS. */
+ * processor, as the command does, and says what computes.  One that uses no
+ * BLAS defines BENCH_NO_BLAS. */
 #ifndef BENCH_NO_BLAS
 __attribute__((constructor)) static void choose_blas(int argc, char **argv)
 {

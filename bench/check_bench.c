@@ -6,8 +6,8 @@
  * whole fleet checked and decoded, by one thread, in turn.  The check is
  * compared with decoding plus the computing of one worker, which is what a
  * round lasts when all work at once on machines of their own, and with decoding
- * plus the computing of all.  Processor time; medians of repetitions, ratios taken
- * turn by turn.
+ * plus the computing of all.  Processor time; medians of repetitions, ratios
+ * taken turn by turn.
  *
  * Also: the scales of the operands, which are measured once for A and once a
  * round for the input, and the parities, once for each survivor set.

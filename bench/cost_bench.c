@@ -113,8 +113,8 @@ static double plain_time(const entry *e, const kofn_matrix *A,
     return t;
 }
 
-/* The left product of a code of rows deals each strip to as many as it needs: it
- * does the work once (docs/math/elastic.md). */
+/* The left product of a code of rows deals each strip to as many as it needs:
+ * it does the work once (docs/math/elastic.md). */
 static kofn_status one_round(const entry *e, kofn_job *job,
                              const kofn_matrix *in, kofn_matrix *out)
 {

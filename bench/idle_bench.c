@@ -2,13 +2,13 @@
  *
  *     idle_bench [ROUNDS [WORKERS]]
  *
- * Another process has as many connections over TCP, which greet and then beat as
- * workers do, three times in the 0.8 s after which they would be lost, and for
- * whom the coordinator beats as rarely as it does for workers.  Measured are the
- * processor time that the transport takes a second, and the memory that it holds for
- * each; against a bare loop of epoll that reads each beat as it comes and answers none.
- * Each round measures both one after the other, for three seconds; shown are medians,
- * and medians of the ratios of one round.
+ * Another process has as many connections over TCP, which greet and then beat
+ * as workers do, three times in the 0.8 s after which they would be lost, and
+ * for whom the coordinator beats as rarely as it does for workers.  Measured
+ * are the processor time that the transport takes a second, and the memory that
+ * it holds for each; against a bare loop of epoll that reads each beat as it
+ * comes and answers none. Each round measures both one after the other, for
+ * three seconds; shown are medians, and medians of the ratios of one round.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #define BENCH_NO_BLAS

@@ -19,8 +19,8 @@
 
 /* ---- processes ----------------------------------------------------------- */
 
-/* Where two ends run.  The system puts both on one core or not, for minutes at a time,
- * which changes what is measured by half. */
+/* Where two ends run.  The system puts both on one core or not, for minutes at
+ * a time, which changes what is measured by half. */
 typedef enum placing { ANYWHERE, ONE_CORE, TWO_CORES } placing;
 
 /* Of this thread, the threads it starts from now on, and children. */
@@ -114,7 +114,8 @@ static inline int plain_to(const char *port)
     return fd;
 }
 
-/* By Reno, which does not pace what it sends, whatever the system's own way is. */
+/* By Reno, which does not pace what it sends, whatever the system's own way is.
+ */
 static inline int unpaced_to(const char *port)
 {
     int fd = plain_to(port);

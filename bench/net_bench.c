@@ -2,23 +2,24 @@
  *
  *     net_bench [ROUNDS [MIB]]
  *
- * Two processes.  Bulk: messages of 8 MiB, or as many as are said, from one into
- * the memory of the other, where a byte of each page is read, in bytes a second,
- * and the processor time that both ends take; the measure is a bare socket of the
- * same kind that is read into one buffer of that size.  Round trip: 100 bytes there
- * and back, one at a time, against the bare socket, too.  Each round measures all of
- * them one after the other; shown are medians, and medians of the ratios of one
- * round.
+ * Two processes.  Bulk: messages of 8 MiB, or as many as are said, from one
+ * into the memory of the other, where a byte of each page is read, in bytes a
+ * second, and the processor time that both ends take; the measure is a bare
+ * socket of the same kind that is read into one buffer of that size.  Round
+ * trip: 100 bytes there and back, one at a time, against the bare socket, too.
+ * Each round measures all of them one after the other; shown are medians, and
+ * medians of the ratios of one round.
  *
- * With keys the same over TLS, against TCP without; and how fast one core encrypts
- * and decrypts with AES-GCM, in records of 16 KiB, which is the most that TLS could
- * do in one thread at either end.
+ * With keys the same over TLS, against TCP without; and how fast one core
+ * encrypts and decrypts with AES-GCM, in records of 16 KiB, which is the most
+ * that TLS could do in one thread at either end.
  *
- * Under a flood, connections are made to the port and sent junk, 1000 a second or as
- * fast as one process can, while trips and bulk are measured; also while the same
- * flood goes to a port of another process, for it keeps a core busy wherever it goes;
- * these run on any cores, and are measured when the flood goes on for a while: it is
- * worst until the system's line of those who wait to be accepted is full.
+ * Under a flood, connections are made to the port and sent junk, 1000 a second
+ * or as fast as one process can, while trips and bulk are measured; also while
+ * the same flood goes to a port of another process, for it keeps a core busy
+ * wherever it goes; these run on any cores, and are measured when the flood
+ * goes on for a while: it is worst until the system's line of those who wait to
+ * be accepted is full.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #define BENCH_NO_BLAS

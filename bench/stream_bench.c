@@ -2,11 +2,12 @@
  *
  *     stream_bench [REPETITIONS]
  *
- * Products of one number, so that tasks have next to nothing to compute: a task of
- * a stream against a bare hand-over by mutex and condition variable, of as many
- * tasks in as long lists.  What counts are tasks that are handed over, whether or not
- * their answers were in time to be decoded with.  By the wall, and by the processor time of all threads,
- * which what else the machine does changes less.
+ * Products of one number, so that tasks have next to nothing to compute: a task
+ * of a stream against a bare hand-over by mutex and condition variable, of as
+ * many tasks in as long lists.  What counts are tasks that are handed over,
+ * whether or not their answers were in time to be decoded with.  By the wall,
+ * and by the processor time of all threads, which what else the machine does
+ * changes less.
  *
  * What is compared is measured in turn; ratios are taken turn by turn.
  */

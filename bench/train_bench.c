@@ -3,13 +3,13 @@
  *     train_bench [REPETITIONS [WIDTH [BATCH]]]
  *
  * 1. A step of a network of three layers, each as wide as the points, by eight
- *    workers that are threads, against one of the same passes by plain BLAS over
- *    as many cores; also processor time of the whole process.
- * 2. What a worker does for an update of its block against the product alone that
- *    is in it, and what the coordinator does to tell it.
+ *    workers that are threads, against one of the same passes by plain BLAS
+ * over as many cores; also processor time of the whole process.
+ * 2. What a worker does for an update of its block against the product alone
+ * that is in it, and what the coordinator does to tell it.
  * 3. A step in which a worker leaves, and one that must wait until a joiner's
- *    blocks are made of those of others: how much longer than others, and for the
- *    latter by how many times as long as copying takes what is sent for it.
+ *    blocks are made of those of others: how much longer than others, and for
+ * the latter by how many times as long as copying takes what is sent for it.
  *
  * What is compared is measured by turns; medians, ratios taken turn by turn.
  */
@@ -338,9 +338,9 @@ static void say(kofn_fault_event *h, size_t *n, unsigned step, double fraction,
 }
 
 /* In every fourth step, when half of a product has come, a worker leaves, and
- * before the next another comes.  Or so many leave before the step before it that
- * the rest are too few for a product, and enough to tell the weights, and as many
- * come. */
+ * before the next another comes.  Or so many leave before the step before it
+ * that the rest are too few for a product, and enough to tell the weights, and
+ * as many come. */
 static size_t happen(kofn_fault_event *h, size_t many)
 {
     size_t n = 0;

@@ -2,14 +2,15 @@
  *
  *     train_mesh_bench [REPETITIONS [WIDTH [BATCH]]]
  *
- * 1. A step of a network of two layers as wide as the points and one of ten, by eight
- *    nodes that are threads, against one of the same training by a coordinator and
- *    eight workers: processor time of the whole process.  With errors looked for; with
- *    blocks compared in every step as well; and where a node errs in every product.
- * 2. What a node has to do in a step, each part of it as a bare loop, call of BLAS or
- *    packet of the same size, multiplied by how often that happens; and the step against
- *    their sum.  As many threads as there are processors do it at a time, as nodes do:
- *    they share memory and caches.
+ * 1. A step of a network of two layers as wide as the points and one of ten, by
+ * eight nodes that are threads, against one of the same training by a
+ * coordinator and eight workers: processor time of the whole process.  With
+ * errors looked for; with blocks compared in every step as well; and where a
+ * node errs in every product.
+ * 2. What a node has to do in a step, each part of it as a bare loop, call of
+ * BLAS or packet of the same size, multiplied by how often that happens; and
+ * the step against their sum.  As many threads as there are processors do it at
+ * a time, as nodes do: they share memory and caches.
  *
  * What is compared is measured by turns; medians, ratios taken turn by turn.
  */
@@ -191,7 +192,8 @@ static void live(void *ud, kofn_transport *t)
     kofn_net_free(net);
 }
 
-/* Of one step, as its first node sees it; *adopted: vectors that all nodes took. */
+/* Of one step, as its first node sees it; *adopted: vectors that all nodes
+ * took. */
 static double mesh_cpu(const school *s, const course *c, uint64_t *adopted)
 {
     node n[NODES];
@@ -321,7 +323,8 @@ static void *work(void *ud)
 }
 
 /* Nodes have memory of their own, so that what one uses is seldom in the caches
- * when its turn comes: so is that of the model.  Of one node, on the average. */
+ * when its turn comes: so is that of the model.  Of one node, on the average.
+ */
 static double at_each_node(void (*do_it)(kofn_matrix m[3]),
                            const kofn_matrix shape[3])
 {
@@ -352,8 +355,9 @@ static double at_each_node(void (*do_it)(kofn_matrix m[3]),
     return took / NODES;
 }
 
-/* Packets without bodies, which stay where they are on a mesh of threads: a node sends
- * each other one as many, and waits for theirs, before the next iterate. */
+/* Packets without bodies, which stay where they are on a mesh of threads: a
+ * node sends each other one as many, and waits for theirs, before the next
+ * iterate. */
 static size_t
     pieces[TURN]; /* that it sends each of them, besides its question */
 
@@ -506,7 +510,8 @@ static double passing(const school *s)
     return t;
 }
 
-/* One product of a layer: what a node makes of it, encodes for it and decodes. */
+/* One product of a layer: what a node makes of it, encodes for it and decodes.
+ */
 static void model_product(const kofn_plan *p, size_t l, const school *s,
                           double part[PARTS])
 {
@@ -524,8 +529,8 @@ static void model_product(const kofn_plan *p, size_t l, const school *s,
         (double)(L->cut[1].rows * L->cut[1].cols) * sweep(mix, deep * batch);
     part[DECODING] +=
         product(L->wants, L->enough * L->lanes, numbers_of, false);
-    /* the pieces of all, which are made for that; the input; and what is written, once
-     * as it is and once with the step */
+    /* the pieces of all, which are made for that; the input; and what is
+     * written, once as it is and once with the step */
     part[COMPARING] += (1 - share) * all +
                        sweep(weigh, NODES * L->lanes * numbers_of) +
                        2 * sweep(weigh, s->widths[l + !left] * batch) +

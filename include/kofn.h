@@ -718,9 +718,8 @@ typedef struct kofn_stream_round {
     kofn_time first;  /* duration until the first worker completed its list  */
     kofn_time waited; /* duration beyond (1 + mu) first; 0 if none           */
     double load;      /* multiply-adds of the longest list                   */
-    /* By worker id: KOFN_MARKED or KOFN_EXCUSED, or 0 if its list was complete or
-     * it had none.
-     * Valid during the call. */
+    /* By worker id: KOFN_MARKED or KOFN_EXCUSED, or 0 if its list was complete
+     * or it had none. Valid during the call. */
     const uint8_t *mark;
     /* By worker id: when its list was complete, from the start of the round.
      * KOFN_NEVER: it was not, or there was no list.  Valid during the call. */
@@ -890,8 +889,7 @@ typedef struct kofn_machine {
     const char *simd;   /* kernels of kofn: avx512, avx2 or plain            */
     const char *blas;   /* the loaded BLAS, such as OpenBLAS Haswell         */
     const char *advice; /* why it is slow, and what to do; "" if it is not   */
-    const char
-        *coretype;    /* better value for OPENBLAS_CORETYPE, or NULL       */
+    const char *coretype; /* better value for OPENBLAS_CORETYPE, or NULL */
     int blas_threads; /* of each worker: 1; 0 if this BLAS cannot be set   */
 } kofn_machine;
 #define KOFN_MACHINE_INIT                                                      \

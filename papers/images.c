@@ -1,4 +1,5 @@
-/* images.c -- points to train networks with: made here, or read from MNIST's files. */
+/* images.c -- points to train networks with: made here, or read from MNIST's
+ * files. */
 #include "images.h"
 
 #include <kofn/io.h>

@@ -1,6 +1,6 @@
-/* main.c -- kofn-papers: published experiments and closed forms, computed, and put
- * beside what was published.  Every figure shown is computed in the run, but for
- * those said to be published. */
+/* main.c -- kofn-papers: published experiments and closed forms, computed, and
+ * put beside what was published.  Every figure shown is computed in the run,
+ * but for those said to be published. */
 #include "show.h"
 
 #include <errno.h>
@@ -168,8 +168,8 @@ static int check_picture(const papers_args *a)
                       have[1] ? have + strlen(have) - 1 : "");
 }
 
-/* Checks that --points and --labels fit what else is asked for, and that the files can
- * be used, before anything is computed. */
+/* Checks that --points and --labels fit what else is asked for, and that the
+ * files can be used, before anything is computed. */
 static int check_points(const papers_args *a, bool with_images)
 {
     kofn_status st;
@@ -231,8 +231,8 @@ static int run(const paper *p, int argc, char **argv)
     return code;
 }
 
-/* OpenBLAS chooses its kernels when it is loaded, before main: where it chose some
- * that are too slow, another choice takes a new start. */
+/* OpenBLAS chooses its kernels when it is loaded, before main: where it chose
+ * some that are too slow, another choice takes a new start. */
 static void choose_blas(char **argv)
 {
     kofn_machine m = KOFN_MACHINE_INIT;

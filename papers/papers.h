@@ -1,8 +1,9 @@
 /* papers.h -- what the papers that are computed here share.
  *
- * They stand on the public interface of libkofn, and on two headers of a few lines,
- * base/mix.h and base/clock.h.  Every draw comes from the seed and the
- * names of what it is for, so that schemes that are compared meet the same fault model.
+ * They stand on the public interface of libkofn, and on two headers of a few
+ * lines, base/mix.h and base/clock.h.  Every draw comes from the seed and the
+ * names of what it is for, so that schemes that are compared meet the same
+ * fault model.
  */
 #ifndef PAPERS_H
 #define PAPERS_H

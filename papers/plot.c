@@ -1,5 +1,6 @@
-/* plot.c -- a picture of curves or bars, with axes, ticks, a legend and a title, in
- * plain SVG 1.1.  Texts are those of this program: they have no markup. */
+/* plot.c -- a picture of curves or bars, with axes, ticks, a legend and a
+ * title, in plain SVG 1.1.  Texts are those of this program: they have no
+ * markup. */
 #include "plot.h"
 
 #include <errno.h>
@@ -167,7 +168,8 @@ static void write_axes(const plot *p)
                p->title[2]);
 }
 
-/* By style how shapes are filled and outlined, in a colour; and one in the legend. */
+/* By style how shapes are filled and outlined, in a colour; and one in the
+ * legend. */
 static const char *const looks[][2] = {
     {"fill='none' stroke-width='2' stroke='%s'", "h24"},
     {"fill='none' stroke-width='2' stroke-dasharray='6 4' stroke='%s'", "h24"},

@@ -1,5 +1,5 @@
-/* points.c -- one's own points to train networks with: a file of points, a row each, and
- * a file of their labels.
+/* points.c -- one's own points to train networks with: a file of points, a row
+ * each, and a file of their labels.
  *
  * Every fourth point is held out: those at 3, 7, 11 and so on, from 0. */
 #include "show.h"

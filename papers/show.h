@@ -1,4 +1,5 @@
-/* show.h -- the program kofn-papers: its arguments, and how results are shown. */
+/* show.h -- the program kofn-papers: its arguments, and how results are shown.
+ */
 #ifndef PAPERS_SHOW_H
 #define PAPERS_SHOW_H
 
@@ -91,12 +92,13 @@ void papers_print_failure(const papers_args *a);
 
 /* ---- results (show.c) ---------------------------------------------------- */
 
-/* Whatever is found is made into JSON once: --json prints that, tables are printed of
- * it, and pictures drawn. */
+/* Whatever is found is made into JSON once: --json prints that, tables are
+ * printed of it, and pictures drawn. */
 
-/* An object of "name:kind" one after another with blanks between them, and a value for
- * each: f a real, null where it is not finite; z a size_t; i an int; b a bool; s a
- * text; o JSON; p two size_t, a list.  "name:{..}" is an object in it. */
+/* An object of "name:kind" one after another with blanks between them, and a
+ * value for each: f a real, null where it is not finite; z a size_t; i an int;
+ * b a bool; s a text; o JSON; p two size_t, a list.  "name:{..}" is an object
+ * in it. */
 json_t *papers_pack(const char *fields, ...);
 /* The same at the end of the list. */
 void papers_add(json_t *list, const char *fields, ...);
@@ -106,14 +108,15 @@ json_t *papers_at(const json_t *o, const char *path);
 double papers_real(const json_t *o, const char *path);
 bool papers_true(const json_t *o, const char *path);
 
-/* On stdout, with {path}, {path:format} and {path*factor:format} replaced by values of
- * o: the format is printf's without % and, but for e, f and g, without a letter.  What
- * is true is ok, what is false off, null is - or infinite. */
+/* On stdout, with {path}, {path:format} and {path*factor:format} replaced by
+ * values of o: the format is printf's without % and, but for e, f and g,
+ * without a letter.  What is true is ok, what is false off, null is - or
+ * infinite. */
 void papers_print(const json_t *o, const char *text);
 /* Of every member of the list or object; {@}: its name, {.}: itself. */
 void papers_each(json_t *o, const char *text);
-/* Of every member of the list, with a bar that is `wide` for the greatest value of
- * path. */
+/* Of every member of the list, with a bar that is `wide` for the greatest value
+ * of path. */
 void papers_each_bar(json_t *list, const char *text, const char *path,
                      size_t wide);
 /* How a figure compares with what is expected of it. */
@@ -134,8 +137,9 @@ extern const papers_scenario elastic_figure_2a, elastic_figure_2b,
     elastic_figure_2c, gradient_table_vi, stream_figure_1, stream_table_1,
     stream_largest_load, stream_products, stream_figure_2, dnn_limits,
     dnn_soft_errors, dnn_autoencoder;
-/* Scenario by scenario, that of --scenario or all of a usual run; `iterations`: how
- * many there were, 0: that is not told.  0, or the exit code after a message. */
+/* Scenario by scenario, that of --scenario or all of a usual run; `iterations`:
+ * how many there were, 0: that is not told.  0, or the exit code after a
+ * message. */
 int papers_scenarios(const papers_args *a, size_t iterations);
 /* With --json printed, and freed: 0. */
 int papers_ending(const papers_args *a, json_t *o);

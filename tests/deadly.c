@@ -1,8 +1,9 @@
-/* deadly.c -- `deadly N COMMAND...` runs a command and kills it as it is about to
- * change a file for the Nth time: to write, cut, rename, remove or force to disk.
+/* deadly.c -- `deadly N COMMAND...` runs a command and kills it as it is about
+ * to change a file for the Nth time: to write, cut, rename, remove or force to
+ * disk.
  *
- * Exit status: that of the command, where it ends before; 137 where it was killed; 77
- * where processes may not be traced here. */
+ * Exit status: that of the command, where it ends before; 137 where it was
+ * killed; 77 where processes may not be traced here. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -54,8 +55,8 @@ static bool changes(pid_t who)
     }
 }
 
-/* Calls are stopped at twice, as they begin and as they end; that of a thread that
- * ends in between is counted once more, which does no harm. */
+/* Calls are stopped at twice, as they begin and as they end; that of a thread
+ * that ends in between is counted once more, which does no harm. */
 static int watch(pid_t child, long left)
 {
     static bool inside[1 << 22];

@@ -1,9 +1,9 @@
-/* guard.c -- `guard NAME COMMAND [ARGUMENT...]` runs a test, ends it when it hangs,
- * and tells what it cost.
+/* guard.c -- `guard NAME COMMAND [ARGUMENT...]` runs a test, ends it when it
+ * hangs, and tells what it cost.
  *
  * A test hangs when all its processes together use less than a hundredth of a
- * processor for ten minutes, or fifty minutes of processor time in all: both hold
- * on a machine that is slow, or has a hundred other things to do, where a
+ * processor for ten minutes, or fifty minutes of processor time in all: both
+ * hold on a machine that is slow, or has a hundred other things to do, where a
  * deadline by the clock would not.  With KOFN_TEST_TIMES a line "NAME WALL CPU
  * STATUS", times in seconds, is appended to that file. */
 #include <dirent.h>
@@ -19,7 +19,9 @@
 
 #define LOOK 10       /* seconds from one look at the processes to the next */
 #define IDLE_LOOKS 60 /* so many looks, ten minutes, */
-#define IDLE_USE 6 /* with less than so many seconds of processor time in all */
+#define IDLE_USE                                                               \
+    6 /* with less than so many seconds of processor time in all               \
+       */
 #define MOST_USE 3000 /* seconds of processor time that a test may take */
 
 static volatile sig_atomic_t told; /* the signal that is to end the test */

@@ -1,8 +1,8 @@
-/* main.c -- the runner of a room: `RUNNER NAME_test [ARGUMENT...]` runs the tests
- * of one file, whose arguments begin with its name as those of main would, and
- * `RUNNER` alone says which files it has.  With KOFN_TEST_FILTER only tests of that
- * name are run, which may have asterisks, and with KOFN_TEST_SKIP those are not.  The
- * list of files is made by CMake. */
+/* main.c -- the runner of a room: `RUNNER NAME_test [ARGUMENT...]` runs the
+ * tests of one file, whose arguments begin with its name as those of main
+ * would, and `RUNNER` alone says which files it has.  With KOFN_TEST_FILTER
+ * only tests of that name are run, which may have asterisks, and with
+ * KOFN_TEST_SKIP those are not.  The list of files is made by CMake. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

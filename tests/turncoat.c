@@ -1,11 +1,12 @@
-/* turncoat.c -- the kofn command, whose node of a mesh lies: what it computes is right,
- * and what it sends over its sockets is not.
+/* turncoat.c -- the kofn command, whose node of a mesh lies: what it computes
+ * is right, and what it sends over its sockets is not.
  *
- * KOFN_LIES=T: from iterate T on every piece, vector, block, sketch and fingerprint,
- * the digests of its iterates, every second word on where it stands, and which pieces
- * are to be decoded are false, with the checksums of what is sent.  KOFN_LIES=T:SET: only
- * notes of the types of which SET has the bit.  It tells on
- * standard error, once, that it has begun.  Linked with --wrap=kofn_net_mesh. */
+ * KOFN_LIES=T: from iterate T on every piece, vector, block, sketch and
+ * fingerprint, the digests of its iterates, every second word on where it
+ * stands, and which pieces are to be decoded are false, with the checksums of
+ * what is sent.  KOFN_LIES=T:SET: only notes of the types of which SET has the
+ * bit.  It tells on standard error, once, that it has begun.  Linked with
+ * --wrap=kofn_net_mesh. */
 #include "base/base.h"
 #include "base/lent.h"
 #include "mesh/note.h"

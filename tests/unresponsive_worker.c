@@ -1,6 +1,6 @@
-/* unresponsive_worker ADDRESS SECONDS work|store [COUNT] -- COUNT workers that are
- * connected, with signs of life, and answer no task; or do not even store their
- * blocks.  They end when they are refused or dismissed, and say which. */
+/* unresponsive_worker ADDRESS SECONDS work|store [COUNT] -- COUNT workers that
+ * are connected, with signs of life, and answer no task; or do not even store
+ * their blocks.  They end when they are refused or dismissed, and say which. */
 #include <kofn.h>
 #include <kofn/net.h>
 

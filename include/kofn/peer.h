@@ -39,7 +39,8 @@ typedef struct kofn_epoch {
     kofn_incarnation proposer;
 } kofn_epoch;
 
-/* Identifies an iterate: its number, and a digest of the epochs that made it. */
+/* Identifies an iterate: its number, and a digest of the epochs that made it.
+ */
 typedef struct kofn_iterate_id {
     uint64_t step, lineage;
 } kofn_iterate_id;
@@ -170,9 +171,10 @@ typedef struct kofn_program {
     /* Sets in *to how a matrix changes at the end of turn `turn`; turns count
      * from 1.  The call may come late: v is then a later iterate, at the latest
      * one before the end of turn `turn` + `recalls`.  So v must still have the
-     * data of the last `recalls` turns.  U and V may point into v, and must stay
-     * valid until the next call.  NULL: no matrix changes.  If matrices change, all are dense.  More than 1
-     * confirming node then needs `errors` (kofn_peer_options.confirm). */
+     * data of the last `recalls` turns.  U and V may point into v, and must
+     * stay valid until the next call.  NULL: no matrix changes.  If matrices
+     * change, all are dense.  More than 1 confirming node then needs `errors`
+     * (kofn_peer_options.confirm). */
     kofn_status (*change)(void *ud, uint64_t turn, uint32_t operand,
                           const kofn_matrix *v, kofn_turned *to);
     /* At least 2.  A node that is more turns behind needs a new block. */
@@ -219,9 +221,9 @@ typedef struct kofn_peer_options {
      * becomes the leader.  At least 4 times the duration of past iterations.  0
      * means 5 beats. */
     kofn_time patience;
-    /* Longest time for which a node with the result serves a node that is silent
-     * or has failed.  It serves a node that still works for `give_up`, if that is
-     * longer.  0 means 2 s. */
+    /* Longest time for which a node with the result serves a node that is
+     * silent or has failed.  It serves a node that still works for `give_up`,
+     * if that is longer.  0 means 2 s. */
     kofn_time linger;
     /* Longest time below the quorum.  kofn_peer_run then returns KOFN_TOOFEW.
      * 0: no limit. */

@@ -135,9 +135,9 @@ struct kofn_transport {
      * in the memory of this machine, or are authenticated.  They are then sent
      * without a checksum.  Both ends of a connection must agree. */
     bool whole;
-    /* Set by the transport before `wait` returns KOFN_TRANSPORT: true if every peer has
-     * ended in order, so that nothing has failed.  A worker then ends as if it were
-     * dismissed. */
+    /* Set by the transport before `wait` returns KOFN_TRANSPORT: true if every
+     * peer has ended in order, so that nothing has failed.  A worker then ends
+     * as if it were dismissed. */
     bool over;
 };
 

@@ -1,6 +1,7 @@
-/* autoencoder.c -- a sparse autoencoder that nodes which err train, with a code of "A
- * unified coded deep neural network training strategy based on generalized PolyDot
- * codes" (Dutta, Bai, Jeong, Low, Grover, 2018) and without; math/training.md 7. */
+/* autoencoder.c -- a sparse autoencoder that nodes which err train, with a code
+ * of "A unified coded deep neural network training strategy based on
+ * generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018) and
+ * without; math/training.md 7. */
 #include "dnn/dnn.h"
 
 /* Sparse: F.11's cost, of images into a third as many units and back. */

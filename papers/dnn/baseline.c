@@ -1,6 +1,7 @@
-/* baseline.c -- a whole training of a baseline: replication or two systematic MDS codes
- * of "A unified coded deep neural network training strategy based on generalized PolyDot
- * codes" (Dutta, Bai, Jeong, Low, Grover, 2018); math/training.md 7. */
+/* baseline.c -- a whole training of a baseline: replication or two systematic
+ * MDS codes of "A unified coded deep neural network training strategy based on
+ * generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018);
+ * math/training.md 7. */
 #include "dnn/baseline.h"
 
 #include <stdlib.h>
@@ -40,8 +41,8 @@ static void measure(baseline_train *t)
 
 /* ---- what came of it ----------------------------------------------------- */
 
-/* Copies the blocks that were kept last into the net: those of the first grid, which both
- * redundancies have. */
+/* Copies the blocks that were kept last into the net: those of the first grid,
+ * which both redundancies have. */
 static void read_weights(baseline_train *t)
 {
     const baseline_code *c = &t->code;

@@ -1,9 +1,9 @@
-/* baseline.h -- the baselines of the paper, trained: replication and two systematic MDS
- * codes, on blocks that nodes hold and with products that they make
- * (math/training.md 7).
+/* baseline.h -- the baselines of the paper, trained: replication and two
+ * systematic MDS codes, on blocks that nodes hold and with products that they
+ * make (math/training.md 7).
  *
- * A baseline_train owns its nodes, a node its blocks, its batch and its mail.  All of it
- * ends with the call of dnn_baseline_train. */
+ * A baseline_train owns its nodes, a node its blocks, its batch and its mail.
+ * All of it ends with the call of dnn_baseline_train. */
 #ifndef PAPERS_DNN_BASELINE_H
 #define PAPERS_DNN_BASELINE_H
 
@@ -14,10 +14,11 @@
 #define BASELINE_MOST_NODES 48  /* a set of them is a number in a note */
 #define BASELINE_MOST_VALUES 12 /* of two codes: all sets of them are tried */
 
-/* ---- places and codes (baseline_code.c) ----------------------------------- */
+/* ---- places and codes (baseline_code.c) -----------------------------------
+ */
 
-/* The values of a product come in groups, each a code word.  A value is the sum of what
- * its members, which are nodes, answer. */
+/* The values of a product come in groups, each a code word.  A value is the sum
+ * of what its members, which are nodes, answer. */
 typedef struct baseline_way {
     size_t groups, values, members;
     size_t K;  /* values that make all others */
@@ -56,17 +57,19 @@ typedef struct baseline_word {
     size_t len;
     unsigned updates; /* of the blocks that they were made with */
 } baseline_word;
-/* Writes the set of wrong values; false: more are wrong than the code corrects. */
+/* Writes the set of wrong values; false: more are wrong than the code corrects.
+ */
 bool baseline_judge(const baseline_code *c, bool back, const baseline_word *w,
                     uint64_t *bad);
-/* Writes by which weights the good values make value v; what is not used has 0. */
+/* Writes by which weights the good values make value v; what is not used has 0.
+ */
 void baseline_weights(const baseline_code *c, bool back, uint64_t bad, size_t v,
                       double *weight);
 
 /* ---- a batch (baseline_batch.c) ------------------------------------------ */
 
-/* A batch on its way through the layers, a row a unit, a column a point.  Rows are
- * padded with zeros to whole parts. */
+/* A batch on its way through the layers, a row a unit, a column a point.  Rows
+ * are padded with zeros to whole parts. */
 typedef struct baseline_batch {
     const dnn_lesson *l;
     size_t B, count;                /* columns; points            */
@@ -124,8 +127,8 @@ typedef struct baseline_node {
     char why[400]; /* of a status that is no success */
 } baseline_node;
 
-/* How notes travel.  A carrier only moves them: a note that was sent is in the mail of
- * the other node by the time that `wait` has returned there. */
+/* How notes travel.  A carrier only moves them: a note that was sent is in the
+ * mail of the other node by the time that `wait` has returned there. */
 typedef struct baseline_carrier {
     kofn_status (*run)(struct baseline_train *all);
     kofn_status (*send)(baseline_node *from, size_t to, baseline_note *m);
@@ -148,7 +151,8 @@ typedef struct baseline_train {
 kofn_status baseline_node_new(baseline_node *n, baseline_train *all,
                               size_t number);
 void baseline_node_free(baseline_node *n);
-/* A phase is a post and a take, for all nodes in lock step, until it is over. */
+/* A phase is a post and a take, for all nodes in lock step, until it is over.
+ */
 kofn_status baseline_node_post(baseline_node *n);
 kofn_status baseline_node_take(baseline_node *n);
 void baseline_node_receive(baseline_node *n, size_t from, baseline_note *m);

@@ -1,5 +1,5 @@
-/* baseline_batch.c -- a batch on its way through the layers of a baseline: all but the
- * products, which nodes make (math/training.md 1 to 5). */
+/* baseline_batch.c -- a batch on its way through the layers of a baseline: all
+ * but the products, which nodes make (math/training.md 1 to 5). */
 #include "dnn/baseline.h"
 
 #include <stdlib.h>
@@ -9,8 +9,9 @@
 
 #define ROUNDS 8
 
-/* Returns the point, of m, at place i of an epoch, as math/training.md 5 has it: a
- * Feistel network that is gone through again while it leads beyond the points. */
+/* Returns the point, of m, at place i of an epoch, as math/training.md 5 has
+ * it: a Feistel network that is gone through again while it leads beyond the
+ * points. */
 static size_t point_at(uint64_t seed, uint64_t epoch, size_t i, size_t m)
 {
     uint64_t key = kf_mix64(kf_state64(kf_mix64(seed), epoch + 1)), x = i, mask;
@@ -147,7 +148,8 @@ void baseline_batch_forward(baseline_batch *b, size_t l)
     put_ones(b, l);
 }
 
-/* Returns how the penalty on sparsity changes with what unit j is at one point. */
+/* Returns how the penalty on sparsity changes with what unit j is at one point.
+ */
 static double pull(const baseline_batch *b, size_t j)
 {
     double rho = b->l->shape.sparsity, r = 0;

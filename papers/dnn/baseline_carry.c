@@ -1,5 +1,6 @@
-/* baseline_carry.c -- how the nodes of a baseline reach each other: all of them in turn
- * on one thread, or each on a thread of its own, by packets of a mesh. */
+/* baseline_carry.c -- how the nodes of a baseline reach each other: all of them
+ * in turn on one thread, or each on a thread of its own, by packets of a mesh.
+ */
 #include "dnn/baseline.h"
 
 #include <stdio.h>

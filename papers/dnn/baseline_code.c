@@ -1,5 +1,5 @@
-/* baseline_code.c -- which node has which block, the two codes, and which values of a word
- * are wrong (math/training.md 7). */
+/* baseline_code.c -- which node has which block, the two codes, and which
+ * values of a word are wrong (math/training.md 7). */
 #include "dnn/baseline.h"
 
 #include <float.h>
@@ -10,9 +10,10 @@
 
 /* ---- codes --------------------------------------------------------------- */
 
-/* Writes [I; parity], K + more lines: parity lines are of a Cauchy matrix, each of
- * length 1.  Its nodes are Chebyshev's, dealt out in turn, so that lines differ.  Every
- * square part of a Cauchy matrix has an inverse: any K lines decode. */
+/* Writes [I; parity], K + more lines: parity lines are of a Cauchy matrix, each
+ * of length 1.  Its nodes are Chebyshev's, dealt out in turn, so that lines
+ * differ.  Every square part of a Cauchy matrix has an inverse: any K lines
+ * decode. */
 static void fill_systematic(double *G, size_t K, size_t more)
 {
     size_t all = K + more, data = 0, parity = 0;
@@ -100,8 +101,8 @@ void baseline_code_free(baseline_code *c)
 
 /* ---- places -------------------------------------------------------------- */
 
-/* Copies: the grids one after the other.  Two codes: the grid with its parity rows,
- * column by column, and then its parity columns. */
+/* Copies: the grids one after the other.  Two codes: the grid with its parity
+ * rows, column by column, and then its parity columns. */
 static size_t node_at(const baseline_code *c, baseline_place p)
 {
     size_t m = c->nodes.m, n = c->nodes.n, tall = m + c->more;
@@ -203,8 +204,8 @@ static void factor(const baseline_way *w, uint64_t bad, lines *s)
 
 /* ---- which are wrong ----------------------------------------------------- */
 
-/* Returns the length of H Y for an orthonormal parity H of the lines, which is that of
- * Y - Q Q' Y. */
+/* Returns the length of H Y for an orthonormal parity H of the lines, which is
+ * that of Y - Q Q' Y. */
 static double syndrome(const lines *s, const baseline_word *w)
 {
     double sum = 0;
@@ -226,9 +227,9 @@ static double syndrome(const lines *s, const baseline_word *w)
     return sqrt(sum);
 }
 
-/* Returns how long the syndrome of right values may be.  A rounded value is off by a few
- * units of its bound, and each update of its block has rounded once more.  The median
- * bound is that of a right value, unless most are wrong. */
+/* Returns how long the syndrome of right values may be.  A rounded value is off
+ * by a few units of its bound, and each update of its block has rounded once
+ * more.  The median bound is that of a right value, unless most are wrong. */
 static double threshold(const baseline_word *w, size_t values)
 {
     double bound[BASELINE_MOST_VALUES];
@@ -247,8 +248,8 @@ static size_t size_of(uint64_t set)
     return n;
 }
 
-/* Finds the least set without which all others agree: of so few values all sets are
- * tried.  One more than K must be left, or nothing confirms it. */
+/* Finds the least set without which all others agree: of so few values all sets
+ * are tried.  One more than K must be left, or nothing confirms it. */
 static bool judge_code(const baseline_way *w, const baseline_word *word,
                        uint64_t *bad)
 {

@@ -1,13 +1,14 @@
-/* baseline_node.c -- a node of a baseline: its blocks, its products, what it leads, and
- * how wrong blocks are made anew (math/training.md 7).
+/* baseline_node.c -- a node of a baseline: its blocks, its products, what it
+ * leads, and how wrong blocks are made anew (math/training.md 7).
  *
- * A step is a list of stages: the products forward and back, and where blocks are kept a
- * check of them.  A stage is a list of phases.  In each phase a node posts notes and
- * then takes those for it.  Nodes know from the notes of a phase what the next one is, so
- * all are in lock step without a clock.
+ * A step is a list of stages: the products forward and back, and where blocks
+ * are kept a check of them.  A stage is a list of phases.  In each phase a node
+ * posts notes and then takes those for it.  Nodes know from the notes of a
+ * phase what the next one is, so all are in lock step without a clock.
  *
- * A product errs where a node makes it, and an update where it is made.  Sums, votes,
- * decoding, activations and what was kept are right (Dutta et al. 2018). */
+ * A product errs where a node makes it, and an update where it is made.  Sums,
+ * votes, decoding, activations and what was kept are right (Dutta et al. 2018).
+ */
 #include "dnn/baseline.h"
 
 #include <stdlib.h>
@@ -197,7 +198,8 @@ static double norm(const double *x, size_t n)
     return sqrt(sum);
 }
 
-/* Adds Gaussian noise to all of what was made, when it is the node's turn to err. */
+/* Adds Gaussian noise to all of what was made, when it is the node's turn to
+ * err. */
 static void may_err(baseline_node *n, dnn_operation op, size_t layer, double *x,
                     size_t count)
 {
@@ -334,7 +336,8 @@ static kofn_status take_values(baseline_node *n, const product *p)
     return KOFN_OK;
 }
 
-/* Is a node led by the leader of this value?  All of its copy, or of its line. */
+/* Is a node led by the leader of this value?  All of its copy, or of its line.
+ */
 static bool hears(const baseline_node *n, size_t node, const product *p)
 {
     const baseline_code *c = &n->all->code;
@@ -343,8 +346,8 @@ static bool hears(const baseline_node *n, size_t node, const product *p)
     return (c->copies ? at.copy : p->back ? at.col : at.row) == p->value;
 }
 
-/* A leader says which values are wrong, -1: too many, and what is right: of K values, or
- * of the only one. */
+/* A leader says which values are wrong, -1: too many, and what is right: of K
+ * values, or of the only one. */
 static kofn_status post_verdict(baseline_node *n, const product *p)
 {
     const baseline_code *c = &n->all->code;
@@ -397,8 +400,8 @@ static bool is_bad(const baseline_node *n, const product *p)
     return p->member && n->bad[p->group] >> p->value & 1;
 }
 
-/* Wrong values do not say which member erred: all have their blocks anew, of the
- * members of good values. */
+/* Wrong values do not say which member erred: all have their blocks anew, of
+ * the members of good values. */
 static kofn_status post_repairs(baseline_node *n, const product *p)
 {
     const baseline_train *a = n->all;
@@ -448,8 +451,8 @@ static kofn_status take_repairs(baseline_node *n, const product *p)
 
 /* ---- phases of a check --------------------------------------------------- */
 
-/* Blocks of a column are a word of the code on rows, and those of a row one of the code
- * on columns.  Copies are the same both ways. */
+/* Blocks of a column are a word of the code on rows, and those of a row one of
+ * the code on columns.  Copies are the same both ways. */
 static bool is_checked(const baseline_node *n)
 {
     bool columns = n->phase == COLUMNS;
@@ -481,7 +484,8 @@ static kofn_status post_blocks(baseline_node *n)
     return KOFN_OK;
 }
 
-/* Judges one layer's blocks of a word, and replaces this node's if it is wrong. */
+/* Judges one layer's blocks of a word, and replaces this node's if it is wrong.
+ */
 static void judge_blocks(baseline_node *n, size_t l, baseline_note *const *m)
 {
     const baseline_train *a = n->all;

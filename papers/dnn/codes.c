@@ -1,7 +1,8 @@
-/* codes.c -- kofn-papers codes: what training on coded weights stands, costs and waits
- * for, of the codes that kofn has and as it was published, in Tables I to IV and Fig. 5
- * of "A unified coded deep neural network training strategy based on generalized
- * PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018); math/training.md 7, 9. */
+/* codes.c -- kofn-papers codes: what training on coded weights stands, costs
+ * and waits for, of the codes that kofn has and as it was published, in Tables
+ * I to IV and Fig. 5 of "A unified coded deep neural network training strategy
+ * based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018);
+ * math/training.md 7, 9. */
 #include "dnn/dnn.h"
 
 json_t *dnn_beside(json_t *ours, json_t *published)

@@ -1,5 +1,5 @@
-/* dnn.h -- training on coded weights: how many nodes may be wrong, and trainings whose
- * nodes err. */
+/* dnn.h -- training on coded weights: how many nodes may be wrong, and
+ * trainings whose nodes err. */
 #ifndef PAPERS_DNN_DNN_H
 #define PAPERS_DNN_DNN_H
 
@@ -11,8 +11,8 @@
 
 /* Ways to have P nodes, each with a block of weights cut m x n, train a network
  * though some compute wrongly: a coded block each, with either substitution
- * (docs/math/products.md), P/(m n) copies of the grid, or two codes, on its rows
- * and on its columns. */
+ * (docs/math/products.md), P/(m n) copies of the grid, or two codes, on its
+ * rows and on its columns. */
 typedef enum dnn_redundancy {
     DNN_GPD_UVN,
     DNN_GPD_VUM,
@@ -21,8 +21,8 @@ typedef enum dnn_redundancy {
     DNN_NONE
 } dnn_redundancy;
 
-/* So many nodes, each with a block of weights that are cut m x n; cut: parts of the
- * batch for the forward product and for that on the way back, 1 or more. */
+/* So many nodes, each with a block of weights that are cut m x n; cut: parts of
+ * the batch for the forward product and for that on the way back, 1 or more. */
 typedef struct dnn_nodes {
     dnn_redundancy kind;
     size_t P, m, n, cut[2];
@@ -35,18 +35,18 @@ typedef struct dnn_tolerance {
     size_t probabilistic[2]; /* or so many fail without a plan              */
 } dnn_tolerance;
 
-/* KOFN_TOOFEW when P nodes do not even tell that something is wrong, or are less than
- * the grid. */
+/* KOFN_TOOFEW when P nodes do not even tell that something is wrong, or are
+ * less than the grid. */
 kofn_status dnn_tolerance_of(const dnn_nodes *c, dnn_tolerance *out);
 
-/* What is stood by trying: a product of such nodes is computed, node by node, some
- * are made wrong, and it is compared with the plain one; for more and more of them,
- * as often as `trials`, with noise and in the worst way that is known. */
+/* What is stood by trying: a product of such nodes is computed, node by node,
+ * some are made wrong, and it is compared with the plain one; for more and more
+ * of them, as often as `trials`, with noise and in the worst way that is known.
+ */
 typedef struct dnn_tried {
     size_t adversarial[2], probabilistic[2];
-    bool
-        declared; /* with one more than the probabilistic limit, and with all of
-                      them, nothing wrong passed                              */
+    bool declared; /* with one more than the probabilistic limit, and with all
+                      of them, nothing wrong passed */
 } dnn_tried;
 kofn_status dnn_tolerance_try(const dnn_nodes *nodes, size_t trials,
                               uint64_t seed, dnn_tried *out);
@@ -116,9 +116,9 @@ typedef struct dnn_run {
     dnn_did did;
 } dnn_run;
 
-/* Nodes of a mesh take the steps, each operation of which goes wrong with this chance,
- * by Gaussian noise of ten times the mean magnitude of what it made: with a code any
- * operation, without one products and changes of blocks. */
+/* Nodes of a mesh take the steps, each operation of which goes wrong with this
+ * chance, by Gaussian noise of ten times the mean magnitude of what it made:
+ * with a code any operation, without one products and changes of blocks. */
 kofn_status dnn_mesh_train(const dnn_lesson *l, bool coded, double chance,
                            dnn_run *out);
 kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
@@ -135,16 +135,18 @@ typedef struct dnn_baseline {
     dnn_nodes nodes; /* batches are not cut */
     double chance;   /* of every operation */
     bool threads;    /* nodes of a mesh of threads; else all nodes in turn */
-    /* Or NULL: says that this operation errs, in place of chance.  `attempt` counts
-     * steps that were begun, from 1.  It is called on the nodes' threads. */
+    /* Or NULL: says that this operation errs, in place of chance.  `attempt`
+     * counts steps that were begun, from 1.  It is called on the nodes'
+     * threads. */
     bool (*err)(void *ud, size_t node, unsigned attempt, dnn_operation op,
                 size_t layer);
     void *err_ud;
 } dnn_baseline;
 
-/* Trains to the end, or gives up after ten times the steps, which is no failure.  Both
- * meshes lead to the same weights, bit for bit.  `weights`: NULL, or where the net goes
- * that the last check has found right; the caller frees it. */
+/* Trains to the end, or gives up after ten times the steps, which is no
+ * failure.  Both meshes lead to the same weights, bit for bit.  `weights`:
+ * NULL, or where the net goes that the last check has found right; the caller
+ * frees it. */
 kofn_status dnn_baseline_train(const dnn_baseline *b, dnn_run *out,
                                kofn_net **weights);
 
@@ -152,14 +154,15 @@ kofn_status dnn_baseline_train(const dnn_baseline *b, dnn_run *out,
 #define DNN_RATE 0.005 /* the middle one */
 #define DNN_BATCH 20
 extern const char *const dnn_names[DNN_WAYS];
-/* Reads what --points or --mnist says, or makes images of 7 x 7.  They are freed with
- * images_free, after a failure, too. */
+/* Reads what --points or --mnist says, or makes images of 7 x 7.  They are
+ * freed with images_free, after a failure, too. */
 kofn_status dnn_points(const papers_args *a, images *p, unsigned *epochs);
-/* Fills in all but the shape, step, epochs and seed, and trains; l->plain is to be
- * freed, after a failure, too. */
+/* Fills in all but the shape, step, epochs and seed, and trains; l->plain is to
+ * be freed, after a failure, too. */
 kofn_status dnn_learn_plainly(dnn_lesson *l, const images *points,
                               kofn_score *clean);
-/* Trains in one way, in the order of dnn_names; a: which mesh the baselines are on. */
+/* Trains in one way, in the order of dnn_names; a: which mesh the baselines are
+ * on. */
 kofn_status dnn_err_once(const papers_args *a, const dnn_lesson *l, size_t way,
                          double rate, dnn_run *out);
 /* With its loss, or how many are told right. */

@@ -1,9 +1,9 @@
 /* erring_limits.c -- how many nodes may be wrong, by trying: the tables of
  * math/training.md 7 as limits that are reached.
  *
- * What nodes answer is drawn as a word of their code, some of it is made wrong, and who
- * that was is found as in every product of kofn that is checked; so this file stands on
- * what is inside libkofn. */
+ * What nodes answer is drawn as a word of their code, some of it is made wrong,
+ * and who that was is found as in every product of kofn that is checked; so
+ * this file stands on what is inside libkofn. */
 #include "dnn/dnn.h"
 
 #include "base/rng.h"
@@ -36,7 +36,8 @@ typedef struct trial {
     size_t passed; /* wrong products that were not told of */
 } trial;
 
-/* ---- codes ---------------------------------------------------------------- */
+/* ---- codes ----------------------------------------------------------------
+ */
 
 static kofn_status words_new(words *c)
 {
@@ -109,8 +110,8 @@ static kofn_status powers(words *c, size_t n, size_t symbols)
     return KOFN_OK;
 }
 
-/* Copies of a row of the grid are values of a code of one symbol; of two codes the sums
- * of rows, or of columns, are the values. */
+/* Copies of a row of the grid are values of a code of one symbol; of two codes
+ * the sums of rows, or of columns, are the values. */
 static kofn_status words_for(words *c, const dnn_nodes *k, bool back)
 {
     size_t mn = k->m * k->n, lines = back ? k->n : k->m;
@@ -131,8 +132,8 @@ static double dot(const double *a, const double *b, size_t n)
     return s;
 }
 
-/* Row `at` of Q, the longest that is left, becomes row k of H, and is taken out of
- * all others, twice, so that what is left is orthogonal to rounding. */
+/* Row `at` of Q, the longest that is left, becomes row k of H, and is taken out
+ * of all others, twice, so that what is left is orthogonal to rounding. */
 static void take_longest(double *Q, size_t n, double *H, size_t k)
 {
     size_t at = 0;
@@ -179,7 +180,8 @@ static kofn_status find_parities(words *c)
     return st;
 }
 
-/* ---- lies ------------------------------------------------------------------ */
+/* ---- lies ------------------------------------------------------------------
+ */
 
 static void draw(kf_rng *r, double *x, size_t n)
 {
@@ -212,8 +214,8 @@ static void shuffle(trial *t)
     }
 }
 
-/* Values that those of other symbols would have, and 0 for as many as can be: those
- * that come last in the order.  M is what the symbols are more. */
+/* Values that those of other symbols would have, and 0 for as many as can be:
+ * those that come last in the order.  M is what the symbols are more. */
 static kofn_status other_codeword(trial *t, double *codeword)
 {
     const words *c = &t->c;
@@ -268,7 +270,8 @@ static kofn_status lie(trial *t, size_t wrong)
     return st;
 }
 
-/* ---- one product ------------------------------------------------------------- */
+/* ---- one product
+ * ------------------------------------------------------------- */
 
 /* Who is wrong, by the parities of all. */
 static kofn_status tell(trial *t)
@@ -350,8 +353,8 @@ static kofn_status try_once(trial *t, size_t wrong, bool *right)
     return KOFN_OK;
 }
 
-/* As many as are always stood; beyond it, where they do not conspire, one more and all
- * of them are tried as well, which must be told. */
+/* As many as are always stood; beyond it, where they do not conspire, one more
+ * and all of them are tried as well, which must be told. */
 static kofn_status try_all(trial *t, size_t trials, size_t *limit)
 {
     bool stood = true;
@@ -372,7 +375,8 @@ static kofn_status try_all(trial *t, size_t trials, size_t *limit)
     return KOFN_OK;
 }
 
-/* ---- all --------------------------------------------------------------------- */
+/* ---- all
+ * --------------------------------------------------------------------- */
 
 static kofn_status trial_new(trial *t, const dnn_nodes *nodes, bool back)
 {

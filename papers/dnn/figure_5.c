@@ -1,6 +1,7 @@
-/* figure_5.c -- Figure 5 of "A unified coded deep neural network training strategy
- * based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018): answers
- * that decode a product, against numbers that are sent; math/training.md 9. */
+/* figure_5.c -- Figure 5 of "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover,
+ * 2018): answers that decode a product, against numbers that are sent;
+ * math/training.md 9. */
 #include "dnn/dnn.h"
 
 /* The numbers by which a plan decodes; beyond that kofn is not asked. */

@@ -1,8 +1,9 @@
-/* figure_8.c -- Figure 8 of "A unified coded deep neural network training strategy
- * based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018): how many
- * of the nodes that train a network may be wrong, by how many there are and in what way
- * they are redundant.  For kofn-papers dnn of GPD, copies and two MDS codes, and for
- * kofn-papers tolerance of every grid; math/training.md 7. */
+/* figure_8.c -- Figure 8 of "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover,
+ * 2018): how many of the nodes that train a network may be wrong, by how many
+ * there are and in what way they are redundant.  For kofn-papers dnn of GPD,
+ * copies and two MDS codes, and for kofn-papers tolerance of every grid;
+ * math/training.md 7. */
 #include "dnn/dnn.h"
 
 #include <stdlib.h>

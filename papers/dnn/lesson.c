@@ -1,7 +1,7 @@
-/* lesson.c -- what the trainings of kofn-papers dnn share: points, the training without
- * errors, and one whose nodes err in one of four ways.  The paper has no training; here
- * kofn's own nodes train on a mesh (mesh.c), and beside them the baselines, which kofn
- * does not have (baseline.c). */
+/* lesson.c -- what the trainings of kofn-papers dnn share: points, the training
+ * without errors, and one whose nodes err in one of four ways.  The paper has
+ * no training; here kofn's own nodes train on a mesh (mesh.c), and beside them
+ * the baselines, which kofn does not have (baseline.c). */
 #include "dnn/dnn.h"
 
 #include <stdlib.h>

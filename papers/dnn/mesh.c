@@ -1,13 +1,14 @@
-/* mesh.c -- a training by nodes of a mesh that err: twelve with a Generalized PolyDot
- * code, which look for errors, or four without code, which do not.  They are kofn's own,
- * on threads of this process, and what they make is spoilt where they may err. */
+/* mesh.c -- a training by nodes of a mesh that err: twelve with a Generalized
+ * PolyDot code, which look for errors, or four without code, which do not. They
+ * are kofn's own, on threads of this process, and what they make is spoilt
+ * where they may err. */
 #include "dnn/dnn.h"
 
 #define STRENGTH 10 /* times the mean magnitude of what was made */
-/* Twelve threads may have one core: nobody is taken for gone for that.  The mesh ends by
- * itself where nothing goes on (docs/masterless.md), and goes back after PATIENCE, or 32
- * silences, where more have lost their blocks than can be made anew: all are here, and
- * nobody else will come. */
+/* Twelve threads may have one core: nobody is taken for gone for that.  The
+ * mesh ends by itself where nothing goes on (docs/masterless.md), and goes back
+ * after PATIENCE, or 32 silences, where more have lost their blocks than can be
+ * made anew: all are here, and nobody else will come. */
 #define SILENCE (2 * KOFN_SECOND)
 #define PATIENCE (60 * KOFN_SECOND)
 #define KEPT                                                                   \
@@ -47,7 +48,8 @@ typedef struct run {
     node node[12];
 } run;
 
-/* ---- a node's life -------------------------------------------------------- */
+/* ---- a node's life --------------------------------------------------------
+ */
 
 /* Gaussian noise on all of it. */
 static void spoil(dice *d, kofn_matrix *a)
@@ -70,8 +72,9 @@ static bool strikes(node *n)
     return hit;
 }
 
-/* A product is made piece by piece, all of which are wrong or none: that is drawn as its
- * input is encoded, which comes before and, where it is made again, once more. */
+/* A product is made piece by piece, all of which are wrong or none: that is
+ * drawn as its input is encoded, which comes before and, where it is made
+ * again, once more. */
 static void fault(void *ud, kofn_fault_place where, uint64_t t,
                   kofn_matrix *numbers)
 {
@@ -122,7 +125,8 @@ static void live(void *ud, kofn_transport *t)
     n->status = train(n, t);
 }
 
-/* ---- what came of it ------------------------------------------------------- */
+/* ---- what came of it -------------------------------------------------------
+ */
 
 double dnn_apart(const kofn_net *a, const kofn_net *b)
 {
@@ -150,8 +154,8 @@ kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
     return st;
 }
 
-/* Nodes may fail for nothing is finite any more, or for it cannot be told who erred, or
- * too few have blocks to give, or nothing goes on. */
+/* Nodes may fail for nothing is finite any more, or for it cannot be told who
+ * erred, or too few have blocks to give, or nothing goes on. */
 static kofn_status look_at(const run *r, const node *n, dnn_run *out)
 {
     unsigned steps = (unsigned)(n->end.at.step / (2 * r->l->shape.layers - 1));
@@ -201,7 +205,8 @@ static kofn_status gather(const run *r, dnn_run *out)
     return KOFN_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------
+ */
 
 static kofn_status make_plans(run *r)
 {

@@ -1,7 +1,8 @@
-/* soft_errors.c -- trainings on coded weights under soft errors, and without code: any
- * operation of a node goes wrong with some chance.  With a code of "A unified coded
- * deep neural network training strategy based on generalized PolyDot codes" (Dutta,
- * Bai, Jeong, Low, Grover, 2018), which has no such figure; math/training.md 7. */
+/* soft_errors.c -- trainings on coded weights under soft errors, and without
+ * code: any operation of a node goes wrong with some chance.  With a code of "A
+ * unified coded deep neural network training strategy based on generalized
+ * PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018), which has no such
+ * figure; math/training.md 7. */
 #include "dnn/dnn.h"
 
 #define RATES 3

@@ -1,7 +1,8 @@
-/* tables_i_iii.c -- Tables I and III of "A unified coded deep neural network training
- * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018):
- * how many nodes may be wrong, with a batch in one part and in several.  By trying, for
- * kofn-papers dnn, and of kofn's plans, for kofn-papers codes; math/training.md 7. */
+/* tables_i_iii.c -- Tables I and III of "A unified coded deep neural network
+ * training strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong,
+ * Low, Grover, 2018): how many nodes may be wrong, with a batch in one part and
+ * in several.  By trying, for kofn-papers dnn, and of kofn's plans, for
+ * kofn-papers codes; math/training.md 7. */
 #include "dnn/dnn.h"
 
 /* ---- by trying ----------------------------------------------------------- */

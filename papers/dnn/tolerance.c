@@ -1,5 +1,5 @@
-/* tolerance.c -- how many of the nodes that train a network together may compute
- * wrongly (math/training.md 7). */
+/* tolerance.c -- how many of the nodes that train a network together may
+ * compute wrongly (math/training.md 7). */
 #include "dnn/dnn.h"
 
 #define MOST ((size_t)1 << 20) /* of a side, a cut; products stay small */

@@ -1,4 +1,5 @@
-/* elastic.h -- coded elastic computing on a simulated fleet, with real matrices. */
+/* elastic.h -- coded elastic computing on a simulated fleet, with real
+ * matrices. */
 #ifndef PAPERS_ELASTIC_ELASTIC_H
 #define PAPERS_ELASTIC_ELASTIC_H
 
@@ -12,8 +13,8 @@ typedef struct fleet {
     kofn_plan *plan;
     kofn_job *job;
 } fleet;
-/* By k, n and seed.  opt and faults may be NULL.  Ended with fleet_close, also after a
- * failure. */
+/* By k, n and seed.  opt and faults may be NULL.  Ended with fleet_close, also
+ * after a failure. */
 kofn_status fleet_open(fleet *f, const kofn_matrix *A, const kofn_options *opt,
                        const kofn_faults *faults);
 void fleet_close(fleet *f);
@@ -22,7 +23,8 @@ void fleet_close(fleet *f);
 void transposed_product(const double *X, size_t rows, size_t cols,
                         const double *z, double *g);
 
-/* ---- settings that are timed by turns ------------------------------------- */
+/* ---- settings that are timed by turns -------------------------------------
+ */
 
 #define TIMINGS_MOST 4
 #define TIMINGS_TRIALS 20
@@ -51,8 +53,8 @@ typedef struct timings {
     double worst; /* relative error of any answer */
 } timings;
 
-/* Of rows, cols and the settings, with what is done `once` of trial i in setting s;
- * A is to be freed, after a failure, too. */
+/* Of rows, cols and the settings, with what is done `once` of trial i in
+ * setting s; A is to be freed, after a failure, too. */
 kofn_status timings_take(timings *b, uint64_t seed,
                          kofn_status (*once)(timings *b, size_t s, size_t i));
 /* y = A x, and a gradient of regression. */

@@ -1,6 +1,6 @@
-/* figure_2a.c -- Figure 2a of "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar,
- * Amizadeh, Weimer, 2018): y = X w on 6, 5, 4, 3 workers of which any 3 are enough, as
- * c0 + c1/n; math/elastic.md 18. */
+/* figure_2a.c -- Figure 2a of "Coded Elastic Computing" (Yang, Interlandi,
+ * Grover, Kar, Amizadeh, Weimer, 2018): y = X w on 6, 5, 4, 3 workers of which
+ * any 3 are enough, as c0 + c1/n; math/elastic.md 18. */
 #include "elastic/elastic.h"
 
 #include <stdlib.h>

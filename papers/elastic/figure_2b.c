@@ -1,6 +1,6 @@
-/* figure_2b.c -- Figure 2b of "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar,
- * Amizadeh, Weimer, 2018): a gradient of regression on 20 workers uncoded, 20 coded and
- * 10 coded; math/elastic.md 18. */
+/* figure_2b.c -- Figure 2b of "Coded Elastic Computing" (Yang, Interlandi,
+ * Grover, Kar, Amizadeh, Weimer, 2018): a gradient of regression on 20 workers
+ * uncoded, 20 coded and 10 coded; math/elastic.md 18. */
 #include "elastic/elastic.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* figure_2c.c -- linear regression on machines that fail: Figure 2c of
- * "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh, Weimer, 2018);
- * math/elastic.md 11, 17, 18.
+ * "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh, Weimer,
+ * 2018); math/elastic.md 11, 17, 18.
  *
  * 20 machines fail with chance 0.05 an iteration, a replacement is ready ten
  * iterations later.  Steepest descent with a line search over a grid.  The

@@ -1,12 +1,12 @@
-/* fleet.c -- what the figures of "Coded Elastic Computing" (Yang, Interlandi, Grover,
- * Kar, Amizadeh, Weimer, 2018) share: workers under the elastic code, and timings of
- * settings by turns (Figures 2a and 2b; math/elastic.md 18).
+/* fleet.c -- what the figures of "Coded Elastic Computing" (Yang, Interlandi,
+ * Grover, Kar, Amizadeh, Weimer, 2018) share: workers under the elastic code,
+ * and timings of settings by turns (Figures 2a and 2b; math/elastic.md 18).
  *
- * Real matrices on kofn's simulator with the measured clock: every task takes the
- * processor time it really took, as if each worker had a machine of its own.  Caches
- * are emptied before every round, as if other work went on in between: when they are
- * not, the ratios are those of a cache that holds the shares of many workers and not of
- * few.
+ * Real matrices on kofn's simulator with the measured clock: every task takes
+ * the processor time it really took, as if each worker had a machine of its
+ * own.  Caches are emptied before every round, as if other work went on in
+ * between: when they are not, the ratios are those of a cache that holds the
+ * shares of many workers and not of few.
  */
 #include "elastic/elastic.h"
 

@@ -328,8 +328,8 @@ static aet_scheme at(aet_kind kind, size_t s)
     return (aet_scheme){kind, s};
 }
 
-/* Returns scheme i in the order of the report: uncoded, the adaptive ones, then CGC(s)
- * and G-CGC(s) by turns. */
+/* Returns scheme i in the order of the report: uncoded, the adaptive ones, then
+ * CGC(s) and G-CGC(s) by turns. */
 static aet_scheme nth(size_t i)
 {
     static const aet_kind first[] = {AET_UNCODED, AET_AGC, AET_G_AGC};

@@ -53,8 +53,8 @@ kofn_status aet_with(const aet_params *q, aet_scheme scheme, aet_time time,
  * all; of equals the first by kind and s.  res may be NULL. */
 kofn_status aet_best(const aet_params *q, unsigned among, aet_scheme *best,
                      aet_result *res);
-/* The communication vector: c[s], s = 0 and on, is the length of messages when s
- * straggle; there is room for d.  Returns how many. */
+/* The communication vector: c[s], s = 0 and on, is the length of messages when
+ * s straggle; there is room for d.  Returns how many. */
 size_t aet_lengths(const aet_params *q, aet_scheme scheme, double *c);
 /* How many groups the scheme makes of the workers, and workers in group h. */
 size_t aet_groups(const aet_params *q, aet_scheme scheme);

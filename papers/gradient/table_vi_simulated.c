@@ -1,13 +1,14 @@
-/* table_vi_simulated.c -- Table VI of "Adaptive Gradient Coding" (Cao, Yan, Tang, Han,
- * 2020) in simulated time: an iteration of gradient descent on 20 workers that
- * straggle, under nine gradient codes, run by run; p = 0.05, and 0.10.
+/* table_vi_simulated.c -- Table VI of "Adaptive Gradient Coding" (Cao, Yan,
+ * Tang, Han, 2020) in simulated time: an iteration of gradient descent on 20
+ * workers that straggle, under nine gradient codes, run by run; p = 0.05, and
+ * 0.10.
  *
- * Equations 91 and 92 with the measurements of its Tables IV and V; math/gradients.md
- * 11, 12.  Stragglers are drawn and counted here, and the closed form (aet.c) adds up
- * probabilities: neither knows of the other.
+ * Equations 91 and 92 with the measurements of its Tables IV and V;
+ * math/gradients.md 11, 12.  Stragglers are drawn and counted here, and the
+ * closed form (aet.c) adds up probabilities: neither knows of the other.
  *
- * Every scheme meets the same workers: what is drawn is how many epochs on end a worker
- * straggles.
+ * Every scheme meets the same workers: what is drawn is how many epochs on end
+ * a worker straggles.
  */
 #include "show.h"
 
@@ -89,7 +90,8 @@ static void count(contender *c, const size_t *failures, size_t done)
     c->length += c->row.costs.length[s];
 }
 
-/* How many epochs on end each worker fails; do no more than one of them fail at all? */
+/* How many epochs on end each worker fails; do no more than one of them fail at
+ * all? */
 static bool draw_stragglers(double p, uint64_t seed, size_t iteration,
                             size_t *failures)
 {
@@ -117,7 +119,8 @@ static kofn_status contenders(double p, contender c[SCHEMES])
     return st;
 }
 
-/* Are simulated means in the order of the formula, where that tells them apart? */
+/* Are simulated means in the order of the formula, where that tells them apart?
+ */
 static bool same_order(const contender *c)
 {
     for (size_t i = 0; i < SCHEMES; i++)

@@ -1,6 +1,6 @@
-/* batches.c -- the time of 100 iterations by the batches that a worker stores, of all
- * codes of "Polynomially Coded Regression: Optimal Straggler Mitigation via Data
- * Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, 2018);
+/* batches.c -- the time of 100 iterations by the batches that a worker stores,
+ * of all codes of "Polynomially Coded Regression: Optimal Straggler Mitigation
+ * via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, 2018);
  * math/regression.md 15. */
 #include "pcr/pcr.h"
 
@@ -9,8 +9,8 @@
 #define STORES 7
 static const char *const stores[STORES] = {"1", "2", "4", "5", "8", "10", "20"};
 
-/* Of schemes by batches that are stored, where there is such a code; all are no code
- * with one batch. */
+/* Of schemes by batches that are stored, where there is such a code; all are no
+ * code with one batch. */
 kofn_status pcr_batches_add(const papers_args *a, size_t k, json_t *o)
 {
     size_t runs = papers_runs(a, PCR_RUNS / 4);

@@ -1,10 +1,12 @@
 /* figure_4.c -- Figure 4 of "Polynomially Coded Regression: Optimal Straggler
- * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr,
- * 2018): the distribution of the time of an iteration with PCR and with batched coupon
- * collection, whose mean is close and whose spread is not. */
+ * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi,
+ * Avestimehr, 2018): the distribution of the time of an iteration with PCR and
+ * with batched coupon collection, whose mean is close and whose spread is not.
+ */
 #include "pcr/pcr.h"
 
-/* What the figure shows: the mean of BCC is close to that of PCR, within a tenth, ... */
+/* What the figure shows: the mean of BCC is close to that of PCR, within a
+ * tenth, ... */
 static bool close_means(const pcr_panel *p)
 {
     return pcr_factor(p->mean[PCR_BCC].took, p->mean[PCR_PCR].took) <= 1.1;

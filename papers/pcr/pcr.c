@@ -1,6 +1,7 @@
-/* pcr.c -- iterations of "Polynomially Coded Regression: Optimal Straggler Mitigation
- * via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, 2018) in
- * simulated time, of which its tables and figures are made; math/regression.md 15.
+/* pcr.c -- iterations of "Polynomially Coded Regression: Optimal Straggler
+ * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi,
+ * Avestimehr, 2018) in simulated time, of which its tables and figures are
+ * made; math/regression.md 15.
  *
  * A worker computes 1.8 ms a batch, a tenth of that varying; now and then the
  * network delays its message; the master's link takes messages one after

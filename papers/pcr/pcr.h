@@ -69,7 +69,8 @@ pcr_setup pcr_setup_for(const papers_args *a, size_t k, pcr_scheme scheme);
 /* Seconds of a run, on the average. */
 kofn_status pcr_total(const pcr_setup *s, size_t runs, double *total);
 
-/* ---- Tables III to VI ----------------------------------------------------- */
+/* ---- Tables III to VI -----------------------------------------------------
+ */
 
 /* uncoded/PCR, GC/PCR, uncoded/GC, communication and computation of GC/PCR. */
 #define PCR_RATIOS 5
@@ -79,7 +80,8 @@ void pcr_ratios(const pcr_mean mean[PCR_SCHEMES], double ratio[PCR_RATIOS]);
 /* max(a/b, b/a) */
 double pcr_factor(double a, double b);
 
-/* ---- Figure 4, batches that are stored, and what sleeps do ---------------- */
+/* ---- Figure 4, batches that are stored, and what sleeps do ----------------
+ */
 
 json_t *pcr_figure_4_json(const pcr_panel *p);
 void pcr_figure_4_tell(const pcr_panel *p, size_t panels);

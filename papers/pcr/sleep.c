@@ -1,7 +1,7 @@
-/* sleep.c -- what sleeping workers do to the codes of "Polynomially Coded Regression:
- * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
- * Soltanolkotabi, Avestimehr, 2018), and results that nobody waits for;
- * math/regression.md 15. */
+/* sleep.c -- what sleeping workers do to the codes of "Polynomially Coded
+ * Regression: Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi
+ * Kalan, Yu, Soltanolkotabi, Avestimehr, 2018), and results that nobody waits
+ * for; math/regression.md 15. */
 #include "pcr/pcr.h"
 
 #include <stdlib.h>
@@ -17,10 +17,10 @@ double pcr_sleep_published(size_t n)
     return n == 40 ? 44.5 : 37.0;
 }
 
-/* Two scenarios apart by the artificial stragglers only: what is expected of gc and of
- * pcr, how slow gc is if sleepers woke up with every iteration, and the seconds that
- * sleeps add to uncoded: of computation, and in all, for messages are received and
- * delays pass in the meantime. */
+/* Two scenarios apart by the artificial stragglers only: what is expected of gc
+ * and of pcr, how slow gc is if sleepers woke up with every iteration, and the
+ * seconds that sleeps add to uncoded: of computation, and in all, for messages
+ * are received and delays pass in the meantime. */
 static kofn_status compare(const papers_args *a, const pcr_panel *natural,
                            const pcr_panel *artificial, json_t *list)
 {

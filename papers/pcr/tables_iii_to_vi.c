@@ -1,7 +1,7 @@
-/* tables_iii_to_vi.c -- Tables III to VI of "Polynomially Coded Regression: Optimal
- * Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi,
- * Avestimehr, 2018): the time of 100 iterations with and without codes, and its ratios,
- * in simulated time; math/regression.md 15. */
+/* tables_iii_to_vi.c -- Tables III to VI of "Polynomially Coded Regression:
+ * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
+ * Soltanolkotabi, Avestimehr, 2018): the time of 100 iterations with and
+ * without codes, and its ratios, in simulated time; math/regression.md 15. */
 #include "pcr/pcr.h"
 
 #include <stdlib.h>
@@ -117,7 +117,8 @@ static void tell_ratios(json_t *list)
     putchar('\n');
 }
 
-/* Tables III to VI: the published ones, which are ratios, by the time of pcr here. */
+/* Tables III to VI: the published ones, which are ratios, by the time of pcr
+ * here. */
 static void draw(json_t *list, plot *p)
 {
     json_t *o;
@@ -143,7 +144,8 @@ static void draw(json_t *list, plot *p)
     }
 }
 
-/* ---- kofn-papers pcr ------------------------------------------------------ */
+/* ---- kofn-papers pcr ------------------------------------------------------
+ */
 
 pcr_setup pcr_setup_for(const papers_args *a, size_t k, pcr_scheme scheme)
 {
@@ -154,7 +156,8 @@ pcr_setup pcr_setup_for(const papers_args *a, size_t k, pcr_scheme scheme)
     return s;
 }
 
-/* One scenario: what the tables and Fig. 4 need, and by batches that are stored. */
+/* One scenario: what the tables and Fig. 4 need, and by batches that are
+ * stored. */
 static kofn_status compute(const papers_args *a, pcr_panel *p, json_t *list)
 {
     json_t *o;

@@ -1,6 +1,7 @@
-/* averages.c -- kofn-papers rhat: how long streams of products take, by scheme, and
- * which parameters are best; "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti), sections 4 and 5; docs/model.md. */
+/* averages.c -- kofn-papers rhat: how long streams of products take, by scheme,
+ * and which parameters are best; "Coded Sequential Matrix Multiplication For
+ * Straggler Mitigation" (Krishnan, Hosseini, Khisti), sections 4 and 5;
+ * docs/model.md. */
 #include "show.h"
 
 #include <ctype.h>
@@ -41,8 +42,8 @@ static int set_size(const char *name, const char *key, const char *value,
                       value, MOST, *key == 'T' ? ", or inf" : "");
 }
 
-/* 0, or the exit code after a message; only keys that are in `takes` may be there,
- * and the last three, which say nothing about time. */
+/* 0, or the exit code after a message; only keys that are in `takes` may be
+ * there, and the last three, which say nothing about time. */
 static int parse(const char *name, const char *spec, const char *takes,
                  words *w)
 {
@@ -74,8 +75,8 @@ static int parse(const char *name, const char *spec, const char *takes,
 
 /* ---- a scheme ------------------------------------------------------------ */
 
-/* Blocks m p n of the operands, or beta, the results that decode, as the paper has
- * it. */
+/* Blocks m p n of the operands, or beta, the results that decode, as the paper
+ * has it. */
 static int read_dip(const char *text, rhat_scheme *s)
 {
     words w;

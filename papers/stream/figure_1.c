@@ -1,7 +1,7 @@
-/* figure_1.c -- Figure 1 of "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti): the mean time of a round by the chance of
- * being slow, the least of each scheme, in closed form or by its chain, and played out;
- * math/stream_model.md 2 to 7. */
+/* figure_1.c -- Figure 1 of "Coded Sequential Matrix Multiplication For
+ * Straggler Mitigation" (Krishnan, Hosseini, Khisti): the mean time of a round
+ * by the chance of being slow, the least of each scheme, in closed form or by
+ * its chain, and played out; math/stream_model.md 2 to 7. */
 #include "show.h"
 
 #define ROUNDS 100000 /* of a point */

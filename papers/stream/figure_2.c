@@ -1,11 +1,12 @@
-/* figure_2.c -- Figure 2 of "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti): the loss of a network by the time of its
- * training, on a stream of the products of five networks that are trained side by side,
- * and Table 1 by the times of these.
+/* figure_2.c -- Figure 2 of "Coded Sequential Matrix Multiplication For
+ * Straggler Mitigation" (Krishnan, Hosseini, Khisti): the loss of a network by
+ * the time of its training, on a stream of the products of five networks that
+ * are trained side by side, and Table 1 by the times of these.
  *
- * Every product is computed, on the simulator: a task takes a second for each thousand
- * million of multiply-adds, and who is slow 5 times that.  The networks are narrower
- * than the paper's, of which a product has 300 times as much work.
+ * Every product is computed, on the simulator: a task takes a second for each
+ * thousand million of multiply-adds, and who is slow 5 times that.  The
+ * networks are narrower than the paper's, of which a product has 300 times as
+ * much work.
  */
 #include "show.h"
 
@@ -37,12 +38,10 @@ typedef struct trained {
 typedef struct result {
     unsigned iterations;
     size_t points, products;
-    double
-        test_loss[POINTS]; /* of the first network, so far as it is at a tenth
-                                 of its iterations, ...                          */
-    double accuracy;       /* ... and in the end                              */
-    double
-        worst; /* relative distance of weights from plain ones, any time      */
+    double test_loss[POINTS]; /* of the first network, so far as it is at a
+                                 tenth of its iterations, ... */
+    double accuracy; /* ... and in the end                              */
+    double worst; /* relative distance of weights from plain ones, any time */
     trained row[TABLE1_ROWS];
 } result;
 

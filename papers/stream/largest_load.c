@@ -1,6 +1,7 @@
-/* largest_load.c -- the largest load of DIP and IDIP under patterns of who is slow that
- * conform, P = W = 4 and N = 10; "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti); math/stream_model.md 2. */
+/* largest_load.c -- the largest load of DIP and IDIP under patterns of who is
+ * slow that conform, P = W = 4 and N = 10; "Coded Sequential Matrix
+ * Multiplication For Straggler Mitigation" (Krishnan, Hosseini, Khisti);
+ * math/stream_model.md 2. */
 #include "show.h"
 
 #define SEEDS 50 /* of each style of pattern */

@@ -1,5 +1,5 @@
-/* processes.c -- four workers that are processes of this machine, each this program
- * once more, over a socket in a folder of their own. */
+/* processes.c -- four workers that are processes of this machine, each this
+ * program once more, over a socket in a folder of their own. */
 #define _GNU_SOURCE
 #include "stream/stream.h"
 

@@ -1,10 +1,10 @@
-/* products.c -- products of real matrices one after the other, on a stream of "Coded
- * Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan, Hosseini,
- * Khisti), by workers whose time is real: threads, and processes.
+/* products.c -- products of real matrices one after the other, on a stream of
+ * "Coded Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan,
+ * Hosseini, Khisti), by workers whose time is real: threads, and processes.
  *
- * Who straggles waits, and so does everybody else for most of a task's time: what is
- * measured is a fleet whose workers have a core each, on a machine that has fewer, as
- * long as they compute for less of the time than there are cores.
+ * Who straggles waits, and so does everybody else for most of a task's time:
+ * what is measured is a fleet whose workers have a core each, on a machine that
+ * has fewer, as long as they compute for less of the time than there are cores.
  */
 #include "show.h"
 
@@ -13,8 +13,9 @@
 #include <stdlib.h>
 
 #define SIZE 2000
-/* Workers wait for most of the time, so that few cores are enough for them: a usual
- * task takes IDLE times as long as its multiplications, a slow one FACTOR times that. */
+/* Workers wait for most of the time, so that few cores are enough for them: a
+ * usual task takes IDLE times as long as its multiplications, a slow one FACTOR
+ * times that. */
 #define IDLE 8
 #define FACTOR 3
 #define PATTERN "fritchman:a=0.05,b=1,M=2"
@@ -112,8 +113,8 @@ static double error_of(const workload *w, size_t i)
     return sqrt(off / size);
 }
 
-/* The time is that until the last is over, however long the stream then needs to
- * end. */
+/* The time is that until the last is over, however long the stream then needs
+ * to end. */
 static kofn_status multiply_all(const workload *w, stream_job *s,
                                 double *seconds, result *out)
 {
@@ -203,9 +204,9 @@ static void slow_down(kofn_matrix *pattern)
         f[i] *= IDLE;
 }
 
-/* What else the machine does changes from minute to minute: all schemes have the
- * same short stretch of the pattern, one right after the other, each turn another
- * first, and are compared within it. */
+/* What else the machine does changes from minute to minute: all schemes have
+ * the same short stretch of the pattern, one right after the other, each turn
+ * another first, and are compared within it. */
 static kofn_status run_turn(const workload *w, size_t turn, const place *where,
                             kofn_matrix *pattern, result *out)
 {

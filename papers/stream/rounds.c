@@ -1,9 +1,9 @@
-/* rounds.c -- streams of products whose rounds are played out by the rules, over
- * patterns of who is slow.
+/* rounds.c -- streams of products whose rounds are played out by the rules,
+ * over patterns of who is slow.
  *
  * "Coded Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan,
- * Hosseini, Khisti), Figure 1 and Table 1; math/stream_model.md 2 and 7.  What a
- * product has is counted here product by product; the chains (chain.c) know
+ * Hosseini, Khisti), Figure 1 and Table 1; math/stream_model.md 2 and 7.  What
+ * a product has is counted here product by product; the chains (chain.c) know
  * of marks only.
  */
 #include "stream/stream.h"

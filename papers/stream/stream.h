@@ -1,5 +1,5 @@
-/* stream.h -- DIP and IDIP, streams of products: what a round takes on the average,
- * rounds that are played out, and jobs of kofn. */
+/* stream.h -- DIP and IDIP, streams of products: what a round takes on the
+ * average, rounds that are played out, and jobs of kofn. */
 #ifndef PAPERS_STREAM_STREAM_H
 #define PAPERS_STREAM_STREAM_H
 
@@ -48,8 +48,9 @@ typedef struct rhat_result {
     /* DIP: rounds that a product takes without a deadline, where all being slow
      * counts as nobody being so, and where it brings nothing. */
     double f_tie, f_binomial;
-    /* IDIP, the first two with mu = 0: the paper's bound, what it should be, and
-     * the mean where each product is carried to its end, or finished early. */
+    /* IDIP, the first two with mu = 0: the paper's bound, what it should be,
+     * and the mean where each product is carried to its end, or finished early.
+     */
     double bound_printed, bound_corrected, exact_fixed_load, exact_early_finish;
 } rhat_result;
 
@@ -89,13 +90,15 @@ kofn_status stream_play(const stream_setup *x, stream_played *out);
 /* Results that decode a product. */
 size_t stream_threshold(const stream_setup *x);
 
-/* ---- Table 1 -------------------------------------------------------------- */
+/* ---- Table 1 --------------------------------------------------------------
+ */
 
 #define TABLE1_ROWS 6
 #define TABLE1_SCHEMES 4
 extern const char *const table1_names[TABLE1_SCHEMES];
-/* Who is slow; times of uncoded, DIP and IDIP by the polynomial code's in the paper and
- * by the rules, the latter within a band; NaN: nothing is expected. */
+/* Who is slow; times of uncoded, DIP and IDIP by the polynomial code's in the
+ * paper and by the rules, the latter within a band; NaN: nothing is expected.
+ */
 typedef struct table1_row {
     const char *title, *pattern;
     double mu, band, printed[3], expected[3];
@@ -105,7 +108,8 @@ const table1_row *table1_at(size_t row);
 stream_setup table1_entrant(size_t row, size_t k);
 void table1_spec(size_t row, size_t k, char *spec, size_t size);
 
-/* ---- jobs of kofn (job.c), and workers that are processes (processes.c) --- */
+/* ---- jobs of kofn (job.c), and workers that are processes (processes.c) ---
+ */
 
 /* A job whose plan is for a stream. */
 typedef struct stream_job {
@@ -119,7 +123,8 @@ kofn_status stream_job_open(stream_job *s, const kofn_problem *pb,
                             const char *spec, double mu, kofn_port *port);
 void stream_job_close(stream_job *s);
 
-/* The first argument of this program as a worker; address and pattern follow. */
+/* The first argument of this program as a worker; address and pattern follow.
+ */
 #define PROCESSES_WORKER "worker-of-kofn-papers"
 /* That worker's whole life; the exit code. */
 int processes_serve(const char *address, const char *pattern);

@@ -1,7 +1,7 @@
 /* table_1.c -- Table 1 of "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti): the time of a training of five networks by
- * that of the polynomial code, of rounds that are played by the rules of
- * math/stream_model.md 2. */
+ * Mitigation" (Krishnan, Hosseini, Khisti): the time of a training of five
+ * networks by that of the polynomial code, of rounds that are played by the
+ * rules of math/stream_model.md 2. */
 #include "show.h"
 
 #define RUNS 10 /* of a training, averaged */
@@ -24,8 +24,8 @@ static const struct parameters {
     size_t beta, lambda, N, W, B, eps;
 } iid = {6, 1, 10, 4, 0, 0}, bursty = {4, 2, 0, 3, 2, 2};
 
-/* Who is slow, and the patience mu; times by the polynomial code's of uncoded, DIP and
- * IDIP, as they are printed and as the rules have them. */
+/* Who is slow, and the patience mu; times by the polynomial code's of uncoded,
+ * DIP and IDIP, as they are printed and as the rules have them. */
 #define IID "i.i.d.", "iid:p=0.3"
 #define F1 "F1", "fritchman:a=0.2,b=0.5,M=2"
 #define F2 "F2", "fritchman:a=0.05,b=1,M=2"

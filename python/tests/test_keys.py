@@ -71,7 +71,7 @@ def test_what_is_refused(tmp_path):
         lost = {**papers, name: tmp_path / "lost"}
         with pytest.raises(kofn.Error, match="lost: No such file.*give a file"):
             kofn.serve(where, **lost)
-    with pytest.raises(kofn.Invalid, match="say one of them"):
+    with pytest.raises(kofn.Invalid, match="give one of them"):
         kofn.serve(where, keys=tmp_path, **papers)
     issue(tmp_path, "ca", "anna")
     with pytest.raises(kofn.Error, match="anna.key.*belongs to its certificate"):

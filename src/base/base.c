@@ -1,8 +1,8 @@
 /* base.c -- status texts, the calling thread's last failure, the allocator.
  *
- * Owns the message of each thread, in memory of the thread's own.  All memory of
- * the library comes from here: from the functions that the caller set, or from malloc.
- * It prints nothing, never ends the process and takes no lock. */
+ * Owns the message of each thread, in memory of the thread's own.  All memory
+ * of the library comes from here: from the functions that the caller set, or
+ * from malloc. It prints nothing, never ends the process and takes no lock. */
 #define _DEFAULT_SOURCE /* madvise */
 
 #include "base.h"
@@ -67,7 +67,8 @@ kofn_status kf_nomem(size_t bytes)
     return kf_fail(KOFN_NOMEM, "out of memory asking for %zu bytes", bytes);
 }
 
-/* ---- structs that begin with their size ----------------------------------- */
+/* ---- structs that begin with their size -----------------------------------
+ */
 
 static size_t size_of(const void *given)
 {
@@ -129,9 +130,9 @@ void kf_give(void *to, const void *all, size_t bytes)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Asks the system for huge pages, if it has any on request.  Memory of this size is soon
- * written, and a page fault for each 4 KiB takes longer than the writing.  The request
- * covers the whole huge pages inside of the memory. */
+/* Asks the system for huge pages, if it has any on request.  Memory of this
+ * size is soon written, and a page fault for each 4 KiB takes longer than the
+ * writing.  The request covers the whole huge pages inside of the memory. */
 static void ask_for_huge_pages(unsigned char *p, size_t n)
 {
 #ifdef MADV_HUGEPAGE
@@ -145,9 +146,9 @@ static void ask_for_huge_pages(unsigned char *p, size_t n)
 #endif
 }
 
-/* Returns aligned memory of the C library, with the pointer of malloc in front of it.
- * aligned_alloc would split and join free memory at every call.  That takes a thousand
- * instructions, and every task would pay for it. */
+/* Returns aligned memory of the C library, with the pointer of malloc in front
+ * of it. aligned_alloc would split and join free memory at every call.  That
+ * takes a thousand instructions, and every task would pay for it. */
 static void *libc_alloc(void *ud, void *p, size_t want)
 {
     const size_t before = sizeof(void *);

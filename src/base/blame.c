@@ -1,6 +1,7 @@
 /* blame.c -- is a worker wrong more often than chance explains?
  *
- * The caller owns the counts.  Core and mesh decide what happens to a worker or node. */
+ * The caller owns the counts.  Core and mesh decide what happens to a worker or
+ * node. */
 #include "blame.h"
 
 #include <assert.h>
@@ -12,8 +13,8 @@ static double limit(unsigned sure)
     return 12.0 * sure;
 }
 
-/* Returns the rate at which the others are wrong.  With few comparisons it is too large
- * rather than too small. */
+/* Returns the rate at which the others are wrong.  With few comparisons it is
+ * too large rather than too small. */
 static double rate_of_others(const kf_blame *one, const kf_blame *all)
 {
     assert(one->wrong <= all->wrong && one->times <= all->times);

@@ -1,7 +1,7 @@
 /* clock.h -- the time, and the processor time of a thread.
  *
- * Only ports, transports, hosts and the command read a clock.  core and peer get the time
- * as an argument.  Nothing is kept here. */
+ * Only ports, transports, hosts and the command read a clock.  core and peer
+ * get the time as an argument.  Nothing is kept here. */
 #ifndef KF_CLOCK_H
 #define KF_CLOCK_H
 
@@ -17,7 +17,8 @@ static inline kofn_time kf_read_clock(clockid_t which)
     return (kofn_time)t.tv_sec * KOFN_SECOND + t.tv_nsec;
 }
 
-/* Returns nanoseconds since a fixed moment in the past.  The time never goes back. */
+/* Returns nanoseconds since a fixed moment in the past.  The time never goes
+ * back. */
 static inline kofn_time kf_clock(void)
 {
     return kf_read_clock(CLOCK_MONOTONIC);

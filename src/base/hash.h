@@ -1,7 +1,9 @@
-/* hash.h -- checksums and digests of bytes: XXH3 with 64 bits, as fast as memory.
+/* hash.h -- checksums and digests of bytes: XXH3 with 64 bits, as fast as
+ * memory.
  *
- * The functions are pure and give the same number on every machine.  They show damage, not
- * malice: with the seed, other bytes of the same hash can be found. */
+ * The functions are pure and give the same number on every machine.  They show
+ * damage, not malice: with the seed, other bytes of the same hash can be found.
+ */
 #ifndef KF_HASH_H
 #define KF_HASH_H
 

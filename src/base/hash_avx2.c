@@ -1,7 +1,7 @@
 /* hash_avx2.c -- XXH3 by AVX2, which is chosen when the program runs.
  *
- * Without AVX2, or a compiler that can use it in one file, kf_hash_has_avx2 is false
- * and the other function is never called. */
+ * Without AVX2, or a compiler that can use it in one file, kf_hash_has_avx2 is
+ * false and the other function is never called. */
 #include "base/hash.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)

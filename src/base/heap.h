@@ -1,10 +1,10 @@
 /* heap.h -- entries in order of (time, sequence number).
  *
- * Entries of equal time come out in the order in which they went in.  So a simulated run
- * does not depend on the shape of the heap.
+ * Entries of equal time come out in the order in which they went in.  So a
+ * simulated run does not depend on the shape of the heap.
  *
- * The heap owns its array of entries; the owner of the heap frees it.  No function here
- * waits or reads a clock.
+ * The heap owns its array of entries; the owner of the heap frees it.  No
+ * function here waits or reads a clock.
  */
 #ifndef KF_HEAP_H
 #define KF_HEAP_H

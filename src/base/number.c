@@ -1,7 +1,8 @@
 /* number.c -- reads and writes numbers as text in the C locale.
  *
- * The thread has that locale only while the C library reads or writes.  In glibc and musl
- * the locale for LC_ALL always exists.  So newlocale allocates nothing and cannot fail. */
+ * The thread has that locale only while the C library reads or writes.  In
+ * glibc and musl the locale for LC_ALL always exists.  So newlocale allocates
+ * nothing and cannot fail. */
 #include "number.h"
 
 #include <locale.h>

@@ -1,12 +1,13 @@
 /* options.c -- the table of <kofn/options.h>, and the checks by it.
  *
- * Owns nothing.  Only this file looks at ranges and defaults.  Files that know a plan or a
- * port check what depends on these. */
+ * Owns nothing.  Only this file looks at ranges and defaults.  Files that know
+ * a plan or a port check what depends on these. */
 #include "options.h"
 
 #include "base.h"
 
-/* Written by place, so that a field of kofn_options without a row does not compile. */
+/* Written by place, so that a field of kofn_options without a row does not
+ * compile. */
 static const kofn_options first = KOFN_OPTIONS_INIT;
 
 static const kofn_option table[] = {
@@ -26,7 +27,8 @@ void kofn_options_begin(kofn_options *o)
     *o = first;
 }
 
-/* ---- a value as a number -------------------------------------------------- */
+/* ---- a value as a number --------------------------------------------------
+ */
 
 _Static_assert(sizeof(kofn_below) == sizeof(unsigned) &&
                    sizeof(kofn_errors) == sizeof(unsigned) &&
@@ -82,7 +84,8 @@ static void put(const kofn_option *w, void *at, double x)
     }
 }
 
-/* ---- checks --------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------
+ */
 
 static bool is_time(const kofn_option *w)
 {
@@ -105,8 +108,8 @@ static bool in_range(const kofn_option *w, double x)
            (!is_whole(w) || x == (double)(uint64_t)x);
 }
 
-/* Fails with the range.  `beside` names other allowed values, as "neither 0, never,
- * nor". */
+/* Fails with the range.  `beside` names other allowed values, as "neither 0,
+ * never, nor". */
 static kofn_status refuse(const kofn_option *w, double x, const char *beside)
 {
     if (w->kind == KOFN_OPTION_CHOICE)

@@ -1,12 +1,13 @@
-/* report.h -- the fields of a report in one table, and the sum of several reports. */
+/* report.h -- the fields of a report in one table, and the sum of several
+ * reports. */
 #ifndef KF_REPORT_H
 #define KF_REPORT_H
 
 #include <kofn.h>
 
-/* Every field of kofn_report, in its order.  The command's --json and manual, the metrics
- * and the sums of rounds are made from these rows.  Python's Report is made from the
- * struct.  So a field with a row is everywhere.
+/* Every field of kofn_report, in its order.  The command's --json and manual,
+ * the metrics and the sums of rounds are made from these rows.  Python's Report
+ * is made from the struct.  So a field with a row is everywhere.
  *
  *   X(field, adds, kind, key, metric, text)
  *
@@ -83,8 +84,8 @@
     X(unchecked, SUM, COUNT, "unchecked", "",                                  \
       "rounds with results that were not checked")
 
-/* Adds report r to `sum`, field by field as the table says.  `liars` becomes the smaller
- * of the two. */
+/* Adds report r to `sum`, field by field as the table says.  `liars` becomes
+ * the smaller of the two. */
 void kf_report_add(kofn_report *sum, const kofn_report *r);
 
 #endif

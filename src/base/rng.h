@@ -1,14 +1,16 @@
 /* rng.h -- named random streams over Random123's Philox4x32-10.
  *
- * A stream is named by (seed, purpose, i, j).  Its numbers do not depend on other streams,
- * on the order of use or on the machine.  So a seed repeats a simulated run byte for byte,
- * and encoder and decoder agree on coefficients without exchanging them.
+ * A stream is named by (seed, purpose, i, j).  Its numbers do not depend on
+ * other streams, on the order of use or on the machine.  So a seed repeats a
+ * simulated run byte for byte, and encoder and decoder agree on coefficients
+ * without exchanging them.
  *
  * Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
  * 1, 2, 3", SC 2011.
  *
- * A stream is a plain struct and owns no memory.  Code must not draw from the stream of
- * another purpose: a change in one place would change results in the other.
+ * A stream is a plain struct and owns no memory.  Code must not draw from the
+ * stream of another purpose: a change in one place would change results in the
+ * other.
  */
 #ifndef KF_RNG_H
 #define KF_RNG_H

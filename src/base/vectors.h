@@ -1,8 +1,9 @@
 /* vectors.h -- functions that are compiled for several vector extensions.
  *
- * The loader chooses the best version that the processor has.  Sanitizers and clang 14 do
- * not support this, and get one version.  There are only attributes here, no code.  A
- * marked function must give the same result on every processor. */
+ * The loader chooses the best version that the processor has.  Sanitizers and
+ * clang 14 do not support this, and get one version.  There are only attributes
+ * here, no code.  A marked function must give the same result on every
+ * processor. */
 #ifndef KF_VECTORS_H
 #define KF_VECTORS_H
 

@@ -7,9 +7,9 @@
  *
  * The state is written first and checkpoint.json last, each under another name,
  * forced to disk and renamed: at any moment the folder holds the last state
- * that was finished, whole, and most of the time the one before it, which is gone
- * on with when the disk has damaged the last.  The fingerprint says all that the numbers depend
- * on; where any of it has changed nobody goes on.
+ * that was finished, whole, and most of the time the one before it, which is
+ * gone on with when the disk has damaged the last.  The fingerprint says all
+ * that the numbers depend on; where any of it has changed nobody goes on.
  *
  * It owns the folder's lock and the state it read; the vectors of a job are
  * borrowed while they are saved.  It may not touch a file of the folder
@@ -169,15 +169,15 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
     return 0;
 }
 
-/* A state is a vector, or weights, whoever computed it: another code or another number
- * of workers goes on with it. */
+/* A state is a vector, or weights, whoever computed it: another code or another
+ * number of workers goes on with it. */
 static bool is_of_code(const char *key)
 {
     return strcmp(key, "--scheme") == 0 || strcmp(key, "--workers") == 0;
 }
 
-/* The first of what the numbers depend on, or of what the code is, that is not the
- * same; NULL: all is. */
+/* The first of what the numbers depend on, or of what the code is, that is not
+ * the same; NULL: all is. */
 static const char *difference(const checkpoint *c, const json_t *there,
                               bool code)
 {
@@ -256,8 +256,8 @@ static const char *read_state(checkpoint *c, const json_t *entry)
     return NULL;
 }
 
-/* Where the newest state is damaged, the one before it will do: whose index it is,
- * or NULL. */
+/* Where the newest state is damaged, the one before it will do: whose index it
+ * is, or NULL. */
 static json_t *read_before(checkpoint *c)
 {
     char path[PATH];
@@ -530,8 +530,8 @@ void checkpoint_report(const checkpoint *c, json_t *o)
     PUT_WHOLE("checkpoint_failures", c->failures);
 }
 
-/* Where no state was to be kept yet it would only be in the way of whoever begins
- * again. */
+/* Where no state was to be kept yet it would only be in the way of whoever
+ * begins again. */
 static void undo(const checkpoint *c)
 {
     char path[PATH];

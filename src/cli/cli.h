@@ -114,8 +114,8 @@ enum {
     IN_JOB = IN_RUN | IN_STREAM
 };
 
-/* The kind of value that an option's text becomes: those of a job's options, and
- * more. */
+/* The kind of value that an option's text becomes: those of a job's options,
+ * and more. */
 typedef enum cli_kind {
     CLI_FLAG = KOFN_OPTION_FLAG,         /* it was given                     */
     CLI_CHOICE = KOFN_OPTION_CHOICE,     /* `least` and the word's place     */
@@ -183,8 +183,8 @@ int cli_say(int code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The exit code that goes with a status that is not KOFN_OK. */
 int cli_exit_code(kofn_status st);
-/* The library's message; returns that exit code.  0 and no message for KOFN_OK; so do
- * the next. */
+/* The library's message; returns that exit code.  0 and no message for KOFN_OK;
+ * so do the next. */
 int cli_fail(kofn_status st);
 /* The same for a file that was to be read: it is bad input. */
 int cli_fail_input(kofn_status st);
@@ -206,7 +206,8 @@ void cli_print_json(json_t *o);
  * nothing: so many of its allocations have failed. */
 void cli_json_begin(void);
 size_t cli_json_lost(void);
-/* Prints a line of news to stderr; other processes may have worded parts of it. */
+/* Prints a line of news to stderr; other processes may have worded parts of it.
+ */
 void cli_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The reason of a failure that cli_say gave last. */
 json_t *cli_error_json(void);
@@ -219,15 +220,16 @@ int cli_check_names(const cli_args *a);
 /* Before any work is done: 0 if --output can be written to, as far as one can
  * tell, else the exit code after a message. */
 int cli_check_output(const cli_args *a, bool sparse);
-/* The same of one path, which has to be named .npy, .csv or, mtx_too, .mtx; what is
- * wrong is told with `before` in front of it. */
+/* The same of one path, which has to be named .npy, .csv or, mtx_too, .mtx;
+ * what is wrong is told with `before` in front of it. */
 int cli_check_path(const char *before, const char *path, bool mtx_too);
 /* 0, or why it is no folder that may be used so (R_OK, ...). */
 int cli_no_folder(const char *path, int mode);
 /* Writes the result unless --output was not given.  0, or the exit code after a
  * message. */
 int cli_write(const cli_args *a, kofn_operand out, unsigned dims);
-/* The exit code of a file that was to be written, after the library's message. */
+/* The exit code of a file that was to be written, after the library's message.
+ */
 int cli_wrote(kofn_status st);
 
 /* ---- the process (process.c) --------------------------------------------- */
@@ -300,7 +302,8 @@ typedef struct cli_transport {
     bool ours;        /* workers are made here: one BLAS thread each        */
     bool simulated;
     kofn_time silence; /* who was not heard for so long is gone; 0: default */
-    /* Opens it, where no more is needed than this; NULL: that is open's to do. */
+    /* Opens it, where no more is needed than this; NULL: that is open's to do.
+     */
     kofn_status (*port)(kofn_port **out, size_t workers, const kofn_faults *w);
     /* 0, or the exit code after a message. */
     int (*open)(const cli_args *a, const kofn_problem *pb, uint64_t job,
@@ -335,19 +338,20 @@ void cli_ports_end(void); /* processes that were started, at the very end */
 
 /* ---- workers (serve.c) --------------------------------------------------- */
 
-/* Works for the coordinator at t until it is dismissed; `net`: t is a connection of
- * <kofn/net.h>.  The exit code. */
+/* Works for the coordinator at t until it is dismissed; `net`: t is a
+ * connection of <kofn/net.h>.  The exit code. */
 int cli_serve(const cli_args *a, struct kofn_transport *t, bool net);
 
 /* ---- digests (digest.c) -------------------------------------------------- */
 
-/* XXH3 in 64 bits of all that it says, whatever its layout; false: memory ran out. */
+/* XXH3 in 64 bits of all that it says, whatever its layout; false: memory ran
+ * out. */
 bool cli_digest_json(const json_t *o, uint64_t *hash);
 /* The digest of a file's bytes, and how many they are; false, with errno, when
  * it cannot be read. */
 bool cli_digest_file(const char *path, uint64_t *bytes, char hex[17]);
-/* Writes and frees it; NULL, or why it could not be written.  Of what went into it
- * nothing was lost if cli_json_lost() still is what it was. */
+/* Writes and frees it; NULL, or why it could not be written.  Of what went into
+ * it nothing was lost if cli_json_lost() still is what it was. */
 const char *cli_write_json(const char *path, json_t *o, size_t lost);
 
 /* ---- checkpoints (checkpoint.c) ------------------------------------------ */
@@ -374,8 +378,8 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
                      json_t *numbers);
 /* For --json: what there is to tell. */
 void checkpoint_report(const checkpoint *c, json_t *o);
-/* `code`, or 1 after a message when that is 0 and the last was not kept.  Of a job
- * that failed before there was any nothing is left. */
+/* `code`, or 1 after a message when that is 0 and the last was not kept.  Of a
+ * job that failed before there was any nothing is left. */
 int checkpoint_end(const checkpoint *c, int code);
 void checkpoint_free(checkpoint *c);
 
@@ -420,8 +424,8 @@ struct cli_training;
 /* show.c: one line a round; change < 0 when there is none. */
 void show_round(session *s, const kofn_report *rep, double change);
 
-/* `coded`: of a training on coded weights, an operand a layer, where `pb` is what it
- * is known by; else NULL. */
+/* `coded`: of a training on coded weights, an operand a layer, where `pb` is
+ * what it is known by; else NULL. */
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                  size_t rounds, const struct cli_training *coded);
 /* Tells which workers are waited for, after two seconds and then every ten. */
@@ -435,8 +439,8 @@ int session_close(session *s, int code);
 
 /* ---- matrices (matrix.c) ------------------------------------------------- */
 
-/* Zeros in double precision, to be freed; `what` is for the message.  0, or the exit
- * code after a message; so does the next. */
+/* Zeros in double precision, to be freed; `what` is for the message.  0, or the
+ * exit code after a message; so does the next. */
 int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what);
 /* A copy in double precision, each number divided by `unit`. */
 int cli_divided(const kofn_matrix *a, double unit, kofn_matrix *out);
@@ -457,10 +461,12 @@ typedef struct input {
     double *copy;
 } input;
 int input_matrix(input *in, kofn_matrix *out, const char *path);
-/* Points with the columns of X.  Sparse ones, which may have fewer, are filled up. */
+/* Points with the columns of X.  Sparse ones, which may have fewer, are filled
+ * up. */
 int input_like(input *in, kofn_matrix *out, const char *path,
                const kofn_matrix *X, const char *X_path);
-/* The same, or *sparse points to what is in the file, which has no data then. */
+/* The same, or *sparse points to what is in the file, which has no data then.
+ */
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path);
 /* The labels that a file has beside its points, or else its dense matrix. */
@@ -488,7 +494,8 @@ typedef struct points {
 int points_know(points *p, const kofn_matrix *X, bool intercept, bool scale);
 /* Points as they are fitted to, in memory of their own. */
 int points_prepare(const points *p, const kofn_matrix *X, kofn_matrix *out);
-/* The same of sparse points, which cannot be scaled; *out lives as long as p. */
+/* The same of sparse points, which cannot be scaled; *out lives as long as p.
+ */
 int points_prepare_sparse(points *p, const kofn_sparse *X, bool intercept,
                           kofn_sparse *out);
 /* Weights for points as they were before; the intercept is the last. */
@@ -505,9 +512,10 @@ typedef struct history {
     const char *path; /* NULL: none is kept                              */
     int spoiled;      /* why a line could not be written, or 0 */
 } history;
-/* From the beginning, or behind the line of what is done, or, HISTORY_GOES_ON, behind
- * all lines.  The heading names the caller's columns; with `reports` those of the
- * fields of a report (base/report.h) follow.  0, or the exit code after a message. */
+/* From the beginning, or behind the line of what is done, or, HISTORY_GOES_ON,
+ * behind all lines.  The heading names the caller's columns; with `reports`
+ * those of the fields of a report (base/report.h) follow.  0, or the exit code
+ * after a message. */
 #define HISTORY_GOES_ON UINT_MAX
 int history_open(history *h, const char *path, unsigned done,
                  const char *heading, bool reports);
@@ -527,8 +535,8 @@ typedef struct model {
     double unit; /* points are divided by it first           */
     bool sealed; /* it was read, and has digests of all of it */
 } model;
-/* Into a folder that is made if there is none; NULL: nothing is to be written.  0,
- * or the exit code after a message; so do those below. */
+/* Into a folder that is made if there is none; NULL: nothing is to be written.
+ * 0, or the exit code after a message; so do those below. */
 int model_write(const char *folder, const model *m);
 int model_read(const char *folder, model *m);
 void model_free(model *m);
@@ -577,7 +585,8 @@ typedef struct cli_nodes {
     /* NULL, or called on each node's thread after an iterate. */
     void (*watch)(const cli_node *n, const kofn_node_view *view,
                   const double *scalar);
-    /* What is told beside what nodes_report tells of all: into o, or in front of it. */
+    /* What is told beside what nodes_report tells of all: into o, or in front
+     * of it. */
     void (*put)(const struct cli_nodes *m, const kofn_plan_info *info,
                 json_t *o);
     void (*say)(const struct cli_nodes *m, const kofn_plan_info *info);
@@ -592,14 +601,14 @@ typedef struct cli_nodes {
 /* Refuses what cannot be had of a mesh; events are of this number of rounds.
  * Returns 0, or the exit code after a message; so do the functions below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
-/* Refuses a plan that there are too few nodes for, and chooses who decodes, as was asked
- * for or what suits it; and that in words. */
+/* Refuses a plan that there are too few nodes for, and chooses who decodes, as
+ * was asked for or what suits it; and that in words. */
 int nodes_take_plan(cli_nodes *m, const kofn_plan *plan);
 const char *nodes_decoding(const cli_nodes *m);
 /* Where nobody has the result it tells why the first who failed did. */
 int nodes_run(cli_nodes *m);
-/* Tells, as --json or for people, how the best node stood in the end, whose pieces it
- * found wrong, and why others of this process have failed. */
+/* Tells, as --json or for people, how the best node stood in the end, whose
+ * pieces it found wrong, and why others of this process have failed. */
 void nodes_report(const cli_nodes *m, double rel_error);
 /* Has it the result? */
 bool nodes_have(const cli_node *n);
@@ -609,8 +618,8 @@ int nodes_close(cli_nodes *m, int code);
 /* How many nodes a graph has, and how its edges were read. */
 typedef struct cli_graph {
     size_t nodes, alone; /* alone: without an edge */
-    bool
-        one_way; /* comments say that it is undirected, but arcs have none back */
+    bool one_way; /* comments say that it is undirected, but arcs have none back
+                   */
 } cli_graph;
 /* 0, or the exit code after a message. */
 int cli_know_graph(cli_graph *out, const kofn_file *file);
@@ -630,15 +639,15 @@ typedef struct cli_iteration {
     kofn_matrix v; /* start, and result */
 } cli_iteration;
 kofn_iterate_options cli_iterate_options(const cli_args *a);
-/* Makes room and a start: of power iteration with a part in every direction, the same
- * for the same seed; that of PageRank is the library's.  0, or the exit code after a
- * message. */
+/* Makes room and a start: of power iteration with a part in every direction,
+ * the same for the same seed; that of PageRank is the library's.  0, or the
+ * exit code after a message. */
 int cli_start(const cli_iteration *it, uint64_t seed, const char *what,
               kofn_matrix *v);
 /* Why it has not converged, and what may help. */
 void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
-/* Compares v, of so many iterations, with the same without workers.  0, or the exit
- * code after a message. */
+/* Compares v, of so many iterations, with the same without workers.  0, or the
+ * exit code after a message. */
 int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
                          const kofn_matrix *v, unsigned iterations,
                          cli_exactness *found);
@@ -666,8 +675,8 @@ typedef struct cli_training {
     bool unchecked; /* ... once the sums of a step are checked   */
     bool verifying; /* without workers */
     bool coded;     /* weights live with the workers, and not points */
-    /* On a mesh, called when the weights are there: judges, checks and writes them.
-     * Returns the exit code. */
+    /* On a mesh, called when the weights are there: judges, checks and writes
+     * them. Returns the exit code. */
     int (*conclude)(struct cli_training *t, unsigned steps);
 } cli_training;
 /* The exit code. */

@@ -1,7 +1,8 @@
 /* cmd_regress.c -- kofn regress.
  *
  * Owns the points, the labels and the session while the command runs.  Steps
- * are the library's (learn/regress.c); here they are shown, saved and judged. */
+ * are the library's (learn/regress.c); here they are shown, saved and judged.
+ */
 #include "cli.h"
 
 #include <math.h>
@@ -163,7 +164,8 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
                       (json_int_t)rep->scalars));
 }
 
-/* Keeps the state, unless sums that it was made of were not checked (--audit). */
+/* Keeps the state, unless sums that it was made of were not checked (--audit).
+ */
 static void save(fit *f, const kofn_regress_step *now, const kofn_report *rep)
 {
     size_t n = f->w.rows;
@@ -468,9 +470,9 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
     return code;
 }
 
-/* Where it is left to us: first order takes thousands of iterations for what this
- * does in tens.  Not with gradients of whoever answered, whose differences tell
- * nothing. */
+/* Where it is left to us: first order takes thousands of iterations for what
+ * this does in tens.  Not with gradients of whoever answered, whose differences
+ * tell nothing. */
 static void choose_descent(cli_args *a)
 {
     kofn_regress_options *o = &a->regress;

@@ -1,5 +1,5 @@
-/* cmd_replay.c -- kofn replay, the coordinator again, from its journal; and kofn
- * trace, what the run's observers would have written.
+/* cmd_replay.c -- kofn replay, the coordinator again, from its journal; and
+ * kofn trace, what the run's observers would have written.
  *
  * The format is that of docs/journal.md.  A journal comes from a file: every
  * line is checked before a word of it is believed.

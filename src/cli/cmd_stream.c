@@ -110,8 +110,8 @@ static void task_free(task *t)
     free(t);
 }
 
-/* Takes the next name of the line, which ends at a blank, or at a quote where it begins
- * with one; NULL: there is none. */
+/* Takes the next name of the line, which ends at a blank, or at a quote where
+ * it begins with one; NULL: there is none. */
 static char *next_name(char **at)
 {
     char *name = *at + strspn(*at, " \t\r"), *end;

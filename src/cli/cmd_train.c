@@ -150,8 +150,8 @@ static void save(cli_training *t, unsigned step, const kofn_train_step *now,
                     figures(now, "partial", (double)now->partial));
 }
 
-/* After a step that is to be kept, or the last there will be.  A step whose sums were
- * not checked (--audit) is not kept; the next that was is. */
+/* After a step that is to be kept, or the last there will be.  A step whose
+ * sums were not checked (--audit) is not kept; the next that was is. */
 static void save_step(cli_training *t, const kofn_train_step *now,
                       const kofn_report *rep)
 {
@@ -169,8 +169,8 @@ static void save_step(cli_training *t, const kofn_train_step *now,
         save(t, now->step, now, state);
 }
 
-/* A signal in the middle of a step: what the one before made, unless that is with
- * the workers, who have something else to do. */
+/* A signal in the middle of a step: what the one before made, unless that is
+ * with the workers, who have something else to do. */
 static void save_before(cli_training *t, const kofn_train_step *now)
 {
     const checkpoint *c = t->session->checkpoint;

@@ -1,5 +1,5 @@
-/* digest.c -- what is kept in files as JSON, and digests by which it is told later
- * whether they still hold what was written. */
+/* digest.c -- what is kept in files as JSON, and digests by which it is told
+ * later whether they still hold what was written. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* folder.c -- a folder of this process's own for a socket and what its workers
- * read, in the temporary one; and those that others left there when they were killed.
+ * read, in the temporary one; and those that others left there when they were
+ * killed.
  *
  * Whoever has a folder holds a lock on a file in it, which ends with the
  * process however that ends.  A folder whose lock can be had is nobody's.  One

@@ -1,7 +1,8 @@
 /* graph.c -- what a graph is taken for, where that may not be what was meant.
  *
- * Borrows the file.  The library takes each edge of a list as one arc and each number
- * up to the largest as a node; this file counts them and prints remarks. */
+ * Borrows the file.  The library takes each edge of a list as one arc and each
+ * number up to the largest as a node; this file counts them and prints remarks.
+ */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -28,7 +29,8 @@ static int by_column(const void *key, const void *at)
     return a < b ? -1 : a > b;
 }
 
-/* Has every arc one back?  Then nothing was lost where there are no directions. */
+/* Has every arc one back?  Then nothing was lost where there are no directions.
+ */
 static bool goes_both_ways(const kofn_sparse *g)
 {
     for (size_t i = 0; i < g->rows; i++)

@@ -1,5 +1,5 @@
-/* iterate.c -- what an iteration on workers and one on a mesh share: options, the start,
- * the same without either, and advice.
+/* iterate.c -- what an iteration on workers and one on a mesh share: options,
+ * the start, the same without either, and advice.
  *
  * Owns the plain result within a call. */
 #include "cli.h"

@@ -1,5 +1,5 @@
-/* masterless.c -- kofn power and kofn pagerank on a mesh: what a node does, and what
- * came of it.
+/* masterless.c -- kofn power and kofn pagerank on a mesh: what a node does, and
+ * what came of it.
  *
  * Each node has its own copy of the vector; the matrix is shared by the nodes
  * of this process and may not be written. */
@@ -111,8 +111,8 @@ static int conclude(run *r)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* Nodes that were started together are not hostile to each other, and none of them is
- * wrong unless errors are looked for. */
+/* Nodes that were started together are not hostile to each other, and none of
+ * them is wrong unless errors are looked for. */
 static bool trusted(const cli_args *a)
 {
     return !cli_transport_of(a->port)->address &&

@@ -1,5 +1,5 @@
-/* matrix.c -- matrices that the command makes: room for them, numbers of either type as
- * doubles, how far two are apart, and their way to a file.
+/* matrix.c -- matrices that the command makes: room for them, numbers of either
+ * type as doubles, how far two are apart, and their way to a file.
  *
  * Owns nothing: what it makes is the caller's, who frees the data. */
 #include "cli.h"

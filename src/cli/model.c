@@ -7,11 +7,11 @@
  * that it says itself, so that no damage to a model is computed with.
  *
  * All is written under other names first, so that a model that is there already
- * stays where there is no room for another.  Then model.json gets its name, and from
- * that moment on the model is the new one: weights that do not have theirs yet, since
- * the process was killed, are found by their digests.  These other names are of this
- * process alone: the ranks of an MPI job, which are told the same, all write the model,
- * perhaps from several machines.
+ * stays where there is no room for another.  Then model.json gets its name, and
+ * from that moment on the model is the new one: weights that do not have theirs
+ * yet, since the process was killed, are found by their digests.  These other
+ * names are of this process alone: the ranks of an MPI job, which are told the
+ * same, all write the model, perhaps from several machines.
  */
 #include "cli.h"
 
@@ -362,7 +362,8 @@ static int find_index(found *f, model *m, const char *folder)
     return take_shape(f->index, folder, &f->shape, f->widths, &m->unit);
 }
 
-/* Weights with this digest that have not got their name; false: there are none. */
+/* Weights with this digest that have not got their name; false: there are none.
+ */
 static bool find_draft(char path[PATH], const char *folder, const char *name,
                        const char *want)
 {

@@ -162,14 +162,15 @@ static kofn_status start(cli_nodes *m, size_t number, uint32_t seat)
     return kofn_mesh_start(m->mesh, live, n);
 }
 
-/* Of the events: as a thread, or, where each process is one, the seat it has. */
+/* Of the events: as a thread, or, where each process is one, the seat it has.
+ */
 static uint32_t number_of(const cli_node *n)
 {
     return n->all->mesh ? (uint32_t)n->number : n->seat;
 }
 
-/* Events before the round that begins now.  Whoever gets there first lets a joiner
- * in; who is to leave goes by itself. */
+/* Events before the round that begins now.  Whoever gets there first lets a
+ * joiner in; who is to leave goes by itself. */
 static bool happen(const cli_node *n, uint64_t round)
 {
     cli_nodes *m = n->all;
@@ -219,8 +220,8 @@ static bool is_normal_again(const cli_node *n, const kofn_fault_event *since,
     return false;
 }
 
-/* From its event on all pieces of a corrupt node are wrong; a bit flips, or a node errs,
- * once, in the step of the event. */
+/* From its event on all pieces of a corrupt node are wrong; a bit flips, or a
+ * node errs, once, in the step of the event. */
 static bool is_due(cli_node *n, const kofn_fault_event *e,
                    kofn_fault_place where, uint64_t step)
 {
@@ -463,8 +464,8 @@ static json_t *list_failed(const cli_nodes *m)
     return list;
 }
 
-/* Threads of this process that are too few would wait in vain for one more: who joins
- * by an event of a later step comes when that step is made. */
+/* Threads of this process that are too few would wait in vain for one more: who
+ * joins by an event of a later step comes when that step is made. */
 static int check_count(const cli_nodes *m, const kofn_plan *plan)
 {
     size_t most = m->count;
@@ -565,8 +566,9 @@ void nodes_report(const cli_nodes *m, double rel_error)
     }
 }
 
-/* How much a failure says: that pieces disagree says most, and that there were too few
- * others then nothing, as they may have ended by what a third one tells. */
+/* How much a failure says: that pieces disagree says most, and that there were
+ * too few others then nothing, as they may have ended by what a third one
+ * tells. */
 static int weight_of(kofn_status st)
 {
     return st == KOFN_CORRUPT                          ? 2
@@ -581,8 +583,8 @@ static bool says_more(const cli_node *a, const cli_node *b)
     return more > 0 || (more == 0 && a->failed < b->failed);
 }
 
-/* The first to fail of the nodes whose failure says most, since later ones find fewer
- * others; NULL: none has failed. */
+/* The first to fail of the nodes whose failure says most, since later ones find
+ * fewer others; NULL: none has failed. */
 static const cli_node *find_reason(const cli_nodes *m)
 {
     const cli_node *best = NULL;

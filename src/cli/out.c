@@ -23,7 +23,8 @@ static bool drawn, printed;
 
 /* ---- messages ------------------------------------------------------------ */
 
-/* Returns the code point that begins at `p`, and its bytes; bytes 0: it is not UTF-8. */
+/* Returns the code point that begins at `p`, and its bytes; bytes 0: it is not
+ * UTF-8. */
 static unsigned long code_point(const unsigned char *p, int *bytes)
 {
     static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};

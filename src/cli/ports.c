@@ -341,8 +341,8 @@ static kofn_status mesh_mpi(const cli_args *a, size_t body_max,
     return st;
 }
 
-/* Before anything is read: every rank runs this command, and all but the first are
- * workers whose whole life this is. */
+/* Before anything is read: every rank runs this command, and all but the first
+ * are workers whose whole life this is. */
 static int start_mpi(cli_args *a, bool *is_worker)
 {
     kofn_mpi_options o = KOFN_MPI_OPTIONS_INIT;

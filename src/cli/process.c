@@ -32,8 +32,8 @@ static void on_signal(int sig)
         alarm(PROMPT);
 }
 
-/* Nobody has asked for the signal that was caught.  Where none was, the alarm is
- * somebody else's, and nothing is done. */
+/* Nobody has asked for the signal that was caught.  Where none was, the alarm
+ * is somebody else's, and nothing is done. */
 static void on_alarm(int sig)
 {
     (void)sig;

@@ -1,8 +1,8 @@
 /* replay.c -- see replay.h.
  *
- * Owns the coordinator that it drives, the plans of the journal and who watches.
- * It may believe no word of a journal before it has checked it, and writes but
- * what it was asked for. */
+ * Owns the coordinator that it drives, the plans of the journal and who
+ * watches. It may believe no word of a journal before it has checked it, and
+ * writes but what it was asked for. */
 #include "replay.h"
 #include "steps.h"
 
@@ -165,7 +165,8 @@ static bool read_options(const json_t *o, kofn_core_options *opt)
     return true;
 }
 
-/* Is it of the format of this kofn?  Journals of the first say nothing of it. */
+/* Is it of the format of this kofn?  Journals of the first say nothing of it.
+ */
 static int check_version(player *p, const json_t *o)
 {
     const char *kofn = json_string_value(json_object_get(o, "kofn"));
@@ -434,7 +435,8 @@ static int play(player *p, const json_t *o)
     return SAME;
 }
 
-/* ---- what the coordinator noted of itself --------------------------------- */
+/* ---- what the coordinator noted of itself ---------------------------------
+ */
 
 #define MAX_ROUNDS 10000000
 

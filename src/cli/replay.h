@@ -1,5 +1,5 @@
-/* replay.h -- a journal in memory against a fresh coordinator, and the trace and
- * the record of that run.
+/* replay.h -- a journal in memory against a fresh coordinator, and the trace
+ * and the record of that run.
  *
  * The journal is borrowed and stays unchanged; what the replay makes is freed
  * before it returns. */

@@ -1,7 +1,7 @@
 /* serve.c -- the life of a worker, whatever it was started by.
  *
- * Owns the operand while a block is made of it.  A worker prints what concerns it
- * alone and leaves every decision to the coordinator. */
+ * Owns the operand while a block is made of it.  A worker prints what concerns
+ * it alone and leaves every decision to the coordinator. */
 #include "cli.h"
 
 #include <kofn/transport.h>
@@ -68,9 +68,9 @@ static void operand_done(void *ud)
     l->file = NULL;
 }
 
-/* Has malloc keep up to 64 MiB that is freed: else each round gives its vectors back to
- * the system and faults them in again.  The figures are the largest that glibc comes to
- * by itself. */
+/* Has malloc keep up to 64 MiB that is freed: else each round gives its vectors
+ * back to the system and faults them in again.  The figures are the largest
+ * that glibc comes to by itself. */
 static void keep_memory(void)
 {
 #ifdef __GLIBC__

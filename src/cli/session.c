@@ -94,8 +94,8 @@ static const char *bytes_a_second(char out[20], uint64_t bytes, double span)
     return out;
 }
 
-/* "round 3 of 20", or of what takes several rounds each "iteration 3 of 20"; and how
- * many seconds it still takes. */
+/* "round 3 of 20", or of what takes several rounds each "iteration 3 of 20";
+ * and how many seconds it still takes. */
 static void say_where(const session *s, const kofn_progress *p, char out[80])
 {
     bool product = (s->args->command->bit & IN_PRODUCT) != 0;
@@ -179,7 +179,8 @@ static bool is_simulated(const session *s)
     return cli_transport_of(s->args->port)->simulated;
 }
 
-/* Rounds that nobody was told of came before this one: of a search for a step. */
+/* Rounds that nobody was told of came before this one: of a search for a step.
+ */
 static void know_times(session *s)
 {
     kofn_report total = KOFN_REPORT_INIT;

@@ -1,8 +1,8 @@
 /* table.c -- the table of all commands and options.
  *
- * Each fact about an option is in one row.  For options of a job, range, place and text come
- * from the library (kofn_option_at), and are filled in at the first use of the table.  No
- * other file may list options. */
+ * Each fact about an option is in one row.  For options of a job, range, place
+ * and text come from the library (kofn_option_at), and are filled in at the
+ * first use of the table.  No other file may list options. */
 #include "cli.h"
 
 #include <assert.h>
@@ -19,8 +19,8 @@
 #define NUMBER(kind_, least_, most_, field_)                                   \
     OF(kind_, field_), .least = least_, .most = most_
 
-/* An option of a job.  The library has its range, its place and its text; `beside_` is added
- * to the text. */
+/* An option of a job.  The library has its range, its place and its text;
+ * `beside_` is added to the text. */
 #define JOB(name_, field_, beside_)                                            \
     {                                                                          \
         .name = name_, .help = beside_, OF(CLI_JOB, job.field_)                \
@@ -296,7 +296,8 @@ static unsigned commands_of(unsigned jobs)
            (jobs & KOFN_OF_STREAMS ? IN_STREAM : 0);
 }
 
-/* Completes a row from the library.  `text` is room for the joined help text. */
+/* Completes a row from the library.  `text` is room for the joined help text.
+ */
 static void fill_in(cli_option *o, char text[TEXT])
 {
     const kofn_option *its = kofn_option_at(0);

@@ -1,5 +1,5 @@
-/* train_masterless.c -- kofn train on a mesh: what a node does, and what came of
- * it.
+/* train_masterless.c -- kofn train on a mesh: what a node does, and what came
+ * of it.
  *
  * Each node has its own network; points are shared by the nodes of this
  * process and may not be written. */
@@ -15,9 +15,9 @@ typedef struct run {
     cli_training *training;
     kofn_plan *plan[KOFN_NET_MOST];
     cli_nodes nodes;
-    size_t same; /* results as the best one's, bit for bit */
-    history
-        history; /* any node writes what follows, while it has locked the file */
+    size_t same;      /* results as the best one's, bit for bit */
+    history history;  /* any node writes what follows, while it has locked the
+                         file */
     uint64_t step;    /* of its last line, or what nodes began with    */
     uint64_t attempt; /* that it is in: one more whenever nodes go back,
                          0 until they have begun with what was kept    */
@@ -52,8 +52,8 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
     r->at = now;
 }
 
-/* May there be a line of it?  Who is in the middle of the next step, for it took the
- * iterate from others, may have the loss of that. */
+/* May there be a line of it?  Who is in the middle of the next step, for it
+ * took the iterate from others, may have the loss of that. */
 static bool has_done(const run *r, uint64_t step, uint64_t beyond)
 {
     const cli_training *l = r->training;

@@ -10,8 +10,8 @@
 /* Rows of A whose absolute values are taken at a time. */
 #define BAND 64
 
-/* The absolute values of rows [lo, lo + rows).  0, or the exit code after a message;
- * so do those below. */
+/* The absolute values of rows [lo, lo + rows).  0, or the exit code after a
+ * message; so do those below. */
 static int absolute(const kofn_matrix *a, size_t lo, size_t rows,
                     kofn_matrix *out)
 {
@@ -58,8 +58,8 @@ static int sizes_sparse(const kofn_sparse *A, const kofn_matrix *B,
     return cli_fail(st);
 }
 
-/* |A| |B|, by which rounding in each element is measured: a small row may be wrong
- * where all of the result is right. */
+/* |A| |B|, by which rounding in each element is measured: a small row may be
+ * wrong where all of the result is right. */
 static int sizes(const cli_factors *f, kofn_matrix *size)
 {
     kofn_matrix B;

@@ -1,6 +1,6 @@
-/* alone.c -- the parts of a sum each from one worker, which holds it anyway: what is
- * computed where wrong answers are looked for now and then only, and nobody's part has
- * to be computed twice in between.
+/* alone.c -- the parts of a sum each from one worker, which holds it anyway:
+ * what is computed where wrong answers are looked for now and then only, and
+ * nobody's part has to be computed twice in between.
  *
  * Makes a plan that its caller frees.  It asks nobody: whether parts may be
  * left to one worker each is decided by the core and the body. */

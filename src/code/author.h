@@ -1,8 +1,10 @@
-/* author.h -- what the schemes of the library have besides <kofn/scheme.h>: arrays,
- * points, small systems, and single rows of the families of coefficients.
+/* author.h -- what the schemes of the library have besides <kofn/scheme.h>:
+ * arrays, points, small systems, and single rows of the families of
+ * coefficients.
  *
  * What is declared here is for files of src/schemes; nothing of it allocates
- * for longer than a call but what the layout, or a list of arrays, then owns. */
+ * for longer than a call but what the layout, or a list of arrays, then owns.
+ */
 #ifndef KF_CODE_AUTHOR_H
 #define KF_CODE_AUTHOR_H
 
@@ -18,8 +20,8 @@ typedef struct kf_arrays {
     bool failed;
 } kf_arrays;
 
-/* As kf_new, and a table of zeros as kofn_layout_table.  NULL: there was no memory,
- * which kf_arrays_status says of all that were asked for. */
+/* As kf_new, and a table of zeros as kofn_layout_table.  NULL: there was no
+ * memory, which kf_arrays_status says of all that were asked for. */
 void *kf_arrays_new(kf_arrays *a, size_t n, size_t size);
 double *kf_arrays_table(kf_arrays *a, size_t rows, size_t cols);
 void kf_arrays_free(kf_arrays *a);
@@ -39,8 +41,8 @@ static inline void kf_code_default(const kofn_layout *L, const char *name,
         kofn_arg_choose(L, name, (long)kf_max(value, 1));
 }
 
-/* Of n workers a quarter may be slow or lost, at most 16: so far the accuracy of
- * the default coefficients is proven for any losses whatever. */
+/* Of n workers a quarter may be slow or lost, at most 16: so far the accuracy
+ * of the default coefficients is proven for any losses whatever. */
 static inline size_t kf_code_spare(size_t n)
 {
     return kf_min(n < 8 ? n / 2 : n / 4, 16);
@@ -58,8 +60,8 @@ static inline double kf_code_sum(const double *a, const double *b, size_t n)
     return sum;
 }
 
-/* `count` vectors of `length` numbers, a `step` from each other; the next vector
- * begins at `next`. */
+/* `count` vectors of `length` numbers, a `step` from each other; the next
+ * vector begins at `next`. */
 typedef struct kf_vectors {
     size_t count, length;
     double *first;
@@ -148,8 +150,8 @@ typedef struct kf_family {
 size_t kf_basis_lanes(kf_basis b);
 /* Fresh rows beyond the first n exist. */
 bool kf_basis_open(kf_basis b);
-/* Tables that need the whole matrix at once (HAAR) are made here; *state is freed
- * with kofn_free.  NULL for the others. */
+/* Tables that need the whole matrix at once (HAAR) are made here; *state is
+ * freed with kofn_free.  NULL for the others. */
 kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
                              void **state);
 /* Rows of seat i: lanes x (lanes * k). */

@@ -299,8 +299,8 @@ static size_t light_weight(size_t n, size_t k)
 /* Unknowns of a system that is solved in a moment. */
 #define FEW 512
 
-/* Does it pay that seats of a sparse A mix few parts?  No part is then plain, so
- * that all are solved for, and each number of the answer is a mix of as many
+/* Does it pay that seats of a sparse A mix few parts?  No part is then plain,
+ * so that all are solved for, and each number of the answer is a mix of as many
  * results: more work than the product itself where no row of A has as many
  * entries, and in vain where most parts are empty. */
 static bool light_pays(const kofn_problem *pb, size_t groups, size_t parts)

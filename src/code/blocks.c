@@ -1,10 +1,10 @@
-/* blocks.c -- blocks of A themselves: what they are made of, for those who change
- * A where it lies, and A or another block from them.
+/* blocks.c -- blocks of A themselves: what they are made of, for those who
+ * change A where it lies, and A or another block from them.
  *
  * Products of a coded A are decoded from answers; blocks are read the same way,
- * as if multiplied by the identity.  The rows of the answers are then those of the
- * blocks, the symbols and wants the parts of A: a reader is the plan of that.  It
- * needs no more answers than any product (math/training.md 8).
+ * as if multiplied by the identity.  The rows of the answers are then those of
+ * the blocks, the symbols and wants the parts of A: a reader is the plan of
+ * that.  It needs no more answers than any product (math/training.md 8).
  *
  * Makes plans and rows that the caller frees; blocks themselves are never
  * here, only how they are combined.
@@ -186,7 +186,8 @@ static kofn_status gather(regeneration *t, const uint32_t *seats, size_t n)
     return KOFN_OK;
 }
 
-/* Of the norm of row l of E: what rounding of the others comes to, and X G - E. */
+/* Of the norm of row l of E: what rounding of the others comes to, and X G - E.
+ */
 static void errors_of(const regeneration *t, const double *x, size_t l,
                       double *noise, double *off)
 {

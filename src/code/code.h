@@ -13,8 +13,8 @@
 /* ---- plan ---------------------------------------------------------------- */
 
 #define KF_MAX_PARAMS 12
-/* Rounds beyond its first that a product of a stream may take: it and those that
- * follow are open together, and one is decoded. */
+/* Rounds beyond its first that a product of a stream may take: it and those
+ * that follow are open together, and one is decoded. */
 #define KF_MOST_DELAY (KOFN_OPEN_MOST - 2)
 
 struct kofn_args {
@@ -31,13 +31,13 @@ struct kofn_plan {
     kofn_scheme own; /* what `scheme` is: all that its author knew of */
     kofn_args args;
     size_t workers;
-    size_t span;   /* strips of a block: rows of a part of A        */
-    size_t parts;  /* of A in one group                             */
-    size_t parts1; /* of the input                                  */
-    bool
-        mixes_parts; /* G is E0 and W the identity: symbols are the parts of A */
-    char spec[256];  /* with every default spelled out                */
-    kofn_plan *left; /* the same blocks in left products, or NULL     */
+    size_t span;      /* strips of a block: rows of a part of A        */
+    size_t parts;     /* of A in one group                             */
+    size_t parts1;    /* of the input                                  */
+    bool mixes_parts; /* G is E0 and W the identity: symbols are the parts of A
+                       */
+    char spec[256];   /* with every default spelled out                */
+    kofn_plan *left;  /* the same blocks in left products, or NULL     */
     const kofn_plan
         *of; /* a reader (blocks.c): the plan whose blocks it reads */
 };
@@ -65,7 +65,8 @@ static inline size_t kf_local(const kofn_plan *p, size_t seat)
 }
 
 /* Is an answer, of the operation or of the left product, the sum of all that
- * workers send?  Then each is needed, and is no part of the answer by itself. */
+ * workers send?  Then each is needed, and is no part of the answer by itself.
+ */
 static inline bool kf_code_adds_up(const kofn_plan *p)
 {
     return p->layout.adjoint || (p->left && p->left->layout.adjoint);
@@ -114,8 +115,8 @@ bool kf_code_decodes_itself(const kofn_plan *p, bool uneven);
  * is parity, the number that tell every symbol besides: of A' A x fewer may
  * tell the sum of them. */
 size_t kf_code_enough(const kofn_plan *p, bool compared);
-/* Seats of which any so many decode by the first `each` submessages of all of them
- * (math/errors.md 10). */
+/* Seats of which any so many decode by the first `each` submessages of all of
+ * them (math/errors.md 10). */
 size_t kf_code_seats(const kofn_layout *L, size_t each);
 /* Submessages of each seat among these rows, which ascend: of all as many. */
 size_t kf_code_each(const kofn_layout *L, const uint32_t *rows, size_t n);
@@ -228,11 +229,11 @@ bool kf_answers_all(const kofn_plan *p, size_t n);
 
 /* The factors of a seat's lanes where each is an outer product: part (i, j) of
  * A is in lane l f[l, i] g[l, j] times. f is lanes x cut[0].rows, g lanes x
- * cut[0].cols, and all lanes have one of them in common, ones: f where rows of A are
- * not cut, and else g where columns are not.  A += U' V therefore adds to lane l the
- * product of two coded matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j] V_j), with
- * U and V cut into columns as the rows and columns of A are.  KOFN_UNSUITED
- * where a lane is no such product. */
+ * cut[0].cols, and all lanes have one of them in common, ones: f where rows of
+ * A are not cut, and else g where columns are not.  A += U' V therefore adds to
+ * lane l the product of two coded matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j]
+ * V_j), with U and V cut into columns as the rows and columns of A are.
+ * KOFN_UNSUITED where a lane is no such product. */
 kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g);
 /* Has it a reader? */
 bool kf_code_can_be_read(const kofn_plan *p);
@@ -249,8 +250,9 @@ kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
 /* ---- parts of a sum (alone.c) -------------------------------------------- */
 
 bool kf_code_can_be_alone(const kofn_plan *p);
-/* The plan by which each part is computed by one worker.  Its rows and its seats are
- * numbered as the parts; freed with kofn_plan_free, also on failure. */
+/* The plan by which each part is computed by one worker.  Its rows and its
+ * seats are numbered as the parts; freed with kofn_plan_free, also on failure.
+ */
 kofn_status kf_code_alone(kofn_plan **out, const kofn_plan *plan);
 /* Does every seat of a sum's code compute the part of its own number? */
 kofn_status kf_code_has_own(kf_code *c);

@@ -27,8 +27,9 @@
  * Error: |dst - exact| <= (k+1) u sum_j |D_ij src_j| with u = 2^-53, plus for
  * float32 half a unit in the last place of the result.
  *
- * Nothing is checked and nothing is allocated (up to 72 KiB of stack).  What an element comes to does not depend
- * on where in `len` it lies, so that tiling changes no bit. */
+ * Nothing is checked and nothing is allocated (up to 72 KiB of stack).  What an
+ * element comes to does not depend on where in `len` it lies, so that tiling
+ * changes no bit. */
 typedef struct kf_combination {
     size_t m, k;
     const double *D;

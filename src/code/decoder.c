@@ -221,8 +221,8 @@ static kofn_status solve_wants(kofn_decoder *d, kf_sift *s, const double *W,
     return KOFN_OK;
 }
 
-/* sum += the first n of them times x, PROBES numbers each, but for those that are
- * multiplied by 0. */
+/* sum += the first n of them times x, PROBES numbers each, but for those that
+ * are multiplied by 0. */
 static void add_products(const double *by, size_t n, double sign,
                          const double *x, double *sum)
 {
@@ -231,8 +231,8 @@ static void add_products(const double *by, size_t n, double sign,
             sum[k] += sign * by[i] * x[i * PROBES + k];
 }
 
-/* |(D G - W) x|^2 summed over all x, PROBES symbols side by side; y has room for
- * their results. */
+/* |(D G - W) x|^2 summed over all x, PROBES symbols side by side; y has room
+ * for their results. */
 static double probe(const kofn_decoder *d, const kf_sift *s, const double *W,
                     const double *x, double *y)
 {

@@ -70,8 +70,8 @@ static void answers_of(const uint32_t *seat, size_t seats, size_t each,
                 seat[i] * (uint32_t)submessages + (uint32_t)t;
 }
 
-/* The noise when these seats alone answer, each as many submessages as it takes,
- * which is said quickly of too few. */
+/* The noise when these seats alone answer, each as many submessages as it
+ * takes, which is said quickly of too few. */
 static kofn_status noise_of(const kofn_layout *L, kf_code *code,
                             const uint32_t *seat, size_t seats,
                             uint32_t *answer, double *noise)

@@ -1,12 +1,13 @@
 /* fit.c -- do the results of a few nodes explain a column of syndromes?
  *
- * They do when little of the column v is left once the columns H_U of H are taken
- * out of it, by the method of Gram and Schmidt.  To guess is to ask that of many
- * sets of nodes, of which nearly none explains anything.  So where there are not
- * too many nodes the products of all columns with each other are made once, and
- * those of U and of v / |v| are eliminated for each set, which is much less work:
- * the last pivot is the square of what is left of v / |v|.  Several sets are
- * eliminated side by side, each in its own place of all vectors.
+ * They do when little of the column v is left once the columns H_U of H are
+ * taken out of it, by the method of Gram and Schmidt.  To guess is to ask that
+ * of many sets of nodes, of which nearly none explains anything.  So where
+ * there are not too many nodes the products of all columns with each other are
+ * made once, and those of U and of v / |v| are eliminated for each set, which
+ * is much less work: the last pivot is the square of what is left of v / |v|.
+ * Several sets are eliminated side by side, each in its own place of all
+ * vectors.
  *
  * Where a code is closed, the products of two nodes' columns are those of a
  * quaternion with 1, i, j, k, and of one node's a multiple of the unit: an
@@ -15,10 +16,10 @@
  *
  * That is the last pivot of a matrix nearby, off by no more than e = (n + q) n
  * 2^-52 in norm for n columns, none longer than 1 (N. J. Higham, "Accuracy and
- * stability of numerical algorithms", 2002, theorem 10.3), and what products are
- * unlike quaternions; so it is off by no more than e (1 + |x|^2) in the first
- * order, H_U x nearest to v / |v|.  Only sets of which no more than that and the
- * limit is left are asked again, exactly.
+ * stability of numerical algorithms", 2002, theorem 10.3), and what products
+ * are unlike quaternions; so it is off by no more than e (1 + |x|^2) in the
+ * first order, H_U x nearest to v / |v|.  Only sets of which no more than that
+ * and the limit is left are asked again, exactly.
  *
  * A kf_fit is for one thread.  It proves nothing: certain.c does. */
 #include "syndrome.h"

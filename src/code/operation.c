@@ -41,7 +41,8 @@ static size_t all_columns(const kofn_layout *L)
 }
 
 /* A vector is padded with zeros to whole segments; of a short one the last are
- * nothing else.  Those that begin on lines of the cache pad the last one only. */
+ * nothing else.  Those that begin on lines of the cache pad the last one only.
+ */
 static size_t along_segment(const kofn_layout *L)
 {
     size_t span = kf_ceil_div(L->problem.m, L->wants);
@@ -181,8 +182,8 @@ void kf_operation_block(const kofn_layout *L, size_t *rows, size_t *cols)
 }
 
 /* Four, so that what a straggler has done of its share counts; fewer where BLAS
- * would have so few rows at a time that packing the other factor shows.  What takes
- * no time anyway is not looked at. */
+ * would have so few rows at a time that packing the other factor shows.  What
+ * takes no time anyway is not looked at. */
 #define PIECES 4
 #define PIECE_ROWS 256
 #define PIECE_COLS 64

@@ -20,7 +20,8 @@
 
 /* The share of a column that is left by the rounding of QR when the column
  * depends on others.  Taking a small column for nothing would make parities
- * that honest results fail; taking rounding for a column only loses a parity. */
+ * that honest results fail; taking rounding for a column only loses a parity.
+ */
 #define NOTHING (8 * 0x1p-52)
 
 typedef struct sieve {

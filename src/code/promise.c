@@ -1,5 +1,6 @@
-/* promise.c -- how many results are awaited where they are compared, and how many of
- * them may be wrong: docs/errors.md, and math/errors.md 2, 3 and 6, in numbers.
+/* promise.c -- how many results are awaited where they are compared, and how
+ * many of them may be wrong: docs/errors.md, and math/errors.md 2, 3 and 6, in
+ * numbers.
  *
  * Owns nothing: pure functions of numbers. */
 #include "promise.h"
@@ -9,10 +10,10 @@ static size_t beyond(size_t n, size_t enough)
     return n - kf_min(n, enough);
 }
 
-/* Where not every few of the seats decode, some are copies of others, and what is
- * wrong in all copies of a row conspires, by whatever accident.  So may what is
- * wrong alike where operands are smaller than half of the parts that they are cut
- * into (math/errors.md 6). */
+/* Where not every few of the seats decode, some are copies of others, and what
+ * is wrong in all copies of a row conspires, by whatever accident.  So may what
+ * is wrong alike where operands are smaller than half of the parts that they
+ * are cut into (math/errors.md 6). */
 static bool has_copies(const kf_promise *p, const kofn_plan *plan, size_t group)
 {
     return plan->layout.enough == 1 || p->surely == 1 ||
@@ -41,9 +42,9 @@ bool kf_promise_conspires(const kf_promise *p)
            (p->errors != KOFN_ERRORS_NONE && p->alike);
 }
 
-/* Principals that do not conspire hardly ever agree on a wrong codeword: as many
- * results to spare as one of them can give show it.  Liars who conspire are assumed
- * to be as many as can be corrected with everybody's results. */
+/* Principals that do not conspire hardly ever agree on a wrong codeword: as
+ * many results to spare as one of them can give show it.  Liars who conspire
+ * are assumed to be as many as can be corrected with everybody's results. */
 size_t kf_promise_spare(const kf_promise *p, const kf_voices *v)
 {
     size_t one = kf_max(1, v->one), half = beyond(v->all, p->surely) / 2;
@@ -58,9 +59,9 @@ size_t kf_promise_vouch(const kf_promise *p, const kf_voices *v)
     return kf_promise_besides(kf_promise_spare(p, v), v->known);
 }
 
-/* All but what one principal can say may be located, or but as many as may conspire.
- * Single precision leaves too little between rounding and a lie to tell more than
- * half (docs/errors.md). */
+/* All but what one principal can say may be located, or but as many as may
+ * conspire. Single precision leaves too little between rounding and a lie to
+ * tell more than half (docs/errors.md). */
 static size_t most(const kf_promise *p, const kf_voices *v)
 {
     size_t over = beyond(v->here, p->enough), located;
@@ -73,10 +74,11 @@ static size_t most(const kf_promise *p, const kf_voices *v)
     return p->half ? kf_min(located, over / 2) : located;
 }
 
-/* Nobody is located who may be honest when `liars` are not, whatever they do: half of
- * the results that could come beyond those that decode (math/errors.md 3).  That all
- * but one of those are wrong is promised where they do not conspire, not counting
- * those that say nothing.  To detect, one principal that is wrong is enough. */
+/* Nobody is located who may be honest when `liars` are not, whatever they do:
+ * half of the results that could come beyond those that decode (math/errors.md
+ * 3).  That all but one of those are wrong is promised where they do not
+ * conspire, not counting those that say nothing.  To detect, one principal that
+ * is wrong is enough. */
 kf_verdicts kf_promise_verdicts(const kf_promise *p, const kf_voices *v)
 {
     kf_verdicts to = {.most = most(p, v)};
@@ -93,8 +95,8 @@ kf_verdicts kf_promise_verdicts(const kf_promise *p, const kf_voices *v)
     return to;
 }
 
-/* Nobody can be located among fewer than one beyond those who may lie and those who
- * decode (math/errors.md 2.2), so all of these are asked for at once. */
+/* Nobody can be located among fewer than one beyond those who may lie and those
+ * who decode (math/errors.md 2.2), so all of these are asked for at once. */
 size_t kf_promise_apart(const kf_promise *p, size_t here, size_t liars)
 {
     return kf_max(here, p->surely + liars) + 1;

@@ -1,17 +1,18 @@
-/* promise.h -- how many results are awaited where they are compared, and how many of
- * them may be wrong.
+/* promise.h -- how many results are awaited where they are compared, and how
+ * many of them may be wrong.
  *
  * Rounds and streams compare results (src/core/guard.c), nodes of a mesh pieces
- * (src/peer/liars.c) and blocks (src/data/reading.c).  Each of them counts who has a
- * say; what is made of the numbers is here, and nowhere else.
+ * (src/peer/liars.c) and blocks (src/data/reading.c).  Each of them counts who
+ * has a say; what is made of the numbers is here, and nowhere else.
  *
- * With s results beyond those that decode, any codeword that agrees with all but e of
- * n results is the true one as long as at most n - e - enough lies are among those it
- * agrees with.  So e = n - enough - s may be located where s lies have to be survived,
- * and one result more is asked for when that is not enough (docs/errors.md).
+ * With s results beyond those that decode, any codeword that agrees with all
+ * but e of n results is the true one as long as at most n - e - enough lies are
+ * among those it agrees with.  So e = n - enough - s may be located where s
+ * lies have to be survived, and one result more is asked for when that is not
+ * enough (docs/errors.md).
  *
- * Who lies is a principal: a key or a host may have many workers, and what they say
- * may be one lie.  So s is never less than what one principal can say. */
+ * Who lies is a principal: a key or a host may have many workers, and what they
+ * say may be one lie.  So s is never less than what one principal can say. */
 #ifndef KF_CODE_PROMISE_H
 #define KF_CODE_PROMISE_H
 
@@ -48,7 +49,8 @@ kf_promise kf_promise_of(const kofn_plan *plan, size_t group,
                          kofn_errors errors);
 /* May those who are wrong be so in ways that agree? */
 bool kf_promise_conspires(const kf_promise *p);
-/* Results that are awaited beyond those that decode; `known` may be anything. */
+/* Results that are awaited beyond those that decode; `known` may be anything.
+ */
 size_t kf_promise_spare(const kf_promise *p, const kf_voices *v);
 /* The same without those who are known to lie, but one. */
 size_t kf_promise_vouch(const kf_promise *p, const kf_voices *v);

@@ -25,8 +25,8 @@
 
 #include <math.h>
 
-/* Rounding no longer fades away step by step as what is left of an ill-conditioned
- * matrix does, whose noise is to show. */
+/* Rounding no longer fades away step by step as what is left of an
+ * ill-conditioned matrix does, whose noise is to show. */
 #define CLIFF 1e-4
 
 /* The whole: [T S] is the upper part of `first`; `second` its transpose's. */

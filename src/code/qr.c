@@ -1,7 +1,7 @@
 /* qr.c -- Householder's QR, with pivoting or without.
  *
- * The same order of sums on every machine, so no BLAS and no fused multiply-add.
- * Works in the caller's arrays. */
+ * The same order of sums on every machine, so no BLAS and no fused
+ * multiply-add. Works in the caller's arrays. */
 #include "qr.h"
 
 #include <math.h>

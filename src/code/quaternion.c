@@ -1,9 +1,9 @@
 /* quaternion.c -- matrices that are made of blocks L(q).
  *
  * L(q) is what multiplying with the quaternion q from the left does to four
- * numbers; its first column is q, and tells the other three.  Sums, products and
- * inverses of matrices of such blocks are made of them again: of a product the
- * first of every four columns is enough, a fourth of the work.
+ * numbers; its first column is q, and tells the other three.  Sums, products
+ * and inverses of matrices of such blocks are made of them again: of a product
+ * the first of every four columns is enough, a fourth of the work.
  *
  * Owns nothing and allocates nothing.  It may be called only where a matrix is
  * known to be made of such blocks.

@@ -55,8 +55,8 @@ static bool all_zero(const double *x)
     return any << 1 == 0;
 }
 
-/* The first number from `at` on that is not 0, or n.  Rows are mostly zeros where
- * there are many parts, and there is a row for each of them. */
+/* The first number from `at` on that is not 0, or n.  Rows are mostly zeros
+ * where there are many parts, and there is a row for each of them. */
 static size_t next_entry(const double *dense, size_t at, size_t n)
 {
     if (at < n && dense[at] != 0)

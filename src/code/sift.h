@@ -1,5 +1,5 @@
-/* sift.h -- the rows of a survivor set, sorted into what they hold plainly and what
- * has to be solved for.  Between decoder.c, parity.c and unknown.c.
+/* sift.h -- the rows of a survivor set, sorted into what they hold plainly and
+ * what has to be solved for.  Between decoder.c, parity.c and unknown.c.
  *
  * The lists are the caller's arrays; G is borrowed from the seats. */
 #ifndef KF_SIFT_H
@@ -20,10 +20,11 @@ typedef struct kf_sift {
     kf_arrays arrays;   /* what all these are of, and scratch      */
 } kf_sift;
 
-/* Sorts the rows of these seats, and numbers the symbols that no row holds plainly
- * and the others.  For a decoder results carry the rounding |E0| |E1| of their own
- * lane, and any of several that hold a symbol will do; for parities they are
- * divided by the weights of their seats, and it is the first. */
+/* Sorts the rows of these seats, and numbers the symbols that no row holds
+ * plainly and the others.  For a decoder results carry the rounding |E0| |E1|
+ * of their own lane, and any of several that hold a symbol will do; for
+ * parities they are divided by the weights of their seats, and it is the first.
+ */
 kofn_status kf_sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
                          size_t n, bool parities);
 /* Is it this result by which its symbol is known? */

@@ -29,8 +29,8 @@ VECTORS static void subtract(size_t n, double f, const double *restrict x,
         y[i] -= f * x[i];
 }
 
-/* y -= sum of f[j] times row j of X, j = 0 .. 3, in that order: a quarter of the
- * traffic to y. */
+/* y -= sum of f[j] times row j of X, j = 0 .. 3, in that order: a quarter of
+ * the traffic to y. */
 VECTORS static void subtract4(size_t n, const double *f, const double *X,
                               size_t ldx, double *restrict y)
 {
@@ -107,8 +107,8 @@ static void swap_rows(size_t n, double *a, double *b)
     }
 /* clang-format on */
 
-/* Of rows `row` .. row+DOWN-1 of C, columns `col` .. col+TILE-1; of what is left
- * over, two columns. */
+/* Of rows `row` .. row+DOWN-1 of C, columns `col` .. col+TILE-1; of what is
+ * left over, two columns. */
 typedef void subtract_tile(const kf_difference *d, size_t row, size_t col);
 
 #define TARGET128
@@ -300,7 +300,8 @@ typedef struct mirror {
     double *v, tau, *w;
 } mirror;
 
-/* A -= v w' with w = tau A' v, of rows and columns from `at` of the mirror on. */
+/* A -= v w' with w = tau A' v, of rows and columns from `at` of the mirror on.
+ */
 static void reflect(const mirror *r, size_t at, size_t rows, size_t cols,
                     double *A, size_t lda)
 {

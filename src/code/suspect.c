@@ -508,7 +508,8 @@ static kofn_status confirm_liars(state *s, size_t most, size_t *count)
 }
 
 /* A bound on lies in a column of parities that passed: no more than what is
- * left of it, this loud, and the rounding of the others (math/errors.md 5.1). */
+ * left of it, this loud, and the rounding of the others (math/errors.md 5.1).
+ */
 static double unseen(const state *s, const kf_syndromes *t,
                      double syndrome_norm)
 {

@@ -2,7 +2,8 @@
  * wrong ones.
  *
  * Evidence is borrowed by all of these; found[] and what is returned are the
- * caller's.  Nodes are numbers here, and nobody is excluded by what they find. */
+ * caller's.  Nodes are numbers here, and nobody is excluded by what they find.
+ */
 #ifndef KF_SUSPECT_H
 #define KF_SUSPECT_H
 
@@ -32,16 +33,16 @@ enum {
     KF_LOCATED  /* for certain: located                            */
 };
 
-/* Judges the evidence: the finding of each node goes to found[] (nodes of them);
- * *count are located.
+/* Judges the evidence: the finding of each node goes to found[] (nodes of
+ * them); *count are located.
  *
- * KOFN_OK: what is left agrees, with at least one parity over to say so; what is
- * wrong with it leaves no more than *unseen, in length, in its parities of any
- * column (kf_hidden).  Without parities nothing disagrees, and *unseen is
+ * KOFN_OK: what is left agrees, with at least one parity over to say so; what
+ * is wrong with it leaves no more than *unseen, in length, in its parities of
+ * any column (kf_hidden).  Without parities nothing disagrees, and *unseen is
  * HUGE_VAL.
  * KOFN_CORRUPT: something disagrees and cannot be sorted out, or more than
- * `most` nodes would have to be left out; found[] then names those of whom it is
- * sure.  With most = 0 this is said without looking for them. */
+ * `most` nodes would have to be left out; found[] then names those of whom it
+ * is sure.  With most = 0 this is said without looking for them. */
 kofn_status kf_suspect(const kf_evidence *e, size_t most, uint8_t *found,
                        size_t *count, double *unseen);
 

@@ -257,9 +257,9 @@ static inline bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j,
     return true;
 }
 
-/* Rotates by one-sided Jacobi: rows of C are rotated until they are orthogonal.  Where
- * there are more rows than directions some become nothing, and the rotation of
- * these would never end. */
+/* Rotates by one-sided Jacobi: rows of C are rotated until they are orthogonal.
+ * Where there are more rows than directions some become nothing, and the
+ * rotation of these would never end. */
 VECTORS static void make_orthogonal(kf_spectrum *p, size_t m)
 {
     bool still = true;

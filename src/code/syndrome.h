@@ -1,8 +1,8 @@
 /* syndrome.h -- what parities say of results: inside of suspect.c.
  *
  * What a struct has is of the arrays that it was made with, whose status says
- * whether there was memory; all are for one thread, within one call of kf_suspect
- * or kf_hidden_of. */
+ * whether there was memory; all are for one thread, within one call of
+ * kf_suspect or kf_hidden_of. */
 #ifndef KF_SYNDROME_H
 #define KF_SYNDROME_H
 

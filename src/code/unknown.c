@@ -5,7 +5,7 @@
  *     G_QU x_U = y_Q - G_QK x_K,
  *
  * solved for all unit vectors y at once, so that decoding is one multiply of D
- * with the results, and the noise it makes is known before any data moves.  More
+ * with the results, and the noise it makes is known before any data moves. More
  * results than unknowns are used together by least squares.
  *
  * Scratch is of the arrays of the sift; D is the caller's.  A set that does not
@@ -192,7 +192,8 @@ static kofn_status invert_tall(kf_sift *s, const double *P, double *W)
     return KOFN_OK;
 }
 
-/* The part of W P - I = E that polishing leaves, which is -E E; per row of it. */
+/* The part of W P - I = E that polishing leaves, which is -E E; per row of it.
+ */
 static double after_polish(size_t n, const double *E)
 {
     return kf_code_sum(E, E, n * n) / sqrt((double)n);

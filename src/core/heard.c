@@ -8,9 +8,9 @@
  * most spare seats is taken.
  *
  * The number of useful results is kf_product_enough, the seats that decode with
- * all submessages, plus the spare seats, whatever r is.  So counting is the same
- * for all codes.  If no r has enough seats, it is the number of seats that have
- * sent their first submessage, at most kf_product_enough - 1.
+ * all submessages, plus the spare seats, whatever r is.  So counting is the
+ * same for all codes.  If no r has enough seats, it is the number of seats that
+ * have sent their first submessage, at most kf_product_enough - 1.
  *
  * The product owns the scratch used here; it is valid until the next call.
  * This file counts answers, and does not decide which to ask for. */

@@ -47,9 +47,8 @@ void kf_late_hedge(kofn_core *c, kf_round *r)
     kofn_time past = c->now - r->began;
 
     r->hedged = true;
-    r->late_at =
-        kf_later(c->now, past > 0 ? past : 1); /* the new ones may be late,
-                                                  too */
+    r->late_at = kf_later(c->now, past > 0 ? past : 1); /* the new ones may be
+                                                           late, too */
     kf_policy_of(r)->late(c, r);
 }
 

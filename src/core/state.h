@@ -84,10 +84,9 @@ typedef struct kf_marks {
 /* The policy of streams.  A round runs from its BEGIN to its END. */
 typedef struct kf_stream {
     bool running;
-    kofn_stream_round
-        is;          /* the current round, or the last one; first is 0 until a
-                        list is done */
-    uint32_t newest; /* number of the last product that began */
+    kofn_stream_round is; /* the current round, or the last one; first is 0
+                             until a list is done */
+    uint32_t newest;      /* number of the last product that began */
     kofn_time began;
     kofn_time task; /* time per task of the last list that was the first to be
                        done */
@@ -119,13 +118,12 @@ struct kofn_core {
     kf_round *spare; /* a round that is over, kept for its memory */
     uint32_t next_task, next_check;
     kofn_time now;
-    double
-        hedge_factor;  /* in (0, 1]: share of the waiting time for late workers,
-                          learnt by experience */
-    size_t generous;   /* further rounds in which each worker is asked for
-                          everything */
-    size_t generosity; /* length of the last such run of rounds */
-    unsigned mutes;    /* workers evicted since the last product was over */
+    double hedge_factor;   /* in (0, 1]: share of the waiting time for late
+                              workers, learnt by experience */
+    size_t generous;       /* further rounds in which each worker is asked for
+                              everything */
+    size_t generosity;     /* length of the last such run of rounds */
+    unsigned mutes;        /* workers evicted since the last product was over */
     uint32_t unresponsive; /* the last of them */
     size_t dropped;
 

@@ -163,7 +163,8 @@ static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
     return KOFN_OK;
 }
 
-/* ---- memory of all lanes -------------------------------------------------- */
+/* ---- memory of all lanes --------------------------------------------------
+ */
 
 bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes)
 {

@@ -1,8 +1,9 @@
 /* change.c -- a worker's blocks change where they lie.
  *
- * A += U' V, of blocks the same with mixtures of U and of V, which the coordinator
- * made (math/training.md 8).  A step of gradient descent with momentum is linear
- * in all that it adds up, so a coded velocity lies beside a coded block.
+ * A += U' V, of blocks the same with mixtures of U and of V, which the
+ * coordinator made (math/training.md 8).  A step of gradient descent with
+ * momentum is linear in all that it adds up, so a coded velocity lies beside a
+ * coded block.
  *
  * The block and its velocity are the worker's, who must be its only owner.
  * The number of updates is counted here, by which both ends tell whether one
@@ -69,8 +70,9 @@ kofn_matrix kf_block_velocity(const kf_block *b, size_t l)
 PASSES(f64, double)
 PASSES(f32, float)
 
-/* With G = U' V + decay A and M = momentum M + G: A -= step M, or with Nesterov's
- * step (G + momentum M) = step ((1 + momentum) M - momentum M of before). */
+/* With G = U' V + decay A and M = momentum M + G: A -= step M, or with
+ * Nesterov's step (G + momentum M) = step ((1 + momentum) M - momentum M of
+ * before). */
 static void change(const kofn_change *c, const kofn_matrix *u,
                    const kofn_matrix *v, kofn_matrix *A, kofn_matrix *M)
 {

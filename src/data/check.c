@@ -44,15 +44,15 @@
 #define NOISE_START 0.5
 #define NOISE_ROOT 0.1
 #define NOISE_LINEAR (1.0 / 300)
-/* Of blocks that have changed so often, which each rounded for itself; it grows with
- * the square root too. */
+/* Of blocks that have changed so often, which each rounded for itself; it grows
+ * with the square root too. */
 #define NOISE_DRIFT 0.25
 #define ALARM_F64 64
 #define ALARM_F32 6
 /* Of the sums over results that are made here, in double precision. */
 #define NOISE_PARITY 0.3
-/* Results of float32 with a floor of so many times that of results that agree show more
- * than rounding. */
+/* Results of float32 with a floor of so many times that of results that agree
+ * show more than rounding. */
 #define SUSPICIOUS 4
 
 #define VECTORS KF_VECTORS(optimize("O3"))
@@ -129,9 +129,9 @@ static void fill_factors(sketch *s, size_t at, size_t n)
 
 /* ---- adding up ----------------------------------------------------------- */
 
-/* Whole rows of buckets have a length that the compiler knows.  Results are more
- * than hardware follows, a tile of each at a time: the next one is asked for
- * meanwhile. */
+/* Whole rows of buckets have a length that the compiler knows.  Results are
+ * more than hardware follows, a tile of each at a time: the next one is asked
+ * for meanwhile. */
 #define ADD(name, type)                                                        \
     VECTORS static void name##_row(double *restrict sum,                       \
                                    const double *restrict f,                   \
@@ -200,8 +200,8 @@ static void multiply(double *x, size_t n, double by)
         x[k] *= by;
 }
 
-/* Scales the sums of each result.  The first `full` buckets have one entry more than
- * the rest. */
+/* Scales the sums of each result.  The first `full` buckets have one entry more
+ * than the rest. */
 static kofn_status scale_rows(sketch *s)
 {
     const kofn_decoder *d = s->c->decoder;
@@ -264,7 +264,8 @@ static void free_sketch(sketch *s)
 
 /* ---- the code ------------------------------------------------------------ */
 
-/* Submessages of a seat, which are one node: who lies may lie in any of them. */
+/* Submessages of a seat, which are one node: who lies may lie in any of them.
+ */
 static size_t each_of(const kf_check *c)
 {
     const kofn_layout *L = &c->plan->layout;
@@ -443,8 +444,8 @@ static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
             found->bad[found->count++] = i;
 }
 
-/* Parities are orthonormal: if the numbers of a result are off by x of their size,
- * each for itself, so is this. */
+/* Parities are orthonormal: if the numbers of a result are off by x of their
+ * size, each for itself, so is this. */
 static double drift_of(const kf_check *c, const sketch *s)
 {
     double off = 0, size = 0;

@@ -56,9 +56,9 @@ typedef struct kf_found {
 size_t kf_check_few(const kf_check *c, size_t n, size_t located);
 /* Completes a check, of which all else is filled in: H, q and hidden. */
 kofn_status kf_check_know(kf_check *c, kf_cache *cache);
-/* The most that rounding makes of an entry of a result, relative to the scales of its
- * row and column, for a seat of weight 1: a sum of so many terms, of blocks that have
- * changed so often. */
+/* The most that rounding makes of an entry of a result, relative to the scales
+ * of its row and column, for a seat of weight 1: a sum of so many terms, of
+ * blocks that have changed so often. */
 double kf_check_alarm(const kofn_plan *plan, double terms, uint64_t changes);
 /* The lowest floor that these results can have if none of them is left out. */
 double kf_check_least_floor(const kf_check *c);
@@ -66,23 +66,24 @@ double kf_check_least_floor(const kf_check *c);
  * KOFN_CORRUPT: they disagree and cannot be sorted out; bad[] has those of
  * whom it is sure. */
 kofn_status kf_check_results(const kf_check *c, kf_found *found);
-/* The same, and KOFN_AGAIN: one result more is wanted before these are accepted, since
- * more than `most` may be hidden in them; or, in float32, where much may, since they show
- * more than rounding.  `last`: there are no more, and what is within `most` is accepted. */
+/* The same, and KOFN_AGAIN: one result more is wanted before these are
+ * accepted, since more than `most` may be hidden in them; or, in float32, where
+ * much may, since they show more than rounding.  `last`: there are no more, and
+ * what is within `most` is accepted. */
 kofn_status kf_check_decide(const kf_check *c, double most, bool last,
                             kf_found *found);
 
 /* ---- blocks (reading.c) -------------------------------------------------- */
 
-/* A block that is compared with others: the numbers that were read of it, and of its
- * velocity, NULL if it has none. */
+/* A block that is compared with others: the numbers that were read of it, and
+ * of its velocity, NULL if it has none. */
 typedef struct kf_read {
     uint32_t from; /* whoever sent it, as the caller calls him */
     const void *numbers, *velocity;
 } kf_read;
 
-/* Blocks of a matrix, to be compared: rows of a block of each seat, or what is left
- * of them when all are multiplied by one vector. */
+/* Blocks of a matrix, to be compared: rows of a block of each seat, or what is
+ * left of them when all are multiplied by one vector. */
 typedef struct kf_reading {
     kofn_plan *plan; /* by which the matrix is read */
     kf_code *code;
@@ -113,10 +114,11 @@ typedef struct kf_reading {
 /* With room for so many blocks; freed in any case. */
 kofn_status kf_reading_new(kf_reading *r, const kofn_plan *of, size_t room);
 void kf_reading_free(kf_reading *r);
-/* One more block, whose numbers are borrowed; of two of one seat the first counts. */
+/* One more block, whose numbers are borrowed; of two of one seat the first
+ * counts. */
 void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block);
-/* Compares the blocks, or their velocities.  KOFN_OK: all agree but those that were
- * found.  KOFN_CORRUPT: they do not, and these are not all who are wrong.
+/* Compares the blocks, or their velocities.  KOFN_OK: all agree but those that
+ * were found.  KOFN_CORRUPT: they do not, and these are not all who are wrong.
  * KOFN_TOOFEW: there must be more. */
 kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found);
 
@@ -137,20 +139,22 @@ kofn_status kf_data_scales_of_resident_columns(const kf_resident *r,
  * blocks have them (kf_resident.by). */
 kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
                                    double *row);
-/* Of entries of A' A x in strips [lo, hi) of a check, by the columns of A, the input
- * as it was sent and the answers. */
+/* Of entries of A' A x in strips [lo, hi) of a check, by the columns of A, the
+ * input as it was sent and the answers. */
 kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
                                    const kofn_matrix *x, double *row);
-/* Norms of the rows of A that belong to a group, or of its columns, in memory of
- * their own; *out that is there already stays. */
+/* Norms of the rows of A that belong to a group, or of its columns, in memory
+ * of their own; *out that is there already stays. */
 kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
                           double **out);
-/* Of the columns of the input of a product, or of left products of its rows, `whole` or
- * as it is cut and multiplied by `by`; ones where A itself is read. */
+/* Of the columns of the input of a product, or of left products of its rows,
+ * `whole` or as it is cut and multiplied by `by`; ones where A itself is read.
+ */
 kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
                                    const kofn_matrix *whole, double by,
                                    double **out);
-/* Of a matrix that changes: of the rows of each group, and of its columns behind them. */
+/* Of a matrix that changes: of the rows of each group, and of its columns
+ * behind them. */
 typedef struct kf_norms {
     double *const *norm;  /* bounds of their norms                           */
     double *const *speed; /* the same of the velocity                        */

@@ -1,7 +1,8 @@
 /* data.h -- floor 4: everything that touches the numbers of a matrix.
  *
  * Buffers and blocks are counted references: keep makes one more, drop gives
- * one back.  What else a function here makes is freed by the _free beside it. */
+ * one back.  What else a function here makes is freed by the _free beside it.
+ */
 #ifndef KF_DATA_H
 #define KF_DATA_H
 
@@ -168,7 +169,8 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
 kofn_matrix kf_block_velocity(const kf_block *b, size_t l);
 /* It has a velocity from now on, of zeros where it had none. */
 kofn_status kf_block_set_moving(kf_block *b);
-/* Memory for all lanes, one below the other, which is zeros; and lane l there. */
+/* Memory for all lanes, one below the other, which is zeros; and lane l there.
+ */
 kofn_status kf_block_room(const kf_block *b, void **out);
 kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l);
 /* Bytes of it; false: of no size that can be. */
@@ -178,9 +180,9 @@ bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
                     const kofn_matrix *V);
 /* Has the block miss a change, as if the update had been done. */
 void kf_block_miss(kf_block *b, const kf_msg *m);
-/* Have a bit of a number that is stored be another: one that matters, of the sign,
- * the exponent or the first digits of the fraction, of any number that is not 0.
- * Nothing happens to sparse blocks and those of sums. */
+/* Have a bit of a number that is stored be another: one that matters, of the
+ * sign, the exponent or the first digits of the fraction, of any number that is
+ * not 0. Nothing happens to sparse blocks and those of sums. */
 kofn_status kf_block_flip(kf_block *b, kf_rng *r);
 /* U or V of a change by U' V, cut as A is in one direction (side.c). */
 typedef struct kf_side {
@@ -205,8 +207,8 @@ kofn_status kf_sides_new(kf_sides *s, const kf_resident *r,
 void kf_sides_free(kf_sides *s);
 /* Of that group mixtures are taken from now on. */
 void kf_sides_choose(kf_sides *s, size_t group);
-/* What the block of a seat is changed by, as an update has it: references of the
- * caller's own. */
+/* What the block of a seat is changed by, as an update has it: references of
+ * the caller's own. */
 kofn_status kf_sides_take(kf_sides *s, kf_code *code, size_t local, kf_msg *m);
 /* Can A be changed by them? */
 kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
@@ -218,8 +220,8 @@ kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
 
 /* ---- blocks without A (repair.c) ----------------------------------------- */
 
-/* Rows [lo, hi) of a dense block, or of its velocity, one lane below the other: as
- * KF_HOW_READ gives them ... */
+/* Rows [lo, hi) of a dense block, or of its velocity, one lane below the other:
+ * as KF_HOW_READ gives them ... */
 void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
                    void *to);
 /* ... and from such numbers.  The block must be its caller's own to change. */
@@ -231,14 +233,16 @@ typedef struct kf_others {
     const kf_block **block;
     size_t n;
 } kf_others;
-/* Makes the rows from `lo` on of the block of a seat, and of its velocity, of the same
- * rows of others.  KOFN_TOOFEW: they do not determine them well enough. */
+/* Makes the rows from `lo` on of the block of a seat, and of its velocity, of
+ * the same rows of others.  KOFN_TOOFEW: they do not determine them well
+ * enough. */
 kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,
                                 size_t lo, const kf_others *others);
-/* The weights of a sketch, between 1/2 and 1 of either sign; returns their norm. */
+/* The weights of a sketch, between 1/2 and 1 of either sign; returns their
+ * norm. */
 double kf_data_weigh(kf_rng r, double *w, size_t n);
-/* A sketch of a block, or of its velocity: its rows times these weights, a number
- * each, in float64 whatever the block is kept in. */
+/* A sketch of a block, or of its velocity: its rows times these weights, a
+ * number each, in float64 whatever the block is kept in. */
 void kf_block_sketch(const kf_block *b, bool velocity, const double *w,
                      double *to);
 
@@ -297,10 +301,11 @@ kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back);
 
 /* ---- lines of different size (level.c) ----------------------------------- */
 
-/* A line of zeros may be raised by any digits; lowered by these, anything is 0. */
+/* A line of zeros may be raised by any digits; lowered by these, anything is 0.
+ */
 #define KF_LEVEL_ZERO 2200
-/* Binary digits by which each row and each column of a matrix is raised before it
- * is coded; NULL: by none. */
+/* Binary digits by which each row and each column of a matrix is raised before
+ * it is coded; NULL: by none. */
 typedef struct kf_levels {
     int *row, *col;
 } kf_levels;
@@ -323,8 +328,8 @@ void kf_levels_free(kf_levels *l);
 /* Raises rows and columns by sign times their digits.  Either may be NULL. */
 void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
                        int sign);
-/* Lowers them, and multiplies all by a power of two: at once, for in between a number
- * may be out of range that is not in the end. */
+/* Lowers them, and multiplies all by a power of two: at once, for in between a
+ * number may be out of range that is not in the end. */
 void kf_level_lower(const kofn_matrix *a, const int *row, const int *col,
                     double by);
 /* The values of a sparse one whose rows and columns are raised. */
@@ -336,11 +341,11 @@ kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
 
 /* ---- operands that are raised (raise.c) ---------------------------------- */
 
-/* KF_RAISED_*: which lines of an operand are raised where they are not of one size;
- * where errors are looked for they are more. */
+/* KF_RAISED_*: which lines of an operand are raised where they are not of one
+ * size; where errors are looked for they are more. */
 unsigned kf_raise_kind(const kofn_plan *p, kofn_errors errors);
-/* An operand is to be held: where that is better *A becomes a raised copy of it, of
- * numbers *own, which are to be freed. */
+/* An operand is to be held: where that is better *A becomes a raised copy of
+ * it, of numbers *own, which are to be freed. */
 kofn_status kf_raise_dense(unsigned kind, kofn_matrix *A, kf_levels *l,
                            void **own);
 kofn_status kf_raise_sparse(unsigned kind, kofn_sparse *A, kf_levels *l,
@@ -358,8 +363,8 @@ kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,
 bool kf_raise_lowers(const kf_levels *held, const kofn_plan *use);
 void kf_raise_lower(const kf_levels *held, const kofn_plan *use,
                     const kofn_matrix *in);
-/* The input becomes a copy that is lowered and has lines of its own raised, where
- * either is wanted; *own is then to be freed. */
+/* The input becomes a copy that is lowered and has lines of its own raised,
+ * where either is wanted; *own is then to be freed. */
 kofn_status kf_raise_input(const kf_levels *held, const kofn_plan *use,
                            kf_levels *raised, kofn_matrix *in, void **own);
 /* The way back that undoes both in the product's output. */
@@ -384,8 +389,8 @@ typedef struct kf_messages {
 /* A new round of this plan; copies `in`, multiplied by a power of two. */
 kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
                               const kofn_matrix *in, double by);
-/* The same of an input that may be looked at until kf_messages_release; where it
- * is cut it is copied only part by part, as its mixtures are made. */
+/* The same of an input that may be looked at until kf_messages_release; where
+ * it is cut it is copied only part by part, as its mixtures are made. */
 kofn_status kf_messages_lend(kf_messages *m, const kofn_plan *plan,
                              const kofn_matrix *in, double by);
 /* Look at it no more. */
@@ -430,8 +435,8 @@ void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                     const kofn_matrix *out, void *rows);
 void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                      const void *rows, kofn_matrix *out);
-/* The same, multiplied back: KOFN_NONFINITE, when all is written, where that leaves
- * anything that is not a number and is not lost. */
+/* The same, multiplied back: KOFN_NONFINITE, when all is written, where that
+ * leaves anything that is not a number and is not lost. */
 typedef struct kf_output {
     kofn_matrix *out;
     const kf_back *back;

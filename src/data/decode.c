@@ -165,8 +165,8 @@ static bool direct(const decoding *j, const place *at, size_t lo, size_t hi)
            (at->rows == 1 || j->out->ld == j->width);
 }
 
-/* Where the engine reads strips [lo, hi) of the results, and writes what is mixed.
- * True: some of it to scratch, from where put_aside takes it. */
+/* Where the engine reads strips [lo, hi) of the results, and writes what is
+ * mixed. True: some of it to scratch, from where put_aside takes it. */
 static bool aim(const decoding *j, size_t lo, size_t hi)
 {
     size_t bytes = (hi - lo) * j->width * kf_dtype_size(j->out->dtype), m = 0;
@@ -232,8 +232,8 @@ static bool row_by_row(const decoding *j)
            j->width * kf_dtype_size(j->out->dtype) >= LONG;
 }
 
-/* Makes the mixed wants of one strip, run by run of D's rows, and puts what is cut off
- * at the output's edge there from scratch. */
+/* Makes the mixed wants of one strip, run by run of D's rows, and puts what is
+ * cut off at the output's edge there from scratch. */
 static void mix_row(const decoding *j, size_t strip)
 {
     const kofn_decoder *d = j->d;
@@ -316,8 +316,8 @@ kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
     return KOFN_OK;
 }
 
-/* Multiplies back what was decoded there and is not lost: KOFN_NONFINITE when that
- * leaves anything that is not a number. */
+/* Multiplies back what was decoded there and is not lost: KOFN_NONFINITE when
+ * that leaves anything that is not a number. */
 static kofn_status restore(const kofn_plan *plan, const kofn_decoder *d,
                            kf_band band, const kf_back *back,
                            const kofn_matrix *out)

@@ -15,7 +15,8 @@ static kofn_matrix some_cols(const kofn_matrix *a, size_t lo, size_t hi)
     return (kofn_matrix){kf_at(a, 0, lo), a->rows, hi - lo, a->ld, a->dtype};
 }
 
-/* ---- tiles ---------------------------------------------------------------- */
+/* ---- tiles ----------------------------------------------------------------
+ */
 
 /* Rows of a tile, and the work between two looks.  A is read once, a band of
  * rows at a time, where there are few columns.  Where there are many, BLAS
@@ -171,8 +172,8 @@ kofn_status kf_data_rows_dense(const kf_block *b, const kf_work *w)
 
 /* ---- sums -----------------------------------------------------------------
  *
- * In steps that are small enough for BLAS to do one without looking up; what the
- * worker multiplies itself is cut further where it is multiplied. */
+ * In steps that are small enough for BLAS to do one without looking up; what
+ * the worker multiplies itself is cut further where it is multiplied. */
 
 static kofn_status product(const kf_work *w, const kofn_factors *f, bool add,
                            void *to)

@@ -1,10 +1,10 @@
 /* findings.c -- is C = A B?  From suspected lines to entries that are wrong.
  *
- * Entries where a suspected row and a suspected column cross are computed again;
- * then whole lines of which that does not explain enough.  So nobody is accused on
- * the strength of random sums alone, and what is corrected is as exact as can be.
- * When that would be more work than it is worth, lines stand accused whose sums
- * are beyond what any rounding does.
+ * Entries where a suspected row and a suspected column cross are computed
+ * again; then whole lines of which that does not explain enough.  So nobody is
+ * accused on the strength of random sums alone, and what is corrected is as
+ * exact as can be. When that would be more work than it is worth, lines stand
+ * accused whose sums are beyond what any rounding does.
  *
  * The findings are the caller's, freed by kofn_findings_free; matrices are
  * borrowed, and C is written only by kofn_correct.
@@ -316,8 +316,8 @@ static kofn_status check_shapes(const kf_factors *f)
     return KOFN_OK;
 }
 
-/* Sets the rounding and the range of the coarsest type.  Hardware keeps numbers of
- * float16 below the normal ones, so that nothing from 2^-24 on is lost. */
+/* Sets the rounding and the range of the coarsest type.  Hardware keeps numbers
+ * of float16 below the normal ones, so that nothing from 2^-24 on is lost. */
 static void know_types(kf_factors *f, kofn_dtype dtype)
 {
     bool wide =

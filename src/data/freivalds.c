@@ -1,9 +1,9 @@
 /* freivalds.c -- random sums of the rows and the columns of C - A B.
  *
  * Rows of A and columns of B are divided by their norms, so that entries of all
- * sizes count alike: by Cauchy and Schwarz none is above 1, and what rounding may
- * do to it is known.  A line's weights are vectors of one length and of random
- * direction: a single wrong entry shows with all of itself.
+ * sizes count alike: by Cauchy and Schwarz none is above 1, and what rounding
+ * may do to it is known.  A line's weights are vectors of one length and of
+ * random direction: a single wrong entry shows with all of itself.
  *
  *     over the rows of A:   V = - weights A
  *     over the rows of B:   U = - B W,  Q = V B
@@ -28,11 +28,12 @@
 /* Numbers of a strip. */
 #define STRIP ((size_t)1 << 18)
 
-/* The root mean square rounding of a sum in units of its norms, as in check.c. */
+/* The root mean square rounding of a sum in units of its norms, as in check.c.
+ */
 #define NOISE_START 0.5
 #define NOISE_ROOT 0.1
-/* Sums beyond so many times what is expected of them do not happen: the chance is
- * 2 exp(-8^2 / 2). */
+/* Sums beyond so many times what is expected of them do not happen: the chance
+ * is 2 exp(-8^2 / 2). */
 #define FAR 8
 
 /* ---- weights ------------------------------------------------------------- */

@@ -4,8 +4,8 @@
  * C w is compared with A (B w) for random w.  Here every row of C A B is summed
  * up in a few random directions, and every column; docs/math/errors.md 7.
  *
- * A kf_freivalds owns its sums until kf_freivalds_free, and a kf_recompute its list
- * of entries likewise; the matrices are borrowed and only read. */
+ * A kf_freivalds owns its sums until kf_freivalds_free, and a kf_recompute its
+ * list of entries likewise; the matrices are borrowed and only read. */
 #ifndef KF_FREIVALDS_H
 #define KF_FREIVALDS_H
 
@@ -70,8 +70,9 @@ kf_scale kf_freivalds_row_scale(const kf_factors *f, size_t i);
 /* Weights of line `at` of so many, of length sqrt(sums). */
 void kf_freivalds_weights(const kf_factors *f, bool column, size_t at,
                           size_t lines, size_t sums, double *w);
-/* Sets `usual` and `most` of a line that has this scale, and this many sums of this
- * many numbers.  `smallest` is the exponent of the smallest norm across it. */
+/* Sets `usual` and `most` of a line that has this scale, and this many sums of
+ * this many numbers.  `smallest` is the exponent of the smallest norm across
+ * it. */
 void kf_freivalds_levels(kf_line *s, const kf_factors *f, size_t sums,
                          size_t lines, int smallest);
 /* Sets how many sums a line has, which is all that kf_freivalds_floor needs. */
@@ -89,15 +90,15 @@ void kf_freivalds_free(kf_freivalds *v);
 
 /* ---- screen.c ------------------------------------------------------------ */
 
-/* Sets *clean to true if C is A B as far as half of the level of suspicion shows.
- * Operands need not be finite; if they are not, *clean is false.  Sets it to false if
- * A is sparse. */
+/* Sets *clean to true if C is A B as far as half of the level of suspicion
+ * shows. Operands need not be finite; if they are not, *clean is false.  Sets
+ * it to false if A is sparse. */
 kofn_status kf_screen(const kf_factors *f, bool *clean);
 
 /* ---- recompute.c --------------------------------------------------------- */
 
-/* Entries of A B as exact as they can be had, and whether those of C may be what
- * rounding made of them. */
+/* Entries of A B as exact as they can be had, and whether those of C may be
+ * what rounding made of them. */
 typedef struct kf_recompute {
     const kf_factors *f;
     kofn_wrong *entry; /* that are wrong, in the order they were found */

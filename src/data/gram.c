@@ -1,10 +1,10 @@
 /* gram.c -- how large the answers A' A x are, of which only rounding may differ
  * from what the code says (math/errors.md 9).
  *
- * Entry e of an answer is the product of column e of a block E with E x.  The first
- * is no longer than that of A, times the weight of the seat, and the second is told
- * by the answer itself, for its product with x is |E x|^2.  Neither can make more
- * of it than the sum of all |column| |x|.
+ * Entry e of an answer is the product of column e of a block E with E x.  The
+ * first is no longer than that of A, times the weight of the seat, and the
+ * second is told by the answer itself, for its product with x is |E x|^2.
+ * Neither can make more of it than the sum of all |column| |x|.
  *
  * Owns nothing beyond a call.  The bound may be larger than an answer needs
  * but never smaller, or honest answers would be accused.
@@ -14,8 +14,9 @@
 #include <float.h>
 #include <math.h>
 
-/* Partial sums of E x that cancel are no larger than all magnitudes together, and
- * what is lost in them is beside so many of it as good as that of random ones. */
+/* Partial sums of E x that cancel are no larger than all magnitudes together,
+ * and what is lost in them is beside so many of it as good as that of random
+ * ones. */
 #define CANCELS 8
 
 /* Below it numbers may have lost digits for being small. */
@@ -41,8 +42,8 @@ static double largest(const double *col, const kofn_matrix *x, double least)
     return fmin(top, DBL_MAX);
 }
 
-/* |E x|^2 of the block that gave this answer, over the squares of its weight and of
- * `top`. */
+/* |E x|^2 of the block that gave this answer, over the squares of its weight
+ * and of `top`. */
 static double squares_of_margins(const kf_source *from, const double *col,
                                  const kofn_matrix *x, double top,
                                  double weight)
@@ -58,8 +59,8 @@ static double squares_of_margins(const kf_source *from, const double *col,
     return sum;
 }
 
-/* No honest |E x| is larger, over its weight and `top`; what is no number could be
- * as large as any. */
+/* No honest |E x| is larger, over its weight and `top`; what is no number could
+ * be as large as any. */
 static kofn_status largest_margins(const kf_check *c, const double *col,
                                    const kofn_matrix *x, double top,
                                    double most, double *out)

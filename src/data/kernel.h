@@ -53,8 +53,8 @@ typedef struct kf_kernel {
     /* With blocks of a kind; NULL: it has no such.  An operation that is
      * `sparse` (operation.h) needs sparse ones where its codes are served. */
     kf_kernel_fn *dense, *sparse, *sum;
-    /* Rows and columns of the result; false where they do not fit a size_t, or it
-     * does not take this input, of which nothing is known to be true. */
+    /* Rows and columns of the result; false where they do not fit a size_t, or
+     * it does not take this input, of which nothing is known to be true. */
     bool (*gives)(const kf_extent *b, const kf_work *w, size_t *rows,
                   size_t *cols);
     double (*cost)(const kf_block *b, const kf_work *w); /* multiply-adds */
@@ -67,7 +67,8 @@ const kf_kernel *kf_kernel_for(const kofn_plan *use);
 /* Of the blocks of a plan. */
 kf_extent kf_extent_of(const kofn_plan *p);
 
-/* ---- kernels (dense.c, sparse.c, subset.c) -------------------------------- */
+/* ---- kernels (dense.c, sparse.c, subset.c) --------------------------------
+ */
 
 /* Dense ones of rows and of sums are for either side. */
 kf_kernel_fn kf_data_rows_dense, kf_data_inner_dense, kf_data_gram_dense,
@@ -76,9 +77,9 @@ kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
     kf_data_left_inner_sparse, kf_data_gram_sparse;
 kf_kernel_fn kf_subset_submessage, kf_subset_part;
 
-/* to = A B, or to += A B where `add`, as the worker multiplies itself; `whole` of
- * the factors is the lane that A, or where `left` B, is some rows and columns of
- * (own.c). */
+/* to = A B, or to += A B where `add`, as the worker multiplies itself; `whole`
+ * of the factors is the lane that A, or where `left` B, is some rows and
+ * columns of (own.c). */
 kofn_status kf_own_multiply(const kf_work *w, const kofn_factors *f, bool add,
                             void *to);
 /* kf_work_do, with products in that way; own: NULL for BLAS. */

@@ -1,7 +1,7 @@
 /* key.c -- a whole product is tested by random sums of its rows.
  *
- * Rows are summed up in runs, for a single wrong entry shows less by the root of the
- * rows of a run.  All sums are in double precision.
+ * Rows are summed up in runs, for a single wrong entry shows less by the root
+ * of the rows of a run.  All sums are in double precision.
  *
  * Owns the sums of a key; operands and outputs are borrowed and only read. */
 #include "key.h"
@@ -12,8 +12,8 @@
 #include <limits.h>
 #include <math.h>
 
-/* A sum of independent terms exceeds FAR times the root of their squares with a chance
- * of 2 exp(-FAR^2 / 2). */
+/* A sum of independent terms exceeds FAR times the root of their squares with a
+ * chance of 2 exp(-FAR^2 / 2). */
 #define FAR 8
 
 #define VECTORS KF_VECTORS(optimize("O3"))
@@ -258,8 +258,8 @@ static void add_change(const kf_key *k, size_t at, double by,
     }
 }
 
-/* As blocks are changed (change.c): G = U' V + decay A, M = momentum M + G, and A
- * less step M, or step (G + momentum M) with Nesterov. */
+/* As blocks are changed (change.c): G = U' V + decay A, M = momentum M + G, and
+ * A less step M, or step (G + momentum M) with Nesterov. */
 static void step(const kofn_change *c, const double *change, size_t n,
                  double *sum, double *speed)
 {
@@ -322,8 +322,8 @@ static double two_to(int e)
     return x;
 }
 
-/* Adds f 2^up times row i of C: as it was decoded, before it was lowered and multiplied
- * back.  With `careful` no number on the way is beyond the range. */
+/* Adds f 2^up times row i of C: as it was decoded, before it was lowered and
+ * multiplied back.  With `careful` no number on the way is beyond the range. */
 static void add_row(const kf_keyed *of, double f, size_t i, int up,
                     bool careful, double *to)
 {
@@ -451,7 +451,8 @@ static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
     }
 }
 
-/* Returns how far the least number of the type may move the sums of a column. */
+/* Returns how far the least number of the type may move the sums of a column.
+ */
 static double least(const kf_keyed *of, const sums *s, size_t j)
 {
     int digits = of->out->dtype == KOFN_F64 ? 1074 : 149;

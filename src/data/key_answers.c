@@ -1,9 +1,10 @@
-/* key_answers.c -- each answer is tested by random sums of the rows of A that it is
- * made of.
+/* key_answers.c -- each answer is tested by random sums of the rows of A that
+ * it is made of.
  *
- * The rows of a part of A, in the strips of the answers, are summed up once.  By the
- * coefficients of its seat that gives a row for each answer, which is multiplied with
- * the input that went with the answer.  The sums take a pass over those rows of A.
+ * The rows of a part of A, in the strips of the answers, are summed up once. By
+ * the coefficients of its seat that gives a row for each answer, which is
+ * multiplied with the input that went with the answer.  The sums take a pass
+ * over those rows of A.
  *
  * Owns the sums of a call; answers and operands are borrowed and only read. */
 #include "key.h"

@@ -1,10 +1,10 @@
 /* level.c -- lines of different size.
  *
- * A code adds multiples of rows, and rounding in a small row is then that of the
- * largest it was mixed with.  Where rows that are mixed are of different size, each
- * is multiplied by the power of two that makes it one of size 1 before it is coded,
- * and what comes out divided by it: both are exact, and rounding is that of the row
- * itself.  The same for columns (docs/numerics.md).
+ * A code adds multiples of rows, and rounding in a small row is then that of
+ * the largest it was mixed with.  Where rows that are mixed are of different
+ * size, each is multiplied by the power of two that makes it one of size 1
+ * before it is coded, and what comes out divided by it: both are exact, and
+ * rounding is that of the row itself.  The same for columns (docs/numerics.md).
  *
  * The levels are the caller's, freed by kf_levels_free.  Only powers of two
  * are used, so that no rounding is added.
@@ -16,15 +16,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Binary digits that lines of A may lose to each other before it is worth a copy, and
- * those of an input, which is copied more cheaply: 2^6 in all. */
+/* Binary digits that lines of A may lose to each other before it is worth a
+ * copy, and those of an input, which is copied more cheaply: 2^6 in all. */
 #define ALIKE 5
 #define ALIKE_INPUT 1
 /* Powers of two between these are numbers, and so are their inverses. */
 #define PLAIN 1000
 
-/* Do scales differ by no more than so many digits, so far from the lower end of the
- * range, that lines stay as they are? */
+/* Do scales differ by no more than so many digits, so far from the lower end of
+ * the range, that lines stay as they are? */
 static bool alike(const kf_scale *s, size_t n, int digits)
 {
     int least = INT_MAX, most = INT_MIN;
@@ -37,8 +37,8 @@ static bool alike(const kf_scale *s, size_t n, int digits)
     return least > most || (most - least <= digits && most > KF_MAT_TINY_F64);
 }
 
-/* The digits that even lines out, or NULL where there is nothing to do.  Lines of
- * zeros are raised: what is mixed into their products is to vanish. */
+/* The digits that even lines out, or NULL where there is nothing to do.  Lines
+ * of zeros are raised: what is mixed into their products is to vanish. */
 static kofn_status even_out(const kf_scale *s, size_t n, int digits, int **out)
 {
     bool as_they_are = alike(s, n, digits), zeros = false;
@@ -76,8 +76,8 @@ static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
 
 /* ---- large rows, or in large columns ------------------------------------- */
 
-/* The binary exponent of an entry that is not 0, as frexp has it: most of the time here
- * is spent on this. */
+/* The binary exponent of an entry that is not 0, as frexp has it: most of the
+ * time here is spent on this. */
 static inline int digits_of(double x)
 {
     uint64_t bits;
@@ -91,7 +91,8 @@ static inline int digits_of(double x)
     return e;
 }
 
-/* Logarithms by which rows and columns are to be raised, and sums for the mean. */
+/* Logarithms by which rows and columns are to be raised, and sums for the mean.
+ */
 typedef struct even {
     const kofn_matrix *a; /* or */
     const kofn_sparse *S;
@@ -129,7 +130,8 @@ static double even_row(const even *by, size_t row)
     return count > 0 ? -sum / count : 0;
 }
 
-/* Rows are raised so, and then columns.  Gives by how much a column changed, at most. */
+/* Rows are raised so, and then columns.  Gives by how much a column changed, at
+ * most. */
 static double even_once(even *by)
 {
     double most = 0;
@@ -158,10 +160,11 @@ static double even_once(even *by)
     return most;
 }
 
-/* A row whose numbers are large is one in large columns, or is large itself: columns are
- * large where the logarithms of all entries say so, by least squares (Curtis and Reid,
- * "On the automatic scaling of matrices for Gaussian elimination", 1972).  The largest
- * stays as it is: rows take up how large all is. */
+/* A row whose numbers are large is one in large columns, or is large itself:
+ * columns are large where the logarithms of all entries say so, by least
+ * squares (Curtis and Reid, "On the automatic scaling of matrices for Gaussian
+ * elimination", 1972).  The largest stays as it is: rows take up how large all
+ * is. */
 static kofn_status even_columns(const kofn_matrix *a, const kofn_sparse *S,
                                 int **out)
 {
@@ -276,9 +279,9 @@ static bool has_zeros(const kofn_matrix *a)
     return false;
 }
 
-/* Columns are measured when the rows are raised.  Where they are not of one size, either,
- * rows may have been taken for large ones that are not; but where all have entries in all
- * columns their norms tell. */
+/* Columns are measured when the rows are raised.  Where they are not of one
+ * size, either, rows may have been taken for large ones that are not; but where
+ * all have entries in all columns their norms tell. */
 static kofn_status levels_of(const kofn_matrix *a, const kofn_sparse *S,
                              bool rows, bool cols, kf_levels *out)
 {
@@ -345,7 +348,8 @@ void kf_levels_free(kf_levels *l)
 
 /* ---- raised -------------------------------------------------------------- */
 
-/* Columns that are raised together: their factors are made once for all rows. */
+/* Columns that are raised together: their factors are made once for all rows.
+ */
 #define TOGETHER 256
 #define LANES 16 /* a fixed number: that becomes vector code */
 
@@ -371,8 +375,8 @@ static void choose_columns(raising *r, size_t first, size_t cols)
     }
 }
 
-/* A number times a power of two that is one is what ldexp makes of it, rounded once
- * where it comes out below the range. */
+/* A number times a power of two that is one is what ldexp makes of it, rounded
+ * once where it comes out below the range. */
 #define RAISE(name, type)                                                      \
     static void name##_plain(type *restrict x, size_t n, double row,           \
                              const double *restrict by)                        \

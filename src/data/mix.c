@@ -6,8 +6,8 @@
 
 #include "code/combine.h"
 
-/* Sources and destinations of a call of the engine, which reads none of a source
- * whose coefficients are all 0, as those of a part without rows are. */
+/* Sources and destinations of a call of the engine, which reads none of a
+ * source whose coefficients are all 0, as those of a part without rows are. */
 typedef struct mixing {
     double *D; /* n x parts */
     const void **src;

@@ -1,5 +1,6 @@
-/* norms.c -- how large the rows and columns are of what is multiplied, which results are
- * measured by; and bounds for those of a matrix that changes and that nobody has.
+/* norms.c -- how large the rows and columns are of what is multiplied, which
+ * results are measured by; and bounds for those of a matrix that changes and
+ * that nobody has.
  *
  * The norm of a row of U' V is at most that of U's column times the largest
  * singular value of V, and so for columns.  The bounds grow with every change.
@@ -52,8 +53,9 @@ kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
 
 /* ---- growth -------------------------------------------------------------- */
 
-/* Of the rows, or of the columns, of a matrix by a change: `by` is U, or V, of which
- * columns first, first + 1, ... belong to `parts` parts, each `width` wide. */
+/* Of the rows, or of the columns, of a matrix by a change: `by` is U, or V, of
+ * which columns first, first + 1, ... belong to `parts` parts, each `width`
+ * wide. */
 typedef struct growth {
     const kofn_change *change;
     const kofn_matrix *by;
@@ -61,13 +63,13 @@ typedef struct growth {
     size_t first, width, parts;
 } growth;
 
-/* Rows of which a square is made at a time.  Of normal numbers, 256 x 512, the bound is
- * 1.3 times that of one square of all rows, for an eighth of the work; of activations,
- * which have a sign in common, it is the same. */
+/* Rows of which a square is made at a time.  Of normal numbers, 256 x 512, the
+ * bound is 1.3 times that of one square of all rows, for an eighth of the work;
+ * of activations, which have a sign in common, it is the same. */
 #define SLICE ((size_t)32)
 
-/* The largest sum of magnitudes of a row of `slice` slice', which goes into g: that is at
- * least the square of the largest singular value. */
+/* The largest sum of magnitudes of a row of `slice` slice', which goes into g:
+ * that is at least the square of the largest singular value. */
 static double largest_sum(const kofn_matrix *slice, kofn_matrix *g)
 {
     double sum[SLICE] = {0}, most = 0;
@@ -86,8 +88,8 @@ static double largest_sum(const kofn_matrix *slice, kofn_matrix *g)
     return most;
 }
 
-/* At least the largest singular value of `a`, times `by`: its square is at most the sum
- * of those of slices of rows.  With a little more for rounding. */
+/* At least the largest singular value of `a`, times `by`: its square is at most
+ * the sum of those of slices of rows.  With a little more for rounding. */
 static kofn_status stretch(const kofn_matrix *a, double by, double *out)
 {
     double squares = 0;
@@ -118,8 +120,8 @@ static void add_squares(const growth *g, double *sum)
     }
 }
 
-/* A row, or a column, of what is added is no larger than `gain` times the root of
- * its square here. */
+/* A row, or a column, of what is added is no larger than `gain` times the root
+ * of its square here. */
 static void grow(const growth *g, const double *square, const kf_norms *n,
                  size_t line)
 {

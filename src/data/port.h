@@ -2,8 +2,8 @@
  * workers, and what each of them is made of.
  *
  * A port carries whole messages and notices when workers come and go.  Sending
- * gives the payload away, waiting receives it: a payload has one owner at a time.
- * Every operation is called from the coordinator's thread.
+ * gives the payload away, waiting receives it: a payload has one owner at a
+ * time. Every operation is called from the coordinator's thread.
  *
  * A port owns what it was sent until it hands it on.  No function of a port
  * may be called by a worker's thread.
@@ -47,7 +47,8 @@ typedef enum kf_msg_type {
                         of its block, likewise; without a block: all of its
                         blocks are whole now, and stored                */
     /* about one that is there and answers nothing */
-    KF_MSG_UNRESPONSIVE, /* to the coordinator: worker is given up, as if gone */
+    KF_MSG_UNRESPONSIVE, /* to the coordinator: worker is given up, as if gone
+                          */
     KF_MSG_EVICT /* to the port: worker is given up; without a BYE     */
 } kf_msg_type;
 

@@ -1,11 +1,12 @@
-/* raise.c -- operands with rows or columns of different size are raised to one size
- * before they are coded (level.c), and what is decoded is lowered again.
+/* raise.c -- operands with rows or columns of different size are raised to one
+ * size before they are coded (level.c), and what is decoded is lowered again.
  *
- * Raised are the rows of A and, where they are mixed, the rows are raised or results are
- * compared, its columns, for as long as it is held; and of an input those lines of its
- * own that are mixed.  What is summed over is lowered in the input by what it is raised
- * by in A.  Then the norms of a row of A and of the input are as large as what plain
- * sums have to round, which is what results are compared by (docs/errors.md).
+ * Raised are the rows of A and, where they are mixed, the rows are raised or
+ * results are compared, its columns, for as long as it is held; and of an input
+ * those lines of its own that are mixed.  What is summed over is lowered in the
+ * input by what it is raised by in A.  Then the norms of a row of A and of the
+ * input are as large as what plain sums have to round, which is what results
+ * are compared by (docs/errors.md).
  *
  * A copy that it makes is the caller's, in *own.  The caller's matrices
  * themselves are never changed. */
@@ -13,8 +14,9 @@
 
 #include "code/operation.h"
 
-/* May lines of A be mixed?  Who joins later may be sent a mixture where the first workers
- * have plain parts, so only a code of a single part leaves all lines to themselves. */
+/* May lines of A be mixed?  Who joins later may be sent a mixture where the
+ * first workers have plain parts, so only a code of a single part leaves all
+ * lines to themselves. */
 static bool mixes(const kofn_plan *p)
 {
     kofn_cut cut = p->layout.cut[0];

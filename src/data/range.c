@@ -3,8 +3,8 @@
  * A code mixes numbers, and a mixture may be larger than anything in the plain
  * product.  Where that could leave the range, operands are multiplied by powers
  * of two, and what is decoded is multiplied back: exact, but for elements so
- * small beside the largest that no mixture keeps them.  The same where all numbers
- * are so small that mixtures would lose digits to the lower end.
+ * small beside the largest that no mixture keeps them.  The same where all
+ * numbers are so small that mixtures would lose digits to the lower end.
  *
  * Coefficients that add up to more than there are units of rounding in 1 leave
  * no digit of anything.  So that much room, ROOM, is enough for any code worth
@@ -35,8 +35,8 @@ static int exponent(double x)
     return e;
 }
 
-/* Numbers up to 2^e are multiplied by 2^(this), so that they are not among those
- * that have lost digits to the lower end. */
+/* Numbers up to 2^e are multiplied by 2^(this), so that they are not among
+ * those that have lost digits to the lower end. */
 static int up(int e, kofn_dtype dtype)
 {
     int low = dtype == KOFN_F64 ? KF_MAT_TINY_F64 : KF_MAT_TINY_F32;

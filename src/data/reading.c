@@ -1,12 +1,12 @@
 /* reading.c -- do blocks of a matrix that changes agree with each other?
  *
- * Blocks of different seats are compared as results are, by the parities of the code,
- * whole or multiplied by the same vector, with weights that nobody else knows
- * (check.h).  Any code of m x n parts is read from m n blocks, fewer than most
- * products take, so that more of them may be wrong.
+ * Blocks of different seats are compared as results are, by the parities of the
+ * code, whole or multiplied by the same vector, with weights that nobody else
+ * knows (check.h).  Any code of m x n parts is read from m n blocks, fewer than
+ * most products take, so that more of them may be wrong.
  *
- * Owns the code by which the blocks are read; their numbers are the caller's.  What is
- * made of a finding is the caller's, too. */
+ * Owns the code by which the blocks are read; their numbers are the caller's.
+ * What is made of a finding is the caller's, too. */
 #include "check.h"
 
 #include "code/promise.h"
@@ -88,9 +88,9 @@ static kofn_status choose(kf_reading *r, bool velocity)
     return KOFN_OK;
 }
 
-/* As many as half of what is beyond the threshold may lie together, in any mode.
- * Where wrong blocks are accidents, all of what is beyond what decodes but one are
- * located, as results are; nothing is promised of that. */
+/* As many as half of what is beyond the threshold may lie together, in any
+ * mode. Where wrong blocks are accidents, all of what is beyond what decodes
+ * but one are located, as results are; nothing is promised of that. */
 static void promise(const kf_reading *r, kf_check *c)
 {
     bool chance = r->errors == KOFN_ERRORS_PROBABILISTIC;

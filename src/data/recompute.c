@@ -90,7 +90,8 @@ static double to_half(double x)
     return fabs(y) < 0x1p16 ? y : copysign(HUGE_VAL, x);
 }
 
-/* A sum of products: how many were added up, and the sum of their magnitudes. */
+/* A sum of products: how many were added up, and the sum of their magnitudes.
+ */
 typedef struct total {
     size_t terms;
     double exact, size;
@@ -117,9 +118,9 @@ static double dot(const double *x, const double *y, const uint32_t *index,
 }
 
 /* In any order of summation an entry is off by no more than `terms` times the
- * unit times the sum of magnitudes (C.-P. Jeannerod, S. M. Rump, "Improved error
- * bounds for inner products in floating-point arithmetic", SIAM J. Matrix Anal.
- * Appl. 34(2), 2013), besides what numbers lose for being small. */
+ * unit times the sum of magnitudes (C.-P. Jeannerod, S. M. Rump, "Improved
+ * error bounds for inner products in floating-point arithmetic", SIAM J. Matrix
+ * Anal. Appl. 34(2), 2013), besides what numbers lose for being small. */
 static bool is_right(const kf_factors *f, double was, const total *s,
                      const line *a, const line *b)
 {

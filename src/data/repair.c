@@ -1,18 +1,20 @@
-/* repair.c -- blocks without A, which nobody has any more once it has changed: what a
- * block is as rows of numbers, rows of a block that are made of those of others, and
- * sketches by which blocks are compared.
+/* repair.c -- blocks without A, which nobody has any more once it has changed:
+ * what a block is as rows of numbers, rows of a block that are made of those of
+ * others, and sketches by which blocks are compared.
  *
- * The block of a seat is a row of the code times A, so it is a combination of the
- * blocks of other seats whose rows span its own (math/training.md 8), row by row: a
- * window of rows is made of the same window of the others, and a velocity of theirs.
+ * The block of a seat is a row of the code times A, so it is a combination of
+ * the blocks of other seats whose rows span its own (math/training.md 8), row
+ * by row: a window of rows is made of the same window of the others, and a
+ * velocity of theirs.
  *
- * Nothing is owned from one call to the next.  A block is written only by the caller
- * whose own it is. */
+ * Nothing is owned from one call to the next.  A block is written only by the
+ * caller whose own it is. */
 #include "kernel.h"
 
 #include <math.h>
 
-/* The noise above which blocks determine a block too badly to make it of them. */
+/* The noise above which blocks determine a block too badly to make it of them.
+ */
 #define TOLERANCE 1e-9
 #define TOLERANCE_F32 (1e-4 * 0x1p-29) /* that is predicted for float64 */
 
@@ -28,7 +30,8 @@ void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
         b, &(kf_work){.out = &rows, .lo = lo, .hi = hi, .velocity = velocity});
 }
 
-/* From row `lo` on of a lane, or of its velocity; it has no rows if it is zeros. */
+/* From row `lo` on of a lane, or of its velocity; it has no rows if it is
+ * zeros. */
 static kofn_matrix lane_from(const kf_block *b, bool velocity, size_t l,
                              size_t lo)
 {

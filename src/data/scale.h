@@ -17,8 +17,8 @@ typedef struct kf_scale {
     bool zero;
 } kf_scale;
 
-/* Two factors with exponents below this, and a number between 2^-100 and 2^100, can be
- * multiplied as doubles. */
+/* Two factors with exponents below this, and a number between 2^-100 and 2^100,
+ * can be multiplied as doubles. */
 #define KF_SCALE_PLAIN 400
 
 /* Of rows, or of columns, so many of them. */

@@ -1,14 +1,17 @@
 /* screen.c -- a fast test that finds most right products right.
  *
- * Returns true if every row of C - A B, or every column if columns are shorter, has
- * random sums below half of what raises a suspicion.  The test reads A and C once and B
- * twice, and writes no copy of them:
+ * Returns true if every row of C - A B, or every column if columns are shorter,
+ * has random sums below half of what raises a suspicion.  The test reads A and
+ * C once and B twice, and writes no copy of them:
  *
- *     by rows:     U = B W,  R = C W - A U    W: p x 8, over norms of B's columns
- *     by columns:  V = w A,  Q = w C - V B    w: 8 x m, over norms of A's rows
+ *     by rows:     U = B W,  R = C W - A U   (W: p x 8)
+ *     by columns:  V = w A,  Q = w C - V B   (w: 8 x m)
  *
- * False says nothing: freivalds.c then looks at all rows and columns.  So numbers that
- * are not finite, norms far from 1 and sparse matrices are left to it.
+ * W is divided by the norms of B's columns, w by those of A's rows.
+ *
+ * False says nothing: freivalds.c then looks at all rows and columns.  So
+ * numbers that are not finite, norms far from 1 and sparse matrices are left to
+ * it.
  *
  * All memory is freed before the call returns.  docs/math/errors.md 7.6.
  */
@@ -19,7 +22,8 @@
 #include <limits.h>
 #include <math.h>
 
-/* Rows and columns of a tile, which stays in the cache from one use to the next. */
+/* Rows and columns of a tile, which stays in the cache from one use to the
+ * next. */
 #define STRIP 6
 #define ACROSS 1024
 /* Lines whose sums fit the registers, 16 of 256 bits or 32 of 512. */
@@ -44,7 +48,8 @@ static inline sums *at(double *x)
     return (sums *)(void *)x;
 }
 
-/* ---- sums of rows, and of columns ------------------------------------------ */
+/* ---- sums of rows, and of columns ------------------------------------------
+ */
 
 /* Adds x W to `to`, rows x 8.  W is n x 8; rows of x are ld numbers apart. */
 VECTORS static void multiply_rows(double *to, const double *x, size_t ld,
@@ -100,8 +105,8 @@ VECTORS static void widen(double *to, const float *x, size_t n)
         to[j] = x[j];
 }
 
-/* Returns a view of rows lo to lo + rows - 1, columns `col` to col + n - 1, as doubles:
- * in place, or copied to `tile`. */
+/* Returns a view of rows lo to lo + rows - 1, columns `col` to col + n - 1, as
+ * doubles: in place, or copied to `tile`. */
 static kofn_matrix doubles_of(const kofn_matrix *x, size_t lo, size_t rows,
                               size_t col, size_t n, double *tile)
 {
@@ -112,7 +117,8 @@ static kofn_matrix doubles_of(const kofn_matrix *x, size_t lo, size_t rows,
     return (kofn_matrix){tile, rows, n, ACROSS, KOFN_F64};
 }
 
-/* Adds rows lo to lo + rows - 1 of x, times W, to `to`: line 0 is that of row lo. */
+/* Adds rows lo to lo + rows - 1 of x, times W, to `to`: line 0 is that of row
+ * lo. */
 static void add_rows(double *to, const kofn_matrix *x, size_t lo, size_t rows,
                      const double *W)
 {
@@ -127,7 +133,8 @@ static void add_rows(double *to, const kofn_matrix *x, size_t lo, size_t rows,
     }
 }
 
-/* Adds the same rows, each times its line of w, to the lines of `to`, one a column. */
+/* Adds the same rows, each times its line of w, to the lines of `to`, one a
+ * column. */
 static void add_columns(double *to, const kofn_matrix *x, size_t lo,
                         size_t rows, const double *w)
 {
@@ -142,7 +149,8 @@ static void add_columns(double *to, const kofn_matrix *x, size_t lo,
     }
 }
 
-/* ---- one test ---------------------------------------------------------------- */
+/* ---- one test
+ * ---------------------------------------------------------------- */
 
 typedef struct screen {
     const kf_factors *f;
@@ -183,7 +191,8 @@ static void negate(double *x, size_t n)
         x[i] = -x[i];
 }
 
-/* Finds the norms of `rows` rows of A from lo on.  False if one is far from 1. */
+/* Finds the norms of `rows` rows of A from lo on.  False if one is far from 1.
+ */
 static bool find_norms(const kf_factors *f, size_t lo, size_t rows,
                        kf_scale *to)
 {
@@ -206,8 +215,8 @@ static bool is_zero(const kofn_matrix *C, bool column, size_t k)
     return true;
 }
 
-/* True if the sums of line k, which has this norm, are what rounding usually leaves.
- * False if they are NaN. */
+/* True if the sums of line k, which has this norm, are what rounding usually
+ * leaves. False if they are NaN. */
 static bool is_usual(const screen *s, size_t k, kf_scale norm,
                      const double *sum)
 {
@@ -222,7 +231,8 @@ static bool is_usual(const screen *s, size_t k, kf_scale norm,
     return sqrt(squares) <= SHARE * line.usual;
 }
 
-/* ---- by rows, and by columns ----------------------------------------------- */
+/* ---- by rows, and by columns -----------------------------------------------
+ */
 
 /* Multiplies B by the weights, some rows at a time. */
 static void know_B(screen *s)
@@ -298,7 +308,8 @@ static bool columns_are_usual(screen *s)
     return true;
 }
 
-/* ---- the call --------------------------------------------------------------- */
+/* ---- the call ---------------------------------------------------------------
+ */
 
 static kofn_status make_room(screen *s)
 {

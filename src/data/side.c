@@ -1,10 +1,10 @@
 /* side.c -- U and V of a change A += U' V, as they are mixed for blocks.
  *
- * What is added to a block is the product of two mixtures, of the columns of U as
- * A's rows are mixed in the block, and of those of V as A's columns are
- * (math/training.md 8).  Where all lanes, or all seats, have one of them in common
- * it is made once.  Of a matrix that is not cut seats hold multiples, by which V is
- * multiplied.
+ * What is added to a block is the product of two mixtures, of the columns of U
+ * as A's rows are mixed in the block, and of those of V as A's columns are
+ * (math/training.md 8).  Where all lanes, or all seats, have one of them in
+ * common it is made once.  Of a matrix that is not cut seats hold multiples, by
+ * which V is multiplied.
  *
  * Owns the mixtures of one change, shared by the seats that have them in
  * common, until kf_side_free. */

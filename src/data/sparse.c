@@ -43,8 +43,7 @@ static double work_a_strip(const kf_block *b)
 /* Products of some strips, before and after they are mixed. */
 typedef struct mixture {
     double *each; /* used x strips x columns of the input: of the plain parts */
-    double
-        *mixed; /* A' A x: lanes x strips, summed over lanes                */
+    double *mixed; /* A' A x: lanes x strips, summed over lanes */
     const void **src;
     void **dst;
 } mixture;

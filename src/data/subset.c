@@ -194,8 +194,8 @@ static kofn_status evaluate(kf_subset *s, const kf_work *w)
 #define VECTORS KF_VECTORS(optimize("O3"))
 
 /* sum + lost += c x, with what every step loses: an answer that is small beside
- * what it is a sum of is as exact as any, so that rounding can be told from a lie
- * by the answers alone (math/errors.md 8; T. Ogita, S. M. Rump, S. Oishi,
+ * what it is a sum of is as exact as any, so that rounding can be told from a
+ * lie by the answers alone (math/errors.md 8; T. Ogita, S. M. Rump, S. Oishi,
  * "Accurate sum and dot product", SIAM J. Sci. Comput. 26(6), 2005). */
 #define ADD_TIMES(name, type)                                                  \
     VECTORS static void name(double c, const type *restrict x, size_t n,       \
@@ -231,7 +231,8 @@ static void round_once(const double *sum, const double *lost, size_t n,
     }
 }
 
-/* Mixes one lane of an answer: coefficients times the segments of the values. */
+/* Mixes one lane of an answer: coefficients times the segments of the values.
+ */
 static void mix(const kf_subset *s, const double *c, const kofn_matrix *out,
                 size_t row)
 {

@@ -17,7 +17,8 @@ static bool within(const kf_work *w, size_t strips, size_t lanes, size_t most)
            w->hi - w->lo <= span;
 }
 
-/* ---- what it takes, and what comes of it ---------------------------------- */
+/* ---- what it takes, and what comes of it ----------------------------------
+ */
 
 /* Strips of each lane, one lane below the other. */
 static bool rows_of_lanes(const kf_extent *b, const kf_work *w, size_t *rows)

@@ -1,13 +1,14 @@
-/* events.c -- reads an events file: which fault happens to which worker, and when.
+/* events.c -- reads an events file: which fault happens to which worker, and
+ * when.
  *
  *     ROUND[.FRACTION] leave W | join | slow W FACTOR | normal W | corrupt W |
  *                      flip W | err W PLACE
  *
- * One event a line; # begins a comment.  Each worker must exist at the moment of its event.
- * So a mistake in the file is found before the run.
+ * One event a line; # begins a comment.  Each worker must exist at the moment
+ * of its event. So a mistake in the file is found before the run.
  *
- * The caller frees the list of events by kofn_free.  Events do not happen here: the loop of
- * the job carries them out.
+ * The caller frees the list of events by kofn_free.  Events do not happen here:
+ * the loop of the job carries them out.
  */
 #include "faults.h"
 

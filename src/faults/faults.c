@@ -1,7 +1,8 @@
 /* faults.c -- the fault model: draws faults from named random streams.
  *
- * Every draw depends on (seed, purpose, worker, round or task) alone, not on former draws.
- * So a worker has the same faults whatever the others do, simulated and on real threads.
+ * Every draw depends on (seed, purpose, worker, round or task) alone, not on
+ * former draws. So a worker has the same faults whatever the others do,
+ * simulated and on real threads.
  *
  * Owns no state, and reads no clock.
  */
@@ -35,8 +36,8 @@ double kf_faults_speed(const kofn_faults *w, uint32_t worker)
     return w->spread > 0 ? 1 + w->spread * (2 * kf_rng_uniform(&r) - 1) : 1;
 }
 
-/* True if the worker is slow in this round.  With bursts, one round in `burst` is drawn
- * anew, and the other rounds are like the round before. */
+/* True if the worker is slow in this round.  With bursts, one round in `burst`
+ * is drawn anew, and the other rounds are like the round before. */
 static bool straggles(const kofn_faults *w, uint32_t worker, unsigned round)
 {
     for (;; round--) {
@@ -121,8 +122,8 @@ static void flip_bit(kofn_matrix *a, size_t i, size_t j, kf_rng *r)
     p[bit / 8] ^= (unsigned char)(1u << bit % 8);
 }
 
-/* Spoils all numbers with chance 1/2, and otherwise a single one.  That one has a flipped
- * bit, or becomes NaN, infinite or huge. */
+/* Spoils all numbers with chance 1/2, and otherwise a single one.  That one has
+ * a flipped bit, or becomes NaN, infinite or huge. */
 void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
                        kofn_matrix *numbers)
 {

@@ -10,20 +10,21 @@
 
 /* Returns the worker's speed; 1 is the usual one. */
 double kf_faults_speed(const kofn_faults *w, uint32_t worker);
-/* Returns the seconds that `seconds` of work take for this worker in this round.  A delay
- * comes once, with the first task. */
+/* Returns the seconds that `seconds` of work take for this worker in this
+ * round.  A delay comes once, with the first task. */
 double kf_faults_stretch(const kofn_faults *w, uint32_t worker, unsigned round,
                          bool first, double seconds);
 /* True if the worker is slower than usual in this round. */
 bool kf_faults_slow(const kofn_faults *w, uint32_t worker, unsigned round);
 /* True if the result of this task is wrong. */
 bool kf_faults_corrupts(const kofn_faults *w, uint32_t worker, uint32_t task);
-/* Returns the seconds from its arrival to its departure; HUGE_VAL if it stays. */
+/* Returns the seconds from its arrival to its departure; HUGE_VAL if it stays.
+ */
 double kf_faults_leave(const kofn_faults *w, uint32_t worker);
 /* Returns the seconds between the arrivals of joiners i - 1 and i. */
 double kf_faults_gap(const kofn_faults *w, uint32_t i);
-/* Changes a worker's block (kf_block_change), or misses the update, or flips a bit of the
- * block afterwards.  *count counts the worker's updates. */
+/* Changes a worker's block (kf_block_change), or misses the update, or flips a
+ * bit of the block afterwards.  *count counts the worker's updates. */
 kofn_status kf_faults_change(const kofn_faults *w, uint32_t worker,
                              uint32_t *count, kf_block *b, const kf_msg *m);
 /* Flips a bit, as an events file demands.  *count counts the flips. */
@@ -31,7 +32,8 @@ kofn_status kf_faults_flip(const kofn_faults *w, uint32_t worker,
                            uint32_t *count, kf_block *b);
 /* Returns the kofn_fault_place with this name; 0 if there is none. */
 unsigned kf_fault_place(const char *word, size_t n);
-/* True if the n characters at `text` are the name, or are a number, written to *x. */
+/* True if the n characters at `text` are the name, or are a number, written to
+ * *x. */
 bool kf_faults_is(const char *name, const char *text, size_t n);
 bool kf_faults_number(const char *text, size_t n, double *x);
 kofn_time kf_faults_nanoseconds(double seconds);

@@ -1,8 +1,8 @@
-/* pattern.c -- which worker is slow in which round: models of stragglers that change over
- * time, and the record of a run; math/stream_model.md 1.
+/* pattern.c -- which worker is slow in which round: models of stragglers that
+ * change over time, and the record of a run; math/stream_model.md 1.
  *
- * Draws depend on (seed, worker, round) alone, as in faults.c.  In a window model the
- * number of slow workers of a round depends on (seed, round).
+ * Draws depend on (seed, worker, round) alone, as in faults.c.  In a window
+ * model the number of slow workers of a round depends on (seed, round).
  *
  * The caller frees the pattern by kofn_free.
  */
@@ -101,8 +101,8 @@ static int by_key(const void *a, const void *b)
     return (x->worker > y->worker) - (x->worker < y->worker);
 }
 
-/* Puts workers in random order.  In one style, those slow in the round before come
- * first. */
+/* Puts workers in random order.  In one style, those slow in the round before
+ * come first. */
 static void cast_lots(window *v)
 {
     const maker *k = v->k;

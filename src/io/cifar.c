@@ -3,10 +3,10 @@
  * the 32 x 32 pixels of an image, red, green and blue ones.  Images become
  * rows, bytes from 0 to 255; labels are kept separately.
  *
- * The format has no mark, and raw numbers of a program are also called .bin.  So a file is
- * refused if all of its words are usual numbers.  Pixels of pictures never are: in a float64
- * every eighth of them is most of the exponent, and in an integer of four bytes the upper
- * two are alike.
+ * The format has no mark, and raw numbers of a program are also called .bin. So
+ * a file is refused if all of its words are usual numbers.  Pixels of pictures
+ * never are: in a float64 every eighth of them is most of the exponent, and in
+ * an integer of four bytes the upper two are alike.
  *
  * Fills the kofn_file; the mapped bytes are only read.
  */

@@ -1,15 +1,17 @@
 /* csv.c -- tables of numbers in text.
  *
  * Fields are separated by semicolons, commas, tabs, bars or blanks
- * (csv_tell.c).  The first line has names if none of its fields is a number.  It is
- * refused if all of its fields are words for a missing number.  Lines that begin with #
- * and blank lines are skipped.  # behind numbers begins a comment, and a field may be in
- * double quotes (RFC 4180).  Every row may end in a separator.  If commas do not separate
- * fields, they are decimal commas.  But 1,500 could also be 1500, and is refused unless
- * the file decides it.  One column is a vector.
+ * (csv_tell.c).  The first line has names if none of its fields is a number. It
+ * is refused if all of its fields are words for a missing number.  Lines that
+ * begin with # and blank lines are skipped.  # behind numbers begins a comment,
+ * and a field may be in double quotes (RFC 4180).  Every row may end in a
+ * separator.  If commas do not separate fields, they are decimal commas.  But
+ * 1,500 could also be 1500, and is refused unless the file decides it.  One
+ * column is a vector.
  *
- * The text is read twice: to count and check, then to keep.  Fields are read in place, in
- * the mapped bytes.  A table with two readings is refused.  Fills the kofn_file.
+ * The text is read twice: to count and check, then to keep.  Fields are read in
+ * place, in the mapped bytes.  A table with two readings is refused.  Fills the
+ * kofn_file.
  */
 #include "csv.h"
 

@@ -9,8 +9,8 @@
 
 /* ---- lines and fields ---------------------------------------------------- */
 
-/* Finds the next row.  kf_io_next_line passes the blanks before the first field; if tabs
- * separate fields, one of them may be a separator. */
+/* Finds the next row.  kf_io_next_line passes the blanks before the first
+ * field; if tabs separate fields, one of them may be a separator. */
 bool kf_csv_next(const kf_table *tb, kf_text *t)
 {
     bool found = kf_io_next_line(t, '#');

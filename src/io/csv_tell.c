@@ -1,10 +1,11 @@
-/* csv_tell.c -- finds the separator of a table in text, and whether its first line has
- * names.
+/* csv_tell.c -- finds the separator of a table in text, and whether its first
+ * line has names.
  *
- * The candidates are a semicolon, a comma, a tab, a bar and blanks, in this order.  The
- * separator is the first one in the first line, if the next lines agree with it.  Otherwise
- * it is the first candidate except blanks with which they all agree.  So a name may contain
- * any of them.  If none fits, the first is taken, and reading by it reports the mistake.
+ * The candidates are a semicolon, a comma, a tab, a bar and blanks, in this
+ * order.  The separator is the first one in the first line, if the next lines
+ * agree with it.  Otherwise it is the first candidate except blanks with which
+ * they all agree.  So a name may contain any of them.  If none fits, the first
+ * is taken, and reading by it reports the mistake.
  *
  * Fills the caller's kf_table, and owns nothing.
  */
@@ -61,8 +62,8 @@ static bool is_missing(const kf_field *f)
     return true;
 }
 
-/* True if the field is a number, or begins with one that a blank, a tab or one of
- * ; , | follows. */
+/* True if the field is a number, or begins with one that a blank, a tab or one
+ * of ; , | follows. */
 static bool begins_with_number(const kf_field *f)
 {
     const char *next;

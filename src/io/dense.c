@@ -1,5 +1,5 @@
-/* dense.c -- the numbers of a dense matrix that is read: their room, and whether
- * they are all there and finite.
+/* dense.c -- the numbers of a dense matrix that is read: their room, and
+ * whether they are all there and finite.
  *
  * Owns nothing: what is allocated goes into the kofn_file. */
 #include "io.h"

@@ -1,10 +1,13 @@
-/* edges.c -- graphs as lists of edges, as the collections SNAP and KONECT have them.
+/* edges.c -- graphs as lists of edges, as the collections SNAP and KONECT have
+ * them.
  *
- * Lines that begin with # or % are comments.  Each other line has two numbers of nodes,
- * separated by blanks or tabs: an arc from the first to the second, which is an entry 1.
- * An arc that is listed twice counts twice.  Nodes are numbered from 0 to the largest
- * number in the file.  Numbers that no line has are nodes without arcs.  A third field is refused: it may be a weight or a time.  Comments
- * may say that the graph is undirected.  That is kept; the arcs are the same.
+ * Lines that begin with # or % are comments.  Each other line has two numbers
+ * of nodes, separated by blanks or tabs: an arc from the first to the second,
+ * which is an entry 1. An arc that is listed twice counts twice.  Nodes are
+ * numbered from 0 to the largest number in the file.  Numbers that no line has
+ * are nodes without arcs.  A third field is refused: it may be a weight or a
+ * time.  Comments may say that the graph is undirected.  That is kept; the arcs
+ * are the same.
  *
  * Fills the kofn_file with a sparse matrix; the mapped bytes are only read.
  */
@@ -52,7 +55,8 @@ static kofn_status read_edge(kf_text *t, size_t *from, size_t *to)
                    t->line, kf_io_show_word(shown, t->at, t->end));
 }
 
-/* ---- comments ------------------------------------------------------------- */
+/* ---- comments -------------------------------------------------------------
+ */
 
 /* Goes to the next edge; false: there is none. */
 static bool next_edge(kf_text *t)
@@ -75,8 +79,8 @@ static bool has_words(const char *p, const char *end, const char *words)
     return false;
 }
 
-/* SNAP writes "Undirected graph", or "Directed graph (each unordered pair of nodes is
- * saved once)", KONECT "sym" as the first word. */
+/* SNAP writes "Undirected graph", or "Directed graph (each unordered pair of
+ * nodes is saved once)", KONECT "sym" as the first word. */
 static bool says_undirected(const char *p, const char *end)
 {
     if (has_words(p, end, "undirected") || has_words(p, end, "unordered pair"))

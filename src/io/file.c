@@ -1,11 +1,13 @@
-/* file.c -- opens or borrows a file's bytes, finds the format, gives the result.
+/* file.c -- opens or borrows a file's bytes, finds the format, gives the
+ * result.
  *
- * Files are mapped.  So text is read without a copy of it, and a .npy with numbers of the
- * machine's own kind is not copied at all.  If another process shortens a mapped file, this
- * one ends by a bus error, as any program does that maps its input.
+ * Files are mapped.  So text is read without a copy of it, and a .npy with
+ * numbers of the machine's own kind is not copied at all.  If another process
+ * shortens a mapped file, this one ends by a bus error, as any program does
+ * that maps its input.
  *
- * A kofn_file owns the matrices until kofn_file_free, and the mapping too if its matrix is in
- * it.  A reader of a format neither opens nor closes anything.
+ * A kofn_file owns the matrices until kofn_file_free, and the mapping too if
+ * its matrix is in it.  A reader of a format neither opens nor closes anything.
  */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE */
 #include "io.h"

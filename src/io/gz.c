@@ -1,12 +1,13 @@
 /* gz.c -- what gzip has compressed (RFC 1952), through zlib.
  *
- * A megabyte may hold a gigabyte, so it is inflated in steps.  Before each step the reader
- * of the format looks at the inflated bytes.  It refuses them, or says how many bytes it wants
- * next.  Never are more bytes inflated than that.
+ * A megabyte may hold a gigabyte, so it is inflated in steps.  Before each step
+ * the reader of the format looks at the inflated bytes.  It refuses them, or
+ * says how many bytes it wants next.  Never are more bytes inflated than that.
  *
- * Several members in a row are one file, as for gunzip.  Bytes behind the last member are
- * ignored if they do not begin a member, such as the zeros that fill a block of a tape.  A
- * member behind zeros is refused: gunzip would ignore it, and other programs would not.
+ * Several members in a row are one file, as for gunzip.  Bytes behind the last
+ * member are ignored if they do not begin a member, such as the zeros that fill
+ * a block of a tape.  A member behind zeros is refused: gunzip would ignore it,
+ * and other programs would not.
  *
  * The caller owns the inflated bytes.
  */

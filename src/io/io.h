@@ -1,11 +1,12 @@
 /* io.h -- what the readers and writers of files share.
  *
- * A reader gets all bytes of a file and fills a kofn_file.  Its messages give the place (line,
- * byte or element) and the reason; file.c puts the file's name in front.
+ * A reader gets all bytes of a file and fills a kofn_file.  Its messages give
+ * the place (line, byte or element) and the reason; file.c puts the file's name
+ * in front.
  *
- * A reader owns nothing.  It puts its memory into the kofn_file, which is freed also if the
- * reader fails.  It does not print.  It keeps no pointer into the bytes, except a view that
- * the kofn_file then owns.
+ * A reader owns nothing.  It puts its memory into the kofn_file, which is freed
+ * also if the reader fails.  It does not print.  It keeps no pointer into the
+ * bytes, except a view that the kofn_file then owns.
  */
 #ifndef KF_IO_H
 #define KF_IO_H
@@ -18,13 +19,14 @@
 
 /* ---- sparse matrices ----------------------------------------------------- */
 
-/* Allocates a sparse matrix with room for `nnz` entries.  Its arrays are in the same
- * allocation, so ptr, col and val must not be changed.  ptr is all zero; col and val are not
- * set.  If there are fewer entries than nnz, ptr[rows] is their number.  NULL, with a
- * message, on failure.  cols must be below 2^32. */
+/* Allocates a sparse matrix with room for `nnz` entries.  Its arrays are in the
+ * same allocation, so ptr, col and val must not be changed.  ptr is all zero;
+ * col and val are not set.  If there are fewer entries than nnz, ptr[rows] is
+ * their number.  NULL, with a message, on failure.  cols must be below 2^32. */
 kofn_sparse *kf_io_sparse_new(size_t rows, size_t cols, size_t nnz);
 
-/* Return the arrays of a new matrix for writing: they are const in kofn_sparse. */
+/* Return the arrays of a new matrix for writing: they are const in kofn_sparse.
+ */
 static inline size_t *kf_sparse_ptr(const kofn_sparse *s)
 {
     return (size_t *)(uintptr_t)s->ptr;
@@ -40,23 +42,23 @@ static inline double *kf_sparse_val(const kofn_sparse *s)
     return (double *)(uintptr_t)s->val;
 }
 
-/* Fill a matrix in three steps.  When ptr[i + 1] has the number of entries of row i, lay
- * returns the number of all.  put adds an entry.  laid checks and ends it.  put is false if
- * there is no room.  The entries were counted in the same bytes, but another process may have
- * written to the file since then. */
+/* Fill a matrix in three steps.  When ptr[i + 1] has the number of entries of
+ * row i, lay returns the number of all.  put adds an entry.  laid checks and
+ * ends it.  put is false if there is no room.  The entries were counted in the
+ * same bytes, but another process may have written to the file since then. */
 size_t kf_io_sparse_lay(kofn_sparse *s);
 bool kf_io_sparse_put(kofn_sparse *s, size_t room, size_t i, size_t j,
                       double v);
 kofn_status kf_io_sparse_laid(kofn_sparse *s, size_t room, bool fits);
 kofn_status kf_io_changed(void);
 
-/* Sorts every row by column and sums entries of the same place, in ascending order of value.
- * So the result does not depend on the order of entries.  Works in place.  Fails with
- * KOFN_NONFINITE if a sum overflows. */
+/* Sorts every row by column and sums entries of the same place, in ascending
+ * order of value. So the result does not depend on the order of entries.  Works
+ * in place.  Fails with KOFN_NONFINITE if a sum overflows. */
 kofn_status kf_io_sparse_tidy(kofn_sparse *s);
 
-/* Does kofn_file_open from memory, which is borrowed.  Messages call it `name`.  Its suffix
- * shows the format if the first bytes do not. */
+/* Does kofn_file_open from memory, which is borrowed.  Messages call it `name`.
+ * Its suffix shows the format if the first bytes do not. */
 kofn_status kf_file_parse(kofn_file **out, const void *bytes, size_t length,
                           const char *name);
 
@@ -75,7 +77,8 @@ typedef struct kf_input {
         copy; /* the numbers will be written to; NaN and infinity are allowed */
 } kf_input;
 
-/* A kofn_file with its memory.  Readers set `shown.dims`, and file.c the rest of `shown`. */
+/* A kofn_file with its memory.  Readers set `shown.dims`, and file.c the rest
+ * of `shown`. */
 typedef struct kf_file {
     kofn_file shown;   /* the first member, so that either leads to the other */
     kofn_matrix dense; /* data == NULL: the file is sparse */
@@ -90,7 +93,8 @@ typedef struct kf_file {
 /* True if the numbers are those in the mapped file, without a copy. */
 bool kf_file_mapped(const kofn_file *f);
 
-/* Fill *f.  After a failure, kofn_file_free frees what they have allocated in it. */
+/* Fill *f.  After a failure, kofn_file_free frees what they have allocated in
+ * it. */
 typedef kofn_status kf_read_fn(kf_file *f, const kf_input *in);
 kf_read_fn kf_npy_read, kf_mtx_read, kf_csv_read, kf_edges_read, kf_libsvm_read,
     kf_idx_read, kf_cifar_read;
@@ -140,13 +144,15 @@ bool kf_libsvm_begins(const kf_input *in);
 
 /* ---- the first bytes of a longer file ------------------------------------ */
 
-/* Looks at the inflated first part of a compressed file.  Fails if the part is wrong.
- * Otherwise sets *room to the number of bytes to have next, more than the part has.  Readers
- * of text get whole lines, and add the number of their numbers to *room, which is 0. */
+/* Looks at the inflated first part of a compressed file.  Fails if the part is
+ * wrong. Otherwise sets *room to the number of bytes to have next, more than
+ * the part has.  Readers of text get whole lines, and add the number of their
+ * numbers to *room, which is 0. */
 typedef kofn_status kf_part_fn(const kf_input *part, size_t *room);
 
-/* Inflates a file of gzip to *n bytes, freed with kf_free also after a failure.  The suffix of
- * `path` shows the format if the bytes do not.  `look` is called before every step. */
+/* Inflates a file of gzip to *n bytes, freed with kf_free also after a failure.
+ * The suffix of `path` shows the format if the bytes do not.  `look` is called
+ * before every step. */
 kofn_status kf_io_unpack(const kf_input *in, const char *path, kf_part_fn *look,
                          unsigned char **bytes, size_t *n);
 
@@ -154,8 +160,8 @@ kofn_status kf_io_unpack(const kf_input *in, const char *path, kf_part_fn *look,
 kf_part_fn kf_npy_part, kf_mtx_part, kf_csv_part, kf_edges_part, kf_libsvm_part,
     kf_idx_part, kf_cifar_part;
 
-/* Set *room for a file with `data` bytes and then shape[0] x shape[1] numbers of `size` bytes,
- * and for text, in which `count` counts the numbers. */
+/* Set *room for a file with `data` bytes and then shape[0] x shape[1] numbers
+ * of `size` bytes, and for text, in which `count` counts the numbers. */
 kofn_status kf_io_part_exact(const kf_input *part, size_t data,
                              const size_t shape[2], size_t size, size_t *room);
 kofn_status kf_io_part_text(const kf_input *part, kf_part_fn *count,
@@ -165,14 +171,16 @@ kofn_status kf_io_part_text(const kf_input *part, kf_part_fn *count,
 kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,
                              size_t size);
 
-/* Allocates a rows x cols matrix of doubles in f->owned and f->dense; its numbers are not
- * set. */
+/* Allocates a rows x cols matrix of doubles in f->owned and f->dense; its
+ * numbers are not set. */
 kofn_status kf_file_dense(kf_file *f, size_t rows, size_t cols);
 
-/* Fails with "element [I, J] is WHAT", counted from 0 as in NumPy; [I] with dims 1. */
+/* Fails with "element [I, J] is WHAT", counted from 0 as in NumPy; [I] with
+ * dims 1. */
 kofn_status kf_file_odd(const kf_file *f, kofn_status st, size_t i, size_t j,
                         const char *what);
-/* Fails with KOFN_NONFINITE and the place of the first NaN or infinity, if there is one. */
+/* Fails with KOFN_NONFINITE and the place of the first NaN or infinity, if
+ * there is one. */
 kofn_status kf_file_finite(const kf_file *f);
 
 /* Does kofn_file_open, and allows infinite numbers. */

@@ -1,8 +1,9 @@
 /* libsvm.c -- points with labels, in the format of LIBSVM and SVMlight.
  *
- * Each line is a point, `label index:value index:value ...`: a label, and the nonzero numbers
- * of a row of a sparse matrix.  Indices are counted from 1 and ascend within a line.  The
- * largest index is the number of columns.  # begins a comment.
+ * Each line is a point, `label index:value index:value ...`: a label, and the
+ * nonzero numbers of a row of a sparse matrix.  Indices are counted from 1 and
+ * ascend within a line.  The largest index is the number of columns.  # begins
+ * a comment.
  *
  * Fills the kofn_file with sparse points and their labels; the mapped bytes
  * are only read.
@@ -17,7 +18,8 @@ typedef struct listing {
     double *label;
 } listing;
 
-/* ---- a line ---------------------------------------------------------------- */
+/* ---- a line ----------------------------------------------------------------
+ */
 
 static bool ends(const kf_text *t)
 {
@@ -105,7 +107,8 @@ static kofn_status read_entry(kf_text *t, size_t *index, double *value)
     return read_number(t, word, "value", value);
 }
 
-/* ---- all lines --------------------------------------------------------------- */
+/* ---- all lines
+ * --------------------------------------------------------------- */
 
 static kofn_status add_entry(listing *l, size_t j, double v)
 {

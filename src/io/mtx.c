@@ -6,15 +6,17 @@
  *
  *   - Comments and blank lines may be anywhere after the banner.
  *   - Entries of the same place are summed; an entry of a pattern counts 1.
- *   - A line has one entry, in array files as well.  So a matrix written row by row is not
- *     taken for one written by columns.
+ *   - A line has one entry, in array files as well.  So a matrix written row by
+ * row is not taken for one written by columns.
  *
- * Some programs write more than the format has, and that is read, too: symmetric matrices
- * with all entries above the diagonal, skew-symmetric ones with zeros on it, the fields
- * double and unsigned-integer, exponents with D, and hermitian for real matrices.
+ * Some programs write more than the format has, and that is read, too:
+ * symmetric matrices with all entries above the diagonal, skew-symmetric ones
+ * with zeros on it, the fields double and unsigned-integer, exponents with D,
+ * and hermitian for real matrices.
  *
- * A coordinate file is read twice: to check every line and count the entries of each row,
- * then to put them in place.  So the only memory is that of the result.
+ * A coordinate file is read twice: to check every line and count the entries of
+ * each row, then to put them in place.  So the only memory is that of the
+ * result.
  *
  * Fills the kofn_file, dense or sparse; the mapped bytes are only read.
  */
@@ -129,9 +131,9 @@ static kofn_status expect_line_end(kf_text *t)
                    t->line, kf_io_show_word(shown, t->at, t->end));
 }
 
-/* Refuses sizes that the file cannot have, before memory for them is allocated.  An entry
- * takes at least 4 bytes ("1 1" and a line end; 2 in an array file).  A matrix with far more
- * rows than entries is refused as well. */
+/* Refuses sizes that the file cannot have, before memory for them is allocated.
+ * An entry takes at least 4 bytes ("1 1" and a line end; 2 in an array file).
+ * A matrix with far more rows than entries is refused as well. */
 static kofn_status check_plausible(const market *m, const kf_text *t)
 {
     size_t left = (size_t)(t->end - t->at), least = m->coordinate ? 4 : 2;
@@ -282,8 +284,9 @@ static kofn_status read_entry(const market *m, kf_text *t, entry *e)
     return expect_line_end(t);
 }
 
-/* Checks that a symmetric matrix lists one triangle only.  seen[1] and seen[0] get the lines
- * of the first entries below and above the diagonal, 0 for none. */
+/* Checks that a symmetric matrix lists one triangle only.  seen[1] and seen[0]
+ * get the lines of the first entries below and above the diagonal, 0 for none.
+ */
 static kofn_status check_triangle(const market *m, const kf_text *t,
                                   const entry *e, size_t seen[2])
 {
@@ -373,7 +376,8 @@ static kofn_status read_coordinate(const market *m, const kf_text *t,
 {
     size_t room = m->entries;
 
-    /* Twice is a little too much, because the diagonal is not counted before. */
+    /* Twice is a little too much, because the diagonal is not counted before.
+     */
     if (m->symmetry != GENERAL && !kf_mul(room, 2, &room))
         return kf_nomem(SIZE_MAX);
     f->sparse = kf_io_sparse_new(m->rows, m->cols, room);

@@ -1,12 +1,12 @@
 /* npy.c -- NumPy's .npy files.
  *
- * Format: NEP 1, "A Simple File Format for NumPy Arrays" (Kern 2007), and numpy.lib.format
- * for versions 2.0 and 3.0:
+ * Format: NEP 1, "A Simple File Format for NumPy Arrays" (Kern 2007), and
+ * numpy.lib.format for versions 2.0 and 3.0:
  *
  *     \x93NUMPY, and the version as two bytes
  *     length of the header, little endian, 2 bytes in version 1.0 and 4 later
- *     the header: a Python dict with the keys descr, fortran_order and shape only
- *     the numbers
+ *     the header: a Python dict with the keys descr, fortran_order and shape
+ * only the numbers
  *
  * Bytes behind the numbers are refused.  NumPy lets them pass because several
  * arrays may be saved one after the other into one file; here they would be
@@ -102,7 +102,8 @@ static const char *kind_name(char kind)
     return "something else";
 }
 
-/* Reads a kind of numbers from p .. to-1: its letter and its size.  '?' is a boolean. */
+/* Reads a kind of numbers from p .. to-1: its letter and its size.  '?' is a
+ * boolean. */
 static bool take_kind(kf_kind *is, const char *p, const char *to)
 {
     static const char *const all[] = {"f8", "f4", "f2", "i8", "i4", "i2",

@@ -1,16 +1,18 @@
 /* out.c -- writes files atomically: a file is there whole or not at all.
  *
- * The bytes go to a temporary name in the same folder and are forced to disk.  Then the file
- * takes its real name by rename(2), which POSIX makes atomic.  Last, the folder is forced to
- * disk, so that the new name survives a crash.  A process that is killed leaves the old file
- * as it was, and at worst a .kofn-*.tmp in the folder.  Files that need not survive a crash
- * are not forced to disk.
+ * The bytes go to a temporary name in the same folder and are forced to disk.
+ * Then the file takes its real name by rename(2), which POSIX makes atomic.
+ * Last, the folder is forced to disk, so that the new name survives a crash.  A
+ * process that is killed leaves the old file as it was, and at worst a
+ * .kofn-*.tmp in the folder.  Files that need not survive a crash are not
+ * forced to disk.
  *
- * A mount point, as a single file mounted into a container, cannot be replaced.  Such a
- * file is written in place once the temporary file is whole, which stays if that fails.
+ * A mount point, as a single file mounted into a container, cannot be replaced.
+ * Such a file is written in place once the temporary file is whole, which stays
+ * if that fails.
  *
- * A kf_out owns its descriptor and the temporary name until it is closed.  No other
- * file under the real name is ever opened for writing.
+ * A kf_out owns its descriptor and the temporary name until it is closed.  No
+ * other file under the real name is ever opened for writing.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 
@@ -63,7 +65,8 @@ static kofn_status find_target(kf_out *o, const char *path, mode_t *mode)
     return o->path ? KOFN_OK : KOFN_NOMEM;
 }
 
-/* Creates a file with a new name and the usual permissions (mkstemp would give 0600). */
+/* Creates a file with a new name and the usual permissions (mkstemp would give
+ * 0600). */
 static kofn_status create(kf_out *o)
 {
     static atomic_uint counter;

@@ -4,9 +4,9 @@
  * Mining", SDM 2004.  An arc falls into one of the four quadrants of the
  * adjacency matrix, then of that quadrant, and so on, each time with the
  * chances 0.57, 0.19, 0.19 and 0.05.  The smallest power of two that holds
- * the nodes is split, and arcs outside are drawn again.  That happens to fewer than half of
- * the draws, because the quadrant that is whole has the chance 0.57.  Low numbers would be the well-connected ones, so nodes are
- * shuffled.
+ * the nodes is split, and arcs outside are drawn again.  That happens to fewer
+ * than half of the draws, because the quadrant that is whole has the chance
+ * 0.57.  Low numbers would be the well-connected ones, so nodes are shuffled.
  *
  * The graph is the caller's.  All draws are from one named stream, so that a
  * seed gives the same graph everywhere.
@@ -54,9 +54,9 @@ static uint64_t draw(kf_rng *r, unsigned levels)
     return i << 32 | j;
 }
 
-/* Draw all arcs, keep those that are no loops and count them by row.  The places
- * in memory that are to hold the values hold the arcs until these are sorted
- * into rows: from << 32 | to. */
+/* Draw all arcs, keep those that are no loops and count them by row.  The
+ * places in memory that are to hold the values hold the arcs until these are
+ * sorted into rows: from << 32 | to. */
 static void draw_arcs(kofn_sparse *s, size_t arcs, const uint32_t *name,
                       uint64_t seed)
 {

@@ -1,6 +1,7 @@
 /* sparse.c -- sparse matrices as one block of memory, and their order.
  *
- * A sparse matrix is one allocation, freed by kofn_free.  Its arrays must not be freed. */
+ * A sparse matrix is one allocation, freed by kofn_free.  Its arrays must not
+ * be freed. */
 #include "io.h"
 
 #include <math.h>

@@ -1,11 +1,12 @@
 /* text.c -- numbers and lines in text.
  *
- * Numbers of up to 19 significant digits, with a power of ten between -27 and 27, are
- * converted here: w 10^q = w 5^q 2^q.  w and 5^|q| fit in 64 bits each.  So one 128-bit
- * product, or quotient with remainder, decides the rounding exactly.  kf_read_real converts
- * all other numbers, as digits without a point.
+ * Numbers of up to 19 significant digits, with a power of ten between -27 and
+ * 27, are converted here: w 10^q = w 5^q 2^q.  w and 5^|q| fit in 64 bits each.
+ * So one 128-bit product, or quotient with remainder, decides the rounding
+ * exactly.  kf_read_real converts all other numbers, as digits without a point.
  *
- * Owns nothing and allocates nothing.  The locale changes neither reading nor writing.
+ * Owns nothing and allocates nothing.  The locale changes neither reading nor
+ * writing.
  */
 #include "text.h"
 
@@ -114,7 +115,8 @@ static double scale(uint64_t w, int q)
     return (double)kept * power_of_two(e + 11);
 }
 
-/* A number in text: its significant digits are from .. to - 1, with at most one point. */
+/* A number in text: its significant digits are from .. to - 1, with at most one
+ * point. */
 typedef struct decimal {
     const char *from, *to;
     uint64_t w;    /* the digits' value when they are few */

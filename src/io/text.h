@@ -61,9 +61,9 @@ typedef enum kf_scan {
     KF_TOO_LARGE /* beyond float64 */
 } kf_scan;
 
-/* Reads [+-] digits [. digits] [e [+-] digits] at p.  The value is exactly that of strtod in
- * the C locale.  Sets *next to the first character after the number; the caller checks that a
- * number may end there. */
+/* Reads [+-] digits [. digits] [e [+-] digits] at p.  The value is exactly that
+ * of strtod in the C locale.  Sets *next to the first character after the
+ * number; the caller checks that a number may end there. */
 kf_scan kf_scan_number(const char *p, const char *end, const char **next,
                        double *value);
 

@@ -1,8 +1,8 @@
-/* activation.c -- what units make of what they are given, and its slopes: a row at a
- * time, many units at once.
+/* activation.c -- what units make of what they are given, and its slopes: a row
+ * at a time, many units at once.
  *
- * The exponential of a sigmoid is a polynomial, so that the same bits come out on every
- * processor, whatever its vectors and its mathematical library are.
+ * The exponential of a sigmoid is a polynomial, so that the same bits come out
+ * on every processor, whatever its vectors and its mathematical library are.
  *
  * Owns nothing, and allocates nothing. */
 #include "decay.h"

@@ -1,5 +1,5 @@
-/* audit.c -- iterations whose sums are not all checked: keeps the state of the last
- * check, and decides when to go back to it.
+/* audit.c -- iterations whose sums are not all checked: keeps the state of the
+ * last check, and decides when to go back to it.
  *
  * The kept state is the audit's own; the state in use is the loop's. */
 #include "audit.h"

@@ -1,10 +1,11 @@
 /* audit.h -- iterations whose sums are not all checked.
  *
- * With kofn_options.audit a sum between two checks may be wrong, and so may every
- * iterate that was made of it.  The loop keeps its state whenever a check finds no
- * worker wrong.  It goes back to that state when a check finds one, or when its numbers
- * are not finite.  It also goes back when the loss has grown: beside huge numbers a lie
- * may not show.  Then it has all sums checked until it is past that iteration.
+ * With kofn_options.audit a sum between two checks may be wrong, and so may
+ * every iterate that was made of it.  The loop keeps its state whenever a check
+ * finds no worker wrong.  It goes back to that state when a check finds one, or
+ * when its numbers are not finite.  It also goes back when the loss has grown:
+ * beside huge numbers a lie may not show.  Then it has all sums checked until
+ * it is past that iteration.
  *
  * An audit owns the state that it keeps until kf_audit_free. */
 #ifndef KF_LEARN_AUDIT_H
@@ -39,8 +40,8 @@ typedef enum kf_audit_move {
                           iteration was not checked, and is to be made again */
 } kf_audit_move;
 
-/* Keeps the state that the parts are now.  *loss, which is borrowed, is what the loop
- * makes smaller.  job may be NULL. */
+/* Keeps the state that the parts are now.  *loss, which is borrowed, is what
+ * the loop makes smaller.  job may be NULL. */
 kofn_status kf_audit_begin(kf_audit *a, kofn_job *job,
                            const kf_audit_part part[KF_AUDIT_PARTS],
                            const double *loss);

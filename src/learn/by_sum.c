@@ -1,5 +1,6 @@
 /* by_sum.c -- the gradient of a part of the points, summed over parts (Tandon,
- * Lei, Dimakis, Karampatziakis, "Gradient coding", 2017; math/regression.md 11).
+ * Lei, Dimakis, Karampatziakis, "Gradient coding", 2017; math/regression.md
+ * 11).
  *
  * The loss is summed along with it, and what is asked for is told in a number
  * after w.  Workers get the rows of their parts and nothing else of the
@@ -19,7 +20,8 @@
 /* Some rows at a time, which are still in the cache for their second use. */
 #define CACHED ((size_t)256 << 10)
 
-/* Points first, first + step, ... below `end`; `gram`: of X' X w, not of a loss. */
+/* Points first, first + step, ... below `end`; `gram`: of X' X w, not of a
+ * loss. */
 typedef struct every {
     size_t first, step, end;
     bool gram;
@@ -165,8 +167,8 @@ static double outnumbered(const kf_descent *d, double what)
     return there > 0 ? all / there : 1;
 }
 
-/* Asks for the sum of the gradients, and F with it.  Where the round shows that the
- * scheme remembers gradients it is done again, with the offset. */
+/* Asks for the sum of the gradients, and F with it.  Where the round shows that
+ * the scheme remembers gradients it is done again, with the offset. */
 static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
                             double *F)
 {

@@ -1,8 +1,8 @@
-/* coded.c -- a network whose weights live coded at the workers: every product of
- * a step with them is the workers', of all weights they are told how they change,
- * and here there are activations only (Dutta, Bai, Jeong, Low, Grover, "A unified
- * coded deep neural network training strategy based on generalized PolyDot codes",
- * 2018; math/training.md 10).
+/* coded.c -- a network whose weights live coded at the workers: every product
+ * of a step with them is the workers', of all weights they are told how they
+ * change, and here there are activations only (Dutta, Bai, Jeong, Low, Grover,
+ * "A unified coded deep neural network training strategy based on generalized
+ * PolyDot codes", 2018; math/training.md 10).
  *
  * Owns the plans and what it fetched; the job is borrowed and must have been
  * opened with these plans.  Weights are nowhere whole before they are fetched.
@@ -23,10 +23,11 @@ static kofn_problem problem_of(const kofn_net *net, size_t l, size_t room)
                                            net->shape.dtype, false);
 }
 
-/* Codes that cut the input as well choose their sizes by the forward product; here
- * it is the one of both that needs more answers, and nothing is gained by cutting
- * batches.  Such a one with no sizes given: the most blocks that leave two workers
- * who need not answer, or as many as can be; of those the fewest answers. */
+/* Codes that cut the input as well choose their sizes by the forward product;
+ * here it is the one of both that needs more answers, and nothing is gained by
+ * cutting batches.  Such a one with no sizes given: the most blocks that leave
+ * two workers who need not answer, or as many as can be; of those the fewest
+ * answers. */
 static bool chooses(const char *spec)
 {
     return !strcmp(spec, "gpd") || !strcmp(spec, "polydot");
@@ -261,8 +262,8 @@ kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
 
 /* ---- velocities ---------------------------------------------------------- */
 
-/* With a step of 0 and a momentum of 1 U' V is added to the velocity and nothing
- * to the weights: rows of the velocity, and which they are. */
+/* With a step of 0 and a momentum of 1 U' V is added to the velocity and
+ * nothing to the weights: rows of the velocity, and which they are. */
 static kofn_status move_layer(kf_coded *c, size_t l, const double *velocity,
                               kofn_matrix *U, kofn_matrix *V)
 {

@@ -26,16 +26,16 @@ kofn_status kf_coded_plans(const kofn_net *net, size_t room, const char *spec,
 kofn_status kf_coded_new(kf_coded *c, kofn_net *net, bool classes, size_t room,
                          kofn_job *job);
 void kf_coded_free(kf_coded *c);
-/* A step by the points that were put into c->p; the mean cost, and how many labels
- * were told right.  When it fails the weights are as before. */
+/* A step by the points that were put into c->p; the mean cost, and how many
+ * labels were told right.  When it fails the weights are as before. */
 kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,
                           double *right);
 /* After a step: compare the workers' blocks, where enough are there for it. */
 kofn_status kf_coded_scrub(kf_coded *c);
 /* The weights into the net. */
 kofn_status kf_coded_fetch(kf_coded *c);
-/* Velocities, layer after layer, from the workers and, before the first step, to
- * them. */
+/* Velocities, layer after layer, from the workers and, before the first step,
+ * to them. */
 kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity);
 kofn_status kf_coded_move(kf_coded *c, const double *velocity);
 

@@ -1,17 +1,17 @@
 /* decay.h -- exp(x) for x <= 0 and log(1 + e), in arithmetic that compilers
  * vectorise.
  *
- * Both are polynomials, so that the same bits come out on every processor, whatever its
- * vectors and its mathematical library are.  A file that calls them in a loop is compiled
- * with -fno-trapping-math. */
+ * Both are polynomials, so that the same bits come out on every processor,
+ * whatever its vectors and its mathematical library are.  A file that calls
+ * them in a loop is compiled with -fno-trapping-math. */
 #ifndef KF_LEARN_DECAY_H
 #define KF_LEARN_DECAY_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* 1.5 * 2^52: a number of a magnitude below 2^51 is rounded to an integer when this is
- * added, which the lowest bits hold then. */
+/* 1.5 * 2^52: a number of a magnitude below 2^51 is rounded to an integer when
+ * this is added, which the lowest bits hold then. */
 #define ROUNDER 0x1.8p52
 #define LOG2E 0x1.71547652b82fep+0
 /* ln 2 in two parts, of which multiples of the first up to 2^11 are exact. */
@@ -20,8 +20,9 @@
 #define LEAST (-746.0) /* exp of less than that is 0, too */
 #define UP 64 /* binary digits, so that what is subnormal is rounded once */
 
-/* exp(x), x <= 0, to less than 2 units in the last place; NaN stays NaN.  2^k times exp
- * of the rest, of magnitude ln 2 / 2 at most, which is Taylor's polynomial. */
+/* exp(x), x <= 0, to less than 2 units in the last place; NaN stays NaN.  2^k
+ * times exp of the rest, of magnitude ln 2 / 2 at most, which is Taylor's
+ * polynomial. */
 static inline double kf_decay(double x)
 {
     static const double over[] = {
@@ -45,8 +46,8 @@ static inline double kf_decay(double x)
     return e * k * 0x1p-64;
 }
 
-/* log(1 + e), 0 <= e <= 1, to a few units in the last place: 2 artanh(e / (2 + e)) by
- * its series; NaN stays NaN. */
+/* log(1 + e), 0 <= e <= 1, to a few units in the last place: 2 artanh(e / (2 +
+ * e)) by its series; NaN stays NaN. */
 static inline double kf_log_above(double e)
 {
     static const double over[] = {1.0 / 33, 1.0 / 31, 1.0 / 29, 1.0 / 27,

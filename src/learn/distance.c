@@ -1,10 +1,11 @@
-/* distance.c -- how far the minimum is from where the gradient has become small.
+/* distance.c -- how far the minimum is from where the gradient has become
+ * small.
  *
  * A small gradient does not say: with one large point it falls by ten orders of
  * magnitude while most weights have not moved yet (math/regression.md 17).  So
  * the distance itself, |H^+ g|, is found by conjugate gradients on H d = -g, H
- * being the curvature of F there.  Their d only grow in length (Steihaug, 1983),
- * so that one which is too long settles it.
+ * being the curvature of F there.  Their d only grow in length (Steihaug,
+ * 1983), so that one which is too long settles it.
  *
  * Owns the vectors of conjugate gradients within a call.  It takes rounds of
  * the job, which are told in the report.
@@ -51,7 +52,8 @@ static double noise(const probe *b)
     return NOISE * (sqrt(2 * fabs(b->F) * b->most) + gram);
 }
 
-/* out = X' X p / m + ridge p on this thread; or with y, less X' y / m, and F. */
+/* out = X' X p / m + ridge p on this thread; or with y, less X' y / m, and F.
+ */
 static kofn_status product_here(probe *b, const double *p, const double *y,
                                 double *out)
 {

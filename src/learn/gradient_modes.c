@@ -1,4 +1,5 @@
-/* gradient_modes.c -- three ways to have workers compute the gradient of a model.
+/* gradient_modes.c -- three ways to have workers compute the gradient of a
+ * model.
  *
  *   KOFN_MATVEC  margins X w come first, then z' X, where z_i is how the loss
  *                of point i changes with its margin: two rounds on one

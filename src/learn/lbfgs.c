@@ -2,9 +2,9 @@
  * gradient (Liu and Nocedal, "On the limited memory BFGS method for large scale
  * optimization", 1989; math/regression.md 18).
  *
- * Products are those of gradient descent: where margins are known X p tells F and
- * its slope all along the line, and the margins at its end; elsewhere a trial
- * takes a round, whose gradient is the next iteration's.
+ * Products are those of gradient descent: where margins are known X p tells F
+ * and its slope all along the line, and the margins at its end; elsewhere a
+ * trial takes a round, whose gradient is the next iteration's.
  *
  * Owns the last steps and gradients, freed by kf_lbfgs_free.  A pair without
  * curvature is left out and never repaired.

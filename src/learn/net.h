@@ -25,8 +25,8 @@ kofn_status kf_net_check(const kofn_net_shape *shape);
 void kf_net_fill(kofn_net *net, const kofn_net_shape *shape);
 /* Let the weights be these, which are somebody else's. */
 void kf_net_lay(kofn_net *net, void *weights);
-/* Of a shape that was checked, with weights that are not set yet; and with those of
- * another network.  Freed by kofn_net_free. */
+/* Of a shape that was checked, with weights that are not set yet; and with
+ * those of another network.  Freed by kofn_net_free. */
 kofn_status kf_net_of_shape(kofn_net **out, const kofn_net_shape *shape);
 kofn_status kf_net_copy(kofn_net **out, const kofn_net *net);
 /* Weights as doubles, layer after layer; and back. */
@@ -79,22 +79,23 @@ kofn_status kf_passes_new(kf_passes *p, const kofn_net *net, bool classes,
 void kf_passes_free(kf_passes *p);
 /* An empty batch. */
 void kf_passes_begin(kf_passes *p);
-/* Puts one point more; y: its label or what should come out, NULL: not known. */
+/* Puts one point more; y: its label or what should come out, NULL: not known.
+ */
 void kf_passes_put(kf_passes *p, const double *x, const double *y);
 /* Fill up with zero rows. */
 void kf_passes_pad(kf_passes *p, size_t rows);
 kofn_status kf_passes_forward(kf_passes *p, const kf_multiplier *by);
 /* sums[j] += what hidden unit j of the first layer was, over the points. */
 void kf_passes_hidden(kf_passes *p, double *sums);
-/* The means of hidden units, where there is a penalty on them, of a batch that is
- * here as a whole, and what each of its points is as much as. */
+/* The means of hidden units, where there is a penalty on them, of a batch that
+ * is here as a whole, and what each of its points is as much as. */
 void kf_passes_know_means(kf_passes *p, double *means);
 double kf_passes_weight(const kf_passes *p);
 /* The sum of costs, and how many labels are told right; the last layer's
  * deltas, times `weight`, are kept for the way back. */
 void kf_passes_cost(kf_passes *p, double weight, double *cost, double *right);
-/* The same of such a batch: the mean cost with its penalty, for which `means` become
- * known. */
+/* The same of such a batch: the mean cost with its penalty, for which `means`
+ * become known. */
 double kf_passes_mean_cost(kf_passes *p, double *means, double *right);
 /* Are the deltas of its points numbers? */
 bool kf_passes_finite(const kf_passes *p);
@@ -102,9 +103,9 @@ bool kf_passes_finite(const kf_passes *p);
  * a penalty on sparsity `means` are of the whole batch. */
 kofn_status kf_passes_back(kf_passes *p, double weight, const double *means,
                            const kf_multiplier *by, kofn_matrix *gradient);
-/* The same a product at a time, for who has others to make meanwhile: number s =
- * 0 .. products - 1 is wanted, made, and done.  Before number `layers`, the first
- * on the way back, comes the cost. */
+/* The same a product at a time, for who has others to make meanwhile: number s
+ * = 0 .. products - 1 is wanted, made, and done.  Before number `layers`, the
+ * first on the way back, comes the cost. */
 typedef struct kf_wanted {
     kf_pass pass;
     size_t layer;
@@ -113,8 +114,8 @@ typedef struct kf_wanted {
 size_t kf_passes_products(const kf_passes *p);
 kf_wanted kf_passes_wanted(const kf_passes *p, size_t s,
                            const kofn_matrix *gradient);
-/* How activations are drawn towards their sparse mean, on the way back: `means` of the
- * points, each of which is as much as `weight`. */
+/* How activations are drawn towards their sparse mean, on the way back: `means`
+ * of the points, each of which is as much as `weight`. */
 typedef struct kf_draw {
     double weight;
     const double *means;

@@ -1,7 +1,7 @@
 /* nets.c -- networks trained side by side: every product of each is one of a
- * stream, and is put while those of the others are under way (math/training.md 3,
- * "Coded Sequential Matrix Multiplication For Straggler Mitigation", Krishnan,
- * Hosseini, Khisti, section 5).
+ * stream, and is put while those of the others are under way (math/training.md
+ * 3, "Coded Sequential Matrix Multiplication For Straggler Mitigation",
+ * Krishnan, Hosseini, Khisti, section 5).
  *
  * Owns the passes of each network; networks and job are borrowed while they
  * are trained.  No more products are put than the job may have open. */
@@ -336,8 +336,8 @@ static kofn_status go(kofn_nets *n, size_t i, kofn_job *job)
     return next(n, i, job);
 }
 
-/* A product of a network is due `delay` rounds after its first and decoded in the
- * one after that, and the next of that network is in its turn then. */
+/* A product of a network is due `delay` rounds after its first and decoded in
+ * the one after that, and the next of that network is in its turn then. */
 static kofn_status check_delay(const kofn_nets *n, const kofn_job *job)
 {
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;

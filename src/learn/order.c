@@ -1,10 +1,11 @@
 /* order.c -- the order in which an epoch goes through the points.
  *
- * A permutation of which each place can be asked for by itself, so that a worker
- * finds its points of a batch without the other places and without memory: a
- * Feistel network of eight rounds over the next power of four, gone through again
- * while it leads beyond the points ("cycle walking": Black, Rogaway, "Ciphers
- * with arbitrary finite domains", 2002; Luby, Rackoff 1988 for the rounds).
+ * A permutation of which each place can be asked for by itself, so that a
+ * worker finds its points of a batch without the other places and without
+ * memory: a Feistel network of eight rounds over the next power of four, gone
+ * through again while it leads beyond the points ("cycle walking": Black,
+ * Rogaway, "Ciphers with arbitrary finite domains", 2002; Luby, Rackoff 1988
+ * for the rounds).
  *
  * Owns nothing: pure functions of seed, epoch and place.
  */
@@ -20,7 +21,8 @@ static uint64_t mixture(uint64_t half, uint64_t key, uint64_t round,
            (((uint64_t)1 << bits) - 1);
 }
 
-/* Through all rounds; `back`: through all of them the other way, which undoes it. */
+/* Through all rounds; `back`: through all of them the other way, which undoes
+ * it. */
 static uint64_t scrambled(uint64_t x, uint64_t key, unsigned bits, bool back)
 {
     uint64_t left = x >> bits, right = x & (((uint64_t)1 << bits) - 1);

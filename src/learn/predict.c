@@ -68,8 +68,8 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
 
 /* ---- how well they fit --------------------------------------------------- */
 
-/* The deviance of a point is rounding if it is no more than this times its deviance
- * from a prediction of 0. */
+/* The deviance of a point is rounding if it is no more than this times its
+ * deviance from a prediction of 0. */
 #define ROUNDING 0x1p-50
 
 /* Half of what a point adds to the deviance when m is predicted. */

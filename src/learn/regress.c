@@ -1,8 +1,8 @@
 /* regress.c -- linear models by gradient descent, one coded gradient a step.
  *
- * Only the gradient is coded (gradient_modes.c); w is updated here.  With a fixed
- * step the iterates are those of the plain descent to rounding, whatever the
- * workers do.
+ * Only the gradient is coded (gradient_modes.c); w is updated here.  With a
+ * fixed step the iterates are those of the plain descent to rounding, whatever
+ * the workers do.
  *
  * Nesterov's constants t/(t+3) are of math/regression.md 9: w and v begin at
  * the same point, v is what workers get, and
@@ -360,8 +360,8 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
-    /* a share of |w|: F is flat at its minimum, so that half of the digits to which
-     * it is known are those of w */
+    /* a share of |w|: F is flat at its minimum, so that half of the digits to
+     * which it is known are those of w */
     double enough = sqrt(o->tolerance) * kf_norm(v, kf_learn_features(d));
 
     *converged = now->gradient == 0 && (now->first == 0 || !d->way->differs);

@@ -51,8 +51,8 @@ kofn_status kf_regress_labels(const kofn_matrix *y, size_t rows,
                               const char *what, kofn_loss loss,
                               double **labels);
 
-/* out = X' (X v - y) on this thread (gradient_modes.c), and *squares those of X v - y; either may
- * be NULL. */
+/* out = X' (X v - y) on this thread (gradient_modes.c), and *squares those of X
+ * v - y; either may be NULL. */
 kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
                                const double *y, double *out, double *squares);
 
@@ -119,7 +119,8 @@ double kf_learn_dot(const double *x, const double *y, size_t n);
 kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
                              kofn_regress_result *res);
 
-/* ---- gradient_modes.c, by_sum.c ---------------------------------------------------- */
+/* ---- gradient_modes.c, by_sum.c
+ * ---------------------------------------------------- */
 
 /* A way to have workers compute the gradient. */
 typedef struct kf_gradient_mode {
@@ -162,14 +163,15 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F);
 /* Have the job's rounds be of these points only, if it can. */
 kofn_status kf_learn_limit(kf_descent *d, kf_some which);
-/* F at from + t p over all points, and its gradient in g, not in d->g unless that is
- * g. */
+/* F at from + t p over all points, and its gradient in g, not in d->g unless
+ * that is g. */
 kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
                                     const double *p, double *g, double *F);
-/* The losses where margins are d->margin + t d->line, added up, and their slope by
- * t. */
+/* The losses where margins are d->margin + t d->line, added up, and their slope
+ * by t. */
 double kf_learn_losses_along(const kf_descent *d, double t, double *slope);
-/* A sum over so many points becomes the mean, with what the ridge adds at `at`. */
+/* A sum over so many points becomes the mean, with what the ridge adds at `at`.
+ */
 void kf_learn_mean(const kf_descent *d, double points, const double *at,
                    double *sum);
 /* out = H p, H the second derivative of F at the point `at`, where the gradient
@@ -198,17 +200,18 @@ kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n);
 void kf_lbfgs_free(kf_lbfgs *b);
 /* It remembers no step. */
 void kf_lbfgs_forget(kf_lbfgs *b);
-/* F at w and its gradient in d->g, of a descent with d->pairs; without a product
- * where the last step knows them. */
+/* F at w and its gradient in d->g, of a descent with d->pairs; without a
+ * product where the last step knows them. */
 kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F);
 /* A step from w, where F and d->g are known; its length in d->now.step. */
 kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F);
 
-/* ---- distance.c -------------------------------------------------------------- */
+/* ---- distance.c
+ * -------------------------------------------------------------- */
 
-/* From `at`, where F and its gradient, in d->g, were just taken, to the minimum:
- * an estimate from below where it is more than `enough`; HUGE_VAL where it cannot
- * be told.  It takes some products. */
+/* From `at`, where F and its gradient, in d->g, were just taken, to the
+ * minimum: an estimate from below where it is more than `enough`; HUGE_VAL
+ * where it cannot be told.  It takes some products. */
 kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
                               double enough, double *distance);
 

@@ -184,8 +184,8 @@ kofn_status kofn_training_plans(const kofn_training *t, const char *spec,
                           plan);
 }
 
-/* Blocks may point into what is placed, and the net's own weights are written when
- * those of the workers are fetched. */
+/* Blocks may point into what is placed, and the net's own weights are written
+ * when those of the workers are fetched. */
 static kofn_status place_weights(kofn_training *t, kofn_job *job)
 {
     const kofn_train_step *before = t->opt.resume;

@@ -1,13 +1,13 @@
 /* train_mesh.c -- steps of a training on a mesh: the products of its passes are
- * stages, and weights are matrices that change with every turn (Dutta, Bai, Jeong,
- * Low, Grover, "A unified coded deep neural network training strategy based on
- * generalized PolyDot codes", 2018; math/training.md 10).
+ * stages, and weights are matrices that change with every turn (Dutta, Bai,
+ * Jeong, Low, Grover, "A unified coded deep neural network training strategy
+ * based on generalized PolyDot codes", 2018; math/training.md 10).
  *
- * The vector has *tapes* of the last steps, what came out of every layer and the
- * deltas, which is all that the updates are made of besides the points that
- * everybody has; and behind them room for the weights, which are read when the last
- * step is over.  It is float64 also where the network is float32: each number of it is
- * then one that float32 has.
+ * The vector has *tapes* of the last steps, what came out of every layer and
+ * the deltas, which is all that the updates are made of besides the points that
+ * everybody has; and behind them room for the weights, which are read when the
+ * last step is over.  It is float64 also where the network is float32: each
+ * number of it is then one that float32 has.
  *
  * Owns the passes of this node; points are borrowed.  What a stage makes may
  * depend on the vector and the points alone, for another node may have to make
@@ -64,7 +64,8 @@ static size_t layer_of(const kf_train_mesh *m, size_t l)
            m->p.D[l].rows * m->p.D[l].ld;
 }
 
-/* Where a layer lies in a tape, which is as long as to where one more would lie. */
+/* Where a layer lies in a tape, which is as long as to where one more would
+ * lie. */
 static size_t layer_at(const kf_train_mesh *m, size_t layer)
 {
     size_t numbers = 0;
@@ -74,8 +75,8 @@ static size_t layer_at(const kf_train_mesh *m, size_t layer)
     return numbers;
 }
 
-/* The passes look at this step, from 0, on its tape; where their numbers are float32
- * at a copy of it. */
+/* The passes look at this step, from 0, on its tape; where their numbers are
+ * float32 at a copy of it. */
 static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
 {
     double *at = (double *)v->data + step % TAPES * m->tape;
@@ -124,7 +125,8 @@ static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
     return KOFN_OK;
 }
 
-/* Rows that are made one after the other of the same, as long as a cache holds them. */
+/* Rows that are made one after the other of the same, as long as a cache holds
+ * them. */
 #define SLICE 16
 
 static void go_forward(kf_train_mesh *m, size_t stage,
@@ -151,7 +153,8 @@ static void go_forward(kf_train_mesh *m, size_t stage,
     }
 }
 
-/* Of layer l deltas made those of the one before; the last column is nobody's. */
+/* Of layer l deltas made those of the one before; the last column is nobody's.
+ */
 static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
 {
     const kofn_matrix *D = &m->p.D[l - 2];
@@ -216,8 +219,8 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* Of a stage what came out of its layer or went back to it, of the last one of a step
- * the whole tape, and of the last of all the weights. */
+/* Of a stage what came out of its layer or went back to it, of the last one of
+ * a step the whole tape, and of the last of all the weights. */
 static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
 {
     kf_train_mesh *m = ud;

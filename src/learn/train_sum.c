@@ -3,8 +3,8 @@
  * Dimakis, Karampatziakis, "Gradient coding", 2017; math/training.md 6).
  *
  * All that is asked stands in the round's input: the network's shape, which
- * batch, the weights.  On a worker elsewhere it comes from the wire, and nothing
- * of it is believed.
+ * batch, the weights.  On a worker elsewhere it comes from the wire, and
+ * nothing of it is believed.
  *
  * Scratch is of the call; the points are the worker's rows.  It may call
  * neither the job nor the training.

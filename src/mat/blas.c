@@ -1,15 +1,17 @@
-/* blas.c -- finds out which BLAS computes, whether it is fast, and sets its threads.
+/* blas.c -- finds out which BLAS computes, whether it is fast, and sets its
+ * threads.
  *
- * Only at run time is it known which library computes: Debian's alternatives, the loader's
- * path and LD_PRELOAD decide after linking.  So this file looks for the library that holds
- * cblas_dgemm, and looks up its functions beyond CBLAS.  Any other BLAS links as well.
+ * Only at run time is it known which library computes: Debian's alternatives,
+ * the loader's path and LD_PRELOAD decide after linking.  So this file looks
+ * for the library that holds cblas_dgemm, and looks up its functions beyond
+ * CBLAS.  Any other BLAS links as well.
  *
- * OpenBLAS chooses its kernels when it is loaded.  A build that is older than the processor
- * silently takes old kernels, and may be five times slower (OpenBLAS 0.3.21 on Intel server
- * cores since 2021).
+ * OpenBLAS chooses its kernels when it is loaded.  A build that is older than
+ * the processor silently takes old kernels, and may be five times slower
+ * (OpenBLAS 0.3.21 on Intel server cores since 2021).
  *
- * Keeps which library was found, once for the process.  Opens no library that is not loaded,
- * and changes only the number of threads.
+ * Keeps which library was found, once for the process.  Opens no library that
+ * is not loaded, and changes only the number of threads.
  */
 #define _GNU_SOURCE
 #include "mat.h"
@@ -49,8 +51,9 @@ static const char *const names[NAMES] = {
     [REFERENCE] = "RowMajorStrg",
 };
 
-/* The file of the BLAS, "" if it is linked statically, and the addresses of its symbols;
- * NULL if there are none.  Threads that look at the same time find the same. */
+/* The file of the BLAS, "" if it is linked statically, and the addresses of its
+ * symbols; NULL if there are none.  Threads that look at the same time find the
+ * same. */
 static struct {
     _Atomic bool looked;
     _Atomic(const char *) file;
@@ -206,8 +209,8 @@ static int processor_rank(void)
 #endif
 }
 
-/* Returns the best value of OPENBLAS_CORETYPE.  NULL if the kernels are right, or if the
- * variable has that value and this OpenBLAS lacks the kernels. */
+/* Returns the best value of OPENBLAS_CORETYPE.  NULL if the kernels are right,
+ * or if the variable has that value and this OpenBLAS lacks the kernels. */
 static const char *better_core(const char *core)
 {
     int rank = processor_rank();
@@ -221,8 +224,8 @@ static const char *better_core(const char *core)
 
 /* ---- its name ------------------------------------------------------------ */
 
-/* True if the file is the reference BLAS.  Libraries made from it have its variable, but
- * other names. */
+/* True if the file is the reference BLAS.  Libraries made from it have its
+ * variable, but other names. */
 static bool is_reference(const char *file)
 {
     return symbol(REFERENCE) &&
@@ -233,7 +236,8 @@ static bool is_reference(const char *file)
     "many times slower than OpenBLAS; as root: apt-get install -y "            \
     "libopenblas-dev; or, where that is: export LD_PRELOAD=libopenblas.so.0"
 
-/* Looks at BLIS.  It computes in plain C on a processor that it does not know. */
+/* Looks at BLIS.  It computes in plain C on a processor that it does not know.
+ */
 static void look_at_blis(kf_blas *b)
 {
     int (*query)(void);
@@ -249,7 +253,8 @@ static void look_at_blis(kf_blas *b)
         b->slow = SLOW;
 }
 
-/* Writes the real path of the library: its name may be one of Debian's alternatives. */
+/* Writes the real path of the library: its name may be one of Debian's
+ * alternatives. */
 static void name_stranger(char *name, size_t size)
 {
     const char *file = file_of_blas();

@@ -12,7 +12,8 @@
 
 /* ---- checks -------------------------------------------------------------- */
 
-/* Kernels of a BLAS may read numbers that lie askew by instructions that trap. */
+/* Kernels of a BLAS may read numbers that lie askew by instructions that trap.
+ */
 static kofn_status check_place(const void *numbers, size_t size,
                                const char *name)
 {
@@ -79,10 +80,10 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
     return KOFN_OK;
 }
 
-/* A number is at least a power of two if its exponent bits, read as an integer, are.  This
- * is the distance from these bits to the sign bit: adding it carries into the sign bit of
- * such numbers.  NaN and infinity are the largest.  The compiler turns a fixed number of
- * lanes into vector code. */
+/* A number is at least a power of two if its exponent bits, read as an integer,
+ * are.  This is the distance from these bits to the sign bit: adding it carries
+ * into the sign bit of such numbers.  NaN and infinity are the largest.  The
+ * compiler turns a fixed number of lanes into vector code. */
 #define BLOCK 1024
 #define LANES 16
 #define UP_TO_SIGN_F64(power) ((uint64_t)(1025 - (power)) << 52)
@@ -138,8 +139,8 @@ size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype)
     return first_as_large(x, n, dtype, 1024, 128);
 }
 
-/* Returns a view of the same numbers with one row, where no gaps are between rows: a
- * vector, which is a column, is looked at in one run. */
+/* Returns a view of the same numbers with one row, where no gaps are between
+ * rows: a vector, which is a column, is looked at in one run. */
 static kofn_matrix runs(const kofn_matrix *a)
 {
     kofn_matrix all = *a;
@@ -326,8 +327,8 @@ void kf_parts_free(kf_parts *p)
 
 /* ---- products ------------------------------------------------------------ */
 
-/* Multiplies in panels.  A BLAS may add up a long row number by number, and rounding then
- * grows with its length. */
+/* Multiplies in panels.  A BLAS may add up a long row number by number, and
+ * rounding then grows with its length. */
 static void rows_f32(int m, int k, const kofn_matrix *a, const kofn_matrix *b,
                      float add, float *c)
 {
@@ -362,9 +363,9 @@ static void gemm(double alpha, factor a, factor b, double beta,
                     lda, b.m->data, ldb, (float)beta, c->data, ldc);
 }
 
-/* True if c is done without BLAS: it is empty, or its numbers are sums of k = 0 terms.
- * Writes zeros then, unless the sum is added to c.  The reference BLAS would end the process
- * if a leading dimension is 0. */
+/* True if c is done without BLAS: it is empty, or its numbers are sums of k = 0
+ * terms. Writes zeros then, unless the sum is added to c.  The reference BLAS
+ * would end the process if a leading dimension is 0. */
 static bool is_empty(const kofn_matrix *c, size_t k, bool add)
 {
     for (size_t i = 0; i < c->rows && k == 0 && !add; i++)

@@ -39,13 +39,15 @@ static inline void kf_mat_put(const kofn_matrix *a, size_t i, size_t j,
         *(float *)kf_at(a, i, j) = (float)x;
 }
 
-/* Allocates a contiguous matrix without setting its numbers.  The caller frees `data`. */
+/* Allocates a contiguous matrix without setting its numbers.  The caller frees
+ * `data`. */
 kofn_status kf_mat_new(kofn_matrix *out, size_t rows, size_t cols,
                        kofn_dtype type);
 /* Convert n numbers to float64, and from float64 to another type. */
 void kf_mat_widen(const void *from, size_t n, kofn_dtype type, double *to);
 void kf_mat_narrow(const double *from, size_t n, kofn_dtype type, void *to);
-/* Copies the rows of `from` to the first rows of `to`, which is at least as large. */
+/* Copies the rows of `from` to the first rows of `to`, which is at least as
+ * large. */
 void kf_mat_copy(const kofn_matrix *from, const kofn_matrix *to);
 
 /* Check shape, ld and pointers.  A message calls the matrix `name`. */
@@ -56,21 +58,23 @@ kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name);
 /* Exponents of two.  Mixtures lose digits if all elements are smaller. */
 #define KF_MAT_TINY_F64 (-300)
 #define KF_MAT_TINY_F32 (-60)
-/* Checks the same, and sets *most to the largest magnitude.  If no element is near the
- * upper end of the range, and some are not near the lower end, it may be larger. */
+/* Checks the same, and sets *most to the largest magnitude.  If no element is
+ * near the upper end of the range, and some are not near the lower end, it may
+ * be larger. */
 kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
                                double *most);
 /* Returns the largest magnitude; NaN if an element is NaN. */
 double kf_mat_most(const kofn_matrix *a);
-/* Returns the index of the first NaN or infinite number; n if there is none.  Runs at the
- * speed of memory. */
+/* Returns the index of the first NaN or infinite number; n if there is none.
+ * Runs at the speed of memory. */
 size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype);
 
 /* ---- parts --------------------------------------------------------------- */
 
-/* A dense operand cut into a grid of equal parts.  Part j is at row j % rows, column
- * j / rows of the grid.  A part inside the operand is a view of it.  A part across its edge
- * is a copy padded with zeros.  A part beyond it has no rows. */
+/* A dense operand cut into a grid of equal parts.  Part j is at row j % rows,
+ * column j / rows of the grid.  A part inside the operand is a view of it.  A
+ * part across its edge is a copy padded with zeros.  A part beyond it has no
+ * rows. */
 typedef struct kf_parts {
     kofn_matrix *part;
     size_t count, rows, cols; /* of a whole part */
@@ -87,11 +91,12 @@ void kf_parts_free(kf_parts *p);
  * call. */
 void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
                      void *c);
-/* c = a b, with a or b transposed if turn_a or turn_b is set.  c need not be contiguous.
- * One BLAS call. */
+/* c = a b, with a or b transposed if turn_a or turn_b is set.  c need not be
+ * contiguous. One BLAS call. */
 void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
                             const kofn_matrix *b, bool turn_b, kofn_matrix *c);
-/* to = the first rows and columns of from', to fill `to`.  They must not overlap. */
+/* to = the first rows and columns of from', to fill `to`.  They must not
+ * overlap. */
 void kf_mat_turn(const kofn_matrix *from, const kofn_matrix *to);
 /* c = a a'.  Writes only the diagonal and the numbers above it. */
 void kf_mat_square(const kofn_matrix *a, kofn_matrix *c);
@@ -101,13 +106,14 @@ void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
 /* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
 void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                             const kofn_matrix *b, double *c);
-/* c += b times rows lo to lo + b->cols - 1 of a sparse a; float64, c contiguous. */
+/* c += b times rows lo to lo + b->cols - 1 of a sparse a; float64, c
+ * contiguous. */
 void kf_mat_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
                                size_t lo, double *c);
 
-/* Makes each later BLAS call use one thread.  Returns the former number, or 0 if this BLAS
- * has no function for it.  Every computing thread calls it, because OpenMP and BLIS keep a
- * number for each thread. */
+/* Makes each later BLAS call use one thread.  Returns the former number, or 0
+ * if this BLAS has no function for it.  Every computing thread calls it,
+ * because OpenMP and BLIS keep a number for each thread. */
 int kf_blas_single(void);
 void kf_blas_restore(int threads);
 

@@ -1,7 +1,7 @@
 /* turn.c -- the transpose of a dense matrix, at the speed of memory.
  *
- * Squares of four by four are transposed in vectors.  They move along eight rows of the
- * result, so that each cache line of the input is used whole.
+ * Squares of four by four are transposed in vectors.  They move along eight
+ * rows of the result, so that each cache line of the input is used whole.
  *
  * Owns nothing, and allocates nothing. */
 #include "mat.h"

@@ -1,15 +1,18 @@
-/* back.c -- going back: where it cannot be told whose pieces are wrong, however often the
- * iterate is made again, the nodes begin again at what they kept last.
+/* back.c -- going back: where it cannot be told whose pieces are wrong, however
+ * often the iterate is made again, the nodes begin again at what they kept
+ * last.
  *
- * A run is made in *attempts*, each of which is a job of its own, so that nothing of one
- * is taken for something of another: within an attempt no iterate is ever gone back
- * from.  A node that has failed tells the others that it wants the next attempt, and
- * goes on serving them.  All who hear that half of the nodes want it begin it: at the
- * last step of which all had files, or at the start.  Where an attempt fails before
- * anything was kept, the next begins with what was kept before that.
+ * A run is made in *attempts*, each of which is a job of its own, so that
+ * nothing of one is taken for something of another: within an attempt no
+ * iterate is ever gone back from.  A node that has failed tells the others that
+ * it wants the next attempt, and goes on serving them.  All who hear that half
+ * of the nodes want it begin it: at the last step of which all had files, or at
+ * the start.  Where an attempt fails before anything was kept, the next begins
+ * with what was kept before that.
  *
- * Owns the number of the attempt and the vector of the start.  What is kept is keep.c's;
- * the coordinator of the node is made anew, and who lied is not heard again. */
+ * Owns the number of the attempt and the vector of the start.  What is kept is
+ * keep.c's; the coordinator of the node is made anew, and who lied is not heard
+ * again. */
 #include "keep.h"
 
 #define MOST_ATTEMPTS 16 /* of a run                                    */
@@ -163,7 +166,8 @@ kofn_iterate_id kf_back_iterate(const kf_host *h, kofn_iterate_id kept)
     return kept;
 }
 
-/* At what was kept, in another attempt, with a coordinator of the node made anew. */
+/* At what was kept, in another attempt, with a coordinator of the node made
+ * anew. */
 static kofn_status begin(kf_host *h, uint64_t before)
 {
     TRY(begin_at_start(h));

@@ -2,11 +2,12 @@
  * (src/peer/vote.c).
  *
  * What the iterate wrote of the vector, and the scalars that go with it.  Whose
- * machines compute the same bits have the same hash; of others the sums of the numbers
- * with random weights agree but for what decoding rounds by (math/training.md 12).
+ * machines compute the same bits have the same hash; of others the sums of the
+ * numbers with random weights agree but for what decoding rounds by
+ * (math/training.md 12).
  *
- * Pure functions of the vector: a digest depends on nothing but the iterate's number,
- * its numbers, and the machine. */
+ * Pure functions of the vector: a digest depends on nothing but the iterate's
+ * number, its numbers, and the machine. */
 #include "host.h"
 
 #include "base/mix.h"
@@ -43,8 +44,8 @@ static inline double weigh(uint64_t bits)
 
 #define LANES 32 /* see vector_quorum.c */
 
-/* Four numbers get their weights of one random number: those of a column, for the
- * columns to be added up in lanes. */
+/* Four numbers get their weights of one random number: those of a column, for
+ * the columns to be added up in lanes. */
 KF_VECTORS(optimize("O3"))
 static size_t add(uint64_t key, const double *x, size_t n, double sum[LANES],
                   double top[LANES])
@@ -99,9 +100,9 @@ double kf_host_room(const kf_host *h, size_t numbers, double most)
 
 /* ---- ways ---------------------------------------------------------------- */
 
-/* Two nodes that find other pieces wrong decode of others, and have the product but for
- * rounding.  So has what follows of it, until the turn is over: the next is begun with
- * points and blocks alone. */
+/* Two nodes that find other pieces wrong decode of others, and have the product
+ * but for rounding.  So has what follows of it, until the turn is over: the
+ * next is begun with points and blocks alone. */
 
 void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d)
 {

@@ -1,12 +1,12 @@
-/* block_comparison.c -- blocks that others lend, where errors are looked for: do they
- * agree?
+/* block_comparison.c -- blocks that others lend, where errors are looked for:
+ * do they agree?
  *
- * What is made of a wrong one is wrong, and makes wrong pieces.  So one more is awaited
- * than determines the matrix, all that come are compared (data/reading.c), velocities as
- * well, and those that are wrong are dropped.
+ * What is made of a wrong one is wrong, and makes wrong pieces.  So one more is
+ * awaited than determines the matrix, all that come are compared
+ * (data/reading.c), velocities as well, and those that are wrong are dropped.
  *
- * Owns nothing; the lent blocks are the operand's.  It may drop a block, but only the
- * node's own counts may exclude a node. */
+ * Owns nothing; the lent blocks are the operand's.  It may drop a block, but
+ * only the node's own counts may exclude a node. */
 #include "host.h"
 
 static void drop_lent(kf_changing *c, uint32_t seat)

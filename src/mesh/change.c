@@ -1,13 +1,15 @@
-/* change.c -- matrices that change: what a turn does to the blocks that are here.
+/* change.c -- matrices that change: what a turn does to the blocks that are
+ * here.
  *
- * The vector tells how (kofn_program), so that a node changes its block by itself,
- * and its block is one of the matrix that the others' blocks are of, as long as it
- * was changed by what the others' were.  So an iterate travels with the marks of
- * those that its last turns made.  Who takes one and was on the same way at one of
- * them does the turns that it missed.  What it did on a way of its own since then
- * differs by the rounding of a decoding for each of these turns: such ways part
- * where a leader is lost while some have its last iterate and others make that again.
- * Who was on no such way has blocks of another matrix, and drops them.
+ * The vector tells how (kofn_program), so that a node changes its block by
+ * itself, and its block is one of the matrix that the others' blocks are of, as
+ * long as it was changed by what the others' were.  So an iterate travels with
+ * the marks of those that its last turns made.  Who takes one and was on the
+ * same way at one of them does the turns that it missed.  What it did on a way
+ * of its own since then differs by the rounding of a decoding for each of these
+ * turns: such ways part where a leader is lost while some have its last iterate
+ * and others make that again. Who was on no such way has blocks of another
+ * matrix, and drops them.
  *
  * Owns the marks of the turns that the blocks here went through; blocks are
  * the operand's.  A block may be changed by a turn once only. */
@@ -16,7 +18,9 @@
 #include "data/kernel.h"
 #include "mat/mat.h"
 
-#define SMALL ((size_t)1 << 20) /* bytes of a window that is never too large */
+#define SMALL                                                                  \
+    ((size_t)1 << 20) /* bytes of a window that is never too large             \
+                       */
 
 kofn_status kf_changing_new(kf_host *h)
 {
@@ -184,7 +188,8 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
            (turn == 0 || c->line[turn % recalls] == line);
 }
 
-/* Lent blocks of turns that are over by now turn out to be of our way, or not. */
+/* Lent blocks of turns that are over by now turn out to be of our way, or not.
+ */
 static void settle(kf_host *h)
 {
     kf_changing *c = &h->changing;
@@ -200,8 +205,8 @@ static void settle(kf_host *h)
     }
 }
 
-/* Blocks that are here go with our iterate then: those that are lent, and ours, which
- * are of that seat and turn. */
+/* Blocks that are here go with our iterate then: those that are lent, and ours,
+ * which are of that seat and turn. */
 static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
 {
     kf_changing *c = &h->changing;

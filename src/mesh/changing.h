@@ -1,5 +1,6 @@
-/* changing.h -- the state of a node with matrices that change: turns, and the windows of
- * other nodes' blocks from which it rebuilds its own (change.c, rebuild.c).
+/* changing.h -- the state of a node with matrices that change: turns, and the
+ * windows of other nodes' blocks from which it rebuilds its own (change.c,
+ * rebuild.c).
  *
  * The host owns all of it; functions on it are declared in host.h. */
 #ifndef KF_MESH_CHANGING_H
@@ -9,9 +10,9 @@
 
 #include "data/data.h"
 
-/* A borrowed window: some rows of another seat's block of a matrix that changes, from
- * which rows of this node's block are rebuilt.  Or this node's own block, until it has
- * all rows. */
+/* A borrowed window: some rows of another seat's block of a matrix that
+ * changes, from which rows of this node's block are rebuilt.  Or this node's
+ * own block, until it has all rows. */
 typedef struct kf_borrowed {
     uint32_t operand, seat;
     kofn_peer from;      /* lender; KF_OURS: this node        */
@@ -30,9 +31,8 @@ typedef struct kf_mesh_window {
 
 /* The blocks of matrices that change, and how they are rebuilt. */
 typedef struct kf_changing {
-    uint64_t
-        turn; /* turns that are over at our iterate; all blocks have them, except
-                       some windows */
+    uint64_t turn;  /* turns that are over at our iterate; all blocks have them,
+                       except  some windows */
     uint64_t *line; /* lineages of the iterates of the last `recalls` turns */
     kf_borrowed *lent; /* by seat */
     size_t lents, lent_cap;
@@ -44,13 +44,14 @@ typedef struct kf_changing {
     size_t asks, next;
     bool
         disagreed; /* windows did: all nodes are asked and awaited, not a few */
-    /* When the window began, or when the fewest rows were missing; and how many. */
+    /* When the window began, or when the fewest rows were missing; and how
+     * many. */
     kofn_time gained;
     size_t fewest;
-    uint64_t
-        changed; /* the iterate that our blocks were last changed by or made of */
-    /* They were encoded, or read from disk, and since then this node had no vector that
-     * the majority has. */
+    uint64_t changed; /* the iterate that our blocks were last changed by or
+                         made of */
+    /* They were encoded, or read from disk, and since then this node had no
+     * vector that the majority has. */
     bool unsure;
     size_t healed; /* times that our blocks were rebuilt             */
     size_t wrong;  /* times that they were found wrong               */

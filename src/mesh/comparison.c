@@ -1,10 +1,10 @@
 /* comparison.c -- do the pieces of a group agree, and if not, whose are wrong?
  *
- * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who is
- * wrong in more iterates than chance makes the others is not heard any more, as it
- * is with workers (src/base/blame.h).  A node that finds itself wrong makes its piece
- * again: if it is the same, its block is wrong, and where matrices change it needs
- * another.
+ * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who
+ * is wrong in more iterates than chance makes the others is not heard any more,
+ * as it is with workers (src/base/blame.h).  A node that finds itself wrong
+ * makes its piece again: if it is the same, its block is wrong, and where
+ * matrices change it needs another.
  *
  * Owns the weights and scales of this iterate.  What it finds concerns this
  * node alone: it tells the coordinator of the node, and accuses nobody to

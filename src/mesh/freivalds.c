@@ -5,8 +5,8 @@
  * wrong entry, of an error e, changes the left side by x_i e; the entries of
  * +- x are drawn from [1/2, 1], so the chance that what others sent together
  * comes within t of nothing is at most 2 t / e (Freivalds' check, over the
- * reals), and (2 t / e)^KF_FREIVALDS_SUMS for so many rows: errors not far above t are
- * found, too.
+ * reals), and (2 t / e)^KF_FREIVALDS_SUMS for so many rows: errors not far
+ * above t are found, too.
  *
  * What does not pass is made from A alone.  Then the pieces are looked at, each
  * made again: who sent one that differs by more than rounding and decoding may
@@ -61,8 +61,8 @@ static void multiply(kf_mesh_product *p)
             add_entry(p, i, A->col[e], A->val[e]);
 }
 
-/* Rows, or of left products columns, that were raised count as much as others, and
- * what is measured by them is so of raised ones. */
+/* Rows, or of left products columns, that were raised count as much as others,
+ * and what is measured by them is so of raised ones. */
 static void raise_weights(kf_mesh_product *p, size_t rows)
 {
     const kf_levels *l = &p->of->levels;

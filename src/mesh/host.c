@@ -339,9 +339,9 @@ static kofn_status make_vector(kf_host *h, const kf_node_task *t, bool *final)
 }
 
 /* Makes the next iterate: has the product examined, computes the vector, and
- * tells the coordinator before anything else is asked for.  Numbers that are not
- * finite may be a mistake of this node alone: where nodes compare their iterates it
- * waits for what the others have. */
+ * tells the coordinator before anything else is asked for.  Numbers that are
+ * not finite may be a mistake of this node alone: where nodes compare their
+ * iterates it waits for what the others have. */
 static kofn_status update(kf_host *h, const kf_node_task *t)
 {
     kofn_node_view view;
@@ -497,9 +497,9 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
     return kf_host_operands_digest(h, d);
 }
 
-/* A digest of the job whose kept files may be used, however many turns it was to have.
- * Where matrices do not change that is a vector alone, which is the same in every
- * code. */
+/* A digest of the job whose kept files may be used, however many turns it was
+ * to have. Where matrices do not change that is a vector alone, which is the
+ * same in every code. */
 static uint64_t kept_job_of(const kf_host *h)
 {
     uint64_t d =
@@ -517,9 +517,9 @@ size_t kf_host_most_wrong(const kf_host *h)
     return kf_max(1, (h->opt.nodes - least) / 2);
 }
 
-/* Where matrices change nobody makes an iterate alone.  So no more are asked for than
- * show that one of them is honest: else some nodes may be ahead, too few to be believed,
- * and the others too few to follow by themselves. */
+/* Where matrices change nobody makes an iterate alone.  So no more are asked
+ * for than show that one of them is honest: else some nodes may be ahead, too
+ * few to be believed, and the others too few to follow by themselves. */
 static size_t confirm_of(const kf_host *h)
 {
     if (!h->program.change)
@@ -560,8 +560,8 @@ kofn_status kf_host_random(void *into, size_t bytes)
 /* As of jobs (src/core/core.c). */
 #define TOLERANCE_F32 1e-4
 
-/* Of two parts of a cut network that both go on, one has to take the vector of the
- * other, and with it blocks, which are nowhere else. */
+/* Of two parts of a cut network that both go on, one has to take the vector of
+ * the other, and with it blocks, which are nowhere else. */
 static size_t quorum_of(const kf_host *h)
 {
     const kofn_peer_options *o = &h->opt;

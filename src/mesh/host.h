@@ -71,8 +71,7 @@ typedef struct kf_route {
     kf_blame blame;  /* an iterate of which it sent wrong pieces counts once */
     uint32_t wrong_seat;
     bool right, errs; /* what it sent of this one was compared, and is wrong  */
-    kofn_iterate_id
-        kept[KF_KEPT]; /* iterates that it has on disk                  */
+    kofn_iterate_id kept[KF_KEPT]; /* iterates that it has on disk */
     size_t tells;
     unsigned attempt; /* that it is in, or wants      */
     bool met;         /* it has spoken in this one    */
@@ -105,8 +104,8 @@ typedef struct kf_quarantine {
 #define KF_FREIVALDS_SUMS 4 /* rows, all of which must be passed */
 
 /* Secret rows times A, or for left products A times secret columns.  A wrong
- * product passes the check of freivalds.c only by chance for whoever does not know
- * them. */
+ * product passes the check of freivalds.c only by chance for whoever does not
+ * know them. */
 typedef struct kf_secret {
     double *row;   /* KF_FREIVALDS_SUMS by row of A: +- 1/2 to 1 */
     double *times; /* KF_FREIVALDS_SUMS by column: row A         */
@@ -155,8 +154,8 @@ typedef struct kf_sketch {
     kf_buffer *data;     /* of the velocity, too, below, if it has one */
 } kf_sketch;
 
-/* Of which blocks sketches are: of the iterate, and of what seat ours were, and how
- * often they had been healed. */
+/* Of which blocks sketches are: of the iterate, and of what seat ours were, and
+ * how often they had been healed. */
 typedef struct kf_sketched {
     uint64_t turn, line;
     uint32_t seat;
@@ -221,8 +220,9 @@ typedef struct kf_mesh_product {
     double *norms; /* of A: rows, or columns of left products; or NULL */
 } kf_mesh_product;
 
-/* The wrong results that nodes may take for right are below this, relative to the
- * norms of their rows and columns, or more results are awaited (docs/errors.md). */
+/* The wrong results that nodes may take for right are below this, relative to
+ * the norms of their rows and columns, or more results are awaited
+ * (docs/errors.md). */
 static inline double kf_mesh_hidden(const kofn_plan *p)
 {
     return p->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-2;
@@ -307,8 +307,8 @@ typedef struct kf_host {
     kf_node_task task;  /* in hand                                 */
 } kf_host;
 
-/* Nodes that may be wrong together: as many as can be told from the others in the stage
- * that needs fewest pieces (docs/errors.md). */
+/* Nodes that may be wrong together: as many as can be told from the others in
+ * the stage that needs fewest pieces (docs/errors.md). */
 size_t kf_host_most_wrong(const kf_host *h);
 kofn_status kf_host_new(kf_host **out, kofn_transport *t,
                         const kofn_program *program,
@@ -318,7 +318,8 @@ static inline kofn_time kf_host_now(const kf_host *h)
 {
     return h->timer.now(h->timer.ud);
 }
-/* How often to tell where one stands, and after what time who is silent is gone. */
+/* How often to tell where one stands, and after what time who is silent is
+ * gone. */
 static inline kofn_time kf_host_beat(const kf_host *h)
 {
     return kf_node_told(h->node)->beat;
@@ -333,8 +334,8 @@ static inline kofn_time kf_host_hedge(const kf_host *h)
     return kf_node_told(h->node)->hedge;
 }
 void kf_host_free(kf_host *h);
-/* Hears what has come, or comes in that time; `pass` does one task as well, if there is
- * one.  KOFN_AGAIN: `watch` wants it to leave. */
+/* Hears what has come, or comes in that time; `pass` does one task as well, if
+ * there is one.  KOFN_AGAIN: `watch` wants it to leave. */
 kofn_status kf_host_pass(kf_host *h, bool *worked);
 kofn_status kf_host_hear(kf_host *h, kofn_time atmost);
 
@@ -345,12 +346,12 @@ kofn_status kf_host_node_new(kf_host *h);
 void kf_host_forget(kf_host *h);
 /* How the node stands, with what its coordinator does not know. */
 void kf_host_look(const kf_host *h, kofn_node_view *out);
-/* Has it ended with the result?  One that has failed has none, also while it waits for
- * others to go back with it. */
+/* Has it ended with the result?  One that has failed has none, also while it
+ * waits for others to go back with it. */
 bool kf_host_is_over(const kf_host *h);
 kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
-/* Does what the last step of the node says; *take, unless NULL, becomes true where a
- * body is to be kept. */
+/* Does what the last step of the node says; *take, unless NULL, becomes true
+ * where a body is to be kept. */
 kofn_status kf_host_act(kf_host *h, bool *take);
 /* NULL when it is not here. */
 kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat);
@@ -364,12 +365,15 @@ kofn_status kf_host_random(void *into, size_t bytes);
 void kf_host_advance(kf_host *h, kofn_iterate_id at);
 
 /* result.c */
-/* Has it ended with the result agreed on?  Then `v`, unless NULL, becomes that. */
+/* Has it ended with the result agreed on?  Then `v`, unless NULL, becomes that.
+ */
 kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over);
-/* Are these numbers of our vector those that were told?  Else another's is taken. */
+/* Are these numbers of our vector those that were told?  Else another's is
+ * taken. */
 kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
                                 const double *v, bool *same);
-/* Numbers were not finite: with errors another's vector is taken, else KOFN_NONFINITE. */
+/* Numbers were not finite: with errors another's vector is taken, else
+ * KOFN_NONFINITE. */
 kofn_status kf_host_doubt(kf_host *h);
 /* The message of a node that has failed with that status. */
 kofn_status kf_host_say_why(const kf_host *h, kofn_status st);
@@ -405,8 +409,8 @@ kofn_status kf_changing_new(kf_host *h);
 void kf_changing_free(kf_host *h);
 /* We made an iterate: all blocks that are here go with it then. */
 kofn_status kf_changing_turn(kf_host *h);
-/* We took another's, with the lines of its last turns: our blocks go with it then,
- * or are dropped. */
+/* We took another's, with the lines of its last turns: our blocks go with it
+ * then, or are dropped. */
 kofn_status kf_changing_adopt(kf_host *h, const void *lines);
 /* Can blocks of the start still be brought to our iterate? */
 bool kf_changing_recalls(const kf_host *h);
@@ -416,8 +420,8 @@ kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn);
 bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
 /* Ours are lost, or come of a vector that was wrong. */
 kofn_status kf_changing_lose(kf_host *h);
-/* Ours were found to be wrong.  Where those that were made after that are, too, the
- * vector may be that they were made by. */
+/* Ours were found to be wrong.  Where those that were made after that are, too,
+ * the vector may be that they were made by. */
 kofn_status kf_changing_wrong(kf_host *h);
 /* The change of a matrix by a turn, raised as the matrix is. */
 typedef struct kf_turned {
@@ -433,7 +437,8 @@ kofn_status kf_changing_settle(kf_host *h);
 /* rebuild.c */
 /* True if this window can serve to rebuild ours. */
 bool kf_borrowed_serves(const kf_host *h, const kf_borrowed *l);
-/* Rebuilds our blocks of that seat from the windows.  KOFN_AGAIN: more are requested. */
+/* Rebuilds our blocks of that seat from the windows.  KOFN_AGAIN: more are
+ * requested. */
 kofn_status kf_borrowed_make(kf_host *h, uint32_t seat);
 /* True if no node had such blocks to lend for some silences. */
 bool kf_borrowed_lacks(const kf_host *h);
@@ -444,8 +449,8 @@ void kf_borrowed_forget(kf_host *h);
 /* Lends the peer the rows that it has requested. */
 kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
                              const kf_note *asked);
-/* Returns the bytes of these rows in a packet, without the velocity: a multiple of 8, with
- * zeros at the end.  0 if there are no such rows. */
+/* Returns the bytes of these rows in a packet, without the velocity: a multiple
+ * of 8, with zeros at the end.  0 if there are no such rows. */
 size_t kf_borrowed_bytes(const kf_host *h, uint32_t operand, size_t lo,
                          size_t hi);
 /* Returns the bytes of all rows; 0 if the matrix does not change. */
@@ -476,13 +481,15 @@ static inline void kf_host_wrote(const kf_host *h, uint64_t t, size_t *first,
 /* ballot.c */
 /* The same on machines that compute the same bits. */
 uint64_t kf_host_machine(void);
-/* By how much sums of so many numbers of an iterate, the largest of which is `most`, with
- * weights of up to 1 may differ where honest nodes have it (math/training.md 12). */
+/* By how much sums of so many numbers of an iterate, the largest of which is
+ * `most`, with weights of up to 1 may differ where honest nodes have it
+ * (math/training.md 12). */
 double kf_host_room(const kf_host *h, size_t numbers, double most);
 /* Of iterate t, which is that vector with these scalars. */
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
                               const double *scalar, const double *v);
-/* The same, with our way; not of the last, which all are to have bit for bit. */
+/* The same, with our way; not of the last, which all are to have bit for bit.
+ */
 kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,
                                      const double *scalar, const double *v,
                                      bool final);
@@ -495,7 +502,8 @@ void kf_host_way_take(kf_host *h, const kf_node_digest *told);
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
-/* Memory for a body of so many bytes, used again when nobody has it any more. */
+/* Memory for a body of so many bytes, used again when nobody has it any more.
+ */
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at,
@@ -504,8 +512,8 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at,
 void kf_mesh_part_remember(kf_host *h);
 /* Are no more of an iterate asked for than what was written since ours? */
 bool kf_mesh_part_suffices(const kf_host *h);
-/* Our iterate is for that route: says in the note of what base it is a part, if it is
- * to be one. */
+/* Our iterate is for that route: says in the note of what base it is a part, if
+ * it is to be one. */
 void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note);
 static inline bool kf_mesh_part_is(const kf_note *note)
 {
@@ -535,16 +543,18 @@ void kf_mesh_norms_take(kf_host *h, const char *from);
 void kf_sketch_forget(kf_host *h);
 /* A turn is over: blocks are compared if it is time. */
 kofn_status kf_sketch_turn(kf_host *h);
-/* Ours are sketched, all are told, and those of all are compared when they are here. */
+/* Ours are sketched, all are told, and those of all are compared when they are
+ * here. */
 kofn_status kf_sketch_begin(kf_host *h);
-/* Were our blocks, as they are, found to agree with those of the others, or does nobody
- * compare them? */
+/* Were our blocks, as they are, found to agree with those of the others, or
+ * does nobody compare them? */
 bool kf_sketch_vouches(const kf_host *h);
 /* Compares them if enough have come. */
 kofn_status kf_sketch_settle(kf_host *h);
 /* Bytes of a sketch, without that of the velocity. */
 size_t kf_sketch_bytes(const kf_host *h, uint32_t operand);
-/* Ours that this note tells, a reference of the caller's own; NULL: it is gone. */
+/* Ours that this note tells, a reference of the caller's own; NULL: it is gone.
+ */
 kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note);
 kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                            kf_buffer *body);
@@ -573,8 +583,8 @@ void kf_mesh_freivalds_widen(kf_host *h);
 /* Do the pieces of the decoder's seats agree?  Says so in `ev`. */
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
                                 kf_node_event *ev);
-/* Compares blocks of a matrix, or their velocities; and strikes those who sent what
- * is wrong for certain. */
+/* Compares blocks of a matrix, or their velocities; and strikes those who sent
+ * what is wrong for certain. */
 kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
                                kf_reading *r, bool velocity, kf_found *found);
 void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
@@ -586,8 +596,9 @@ void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,
 void kf_comparison_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */
 kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
-/* The iterate is made again: what was found of it says nothing, for where it could not
- * be told whose pieces are wrong those who are right may have been taken for others. */
+/* The iterate is made again: what was found of it says nothing, for where it
+ * could not be told whose pieces are wrong those who are right may have been
+ * taken for others. */
 void kf_comparison_void(kf_host *h);
 /* The input is another one. */
 void kf_comparison_forget(kf_host *h);
@@ -603,8 +614,8 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
 /* A fingerprint has come: act on it.  Takes over the body of a VECTOR that was
  * asked for. */
 void kf_vector_quorum_print(kf_route *r, const kf_note *note);
-/* The peer asks for fingerprints, of this iterate and of some that follow, or says
- * where it stands: when it is not behind any more it gets none. */
+/* The peer asks for fingerprints, of this iterate and of some that follow, or
+ * says where it stands: when it is not behind any more it gets none. */
 void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
 kofn_status kf_vector_quorum_tell(kf_host *h);
@@ -613,7 +624,8 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
 /* Have enough others confirmed it?  Then it is handed over. */
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body);
 void kf_vector_quorum_drop(kf_host *h);
-/* Do n numbers differ by no more than `room` each?  What is no number differs. */
+/* Do n numbers differ by no more than `room` each?  What is no number differs.
+ */
 bool kf_mesh_alike(const double *x, const double *y, size_t n, double room);
 
 /* route.c */
@@ -626,21 +638,22 @@ bool kf_route_is_of(const kf_host *h, kf_route *r,
                     kofn_incarnation incarnation);
 /* Is an iterate still under way to it?  Another one would come after that. */
 bool kf_route_is_told(kf_route *r);
-/* An iterate is sent to it: *body becomes a reference for it alone, to see when the
- * transport gives that back. */
+/* An iterate is sent to it: *body becomes a reference for it alone, to see when
+ * the transport gives that back. */
 kofn_status kf_route_tell(kf_route *r, kf_buffer **body);
 /* Lets go of iterates that are under way no more. */
 void kf_route_recall(kf_host *h);
-/* Is a body of it coming in that will be whole within KF_SLOWEST since it began, if it
- * goes on as it did so far? */
+/* Is a body of it coming in that will be whole within KF_SLOWEST since it
+ * began, if it goes on as it did so far? */
 bool kf_route_is_arriving(const kf_host *h, const kf_route *r);
-/* It lied: whoever answers for it is not heard for a while, however it comes. */
+/* It lied: whoever answers for it is not heard for a while, however it comes.
+ */
 void kf_route_quarantine(kf_host *h, const kf_route *r);
 /* Is it not heard, since it was found to lie? */
 bool kf_route_is_held(const kf_host *h, kofn_peer peer,
                       kofn_incarnation incarnation);
-/* One more packet of it is here: is it looked at, and does it go on although it has
- * sent far too many? */
+/* One more packet of it is here: is it looked at, and does it go on although it
+ * has sent far too many? */
 bool kf_route_spend(kf_host *h, kf_route *r, bool *floods);
 
 /* mail.c */
@@ -656,7 +669,8 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
 kofn_status kf_mail_announce(kf_host *h, uint64_t job);
 /* Says who it is to those who have not said it yet, now and then. */
 kofn_status kf_mail_greet(kf_host *h);
-/* Tells the coordinator of the node whose bodies are coming in, now and then. */
+/* Tells the coordinator of the node whose bodies are coming in, now and then.
+ */
 kofn_status kf_mail_look(kf_host *h);
 void kf_mail_free(kf_host *h);
 

@@ -1,20 +1,22 @@
 /* keep.c -- what a node keeps on disk, so that a mesh that is lost goes on.
  *
- * Of every so many turns, and of the last, it writes the vector, with all that travels
- * with it, and its own blocks: a *draft*, of which it tells the others (KEPT), where
- * errors are looked for when its blocks were compared with theirs (sketch.c).  When all
- * members have told that they have drafts of the same iterate it is *kept*, and older
- * files are removed, but for the one that was kept before: should the last be damaged, a
- * node begins with that.  So whatever anybody has kept, all who were members then have at
- * least a draft of.  A node that is started again begins at the iterate that it kept;
- * others may have kept a later one, which it takes from them, as whoever is behind does,
- * and finds its blocks of that among its drafts.
+ * Of every so many turns, and of the last, it writes the vector, with all that
+ * travels with it, and its own blocks: a *draft*, of which it tells the others
+ * (KEPT), where errors are looked for when its blocks were compared with theirs
+ * (sketch.c).  When all members have told that they have drafts of the same
+ * iterate it is *kept*, and older files are removed, but for the one that was
+ * kept before: should the last be damaged, a node begins with that.  So
+ * whatever anybody has kept, all who were members then have at least a draft
+ * of.  A node that is started again begins at the iterate that it kept; others
+ * may have kept a later one, which it takes from them, as whoever is behind
+ * does, and finds its blocks of that among its drafts.
  *
- * Where a member has no blocks, or wrong ones, all try again some turns later, and need
- * not have all members then: who errs in every step would keep them from it.
+ * Where a member has no blocks, or wrong ones, all try again some turns later,
+ * and need not have all members then: who errs in every step would keep them
+ * from it.
  *
- * Owns the files in the folder whose names begin with its seat (keep_file.c).  A damaged
- * one is put aside and never used. */
+ * Owns the files in the folder whose names begin with its seat (keep_file.c).
+ * A damaged one is put aside and never used. */
 #include "keep.h"
 
 #include <dirent.h>
@@ -110,8 +112,8 @@ static size_t count_holders(const kf_host *h, kofn_iterate_id at)
     return n;
 }
 
-/* All members have it, or, where it makes up for one that was missed, all but as many as
- * may be wrong: whoever they are, more than half of the nodes. */
+/* All members have it, or, where it makes up for one that was missed, all but
+ * as many as may be wrong: whoever they are, more than half of the nodes. */
 static bool suffice(const kf_host *h, size_t holders, kofn_iterate_id at)
 {
     uint64_t turn = turn_at(h, at.step);
@@ -215,8 +217,8 @@ kofn_status kf_keep_turn(kf_host *h)
     return kf_sketch_vouches(h) ? kf_keep_sound(h, now.turn) : KOFN_OK;
 }
 
-/* What is wrong in a block stays wrong, so that blocks which are right now were so when
- * they were written, as long as they are the same (kf_keep_forget). */
+/* What is wrong in a block stays wrong, so that blocks which are right now were
+ * so when they were written, as long as they are the same (kf_keep_forget). */
 kofn_status kf_keep_sound(kf_host *h, uint64_t turn)
 {
     kf_keeping *k = &h->keeping;
@@ -341,8 +343,8 @@ static kofn_status list_files(kf_host *h)
     return st;
 }
 
-/* Begin with the last that was kept before that turn, or where that is damaged with the
- * one before. */
+/* Begin with the last that was kept before that turn, or where that is damaged
+ * with the one before. */
 static kofn_status begin(kf_host *h, uint64_t before)
 {
     kf_keeping *k = &h->keeping;

@@ -1,15 +1,16 @@
-/* keep_file.c -- a file of what a node keeps on disk: the vector of an iterate, with all
- * that travels with it, and this node's blocks.
+/* keep_file.c -- a file of what a node keeps on disk: the vector of an iterate,
+ * with all that travels with it, and this node's blocks.
  *
  *     seat-3-step-000000000120.draft    or .kept, and in it, little-endian,
  *     0  "kofnkept"   8  u64  job          32  u64  turns that are over
  *    16  u64  number of the iterate        40  u32  seat, u32 matrices
  *    24  u64  ... and its line             48  u64  bytes of the vector
- *     then the vector as in VECTOR; for each matrix u64 bytes and the block as in
- *     BLOCK; and XXH3 of all that, each part seeded by the hash before it
+ *     then the vector as in VECTOR; for each matrix u64 bytes and the block as
+ * in BLOCK; and XXH3 of all that, each part seeded by the hash before it
  *
- * Owns nothing: which files there are, and what they are good for, is keep.c's.  A file
- * is written under another name first, and nothing of a damaged one is used. */
+ * Owns nothing: which files there are, and what they are good for, is keep.c's.
+ * A file is written under another name first, and nothing of a damaged one is
+ * used. */
 #include "keep.h"
 
 #include "io/out.h"
@@ -296,8 +297,8 @@ kofn_status kf_kept_take_vector(kf_host *h, const kf_kept *k)
     return with_file(h, k, take_vector);
 }
 
-/* The block of a seat that has these numbers, and those of a velocity behind them,
- * if they are twice as many bytes as those of a half. */
+/* The block of a seat that has these numbers, and those of a velocity behind
+ * them, if they are twice as many bytes as those of a half. */
 static kofn_status block_of(const kf_mesh_operand *o, size_t seat,
                             const char *from, size_t half, size_t bytes,
                             kf_block **out)

@@ -1,4 +1,5 @@
-/* live.c -- a node's whole life on the machine's clock: until everybody has the result.
+/* live.c -- a node's whole life on the machine's clock: until everybody has the
+ * result.
  *
  * Owns the node from its start to its end; what it does is host.c's. */
 #include "host.h"

@@ -1,13 +1,15 @@
 /* mail.c -- packets of a node of a mesh: notes with the bodies that belong to
  * them, out and in.
  *
- * Owns what waits to be sent; bodies are buffers, lent to the transport while they
- * are sent.  Nothing that comes is believed before
- * the note was checked. */
+ * Owns what waits to be sent; bodies are buffers, lent to the transport while
+ * they are sent.  Nothing that comes is believed before the note was checked.
+ */
 #include "keep.h"
 
 #define MOST_WAITING 4096
-#define MOST_FOR_ONE 512 /* of them for one peer, who may be asking for ever */
+#define MOST_FOR_ONE                                                           \
+    512                  /* of them for one peer, who may be asking for ever   \
+                          */
 #define MOST_SMALL 65536 /* bytes for one peer, beside vectors and pieces */
 #define GREET (KOFN_SECOND / 4)
 #define SOON (KOFN_SECOND / 50)
@@ -83,8 +85,8 @@ static void send_waiting(kf_host *h)
     h->waits = kept;
 }
 
-/* Does it make one that waits needless?  Of vectors, epochs and beats, which tell
- * a state, the newest is enough; others only replace their like. */
+/* Does it make one that waits needless?  Of vectors, epochs and beats, which
+ * tell a state, the newest is enough; others only replace their like. */
 static bool replaces(const kf_waiting *w, const kf_waiting *old)
 {
     if (w->peer != old->peer || w->type != old->type)
@@ -327,7 +329,8 @@ static void release_body(void *from, void *own)
     t->release(t, own);
 }
 
-/* A piece stays where it came, for nobody writes into it; other bodies become ours. */
+/* A piece stays where it came, for nobody writes into it; other bodies become
+ * ours. */
 static kofn_status take_body(kf_host *h, const kf_note *note, kofn_packet *p,
                              kf_buffer **body)
 {

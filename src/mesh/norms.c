@@ -1,10 +1,10 @@
-/* norms.c -- how large the rows and columns are of matrices that change, where errors
- * are looked for.
+/* norms.c -- how large the rows and columns are of matrices that change, where
+ * errors are looked for.
  *
- * Pieces are measured by them (src/data/check.h), and nobody has the matrices.  They
- * are those of the start, bounded from there on by what every turn can have added
- * (src/data/norms.c), and travel with the vector, so that all who have an iterate have
- * the same.
+ * Pieces are measured by them (src/data/check.h), and nobody has the matrices.
+ * They are those of the start, bounded from there on by what every turn can
+ * have added (src/data/norms.c), and travel with the vector, so that all who
+ * have an iterate have the same.
  *
  * Owns bounds for the norms of each matrix that changes.  They must be the
  * same at all nodes that have an iterate, so they depend on the turns alone. */
@@ -14,8 +14,8 @@
 
 #include <float.h>
 
-/* Of rows of parts, then of columns; then as many of the velocity.  Matrices that are
- * not measured have none. */
+/* Of rows of parts, then of columns; then as many of the velocity.  Matrices
+ * that are not measured have none. */
 static size_t half(const kf_mesh_operand *o)
 {
     return o->resident.parts.rows + o->resident.parts.cols;

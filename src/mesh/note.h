@@ -18,10 +18,11 @@
  * The body: EPOCH, per member u64 incarnation, u32 seat, u32 prompt; DECIDE,
  * u32 as the note's list; PIECE, float64 lanes x strips of a coded piece, wants
  * x strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
- * vector, or where `coded` is not 0 the rows that iterates wrote after number `coded` - 1
- * of line `decoded`, and where matrices change the lines of the last turns, u64; BLOCK,
- * float64, these rows of the block's lanes, one lane below the other, and then its
- * velocity's, if it has one; SKETCH, float64, a number for each row of these; else none.
+ * vector, or where `coded` is not 0 the rows that iterates wrote after number
+ * `coded` - 1 of line `decoded`, and where matrices change the lines of the
+ * last turns, u64; BLOCK, float64, these rows of the block's lanes, one lane
+ * below the other, and then its velocity's, if it has one; SKETCH, float64, a
+ * number for each row of these; else none.
  *
  * A note is a struct of the caller's.  Lists that it points to are borrowed
  * until it is sent; those of a note that was read are in *room, which the

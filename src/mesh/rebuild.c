@@ -1,19 +1,20 @@
-/* rebuild.c -- blocks of matrices that change, for a node that has none, made of those
- * of others, some rows at a time.
+/* rebuild.c -- blocks of matrices that change, for a node that has none, made
+ * of those of others, some rows at a time.
  *
- * It asks all whom it reaches for a window, rows of one matrix, and makes its own of
- * all that come within a hedge: of as few as determine it what blocks are rounded by
- * would grow from one to the next (math/training.md 8).  Where too few came it asks as
- * many as are missing, and others where these do not answer.  Then it asks for the next,
- * of twice as many rows if a turn was enough for this one, else of half as many.  Small
- * blocks are a window each.
+ * It asks all whom it reaches for a window, rows of one matrix, and makes its
+ * own of all that come within a hedge: of as few as determine it what blocks
+ * are rounded by would grow from one to the next (math/training.md 8).  Where
+ * too few came it asks as many as are missing, and others where these do not
+ * answer.  Then it asks for the next, of twice as many rows if a turn was
+ * enough for this one, else of half as many.  Small blocks are a window each.
  *
- * Nobody stops for that: a window comes as it is after some turn, those that come are
- * changed by turns as one's own blocks are, and so are the blocks that are being made;
- * rows that they do not have yet are written over.
+ * Nobody stops for that: a window comes as it is after some turn, those that
+ * come are changed by turns as one's own blocks are, and so are the blocks that
+ * are being made; rows that they do not have yet are written over.
  *
- * Owns the windows that others lent until its own rows are made of them, and its blocks
- * until they have all rows.  It asks and answers by notes, and never waits. */
+ * Owns the windows that others lent until its own rows are made of them, and
+ * its blocks until they have all rows.  It asks and answers by notes, and never
+ * waits. */
 #include "keep.h"
 
 #include "data/kernel.h"
@@ -118,8 +119,8 @@ kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
     return KOFN_OK;
 }
 
-/* A block of the window's rows alone, in the body that they came in, whose only owner
- * it is from now on. */
+/* A block of the window's rows alone, in the body that they came in, whose only
+ * owner it is from now on. */
 static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
                                  kf_block **out)
 {
@@ -260,8 +261,8 @@ static bool lends(const kf_host *h, kofn_peer peer)
     return false;
 }
 
-/* May a window come yet of somebody who was asked with all others, and has not kept
- * us waiting before? */
+/* May a window come yet of somebody who was asked with all others, and has not
+ * kept us waiting before? */
 static bool may_come(const kf_host *h, kofn_time wait)
 {
     const kf_changing *c = &h->changing;
@@ -280,8 +281,8 @@ static kofn_time longer(const kf_host *h)
     return kf_host_hedge(h) << kf_min(h->changing.asks, LONGEST);
 }
 
-/* Asks that many of those who lend, or of the others.  Each time others, if there are
- * others; not those whose answer is coming in. */
+/* Asks that many of those who lend, or of the others.  Each time others, if
+ * there are others; not those whose answer is coming in. */
 static kofn_status ask_some(kf_host *h, bool lenders, size_t *blocks)
 {
     kf_changing *c = &h->changing;
@@ -424,8 +425,8 @@ static kofn_status begin(kf_host *h, uint32_t seat)
     return KOFN_OK;
 }
 
-/* Our rows are made of what was lent.  Who has not lent any by now is not waited for
- * in the next window. */
+/* Our rows are made of what was lent.  Who has not lent any by now is not
+ * waited for in the next window. */
 static void close_window(kf_host *h)
 {
     kf_changing *c = &h->changing;

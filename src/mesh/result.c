@@ -1,9 +1,10 @@
-/* result.c -- is our vector still the one that the nodes agreed on?  Why has a node no
- * result?
+/* result.c -- is our vector still the one that the nodes agreed on?  Why has a
+ * node no result?
  *
- * A node sends the digest of an iterate when it has made it.  A bit of the vector may flip
- * after that.  So the node makes the digest again before it keeps the vector on disk or
- * hands it out.  If the digests differ, it takes the vector of another node.
+ * A node sends the digest of an iterate when it has made it.  A bit of the
+ * vector may flip after that.  So the node makes the digest again before it
+ * keeps the vector on disk or hands it out.  If the digests differ, it takes
+ * the vector of another node.
  *
  * Owns nothing.  It may not repair a vector. */
 #include "host.h"

@@ -1,15 +1,16 @@
-/* route.c -- connections: whom each is of, how much of it is heard, and who is not
- * heard because it was found to lie.
+/* route.c -- connections: whom each is of, how much of it is heard, and who is
+ * not heard because it was found to lie.
  *
- * A liar that connects anew is not heard for a silence, then for two, four, and up to
- * 256: so it costs the others a number of exclusions that grows with the logarithm of
- * the time, and a node whose memory failed for a while comes back.  When it is heard
- * again, being wrong once more excludes it again, until it has been right for long.
+ * A liar that connects anew is not heard for a silence, then for two, four, and
+ * up to 256: so it costs the others a number of exclusions that grows with the
+ * logarithm of the time, and a node whose memory failed for a while comes back.
+ * When it is heard again, being wrong once more excludes it again, until it has
+ * been right for long.
  *
- * Who has a name, a key, is known by it, and with it everything that comes under that
- * name.  Of others nothing is known but the incarnation that they name, which is not held
- * against it while another connection names it as well: one of the two speaks falsely, and
- * it may have been the liar.
+ * Who has a name, a key, is known by it, and with it everything that comes
+ * under that name.  Of others nothing is known but the incarnation that they
+ * name, which is not held against it while another connection names it as well:
+ * one of the two speaks falsely, and it may have been the liar.
  *
  * Owns the routes and the list of liars.  Nothing is told to other nodes. */
 #include "host.h"
@@ -70,7 +71,8 @@ static bool may_live(const kf_host *h, const kf_route *r)
     return incarnations < MOST_INCARNATIONS;
 }
 
-/* ---- what is under way ----------------------------------------------------- */
+/* ---- what is under way -----------------------------------------------------
+ */
 
 bool kf_route_is_told(kf_route *r)
 {

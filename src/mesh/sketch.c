@@ -1,24 +1,27 @@
 /* sketch.c -- blocks of matrices that change are compared where they lie.
  *
- * A number of a block that no product shows is found late: a weight of an input that is
- * always 0, or a velocity.  So every `scrub` turns, after the last turn, before blocks are
- * kept on disk and when an iterate is made again, each member multiplies its blocks by a
- * vector of random weights and sends what comes out, its *sketch*, to all others; each compares the
- * sketches of all by the parities of the code (data/reading.c).  Who finds its own to be
- * wrong makes its blocks anew of those of others.
+ * A number of a block that no product shows is found late: a weight of an input
+ * that is always 0, or a velocity.  So every `scrub` turns, after the last
+ * turn, before blocks are kept on disk and when an iterate is made again, each
+ * member multiplies its blocks by a vector of random weights and sends what
+ * comes out, its *sketch*, to all others; each compares the sketches of all by
+ * the parities of the code (data/reading.c).  Who finds its own to be wrong
+ * makes its blocks anew of those of others.
  *
- * The weights follow from the job and the iterate, so all have the same without asking.
- * Memory does not choose its faults by them.  A node that lies could find a change of
- * its block that they do not show; but it could send the sketch of another block as
- * well, and what it makes of its block is compared in any case.
+ * The weights follow from the job and the iterate, so all have the same without
+ * asking. Memory does not choose its faults by them.  A node that lies could
+ * find a change of its block that they do not show; but it could send the
+ * sketch of another block as well, and what it makes of its block is compared
+ * in any case.
  *
- * No step waits for sketches: blocks may have changed when they are compared, and who was
- * wrong still is.  Steps go on, and more sketches are made and sent; a comparison has its
- * time nevertheless, unless a later one has the sketches of all before it: otherwise
- * short steps would never see one come to its end.
+ * No step waits for sketches: blocks may have changed when they are compared,
+ * and who was wrong still is.  Steps go on, and more sketches are made and
+ * sent; a comparison has its time nevertheless, unless a later one has the
+ * sketches of all before it: otherwise short steps would never see one come to
+ * its end.
  *
- * Owns the sketches that have come, of a matrix and connection at most the two newest
- * beside that which is compared. */
+ * Owns the sketches that have come, of a matrix and connection at most the two
+ * newest beside that which is compared. */
 #include "keep.h"
 
 #include "base/rng.h"
@@ -59,8 +62,8 @@ static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
         w, n);
 }
 
-/* The one that is replaced by it: of the same turn, or the oldest of more than one that
- * is not being compared; NULL: none. */
+/* The one that is replaced by it: of the same turn, or the oldest of more than
+ * one that is not being compared; NULL: none. */
 static kf_sketch *replaced_by(const kf_sketches *s, const kf_sketch *k)
 {
     kf_sketch *oldest = NULL;
@@ -288,7 +291,8 @@ static size_t count_least(const kf_host *h, const kf_sketched *of)
     return least;
 }
 
-/* The last that came of each seat: two nodes may have had it in the same turn. */
+/* The last that came of each seat: two nodes may have had it in the same turn.
+ */
 static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
 {
     const kf_sketches *s = &h->sketches;
@@ -341,8 +345,8 @@ static kofn_status compare(kf_host *h, uint32_t operand)
     return st;
 }
 
-/* What is found of our blocks is of those that were sketched; they may have been made
- * anew since. */
+/* What is found of our blocks is of those that were sketched; they may have
+ * been made anew since. */
 static bool are_ours(const kf_host *h, const kf_sketched *of)
 {
     return of->seat == h->seat && of->healed == h->changing.healed;

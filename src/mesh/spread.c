@@ -1,11 +1,12 @@
 /* spread.c -- lines of the input that a code mixes, and how far apart they are.
  *
- * The columns of B in A B, and the rows of B in B A, stay apart in the product.  A code
- * that cuts them mixes one of each part, and the rounding of the largest is then in all
- * of them.  If A does not change, a node finds that and makes the product alone
- * (freivalds.c).  If A changes, no node has it.  Then the predicted error of the smallest
- * line is the error of decoding times the ratio of the norms.  A larger error than the
- * tolerance is refused (docs/numerics.md).  Lines of zeros give zeros in the product.
+ * The columns of B in A B, and the rows of B in B A, stay apart in the product.
+ * A code that cuts them mixes one of each part, and the rounding of the largest
+ * is then in all of them.  If A does not change, a node finds that and makes
+ * the product alone (freivalds.c).  If A changes, no node has it.  Then the
+ * predicted error of the smallest line is the error of decoding times the ratio
+ * of the norms.  A larger error than the tolerance is refused
+ * (docs/numerics.md).  Lines of zeros give zeros in the product.
  *
  * Owns nothing but scratch of a call; the norms are the host's. */
 #include "spread.h"
@@ -50,8 +51,8 @@ static void squares_of(const kofn_matrix *in, bool left, double *square)
         square[i] = kf_scale_squares(kf_at(in, i, 0), in->cols, in->dtype);
 }
 
-/* The largest ratio of the norms of two lines that are mixed with each other: those
- * `each` apart. */
+/* The largest ratio of the norms of two lines that are mixed with each other:
+ * those `each` apart. */
 static double spread_of(const double *square, size_t lines, size_t each)
 {
     double spread = 1;

@@ -63,8 +63,8 @@ static const char *type_of(kofn_dtype type)
     return type == KOFN_F64 ? "float64" : "float32";
 }
 
-/* The vector is float64, so that one that is multiplied itself is so, too; and who
- * makes a product alone knows the bounds of float64. */
+/* The vector is float64, so that one that is multiplied itself is so, too; and
+ * who makes a product alone knows the bounds of float64. */
 static kofn_status check_type(const kofn_program *program,
                               const kofn_operand *o, const kofn_plan *p)
 {
@@ -119,8 +119,8 @@ static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
                    v->rows, rows, cols);
 }
 
-/* Nobody has a matrix that changes, so that nobody can check what is made of it,
- * or of what it is made. */
+/* Nobody has a matrix that changes, so that nobody can check what is made of
+ * it, or of what it is made. */
 static kofn_status check_change(const kofn_program *p, size_t i)
 {
     const kofn_stage *s = &p->stage[i];
@@ -339,9 +339,9 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
     return kf_buffer_view(&h->in, h->v, &m);
 }
 
-/* Lines of the input's own are not raised: nodes whose vectors differ by rounding
- * would not all raise them by the same.  Where nobody looks at the input as it was it is
- * lowered where it lies. */
+/* Lines of the input's own are not raised: nodes whose vectors differ by
+ * rounding would not all raise them by the same.  Where nobody looks at the
+ * input as it was it is lowered where it lies. */
 static kofn_status lower_input(kf_host *h)
 {
     const kf_levels *held = &h->on->of->levels;

@@ -3,13 +3,14 @@
  * The body is made once and shared by counted references; a vector that is
  * taken over must have been checked.
  *
- * A node that is some iterates behind has most of the vector already: an iterate writes
- * a few rows of it (kofn_program.wrote).  Who asks says which iterate it has; whoever is
- * asked remembers of which ones its own was made, and where that is one of them sends a
- * *part*: the rows that were written since, one iterate after the other.  They fit
- * whatever the receiver has made of that base meanwhile, for they replace it.  So it is
- * only where no errors are looked for and nobody has to confirm an iterate: else what is
- * taken must not rest on what the receiver holds, which may be what is wrong. */
+ * A node that is some iterates behind has most of the vector already: an
+ * iterate writes a few rows of it (kofn_program.wrote).  Who asks says which
+ * iterate it has; whoever is asked remembers of which ones its own was made,
+ * and where that is one of them sends a *part*: the rows that were written
+ * since, one iterate after the other.  They fit whatever the receiver has made
+ * of that base meanwhile, for they replace it.  So it is only where no errors
+ * are looked for and nobody has to confirm an iterate: else what is taken must
+ * not rest on what the receiver holds, which may be what is wrong. */
 #include "host.h"
 
 /* ---- all of it ----------------------------------------------------------- */
@@ -56,9 +57,10 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
     return KOFN_OK;
 }
 
-/* Is it taken because most others had another one?  Then what was made of ours since
- * that may have begun is wrong: blocks that are lent, and our own (*blocks).  Where ours
- * is replaced before it was compared, blocks that were encoded of it may be, too. */
+/* Is it taken because most others had another one?  Then what was made of ours
+ * since that may have begun is wrong: blocks that are lent, and our own
+ * (*blocks).  Where ours is replaced before it was compared, blocks that were
+ * encoded of it may be, too. */
 static void doubt(kf_host *h, bool *blocks)
 {
     kofn_node_view view;
@@ -132,8 +134,8 @@ static kofn_iterate_id base_of(const kf_note *note)
     return (kofn_iterate_id){note->coded - 1, note->decoded};
 }
 
-/* The rows that the iterates after the base wrote, one after the other; into or out of
- * the vector.  Returns how many there are: `at` NULL only counts. */
+/* The rows that the iterates after the base wrote, one after the other; into or
+ * out of the vector.  Returns how many there are: `at` NULL only counts. */
 static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
                          double *at, bool in)
 {

@@ -1,16 +1,17 @@
-/* vector_quorum.c -- the iterate of another, which a node has no means to check itself:
- * it is taken when enough others have the same.
+/* vector_quorum.c -- the iterate of another, which a node has no means to check
+ * itself: it is taken when enough others have the same.
  *
- * One is asked for the vector, others for a fingerprint of theirs: twice as many as must
- * confirm it, and all where these do not suffice.  A fingerprint is the vector's
- * product with a row that follows from a key, another one for each of them,
- * which nobody else knows.  So who makes up a vector cannot make it fit the
- * fingerprints of honest nodes: the row's entries are products of two weights from 1/2
- * to 1, of a span and of a place in it, so that an error e of one number is seen where
- * e > 4 t, and errors of several come within t of nothing with a chance of 4 t / e at
- * most, e the largest.  The vectors of honest nodes need not be the same bit for bit,
- * for honest nodes may have come to one iterate on different ways.
- * And with f hostile nodes, f + 1 that agree are not all hostile.
+ * One is asked for the vector, others for a fingerprint of theirs: twice as
+ * many as must confirm it, and all where these do not suffice.  A fingerprint
+ * is the vector's product with a row that follows from a key, another one for
+ * each of them, which nobody else knows.  So who makes up a vector cannot make
+ * it fit the fingerprints of honest nodes: the row's entries are products of
+ * two weights from 1/2 to 1, of a span and of a place in it, so that an error e
+ * of one number is seen where e > 4 t, and errors of several come within t of
+ * nothing with a chance of 4 t / e at most, e the largest.  The vectors of
+ * honest nodes need not be the same bit for bit, for honest nodes may have come
+ * to one iterate on different ways. And with f hostile nodes, f + 1 that agree
+ * are not all hostile.
  *
  * Nodes go on in the meantime, so fingerprints may be of earlier iterates than
  * the vector: those who were asked send them of some that follow, too.
@@ -27,8 +28,9 @@
 
 /* Of the magnitude of all entries.  Honest nodes may differ by more where the
  * code is noisy: then nobody confirms, and nothing is taken.  Where nodes vote
- * (ballot.c) fingerprints may differ by no more than votes: else a node takes a vector
- * whose error is too small to be seen here, and is named for it by those who vote. */
+ * (ballot.c) fingerprints may differ by no more than votes: else a node takes a
+ * vector whose error is too small to be seen here, and is named for it by those
+ * who vote. */
 #define MAY_DIFFER 1e-11
 #define MAY_DIFFER_F32 1e-4
 
@@ -37,8 +39,8 @@ static double may_differ(const kf_host *h)
     return h->single ? MAY_DIFFER_F32 : MAY_DIFFER;
 }
 
-/* With fewer gcc 12 shuffles the lanes across its vectors, which takes three times as
- * long. */
+/* With fewer gcc 12 shuffles the lanes across its vectors, which takes three
+ * times as long. */
 #define LANES 32
 #define SPAN 512 /* numbers with one weight in common */
 
@@ -62,9 +64,9 @@ static double greatest(const double *x, size_t n, double most)
     return most;
 }
 
-/* By how much fingerprints of a vector may differ as votes about it do: without limit
- * where there are none, and for who has decoded nothing and so does not know how noisy
- * the code is. */
+/* By how much fingerprints of a vector may differ as votes about it do: without
+ * limit where there are none, and for who has decoded nothing and so does not
+ * know how noisy the code is. */
 static double room_of(const kf_host *h, const double *body)
 {
     size_t numbers = KOFN_SCALARS + h->v->m.rows;
@@ -79,7 +81,8 @@ typedef struct lanes {
     double sum[LANES], size[LANES];
 } lanes;
 
-/* Adds a span of at most SPAN numbers, with the weights of their places and its own. */
+/* Adds a span of at most SPAN numbers, with the weights of their places and its
+ * own. */
 KF_VECTORS(optimize("O3"))
 static void add(lanes *to, const double weight[SPAN], double own,
                 const double *x, size_t n)
@@ -141,8 +144,9 @@ uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key)
     return bits;
 }
 
-/* Returns how many others are asked for a fingerprint at first: as many as must confirm
- * besides the one that sends the vector, and as many again that may lie or be late. */
+/* Returns how many others are asked for a fingerprint at first: as many as must
+ * confirm besides the one that sends the vector, and as many again that may lie
+ * or be late. */
 static size_t prints_wanted(const kf_host *h)
 {
     return 2 * (kf_node_confirmed_by(h->node) - 1);
@@ -155,8 +159,8 @@ static bool can_confirm(const kf_host *h, const kf_route *r, const kf_note *ask)
            kf_node_is_ahead(h->node, r->incarnation, ask->at.step + 1);
 }
 
-/* True if all others are asked: those that were asked first did not suffice, too few are
- * known to have the vector, or it is our own that is in doubt. */
+/* True if all others are asked: those that were asked first did not suffice,
+ * too few are known to have the vector, or it is our own that is in doubt. */
 static bool asks_all(const kf_host *h, const kf_note *ask)
 {
     const kofn_iterate_id *was = &h->vector_quorum.from;
@@ -178,8 +182,8 @@ static kofn_status ask_print(kf_host *h, kf_route *r, const kf_note *ask)
     return kf_mail_to(h, r->peer, &note);
 }
 
-/* Asks for fingerprints, each of which costs a pass over the vector.  Begins with
- * another node each time. */
+/* Asks for fingerprints, each of which costs a pass over the vector.  Begins
+ * with another node each time. */
 kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
                                  const kf_note *ask)
 {
@@ -202,7 +206,8 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
     return KOFN_OK;
 }
 
-/* Who asked and has made or taken what it lacked asks again where that is not enough. */
+/* Who asked and has made or taken what it lacked asks again where that is not
+ * enough. */
 void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
 {
     bool stands = note->type == KF_NOTE_BEAT || note->type == KF_NOTE_WANT;
@@ -268,8 +273,8 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
     h->vector_quorum.room = room_of(h, body->m.data);
 }
 
-/* The fingerprint of the vector that came, which this one is to send of its own: it is
- * made once, and compared whenever something comes. */
+/* The fingerprint of the vector that came, which this one is to send of its
+ * own: it is made once, and compared whenever something comes. */
 static void expect(const kf_host *h, kf_route *r)
 {
     const double *body = h->vector_quorum.body->m.data;
@@ -326,8 +331,9 @@ static bool is_ours(const kf_host *h)
                   h->v->m.rows * sizeof *body) == 0;
 }
 
-/* An iterate that agrees with our own of the same number needs nobody to confirm
- * it.  At most once an iterate: a liar could else move it a little each time. */
+/* An iterate that agrees with our own of the same number needs nobody to
+ * confirm it.  At most once an iterate: a liar could else move it a little each
+ * time. */
 static bool like_ours(const kf_host *h)
 {
     const kf_vector_quorum *c = &h->vector_quorum;
@@ -343,8 +349,8 @@ static bool like_ours(const kf_host *h)
                              greatest(h->scalar, KOFN_SCALARS, most));
 }
 
-/* True if as many principals agree as must confirm, that of the one which sent it
- * included.  Looks at no more of them than that takes. */
+/* True if as many principals agree as must confirm, that of the one which sent
+ * it included.  Looks at no more of them than that takes. */
 static bool is_confirmed(kf_host *h)
 {
     const kf_note *note = &h->vector_quorum.note;

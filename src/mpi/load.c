@@ -1,11 +1,11 @@
-/* load.c -- which MPI was this process started with, and what does it
- * survive?  Loads the library for it.
+/* load.c -- finds out which MPI started this process, and loads the plugin for
+ * it. Reports the failures that a job under this MPI survives.
  *
- * What it survives was measured with Open MPI 4.1 and MPICH 4.0: docs/mpi.md.
+ * The survival of failures was measured with Open MPI 4.1 and MPICH 4.0:
+ * docs/mpi.md.
  *
- * Owns the library that it loaded, which stays until the process ends.  It may
- * not call MPI itself.
- */
+ * Owns the loaded library, which stays until the process ends. It may not call
+ * MPI itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 #include "plugin.h"
 
 typedef struct flavour {
-    const char *name, *people;   /* "openmpi", "Open MPI" */
-    const char *run, *dev, *lib; /* Debian packages */
-    const char *const *signs; /* what its launcher puts into the environment */
+    const char *name, *people;   /* "openmpi" and "Open MPI" */
+    const char *run, *dev, *lib; /* names of Debian packages */
+    const char *const *signs; /* environment variables that its launcher sets */
 } flavour;
 
 static const char *const openmpi_signs[] = {"OMPI_COMM_WORLD_SIZE",
@@ -59,7 +59,7 @@ static kofn_status choose(const flavour **f, const char *name)
 
 /* ---- load ---------------------------------------------------------------- */
 
-/* Beside the library, or the program, that this is part of. */
+/* Makes the path of a file in the folder of this library or program. */
 static bool beside(char *path, size_t room, const char *file)
 {
     static const char here;
@@ -82,7 +82,8 @@ static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
 
     snprintf(file, sizeof file, "libkofn-mpi-%s.so", f->name);
     there = beside(path, sizeof path, file);
-    /* Open MPI loads parts of itself, which look for the rest everywhere. */
+    /* Open MPI loads parts of itself, which search all libraries for its
+     * symbols. */
     so = dlopen(there ? path : file, RTLD_NOW | RTLD_GLOBAL);
     if (!so && there)
         return kf_fail(KOFN_TRANSPORT, "%s; Debian has %s in the package %s",
@@ -101,7 +102,7 @@ static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
     return KOFN_OK;
 }
 
-/* ---- what it survives ---------------------------------------------------- */
+/* ---- survival ------------------------------------------------------------ */
 
 static void survival(const flavour *f, kofn_mpi_info *info)
 {
@@ -112,8 +113,8 @@ static void survival(const flavour *f, kofn_mpi_info *info)
     if (f == &flavours[0] && recovery && strcmp(recovery, "0")) {
         info->survives = true;
         text = "under --enable-recovery ranks may be lost, between machines "
-               "with --mca pml ucx only, but not rank 0; when a machine is "
-               "lost with all its ranks mpirun never ends by itself";
+               "with --mca pml ucx only, but not rank 0; if a machine is "
+               "lost with all its ranks, mpirun never ends";
     } else if (f == &flavours[0]) {
         text = "if any rank is lost the whole job dies; mpirun "
                "--enable-recovery makes it survive the loss of ranks other "
@@ -131,7 +132,7 @@ static void survival(const flavour *f, kofn_mpi_info *info)
     snprintf(info->survival, sizeof info->survival, "%s", text);
 }
 
-/* ---- the door ------------------------------------------------------------ */
+/* ---- the public functions ------------------------------------------------ */
 
 static const kf_mpi_plugin *loaded;
 static bool opened;

@@ -1,11 +1,10 @@
-/* mpi.c -- everything that is asked of MPI: Isend, Irecv and Testsome.
+/* mpi.c -- all calls of MPI: Isend, Irecv and Testsome.
  *
- * Nothing here waits: a send to a rank that is dead or stopped may never end,
- * and every collective call and MPI_Finalize may hang when somebody has died.
+ * Nothing here waits. A send to a rank that is dead or stopped may never end.
+ * Every collective call and MPI_Finalize may hang if a rank has died.
  *
- * Owns the one table of requests of the process.  Only these functions may
- * call MPI while a job runs, from one thread.
- */
+ * Owns the table of requests of the process. Only these functions may call MPI
+ * while a job runs, from one thread. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -15,13 +14,13 @@
 
 static struct {
     const kf_mpi_host *host;
-    MPI_Request *request; /* MPI_REQUEST_NULL where spare  */
+    MPI_Request *request; /* MPI_REQUEST_NULL if the slot is free */
     kf_mpi_op **op;
-    int *spare; /* slots, those to be taken last first */
-    int *done;  /* answers of Testsome */
+    int *spare; /* free slots; the last is taken first */
+    int *done;  /* results of Testsome */
     MPI_Status *status;
     size_t used, spares, cap;
-    char *junk; /* PART bytes, for whatever is thrown away */
+    char *junk; /* PART bytes for data that is dropped */
 } table;
 
 /* ---- start and end ------------------------------------------------------- */
@@ -35,8 +34,8 @@ static kofn_status failed(const char *what, int error)
     return table.host->fail(KOFN_TRANSPORT, "%s: %s", what, text);
 }
 
-/* "Open MPI v4.1.4, package: ..." and "MPICH Version:\t4.0.2\n..." become the
- * name and the number. */
+/* Makes "Open MPI 4.1.4" of "Open MPI v4.1.4, package: ...", and "MPICH 4.0.2"
+ * of "MPICH Version:\t4.0.2\n...". */
 static void library_name(char *out, size_t room)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -51,9 +50,9 @@ static void library_name(char *out, size_t room)
     snprintf(out, room, "%s %s", name, number);
 }
 
-/* Not MPI_Init_thread, though others than this thread may compute: Open MPI
- * 4.1 would take locks, one of them twice when a TCP connection breaks, and
- * stand still (mca_btl_tcp_endpoint_close). */
+/* Starts MPI with MPI_Init, although other threads may compute. After
+ * MPI_Init_thread Open MPI 4.1 takes locks. It takes one of them twice when a
+ * TCP connection breaks, and hangs (mca_btl_tcp_endpoint_close). */
 kofn_status kf_mpi_begin(const kf_mpi_host *host, kf_mpi_world *w)
 {
     char machine[MPI_MAX_PROCESSOR_NAME] = "";
@@ -72,7 +71,7 @@ kofn_status kf_mpi_begin(const kf_mpi_host *host, kf_mpi_world *w)
     MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &w->ranks);
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &top, &found);
-    w->top_tag = found ? *top : 32767; /* the least that MPI promises */
+    w->top_tag = found ? *top : 32767; /* the minimum that MPI guarantees */
     MPI_Get_processor_name(machine, &n);
     snprintf(w->machine, sizeof w->machine, "%.60s", machine);
     library_name(w->library, sizeof w->library);
@@ -110,7 +109,7 @@ size_t kf_mpi_parts(size_t bytes)
     return kf_ceil_div(bytes, PART);
 }
 
-/* Move an array to one of `cap` elements; false leaves it as it was. */
+/* Moves an array to one of `cap` elements; false leaves it unchanged. */
 static bool longer(void *array, size_t used, size_t cap, size_t size)
 {
     void *old, *now = table.host->room(cap, size);
@@ -207,7 +206,7 @@ kofn_status kf_mpi_poll(void)
         return failed("MPI_Testsome", error);
     if (count == MPI_UNDEFINED)
         return KOFN_OK;
-    /* A request that is finished may begin another, which may move the table. */
+    /* A finished request may start another, which may move the table. */
     for (int i = 0; i < count; i++) {
         size_t at = (size_t)table.done[i];
         MPI_Status *s = &table.status[i];

@@ -1,44 +1,47 @@
-/* peers.h -- the other ranks as the transport sees them.
+/* peers.h -- the other ranks, as the transport sees them.
  *
- * A packet is a frame, which holds the head and a body that is short, and
- * else is followed by the body under a tag of its own, which is received
- * straight into the memory that it stays in.  Every peer has two channels,
- * urgent and bulk, with one receive each for the next frame; a channel is read
- * in order, and on while bodies of it are on their way.
+ * A packet is a frame, which holds its head and a short body. A long body
+ * follows under its own tag, and is received directly into the memory where it
+ * stays. Each peer has two channels, urgent and bulk, and one receive in each
+ * for the next frame. The packets of a channel are delivered in order. Its
+ * frames are read while bodies of earlier packets are still arriving.
  *
- * MPI takes whatever is sent to somebody who does not listen.  So a channel
- * carries at most WINDOW packets that the other side has not taken, and every
- * frame says how many its sender has.
+ * MPI accepts messages for a process that does not receive. So a channel
+ * carries at most WINDOW packets that the other side has not taken. Every frame
+ * reports how many its sender has taken.
  *
- * Peers, channels and frames are the transport's.  All is used on one thread,
- * which may not wait in MPI.
- */
+ * The transport owns peers, channels and frames. One thread uses them all; it
+ * may not wait in MPI. */
 #ifndef KF_MPI_PEERS_H
 #define KF_MPI_PEERS_H
 
 #include "requests.h"
 
-#define WINDOW 32      /* packets in a channel that are not taken yet      */
-#define FRAME_MAX 4000 /* shorter than what any MPI asks before sending */
+#define WINDOW 32 /* packets in a channel that were not taken */
+/* shorter than any MPI's limit for sending before the receiver asks */
+#define FRAME_MAX 4000
 #define FRAME_MAGIC 0x316d666bu /* "kfm1" */
 
 enum { URGENT, BULK, CHANNELS };
 enum { TAG_CHANNEL = 1, TAG_BODY = TAG_CHANNEL + CHANNELS };
 
 typedef enum kind {
-    HELLO = 1, /* the head names the machine */
+    HELLO = 1, /* its head names the machine */
     ALIVE,
     PACKET,
-    FORGOTTEN, /* no packets will follow, nor be read                    */
-    BYE,       /* likewise, and nothing else: MPI may be ended           */
-    BROKEN     /* likewise, but it must not: somebody was lost, or you   */
+    FORGOTTEN, /* the sender neither sends packets nor reads any from now on */
+    BYE,       /* as FORGOTTEN, and the last frame; MPI_Finalize is safe */
+    /* as BYE, but MPI_Finalize is not: a rank, perhaps the receiver, was lost
+     */
+    BROKEN
 } kind;
 
 typedef struct frame {
     uint32_t magic;
     uint16_t kind, head_bytes;
-    uint32_t taken[CHANNELS]; /* packets, by who sends this */
-    uint32_t body_tag;        /* 0: the body follows the head in this frame */
+    /* packets taken by the sender of the frame, for each channel */
+    uint32_t taken[CHANNELS];
+    uint32_t body_tag; /* 0: the body is in this frame, after the head */
     uint32_t unused;
     uint64_t body_bytes;
 } frame;
@@ -47,14 +50,14 @@ typedef struct transport transport;
 typedef struct peer peer;
 typedef struct channel channel;
 
-/* Something to be told, perhaps not whole yet. */
+/* An event to be reported; its body may be incomplete. */
 typedef struct arrival {
-    kf_mpi_op op; /* the body's parts */
+    kf_mpi_op op; /* receives of the body's parts */
     struct arrival *next;
     peer *peer;
-    channel *channel; /* NULL: CAME, and WENT by silence */
-    size_t missing;   /* parts */
-    size_t received;  /* bytes */
+    channel *channel; /* NULL: CAME, or WENT by silence */
+    size_t missing;   /* parts that have not come */
+    size_t received;  /* bytes that have come */
     bool large, drop;
     kofn_packet p;
 } arrival;
@@ -64,15 +67,17 @@ typedef struct queue {
 } queue;
 
 struct channel {
-    kf_mpi_op op; /* the next frame */
+    kf_mpi_op op; /* receive of the next frame */
     peer *peer;
     int tag;
     bool listening;
-    bool over; /* nothing more will be told of it */
+    bool over; /* it has reported its end */
     size_t large;
     queue queue;
-    uint32_t sent, acked; /* packets to the peer: ours, and taken by it */
-    uint32_t taken, told; /* packets from the peer: by us, and it knows */
+    /* packets sent to the peer; packets that the peer has taken */
+    uint32_t sent, acked;
+    /* packets from the peer that were taken; the count last sent to it */
+    uint32_t taken, told;
     union {
         frame frame;
         unsigned char bytes[FRAME_MAX];
@@ -82,10 +87,10 @@ struct channel {
 struct peer {
     transport *t;
     int rank;
-    bool live;       /* packets go to and fro */
-    bool forgotten;  /* nothing of it is told any more */
-    bool bye;        /* it has closed, and nothing more can come */
-    unsigned byes;   /* channels that say so */
+    bool live;       /* packets are exchanged with it */
+    bool forgotten;  /* its events are not reported any more */
+    bool bye;        /* it has closed, and nothing more will come */
+    unsigned byes;   /* number of channels that have closed */
     bool lost;       /* it is silent, or MPI failed */
     kofn_time heard; /* by the clock of t->listened */
     kofn_time spoken;
@@ -95,12 +100,12 @@ struct peer {
     char name[80];
 };
 
-/* A packet being sent. */
+/* A packet that is being sent. */
 typedef struct outgoing {
     kf_mpi_op op;
     struct outgoing *prev, *next;
     peer *peer;
-    size_t left; /* requests */
+    size_t left; /* requests that have not ended */
     bool apart;
     kofn_lent body;
 } outgoing;
@@ -109,31 +114,31 @@ struct transport {
     kofn_transport base;
     const kf_mpi_host *host;
     kf_mpi_world world;
-    bool broken; /* somebody was lost: MPI_Finalize may hang */
-    bool frozen; /* MPI may no longer be called              */
+    bool broken; /* a rank was lost: MPI_Finalize may hang */
+    bool frozen; /* MPI may no longer be called */
     bool closed, ended;
     size_t peers, live;
     peer *peer;
     queue ready[CHANNELS];
     outgoing *outs;
-    size_t moving; /* bodies apart from their frames, in and out */
+    size_t moving; /* bodies under their own tags, sent or received */
     kofn_time listened, polled, beat, next_beat;
-    kofn_status failure; /* found where it cannot be returned */
+    kofn_status failure; /* failure found in a function that cannot return it */
 };
 
 /* ---- told.c -------------------------------------------------------------- */
 
-/* Something that came in the channel, or, without one, is told of the peer; NULL:
- * there is no memory. */
+/* Makes an event: one that came in the channel or, if `l` is NULL, one about
+ * the peer. NULL: out of memory. */
 arrival *kf_mpi_arrival(peer *q, channel *l, kofn_arrival what);
-/* What is whole at the channel's front is to be told, or is of no interest. */
+/* Reports or drops complete events at the front of the channel's queue. */
 void kf_mpi_advance(channel *l);
-/* Have it told that the peer came. */
+/* Queues the report that the peer came. */
 kofn_status kf_mpi_came(peer *q);
-/* The peer is silent, or something has failed. */
+/* Handle a silent peer, or one for which an operation failed. */
 void kf_mpi_lose(peer *q);
 void kf_mpi_lose_by(peer *q, kofn_status st);
-/* The next that is to be told, which becomes the caller's, or NULL. */
+/* Removes the next event and gives it to the caller; NULL: there is none. */
 arrival *kf_mpi_take(transport *t);
 void kf_mpi_discard(arrival *a);
 
@@ -141,23 +146,24 @@ void kf_mpi_discard(arrival *a);
 
 #define SHORT_BODY (FRAME_MAX - sizeof(frame) - KOFN_HEAD_MAX)
 
-/* A frame, and its body where that is not short.  On failure nothing was
- * sent, nor is `done` called. */
+/* Sends a frame, and its body under its own tag if it is long. On failure
+ * nothing was sent, and `done` was not called. */
 kofn_status kf_mpi_post(channel *l, kind k, const void *head, size_t head_bytes,
                         const kofn_lent *body);
-/* A frame without a packet, unless the peer is lost. */
+/* Sends a frame without a packet, unless the peer is lost. */
 void kf_mpi_say(channel *l, kind k);
-/* The same in all channels, so that it comes after whatever was sent. */
+/* Sends it in all channels, so that it comes after everything that was sent. */
 void kf_mpi_say_last(peer *q, kind k);
 
 /* ---- receive.c ----------------------------------------------------------- */
 
 void kf_mpi_channel(channel *l, peer *q, int tag);
-/* Receive the channel's next frame, unless it owes us too much already. */
+/* Receives the channel's next frame, unless too many of its long bodies are
+ * incomplete or unreported. */
 void kf_mpi_listen(channel *l);
-/* The next that is to be told and of interest. */
+/* Fills in the next event to be reported; false: there is none. */
 bool kf_mpi_next(transport *t, kofn_packet *p);
-/* Nothing of the peer is told from now on. */
+/* Stops all reports about the peer. */
 void kf_mpi_hush(peer *q);
 
 #endif

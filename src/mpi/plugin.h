@@ -1,6 +1,6 @@
-/* plugin.h -- the border between libkofn and the library for one MPI.
+/* plugin.h -- interface between libkofn and the plugin for one MPI.
  *
- * Constant tables of functions, one each way; neither side may free what the
+ * Each side has a constant table of functions. Neither side may free what the
  * other allocated. */
 #ifndef KF_MPI_PLUGIN_H
 #define KF_MPI_PLUGIN_H
@@ -9,10 +9,10 @@
 
 #include "base/base.h"
 
-#define KF_MPI_VERSION 1 /* of this border */
+#define KF_MPI_VERSION 1 /* version of this interface */
 
-/* The functions of libkofn that the plugin calls, since it cannot see the
- * inside. */
+/* Functions of libkofn that the plugin calls, since it cannot see internal
+ * ones. */
 typedef struct kf_mpi_host {
     kofn_status (*fail)(kofn_status st, const char *fmt, ...) KF_PRINTF(2, 3);
     void *(*make)(size_t n, size_t size); /* zeroed */
@@ -27,7 +27,7 @@ typedef struct kf_mpi_plugin {
     int (*end)(int code);
 } kf_mpi_plugin;
 
-/* The one symbol of a plugin. */
+/* The only symbol of a plugin. */
 KOFN_API extern const kf_mpi_plugin kofn_mpi_plugin;
 
 #endif

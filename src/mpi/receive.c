@@ -1,18 +1,18 @@
-/* receive.c -- what comes from other ranks: frames, and bodies apart from them.
+/* receive.c -- input from other ranks: frames, and bodies that follow them.
  *
- * A receive from a peer that is dead cannot be taken back: its memory is kept
- * until it ends after all, or for ever.
+ * A receive from a dead peer cannot be cancelled. Its memory is kept until it
+ * ends, or for the life of the process.
  *
- * Owns frames and bodies that are on their way to us.  A body is handed to the
- * caller whole and once.
- */
+ * Owns frames and bodies that are being received. A body is passed to the
+ * caller when it is complete, once. */
 #include <stdio.h>
 
 #include "peers.h"
 
-#define LARGE_MAX 4 /* bodies that a channel has on their way or not told */
+#define LARGE_MAX 4 /* incomplete or unreported long bodies of a channel */
 
-/* Tells what is whole, and that there is room again; listens if there is. */
+/* Reports complete packets, and sends the number of taken ones if it has grown
+ * by a quarter of the window. Then listens if there is room. */
 static void go_on(channel *l)
 {
     kf_mpi_advance(l);
@@ -36,12 +36,12 @@ static void part_came(kf_mpi_op *op, size_t bytes, bool ok)
     q->heard = t->listened;
     if (!ok || (!a->missing && !a->drop && a->received != a->p.body_bytes)) {
         a->drop = true;
-        kf_mpi_lose(q); /* which may be the end of a */
+        kf_mpi_lose(q); /* this may free `a` */
     }
     go_on(l);
 }
 
-/* Where the body goes; without memory it is thrown away like one that is too
+/* Allocates the body. Without memory it is dropped, like a body that is too
  * long. */
 static void make_room(arrival *a)
 {
@@ -61,7 +61,7 @@ static kofn_status receive_apart(channel *l, arrival *a, int tag)
 {
     size_t parts = kf_mpi_parts(a->p.body_bytes);
 
-    if (kf_mpi_reserve(parts)) { /* nothing will come */
+    if (kf_mpi_reserve(parts)) { /* no part will come */
         a->drop = true;
         return KOFN_NOMEM;
     }
@@ -109,15 +109,16 @@ static bool well_formed(const frame *f, size_t bytes)
     return f->body_bytes == bytes - with;
 }
 
-/* News may be older than what the other channel has brought. */
+/* Updates the count of taken packets. The count in a frame may be older than
+ * one from the other channel. */
 static void acknowledge(channel *l, uint32_t by_now)
 {
     if (by_now - l->acked <= l->sent - l->acked)
         l->acked = by_now;
 }
 
-/* Takes a frame that is well formed: what the other side has taken of ours
- * first, then what the frame says. */
+/* Handles a well-formed frame: first its counts of taken packets, then its
+ * contents. */
 static kofn_status understand(channel *l, const frame *f)
 {
     peer *q = l->peer;
@@ -143,9 +144,9 @@ static kofn_status understand(channel *l, const frame *f)
     }
 }
 
-/* Tells a peer that was lost and lives after all that it was given up.  Nothing
- * is sent to lost peers that say nothing: Open MPI would try to connect to the
- * dead for ever. */
+/* Notifies a peer that was lost and is alive after all. Nothing is sent to
+ * silent lost peers, since Open MPI would try to connect to the dead for ever.
+ */
 static void disown(peer *q)
 {
     q->bye = true;
@@ -153,8 +154,8 @@ static void disown(peer *q)
         kf_mpi_post(&q->channel[l], BROKEN, NULL, 0, NULL);
 }
 
-/* MPI has received a frame of a channel, or could not.  A frame that makes no
- * sense is dropped and counted; the channel listens again. */
+/* Called when MPI has received a frame of a channel, or failed. A malformed
+ * frame is dropped and counted, and the channel listens again. */
 static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
 {
     channel *l = (channel *)op;
@@ -201,7 +202,7 @@ void kf_mpi_listen(channel *l)
     l->listening = !st;
 }
 
-/* ---- what is told -------------------------------------------------------- */
+/* ---- reports ------------------------------------------------------------- */
 
 bool kf_mpi_next(transport *t, kofn_packet *p)
 {

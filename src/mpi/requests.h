@@ -1,39 +1,40 @@
-/* requests.h -- MPI as the transport wants it: sends and receives that are
- * begun and reported when they are over, and nothing that waits.
+/* requests.h -- MPI for the transport: sends and receives that are started, and
+ * reported when they end. Nothing waits.
  *
- * There is one MPI in a process, so there is one table of requests.
+ * A process has one MPI, so there is one table of requests.
  *
- * The table owns each request until it is reported; memory that a request
- * refers to may not be freed before that. */
+ * The table owns each request until it is reported. Memory of a request may not
+ * be freed before that. */
 #ifndef KF_MPI_REQUESTS_H
 #define KF_MPI_REQUESTS_H
 
 #include "plugin.h"
 
-/* First member of whatever is being sent or received.  `finish` is called in
- * kf_mpi_poll for every request that was begun with it. */
+/* First member of an object that is sent or received. kf_mpi_poll calls
+ * `finish` for every request that was started with it. */
 typedef struct kf_mpi_op {
     void (*finish)(struct kf_mpi_op *op, size_t bytes, bool ok);
 } kf_mpi_op;
 
 typedef struct kf_mpi_world {
     int rank, ranks;
-    int top_tag; /* the largest */
+    int top_tag; /* largest tag */
     char library[64], machine[64];
 } kf_mpi_world;
 
 kofn_status kf_mpi_begin(const kf_mpi_host *host, kf_mpi_world *w);
-/* MPI itself ends; false when some request cannot be taken back. */
+/* kf_mpi_withdraw cancels all requests; false if one cannot be cancelled.
+ * kf_mpi_finish ends MPI. */
 bool kf_mpi_withdraw(void);
 void kf_mpi_finish(void);
 
-/* How many requests a body of so many bytes is: parts are short enough that
- * each is a sign of life in time. */
+/* Returns the number of requests of a body. Its parts are so short that each is
+ * a sign of life in time. */
 size_t kf_mpi_parts(size_t bytes);
-/* The next `n` requests find room. */
+/* Makes room for the next `n` requests. */
 kofn_status kf_mpi_reserve(size_t n);
-/* Begin; the room was reserved.  A receive into NULL throws away what
- * comes. */
+/* Start a send or a receive, for which room was reserved. A receive into NULL
+ * drops the data. */
 kofn_status kf_mpi_send(int rank, int tag, const void *from, size_t bytes,
                         kf_mpi_op *op);
 kofn_status kf_mpi_receive(int rank, int tag, void *into, size_t bytes,

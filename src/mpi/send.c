@@ -1,10 +1,9 @@
-/* send.c -- frames and bodies on their way to other ranks.
+/* send.c -- frames and bodies that are sent to other ranks.
  *
- * A send to a peer that is dead or stopped may never end and cannot be taken
- * back: what it refers to is kept until it does or the transport is closed.
+ * A send to a rank that is dead or stopped may never end, and cannot be
+ * cancelled. Its memory is kept until it ends or the transport is closed.
  *
- * Owns frames until MPI has sent them; bodies are lent and given back then.
- */
+ * Owns frames until MPI has sent them. Bodies are lent, and released then. */
 #include "peers.h"
 
 #include "base/clock.h"
@@ -91,7 +90,7 @@ kofn_status kf_mpi_post(channel *l, kind k, const void *head, size_t head_bytes,
         o->body = *body;
         if (kf_mpi_send(q->rank, (int)f.body_tag, body->data, body_bytes,
                         &o->op))
-            kf_mpi_lose(q); /* what was begun may go on */
+            kf_mpi_lose(q); /* parts that were started may still be sent */
     } else {
         kf_give_back(body);
     }
@@ -105,7 +104,7 @@ void kf_mpi_say(channel *l, kind k)
     kofn_status st;
 
     if (l->peer->lost || (k == ALIVE && t->closed))
-        return; /* a channel's last frame is its goodbye */
+        return; /* the last frame of a channel is its goodbye */
     st = kf_mpi_post(l, k, machine, k == HELLO ? strlen(machine) : 0, NULL);
     if (st)
         kf_mpi_lose_by(l->peer, st);

@@ -1,10 +1,10 @@
-/* told.c -- what has come, in the order in which it is told.
+/* told.c -- events in the order in which they are reported.
  *
- * A channel's queue holds what came in it, whole or not yet; what is whole at its
- * front is to be told.  That somebody was lost is told after all that it has sent.
+ * A channel's queue holds the events that came in it, complete or not. A
+ * complete one at the front is reported. The loss of a peer is reported after
+ * everything that it has sent.
  *
- * Owns arrivals until they are told.  It sends and receives nothing.
- */
+ * Owns events until they are reported. Sends and receives nothing. */
 #include "peers.h"
 
 static void append(queue *q, arrival *a)
@@ -37,7 +37,7 @@ void kf_mpi_discard(arrival *a)
     t->host->drop(a);
 }
 
-/* A packet has left the channel: there is room for another. */
+/* Counts a packet that has left the channel, so there is room for another. */
 static void taken(channel *l, const arrival *a)
 {
     l->large -= a->large;
@@ -52,12 +52,13 @@ static void tell(arrival *a)
     if (a->p.what == KOFN_WENT) {
         q->live = false;
         q->t->live--;
-        urgent = false; /* after all that it has sent */
+        urgent = false; /* after everything that it has sent */
     }
     append(&q->t->ready[urgent ? URGENT : BULK], a);
 }
 
-/* Is this of interest, or the end of one channel of several? */
+/* True if the event is to be reported. The end of one channel is not; the end
+ * of both is. */
 static bool to_be_told(arrival *a)
 {
     peer *q = a->peer;

@@ -1,11 +1,10 @@
-/* transport.c -- a transport whose peers are the other ranks of an MPI job.
+/* transport.c -- the transport to the other ranks of an MPI job.
  *
- * MPI says nothing of the dead: who is not heard of for too long is lost.
- * Silence is counted on a clock that stands still while we do not listen.
- * When somebody was lost MPI_Finalize may hang and is left out.
+ * MPI does not report dead ranks, so a rank that is silent for too long is
+ * lost. Silence is measured on a clock that stops while this process does not
+ * listen. After a loss MPI_Finalize may hang and is not called.
  *
- * Owns the peers.  There is one such transport in a process, and it may not
- * wait in MPI for anybody.
+ * Owns the peers. A process has one such transport, which may not wait in MPI.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -21,16 +20,17 @@
 #define TICK (KOFN_SECOND / 100)
 #define MILLISECOND (KOFN_SECOND / 1000)
 #define SILENCE (5 * KOFN_SECOND)
-#define PATIENCE 12     /* times as long with the coordinator */
+/* a worker waits this many times longer for the coordinator */
+#define PATIENCE 12
 #define FINALIZE_MAX 10 /* seconds */
 
-/* MPI is one in a process and can be started once. */
+/* MPI exists once in a process and can be started once. */
 static transport *the_transport;
 
 /* ---- time ---------------------------------------------------------------- */
 
-/* Tell who was not spoken to for a while that we live, unless it looks dead
- * itself, and judge who was not heard of. */
+/* Sends a sign of life to peers that were sent nothing for a while, unless they
+ * seem dead. Loses peers that were silent for too long. */
 static void beat(transport *t, kofn_time at)
 {
     for (size_t i = 0; i < t->peers; i++) {
@@ -61,8 +61,8 @@ static kofn_status pass(transport *t)
     return st;
 }
 
-/* Leave the processor to others, the longer the longer nothing has come; but
- * not long while bodies are on their way, which MPI moves only when asked. */
+/* Sleeps, longer if nothing has come for long. Sleeps are short while bodies
+ * move, since MPI moves them only when it is called. */
 static void nap(const transport *t, kofn_time idle, kofn_time atmost)
 {
     kofn_time most = t->moving ? MILLISECOND / 50 : MILLISECOND;
@@ -186,12 +186,12 @@ static void say_goodbye(transport *t)
         kf_mpi_hush(&t->peer[i]);
     }
     while (kf_mpi_next(t, &none))
-        ; /* throws all away: nothing is told of whom we forget */
+        ; /* drops everything, since all peers are forgotten */
 }
 
-/* Bodies become the caller's again, perhaps while they are still read for
- * somebody who was lost or is very slow.  Such a one has WENT or was told
- * that it has, and MPI is not called again. */
+/* Closes the transport. Bodies are returned to the caller, even if a lost or
+ * very slow rank may still read them. Such a rank was reported as lost, or is
+ * notified that it counts as lost. MPI is not called again in that case. */
 static void mpi_close(kofn_transport *base, kofn_time linger)
 {
     transport *t = (transport *)base;
@@ -268,7 +268,8 @@ static void peer_init(transport *t, size_t i, const kofn_mpi_options *opt)
     kofn_time silence = opt->silence ? opt->silence : SILENCE;
     int own = t->world.rank;
     peer *q = &t->peer[i];
-    /* A node of a mesh has a number among its peers, but is not one. */
+    /* A node of a mesh has a number among its peers, but is no peer of itself.
+     */
     bool self = opt->mesh && (int)i == own;
 
     q->t = t;

@@ -1,6 +1,8 @@
-/* absent.c -- what stands in where TCP and Unix sockets were left out.
+/* absent.c -- replaces the transport over TCP and Unix sockets in a build
+ * without it.
  *
- * Owns nothing: every function fails and says what is missing in this build. */
+ * Owns nothing: functions that can fail do, and say what is missing in this
+ * build. */
 #include <kofn/net.h>
 
 #include "base/base.h"

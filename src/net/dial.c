@@ -1,7 +1,7 @@
 /* dial.c -- a connection to an address, made again after every loss.
  *
- * A dial owns its address and is freed when it is given up; its link is the
- * transport's.  It may not wait: all is done by timers of the loop. */
+ * A dial owns its address and is freed with the transport; the transport owns
+ * its link. It may not wait: timers of the loop do everything. */
 #include "inside.h"
 
 #include <errno.h>
@@ -11,14 +11,16 @@
 #include <unistd.h>
 
 #define PAUSE_MIN (50 * KF_MILLI)
-#define PAUSE_MIN_HERE KF_MILLI /* at a Unix socket, which costs no network */
+#define PAUSE_MIN_HERE                                                         \
+    KF_MILLI /* for a Unix socket, which costs no network                      \
+              */
 #define PAUSE_MAX (5 * KOFN_SECOND)
 
 /* ---- one attempt --------------------------------------------------------- */
 
 static void trouble(kf_dial *d, const char *why)
 {
-    snprintf(d->t->trouble, sizeof d->t->trouble, "nobody answers at %s%s%s",
+    snprintf(d->t->trouble, sizeof d->t->trouble, "no answer at %s%s%s",
              d->address, why ? ": " : "", why ? why : "");
 }
 
@@ -32,7 +34,8 @@ static kofn_time shortest(const kf_dial *d)
     return strncmp(d->address, "ipc://", 6) == 0 ? PAUSE_MIN_HERE : PAUSE_MIN;
 }
 
-/* Pauses double, and are spread so that a fleet does not come all at once. */
+/* Sets the time of the next attempt. Pauses double, and are spread so that the
+ * workers do not all connect at once. */
 static void pause_now(kf_dial *d)
 {
     uint32_t spread = 0;
@@ -70,7 +73,8 @@ static void connected(uv_poll_t *poll, int status, int events)
         return;
     }
     l->stage = l->t->keys ? KF_SHAKING : KF_STRANGE;
-    l->waits = l->t->keys ? KF_READS_WAIT : 0; /* it begins */
+    /* OpenSSL begins when the socket is writable */
+    l->waits = l->t->keys ? KF_READS_WAIT : 0;
     l->blocked = false;
     l->ready = kf_net_ready;
     kf_link_watch(l);
@@ -105,7 +109,7 @@ static bool connect_to(kf_dial *d, const struct sockaddr *at, socklen_t bytes)
     return true;
 }
 
-/* Of those that were found, one after the other. */
+/* Connects to the next of the addresses that were found. */
 static void next_found(kf_dial *d)
 {
     bool made = false;
@@ -159,9 +163,10 @@ static void begin(kf_dial *d)
         pause_now(d);
 }
 
-/* ---- what becomes of it -------------------------------------------------- */
+/* ---- due and lost connections -------------------------------------------- */
 
-/* A mesh does not dial whom it knows already. */
+/* True if a peer is the node of this dial: a mesh does not dial a node that is
+ * connected. */
 static bool is_known(const kf_dial *d)
 {
     static const unsigned char nobody[KF_NODE];

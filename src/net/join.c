@@ -1,20 +1,19 @@
-/* join.c -- who comes, and who goes: what greetings lead to.
+/* join.c -- arrival and loss of peers: what greetings lead to.
  *
- * Two nodes of a mesh may connect to each other at once.  The connection that the
- * lesser node made stays: so it lets a greater one in only when none of its own
- * dials can be the same, and otherwise waits a moment.
+ * Two nodes of a mesh may connect to each other at once. The connection that
+ * the lesser node made stays. So a lesser node admits a greater one only if
+ * its own dials cannot lead to the same node. Otherwise it waits a moment.
  *
- * Peers are the transport's.  Called with its lock.
- * A peer is told to the owner only after its greeting was accepted.
- */
+ * The transport owns the peers. Called with its lock. A peer is reported to the
+ * owner only after its greeting was accepted. */
 #include "inside.h"
 
-#define HOLD (500 * KF_MILLI) /* that a mesh waits for its own dials */
-#define GRACE KOFN_SECOND     /* to go when told to                  */
-#define BEATS 3 /* that are sent in the time after which one is lost */
-#define LEAST (10 * KF_MILLI) /* ... but not more often than this    */
+#define HOLD (500 * KF_MILLI) /* time that a mesh waits for its own dials */
+#define GRACE KOFN_SECOND     /* to close after a refusal */
+#define BEATS 3               /* beats in the time after which a peer is lost */
+#define LEAST (10 * KF_MILLI) /* shortest time between beats */
 
-/* ---- coming -------------------------------------------------------------- */
+/* ---- arrival ------------------------------------------------------------- */
 
 static bool come(kf_link *l)
 {
@@ -36,7 +35,7 @@ static bool come(kf_link *l)
     return true;
 }
 
-/* Keeps what the other end says of itself. */
+/* Stores what the other end says about itself. */
 static void learn(kf_link *l, const kf_greeting *g)
 {
     kofn_time silence = (kofn_time)(kf_net_number(g->silence, 8) >> 1 << 1);
@@ -50,8 +49,8 @@ static void learn(kf_link *l, const kf_greeting *g)
         kf_place_rename(l->name, sizeof l->name, l->local, g->listens);
 }
 
-/* The peer that is the same node; a node with another key is another, whatever
- * it says. */
+/* Returns the peer that is the same node, or NULL. A node with another key is
+ * another node, even if it claims the same number. */
 static kf_link *same_node(const kf_link *l)
 {
     const kf_transport *t = l->t;
@@ -63,7 +62,7 @@ static kf_link *same_node(const kf_link *l)
     return NULL;
 }
 
-/* Might one of our own dials lead to a node that is connecting to us? */
+/* True if one of our own dials may lead to a node that is connecting to us. */
 static bool dialling(const kf_transport *t)
 {
     for (size_t i = 0; i < t->dials; i++)
@@ -107,7 +106,7 @@ void kf_join_held(kf_transport *t)
     }
 }
 
-/* We are let in where we connected to. */
+/* Handles the WELCOME at an end that connected. */
 static bool welcomed(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -121,7 +120,7 @@ static bool welcomed(kf_link *l)
         return false;
     }
     if (other && memcmp(t->node, l->node, KF_NODE) > 0)
-        return false; /* theirs stays */
+        return false; /* the other connection stays */
     if (other)
         kf_link_end(other);
     if (!come(l))
@@ -138,7 +137,7 @@ static void sent_away(kf_link *l)
 
     memcpy(l->dial->node, l->node, KF_NODE);
     if (!t->mesh || !same_node(l))
-        snprintf(t->trouble, sizeof t->trouble, "%s sent us away",
+        snprintf(t->trouble, sizeof t->trouble, "%s closed the connection",
                  l->dial->address);
     kf_link_end(l);
 }
@@ -163,10 +162,10 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
     return true;
 }
 
-/* ---- going --------------------------------------------------------------- */
+/* ---- loss ---------------------------------------------------------------- */
 
-/* Nothing more is heard of a peer, which is told if that can be: within a body, which
- * is lent and will not be ours any more, nothing else can be said. */
+/* Ends a peer and notifies it if possible. In the middle of a body, which is
+ * lent and will be released, nothing can be sent. */
 static void part(kf_link *l)
 {
     kf_link_unlist(l);
@@ -199,8 +198,9 @@ void kf_join_look(uv_timer_t *timer)
 
 void kf_join_forget(kf_link *l)
 {
+    /* a worker connects again under a new incarnation */
     if (l->dial)
-        l->dial->over = l->t->mesh; /* a worker tries again, as another */
+        l->dial->over = l->t->mesh;
     kf_packets_drop(l->t, l->tray);
     part(l);
 }

@@ -1,11 +1,10 @@
-/* keyfile.c -- files of keys and certificates: read, believed only if they are kept
- * well, and certificates compared and called by name.
+/* keyfile.c -- files of keys and certificates: reading, checks of permissions,
+ * and names of certificates.
  *
- * A secret key and a certificate are files of their own, in PEM.
+ * A secret key and a certificate are separate files, in PEM.
  *
- * Owns nothing: what it reads is the caller's, who wipes what is secret.  A secret
- * file that others may read is refused.
- */
+ * Owns nothing: the text belongs to the caller, which wipes secret ones. A
+ * secret file that others may read is refused. */
 #define _GNU_SOURCE /* group_member */
 #include "keys.h"
 
@@ -40,9 +39,9 @@ kofn_status kf_keyfile_cannot(const char *path, int error)
                                      : "");
 }
 
-/* The fault in how a secret file is kept, or NULL.  Kubernetes and systemd hand
- * a secret to a process by one of its groups; what is root's is for root to
- * say. */
+/* Returns the fault in the permissions of a secret file, or NULL. Kubernetes
+ * and systemd pass a secret to a process by one of its groups. If root owns the
+ * file, root decides. */
 static const char *exposed(const struct stat *s)
 {
     if (s->st_mode & 07)
@@ -59,7 +58,7 @@ static const char *exposed(const struct stat *s)
                : "can be read by its group, which is none of this process's";
 }
 
-/* No more than the file was long when that was looked at. */
+/* Reads the file, at most the size that it had when it was checked. */
 static kofn_status read_all(int fd, const char *path, off_t left, BIO *to)
 {
     kofn_status st = KOFN_OK;
@@ -128,7 +127,8 @@ bool kf_keyfile_is_plain(char c)
            (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
 
-/* A name that can be told from all others when it is shown, or NULL. */
+/* Copies a name that is printable and has no spaces; false if it is empty, too
+ * long or has other characters. */
 static bool copy_name(const ASN1_STRING *s, char name[KF_NAME])
 {
     int n = s ? ASN1_STRING_length(s) : 0;
@@ -196,7 +196,7 @@ const kf_card *kf_cards_find(const kf_cards *c, const X509 *x)
     return NULL;
 }
 
-/* As its file is called; what is odd in that is not for a terminal. */
+/* Makes a name from the name of the file; unusual characters become '_'. */
 static void file_name(const char *path, char name[KF_NAME])
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
@@ -209,7 +209,8 @@ static void file_name(const char *path, char name[KF_NAME])
             *c = '_';
 }
 
-/* Takes it over, unless it fails.  Two that go by one name are told apart. */
+/* Adds a certificate and takes it over, unless it fails. If the name exists
+ * already, a number is appended. */
 static kofn_status add(kf_cards *to, X509 *x, const char *path, bool many)
 {
     kf_card *card;

@@ -1,9 +1,7 @@
-/* keygen.c -- keys, made: a secret one, and a certificate that nobody signs but
- * itself.
+/* keygen.c -- makes keys: a secret key and its self-signed certificate.
  *
- * A file is there when all of it is, and none is ever written over.  A secret key is in
- * memory only until it is written, and that memory is wiped.
- */
+ * A file appears only when it is complete, and no file is overwritten. A secret
+ * key is in memory only until it is written; that memory is wiped. */
 #define _GNU_SOURCE /* mkostemp */
 #include "keys.h"
 
@@ -19,7 +17,7 @@
 #include <unistd.h>
 
 #define NAME_MOST 50
-#define FOR_EVER "99991231235959Z" /* RFC 5280: there is no such day */
+#define FOR_EVER "99991231235959Z" /* RFC 5280: no expiration date */
 
 /* ---- files --------------------------------------------------------------- */
 
@@ -31,7 +29,7 @@ static kofn_status cannot(const char *path, int error)
                                    : "");
 }
 
-/* Gives the file its name, if nothing has it; 0, or what is wrong. */
+/* Gives the file its name, if that is free; returns 0 or an errno. */
 static int put_there(const char *made, const char *path)
 {
     struct stat s;
@@ -42,10 +40,10 @@ static int put_there(const char *made, const char *path)
     }
     if (errno == EEXIST || lstat(path, &s) == 0)
         return EEXIST;
-    return rename(made, path) ? errno : 0; /* where there are no links */
+    return rename(made, path) ? errno : 0; /* for file systems without links */
 }
 
-/* The file WHO and its end. */
+/* Writes a file; its name is the first part followed by `end`. */
 static kofn_status write_file(const char *dir, const char *who, const char *end,
                               mode_t mode, BIO *from)
 {
@@ -92,7 +90,7 @@ static kofn_status make_folder(const char *dir)
                : KOFN_OK;
 }
 
-/* Makes sure that the folder's files are there also after a crash. */
+/* Makes sure that the files of the folder survive a crash. */
 static kofn_status keep(const char *dir)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -113,7 +111,7 @@ static void drop(const char *dir, const char *name)
 
 /* ---- certificates -------------------------------------------------------- */
 
-/* Describes the certificate: it is for whoever has its key, and for ever. */
+/* Fills in and signs the certificate, which never expires. */
 static bool describe(X509 *x, EVP_PKEY *key, const char *name)
 {
     X509_NAME *of = X509_get_subject_name(x);
@@ -137,7 +135,8 @@ static bool describe(X509 *x, EVP_PKEY *key, const char *name)
     return good;
 }
 
-/* As text, with a line in front that says what it is. */
+/* Makes a key and its certificate as text, each with a first line that
+ * describes it. */
 static kofn_status make_pair(const char *name, const char *tell, BIO *secret,
                              BIO *open)
 {
@@ -146,8 +145,7 @@ static kofn_status make_pair(const char *name, const char *tell, BIO *secret,
     bool good =
         key && x && secret && open && describe(x, key, name) &&
         BIO_printf(secret, "# kofn %s, secret: %s\n", name, tell) > 0 &&
-        BIO_printf(open, "# kofn %s, certificate: anybody may know it\n",
-                   name) > 0 &&
+        BIO_printf(open, "# kofn %s, certificate, not secret\n", name) > 0 &&
         PEM_write_bio_PrivateKey_ex(secret, key, NULL, NULL, 0, NULL, NULL,
                                     kf_openssl_library(), NULL) &&
         PEM_write_bio_X509(open, x);
@@ -158,8 +156,9 @@ static kofn_status make_pair(const char *name, const char *tell, BIO *secret,
                 : kf_fail(KOFN_TRANSPORT, "no keys: %s", kf_openssl_words());
 }
 
-/* Of a key that is called `name`, the files WHO.key and WHO.crt in `dir`, and the
- * certificate in `list`, too, last of all, unless that is NULL. */
+/* Writes a pair to `dir`: the second argument is the name of both files,
+ * without .key and .crt, and the third is the name in the certificate. Also
+ * writes the certificate to `list`, last of all, unless `list` is NULL. */
 static kofn_status write_pair(const char *dir, const char *who,
                               const char *name, const char *tell,
                               const char *list)
@@ -184,7 +183,7 @@ static kofn_status write_pair(const char *dir, const char *who,
         if (st)
             drop(dir, file);
     }
-    BIO_free(secret); /* memory of a BIO is wiped */
+    BIO_free(secret); /* this wipes the memory of a BIO */
     BIO_free(open);
     return st;
 }
@@ -203,8 +202,8 @@ static kofn_status make_common(const char *dir)
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
         TRY(is_free(dir, pair[i], "name another folder"));
     TRY(write_pair(dir, "coordinator", "coordinator", OF_COORDINATOR, NULL));
-    st = write_pair(dir, "worker", KF_COMMON,
-                    "goes to the workers and nobody else", NULL);
+    st = write_pair(dir, "worker", KF_COMMON, "give it to the workers only",
+                    NULL);
     if (!st)
         return keep(dir);
     drop(dir, "coordinator.key"); /* all or none */
@@ -212,7 +211,7 @@ static kofn_status make_common(const char *dir)
     return st;
 }
 
-/* ---- a key for one ------------------------------------------------------- */
+/* ---- a key for one worker ------------------------------------------------ */
 
 static kofn_status check_name(const char *name)
 {
@@ -233,8 +232,8 @@ static kofn_status check_name(const char *name)
     return KOFN_OK;
 }
 
-/* Writes a worker's key and certificate; the certificate is listed last, when
- * all of it is there. */
+/* Writes a worker's key and certificate. The certificate is put into the list
+ * last, when all else is there. */
 static kofn_status write_worker(const char *dir, const char *name)
 {
     char own[KF_PATH], path[KF_PATH];
@@ -244,7 +243,7 @@ static kofn_status write_worker(const char *dir, const char *name)
     TRY(kf_keyfile_join(own, dir, name));
     TRY(kf_keyfile_join(path, dir, "coordinator.crt"));
     TRY(kf_keyfile_text(path, false, &text));
-    /* the folder of a key that another makes is not ours to remove */
+    /* another process may be making that folder, so it is not removed */
     st = mkdir(own, 0700) ? cannot(own, errno) : KOFN_OK;
     if (st) {
         BIO_free(text);
@@ -253,8 +252,8 @@ static kofn_status write_worker(const char *dir, const char *name)
     st = write_file(own, "coordinator", ".crt", 0644, text);
     BIO_free(text);
     if (!st)
-        st = write_pair(own, "worker", name,
-                        "goes to this worker and nobody else", dir);
+        st =
+            write_pair(own, "worker", name, "give it to this worker only", dir);
     if (st) {
         drop(own, "worker.crt");
         drop(own, "coordinator.crt");
@@ -278,8 +277,8 @@ static kofn_status make_one(const char *dir, const char *name)
     return keep(dir);
 }
 
-/* A lock lets one process at a time make keys in a folder.  Some file systems have no
- * locks; a name is taken once there, too. */
+/* Makes keys. A lock lets one process at a time make keys in a folder. Some
+ * file systems have no locks; even there a name is used only once. */
 kofn_status kofn_net_keygen(const char *dir, const char *name)
 {
     kofn_status st;

@@ -1,11 +1,11 @@
-/* keys.c -- the keys of a transport: those it is recognised by, and whose it knows.
+/* keys.c -- the keys of a transport: its own, and those that it accepts.
  *
- * Certificates of `keys` are signed by nobody but themselves, and known byte for byte;
- * those of another CA are believed as it says.
+ * Certificates in a folder `keys` are self-signed and compared byte for byte.
+ * Certificates of a CA are accepted if the CA's certificate verifies them.
  *
- * Owns the keys and certificates of a transport.  Files that cannot be read when they
- * have changed change nothing; a list that is not there any more lists nobody.
- */
+ * Owns the keys and certificates of a transport. If changed files cannot be
+ * read, the former keys stay in use. If the list of keys is removed, no key is
+ * listed. */
 #include "keys.h"
 
 #include <errno.h>
@@ -15,13 +15,14 @@
 
 #define CHAIN_PINNED 4096 /* bytes of certificates that a stranger may send */
 #define CHAIN_CA (16 << 10)
-#define AGAIN (60 * KOFN_SECOND) /* after which lasting trouble is news */
+/* interval of repeated news about one trouble */
+#define AGAIN (60 * KOFN_SECOND)
 
-/* ---- whose it is --------------------------------------------------------- */
+/* ---- owner of a key ------------------------------------------------------ */
 
 bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME])
 {
-    const char *who = l->dial ? l->dial->who : NULL; /* that is expected */
+    const char *who = l->dial ? l->dial->who : NULL; /* expected name */
     const kf_keys *k = l->t->keys;
     const kf_card *is, *wanted;
 
@@ -66,15 +67,15 @@ kofn_status kf_keys_expect(const kf_transport *t, const char **address,
     if (!has)
         return k && k->by_name
                    ? kf_fail(KOFN_INVAL,
-                             "%s: nodes have keys of their own: say whose is "
-                             "expected there, NAME@%s, of NAME.crt",
+                             "%s: each node has its own key: name the one that "
+                             "is expected there, as NAME@%s for NAME.crt",
                              *address, *address)
                    : KOFN_OK;
     if (n < KF_NAME)
         snprintf(who, KF_NAME, "%.*s", (int)n, *address);
     if (!k || !who[0] || (!k->ca && !kf_cards_named(&k->listed, who)))
         return kf_fail(KOFN_INVAL,
-                       "%s: there is no key %.*s.crt among those that come in",
+                       "%s: there is no key %.*s.crt among the listed ones",
                        *address, (int)n, *address);
     *address = at + 1;
     return KOFN_OK;
@@ -93,7 +94,7 @@ size_t kofn_net_listed(const kofn_transport *base)
 
 /* ---- contexts ------------------------------------------------------------ */
 
-/* Copies the name of a certificate, expected or not; "" where it has none. */
+/* Copies the name of a certificate, expected or not; "" if it has none. */
 static void name_of(const kf_keys *k, const X509 *x, char name[KF_NAME])
 {
     const kf_card *card = k->ca ? NULL : kf_cards_find(&k->listed, x);
@@ -119,7 +120,7 @@ static int verify(X509_STORE_CTX *store, void *ud)
     if (l->t->keys->ca && X509_verify_cert(store) <= 0) {
         if (X509_STORE_CTX_get_error(store) ==
             X509_V_ERR_CERT_SIGNATURE_FAILURE)
-            X509_STORE_CTX_set_error(/* of another CA of the same name */
+            X509_STORE_CTX_set_error(/* another CA of the same name */
                                      store,
                                      X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
         return 0;
@@ -133,8 +134,8 @@ static int verify(X509_STORE_CTX *store, void *ud)
     return 0;
 }
 
-/* Makes a context for TLS 1.3 alone, without what costs more than need be or
- * remembers a peer. */
+/* Makes a context for TLS 1.3 only, without costly features and without memory
+ * of peers. */
 static kofn_status make_context(SSL_CTX **out, size_t chain)
 {
     kf_errors errors;
@@ -172,7 +173,7 @@ static kofn_status make_context(SSL_CTX **out, size_t chain)
     return KOFN_OK;
 }
 
-/* ---- what is given ------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------- */
 
 static kofn_status check(const kofn_net_options *o)
 {
@@ -180,24 +181,24 @@ static kofn_status check(const kofn_net_options *o)
 
     if (o->allow && !o->keys)
         return kf_fail(KOFN_INVAL,
-                       "a list of keys that may come (%s), but no keys to be "
-                       "recognised by",
+                       "a list of keys (%s), but no keys of this process; give "
+                       "keys too",
                        o->allow);
     if (o->keys && ca)
         return kf_fail(KOFN_INVAL,
-                       "keys (%s) and those of a CA: say one of "
+                       "keys (%s) and those of a CA: give one of "
                        "them",
                        o->keys);
     if ((o->keys || ca) && o->insecure)
-        return kf_fail(KOFN_INVAL, "keys (%s) and insecure: say one of them",
+        return kf_fail(KOFN_INVAL, "keys (%s) and insecure: give one of them",
                        o->keys ? o->keys : "of a CA");
     if (ca && !(o->tls_ca && o->tls_cert && o->tls_key))
-        return kf_fail(KOFN_INVAL, "of a CA all three are needed: its "
+        return kf_fail(KOFN_INVAL, "keys of a CA need three files: its "
                                    "certificate, ours, and our secret key");
     return KOFN_OK;
 }
 
-/* Advice where a file is not what it should be. */
+/* Advice for an invalid file. */
 #define ISSUED "give the files that the CA issued, in PEM"
 #define MADE "make keys with kofn keygen"
 
@@ -251,9 +252,10 @@ static kofn_status use_certificate(SSL_CTX *c, const char *path,
                           remedy);
 }
 
-/* ---- of a CA ------------------------------------------------------------- */
+/* ---- files of a CA ------------------------------------------------------- */
 
-/* A number that changes with them; 0: they may change without that. */
+/* Returns a number that changes with the files; 0: they may change without a
+ * change of it. */
 static uint64_t stamp_of(char *const file[KF_FILES])
 {
     uint64_t sum = 1;
@@ -266,7 +268,7 @@ static uint64_t stamp_of(char *const file[KF_FILES])
     return sum;
 }
 
-/* Adds the certificates, and lists of revoked ones, that a text holds. */
+/* Adds the certificates, and lists of revoked ones, of a text. */
 static bool add_ca(SSL_CTX *c, BIO *from)
 {
     X509_STORE *to = SSL_CTX_get_cert_store(c);
@@ -333,8 +335,9 @@ static kofn_status use_ca(kf_keys *k, const kofn_net_options *o)
     return read_files(&k->context, k->file);
 }
 
-/* Files that are replaced one after the other do not fit for a moment.  A folder that is
- * replaced is not there for a moment.  Only what lasts until the next look is trouble. */
+/* Records trouble. Files that are replaced one after the other do not match for
+ * a moment, and a folder that is replaced is absent for a moment. So only
+ * trouble that lasts until the next check is reported. */
 static void cannot_renew(kf_keys *k, const char *effect, const char *why)
 {
     bool same = strncmp(k->trouble, why, sizeof k->trouble - 1) == 0;
@@ -352,7 +355,7 @@ static void no_trouble(kf_keys *k)
     k->told_at = 0;
 }
 
-/* A connection that was made keeps the context that it was made with. */
+/* Reads changed files of a CA. Existing connections keep their context. */
 static void renew_ca(kf_keys *k)
 {
     uint64_t now = stamp_of(k->file);
@@ -383,10 +386,10 @@ bool kf_keys_news(kf_keys *k, char *words, size_t room)
     return true;
 }
 
-/* ---- of a folder --------------------------------------------------------- */
+/* ---- keys in a folder ---------------------------------------------------- */
 
-/* Nodes of a mesh have one key in common, unless each has its own, which is called
- * otherwise. */
+/* Reads the key that is expected at the other end. Nodes of a mesh share one
+ * key, unless each has its own, which has another name. */
 static kofn_status read_server(kf_keys *k, const char *own, const char *dir)
 {
     char path[KF_PATH], name[KF_NAME] = "";
@@ -426,8 +429,8 @@ static kofn_status use_folder(kf_keys *k, bool listens, bool dials,
     return kf_list_read(&k->listed, k->allow, true);
 }
 
-/* A list that is taken away lists no key; one that cannot be read is used on.  True:
- * other keys are listed now. */
+/* Handles a list that cannot be read. A list that was removed lists no key;
+ * otherwise the former list stays in use. True: the list is another now. */
 static bool cannot_list(kf_keys *k)
 {
     bool gone = kf_list_is_gone(k->allow);

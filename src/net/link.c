@@ -1,8 +1,8 @@
-/* link.c -- one connection: its beginning, its end, and what the loop is to wait for.
+/* link.c -- one connection: its start, its end, and what the loop waits for.
  *
- * A link owns its socket, its queues and its TLS state until libuv has let go of it.
- * What is done when it is ready is said by who makes it.  Called with the lock, and
- * never blocks. */
+ * A link owns its socket, its queues and its TLS state until libuv has released
+ * it. Its maker sets the function that is called when it is ready. Called with
+ * the lock; never blocks. */
 #define _GNU_SOURCE /* struct tcp_info */
 #include "inside.h"
 
@@ -11,12 +11,12 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#define UNSENT (256 << 10) /* bytes that the system may hold unsent, ... */
-#define UNREAD (1 << 20)   /* and unread, within one machine           */
+#define UNSENT (256 << 10) /* bytes that the system may hold unsent */
+#define UNREAD (1 << 20)   /* and unread, within one machine */
 
 /* ---- bytes --------------------------------------------------------------- */
 
-/* OpenSSL may wait for something else than it did. */
+/* Updates the watch if OpenSSL now waits for something else. */
 static ssize_t rewatch(kf_link *l, unsigned waits, ssize_t n)
 {
     if (l->waits != waits) {
@@ -39,7 +39,7 @@ ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
         kf_share_attach(&m, &room, l->with);
     n = TEMP_FAILURE_RETRY(sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT));
     if (n < 0 && errno == ETOOMANYREFS)
-        errno = EAGAIN; /* others have to take theirs first */
+        errno = EAGAIN; /* the receiver must read others first */
     return n;
 }
 
@@ -82,9 +82,10 @@ void kf_link_watch(kf_link *l)
     l->t->dirty = true;
 }
 
-/* A thousand idle workers send thousands of beats a second, each of which would wake
- * the loop.  The system tells when the last has come.  Any other frame has a header,
- * and is read at once.  Under TLS a beat is a record. */
+/* A thousand idle workers send thousands of beats a second, and each would wake
+ * the loop. The system reports the time of the last one. Any other frame has a
+ * header and is read at once. Under TLS a beat is a whole record, so this does
+ * not apply. */
 void kf_link_calm(kf_link *l, bool calm)
 {
     const int least = calm ? KF_HEADER : 1;
@@ -128,10 +129,10 @@ static bool is_loopback(const address *at)
     return IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr);
 }
 
-/* Little waits in the system to be sent, so that what is urgent is sent soon; but the
- * ends of a Unix socket would wait for each other too often.  Where the machine's way
- * of congestion control paces what it sends, as BBR does, that would halve the speed
- * within it: Reno does not, and is always allowed. */
+/* Sets the options of a socket. The system holds few unsent bytes, so that
+ * urgent packets leave soon. On a Unix socket that would make both ends wait
+ * too often. A congestion control that paces, as BBR does, would halve the
+ * speed within a machine. Reno does not pace and is always allowed. */
 static void set_up(kf_link *l, bool dialled)
 {
     const int yes = 1, unsent = UNSENT, unread = UNREAD;
@@ -242,7 +243,7 @@ void kf_link_make_room(kf_transport *t, bool shake, size_t most, uint64_t *why)
         if (l->dial || l->stage < KF_REFUSED || l->stage > KF_HELD ||
             (shake && (l->stage != KF_SHAKING || !l->tls)))
             continue;
-        oldest = l; /* the list begins with the newest */
+        oldest = l; /* the newest is first in the list */
         n++;
     }
     if (!oldest || n < most)
@@ -261,7 +262,7 @@ void kf_link_refuse(kf_link *l)
     kf_link_watch(l);
 }
 
-/* The place of a peer, or where it would be. */
+/* Returns the index of a peer in the list, or the index at which it belongs. */
 static size_t place_of(const kf_transport *t, kofn_peer number)
 {
     size_t lo = 0, hi = t->peers;

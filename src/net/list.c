@@ -1,13 +1,13 @@
-/* list.c -- the files that list whose keys come in: what they hold, and whether that
- * has changed.
+/* list.c -- the list of keys that may connect: its contents, and whether it has
+ * changed.
  *
- * A folder, each of whose files NAME.crt is one key, or one file with many.  A key
- * comes in once its file is there, and is revoked by taking the file away, or all of the
- * folder.  A file that holds no key lists nobody; what cannot be read for another reason,
- * say for want of file descriptors, is a failure.
+ * The list is a folder in which each file NAME.crt is one key, or one file with
+ * many keys. A key is listed once its file is there. To revoke it, remove the
+ * file, or the whole folder. A file without a key lists none. A file that
+ * cannot be read for another reason, such as a lack of file descriptors, is a
+ * failure.
  *
- * Owns nothing.
- */
+ * Owns nothing. */
 #include "keys.h"
 
 #include <dirent.h>
@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FRESH 2 /* seconds in which a file may change again without a trace */
+/* seconds in which a file may change again with the same times */
+#define FRESH 2
 
 /* ---- reading ------------------------------------------------------------- */
 
@@ -61,7 +62,7 @@ kofn_status kf_list_read(kf_cards *to, const char *path, bool strict)
     closedir(dir);
     if (!st && to->count == 0 && strict)
         st = kf_fail(KOFN_FORMAT,
-                     "%s: nobody's key is in there: names end in .crt", path);
+                     "%s holds no key; files of keys are named NAME.crt", path);
     return st;
 }
 
@@ -72,7 +73,7 @@ bool kf_list_is_gone(const char *path)
     return stat(path, &s) && (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* ---- has anything changed? ----------------------------------------------- */
+/* ---- changes ------------------------------------------------------------- */
 
 static uint64_t stamp_of(const char *name, const struct stat *s, bool *fresh)
 {
@@ -89,7 +90,7 @@ static uint64_t stamp_of(const char *name, const struct stat *s, bool *fresh)
     return h;
 }
 
-/* In whatever order the folder names its files. */
+/* The sum does not depend on the order in which the folder is read. */
 KF_WRAPS uint64_t kf_list_stamp(const char *path)
 {
     DIR *dir = opendir(path);

@@ -1,7 +1,7 @@
-/* listen.c -- whom others connect to: strangers come in here, and not too many.
+/* listen.c -- accepts connections and limits the number of strangers.
  *
- * Owns the listening sockets and the names of Unix sockets, which it removes.
- * It may accept only as many strangers as are allowed at once. */
+ * Owns the listening sockets and the files of Unix sockets, which it removes.
+ */
 #define _GNU_SOURCE /* accept4 */
 #include "inside.h"
 
@@ -15,15 +15,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define AT_ONCE 64 /* that are let in before others have their turn */
-#define RESERVE 64 /* descriptors for others than those who come    */
+#define AT_ONCE 64 /* accepted before others have their turn */
+#define RESERVE 64 /* descriptors kept for other uses */
 
 /* ---- coming -------------------------------------------------------------- */
 
-/* The lowest free descriptor is what the system gives: one so high means that
- * those below are taken.  The rest is for files; where connections have some of it,
- * as many of those below must be free, which they are not once these fill up again
- * what others left. */
+/* True if too few descriptors are left. The system returns the lowest free one,
+ * so all below `fd` are taken. The upper ones, RESERVE at most, are kept for
+ * files. If connections occupy some of these, the same number must be free
+ * below; otherwise there are too many. */
 static bool too_many(int fd)
 {
     struct rlimit files;
@@ -66,7 +66,7 @@ static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
     if (from->ss_family == AF_UNIX)
         snprintf(l->name, sizeof l->name, "%s", l->principal);
     if (t->mesh)
-        l->principal[0] = '\0'; /* it answers for itself */
+        l->principal[0] = '\0'; /* a node is responsible for itself */
 }
 
 static int open_spare(void)
@@ -75,7 +75,8 @@ static int open_spare(void)
     return kf_low_end(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-/* Without any descriptor nobody can even be turned away: so there is a spare one. */
+/* Refuses a connection when no descriptor is left. The spare one is closed so
+ * that the connection can be accepted and closed. */
 static void turn_away(kf_transport *t)
 {
     int fd;
@@ -138,8 +139,8 @@ static void say_where(kf_transport *t, const char *address)
     }
 }
 
-/* Returns a socket that listens there, of IPv6 and IPv4 if it is everywhere; or -1, with
- * errno. */
+/* Returns a socket that listens there, or -1, with errno. For all interfaces it
+ * serves both IPv6 and IPv4. */
 static int listens_at(const kf_place *at)
 {
     const int yes = 1, no = 0;
@@ -153,7 +154,7 @@ static int listens_at(const kf_place *at)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    if (family == AF_UNIX) /* its file is its owner's alone */
+    if (family == AF_UNIX) /* only its owner may connect */
         fchmod(fd, S_IRUSR | S_IWUSR);
     if (bind(fd, (const struct sockaddr *)&at->at, at->bytes) == 0 &&
         listen(fd, SOMAXCONN) == 0)
@@ -164,7 +165,8 @@ static int listens_at(const kf_place *at)
     return -1;
 }
 
-/* Everywhere is that of both, and of IPv4 alone where the machine has no IPv6. */
+/* Listens. An address for all interfaces means IPv6 and IPv4, or IPv4 only if
+ * the machine has no IPv6. */
 static kofn_status listen_there(kf_transport *t, const char *address)
 {
     kf_place place;
@@ -178,7 +180,7 @@ static kofn_status listen_there(kf_transport *t, const char *address)
     }
     TRY(kf_place_here(address, false, &place));
     if (place.at.ss_family == AF_UNIX && address[6] != '@')
-        unlink(address + 6); /* of one who is gone, if it is there */
+        unlink(address + 6); /* left by a process that is gone */
     t->listening = listens_at(&place);
     return KOFN_OK;
 }
@@ -203,7 +205,8 @@ kofn_status kf_listen(kf_transport *t, const char *address)
     return KOFN_OK;
 }
 
-/* The file may be another's by now, if ours was removed. */
+/* Stops listening. The file is removed only if it is still ours; if it was
+ * removed, another process may have made its own. */
 void kf_listen_end(kf_transport *t)
 {
     const char *path = t->endpoint + 6;

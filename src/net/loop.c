@@ -1,18 +1,18 @@
-/* loop.c -- who does what there is to do, and when.
+/* loop.c -- which thread runs the loop, and when; and what is done
+ * periodically.
  *
- * The owner's thread does it while it waits, and as it sends.  While it is away,
- * computing, the keeper does: it looks every now and then whether the owner has
- * been away for a moment, and then waits in its place.  When the owner comes and
- * goes no more it sleeps.
+ * The owner's thread runs the loop while it waits or sends. While it computes,
+ * the keeper takes over. The keeper checks from time to time how long the owner
+ * has been away; after a moment it waits in the owner's place. If the owner
+ * waits for a long time, the keeper sleeps.
  *
- * A peer that is silent is lost.  The time for that goes on in steps, of which each
- * is a fraction of the silence that is allowed at most: where this process did not
- * run, because it was stopped, the machine slept or others had the processors, nobody
- * is judged before there was time to hear everybody.
+ * A silent peer is lost. The time for that advances in steps, and each step is
+ * at most a fraction of the allowed silence. This process may not run for a
+ * while: it was stopped, the machine slept, or others had the processors. In
+ * that case no peer is lost before there was time to hear all of them.
  *
- * Owns the loop and the keeper's thread.  Whoever runs the loop holds the
- * lock, and lets it go before it calls back.
- */
+ * Owns the loop and the keeper's thread. The thread that runs the loop holds
+ * the lock, and releases it before it calls back. */
 #include "inside.h"
 
 #include <errno.h>
@@ -22,16 +22,17 @@
 #include <sys/epoll.h>
 #endif
 
-#define LOOK (2 * KF_MILLI) /* that the owner is away before the keeper acts */
-#define CALM 8              /* looks without a change before it sleeps       */
-#define GAP 4        /* of the silence that is allowed: the longest step   */
-#define PASSES 4     /* of the loop at a time                         */
+#define LOOK (2 * KF_MILLI) /* absence of the owner until the keeper acts */
+#define CALM 8       /* checks without a change until the keeper sleeps */
+#define GAP 4        /* the longest step is 1/GAP of the silence */
+#define PASSES 4     /* of the loop at a time */
 #define TICK_MAX 100 /* milliseconds */
 #define TICK_MIN 10
-#define STARVED 4                   /* connections, before who dials gives up */
-#define PATIENCE (10 * KOFN_SECOND) /* to connect, and to say who one is */
+#define STARVED 4 /* allocation failures until a dialling end fails */
+/* timeout to connect and to send the greeting */
+#define PATIENCE (10 * KOFN_SECOND)
 
-/* ---- what time brings ---------------------------------------------------- */
+/* ---- periodic work ------------------------------------------------------- */
 
 static void look_after_peer(kf_link *l)
 {
@@ -48,9 +49,8 @@ static void look_after_peer(kf_link *l)
         kf_net_send_word(l, KF_BEAT);
 }
 
-/* Ends a link that has been in its stage for too long: a dial, a stranger that
- * does not get done, a peer that is silent, a last word that does not go
- * out. */
+/* Ends a link that has been in its stage for too long: a dial, a stranger
+ * without a greeting, a silent peer, or a link that is parting. */
 static void look_after(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -128,8 +128,8 @@ void kf_net_loop_release(kf_transport *t)
     }
 }
 
-/* Waits until something is ready, as poll; on Linux *what can be read is told, or
- * -1. */
+/* Like poll, waits until something is ready. On Linux *what is the descriptor
+ * if it alone is ready to be read; otherwise it is -1. */
 static int sleep_on(int loop, int timeout, int *what)
 {
 #ifdef __linux__
@@ -146,8 +146,8 @@ static int sleep_on(int loop, int timeout, int *what)
 #endif
 }
 
-/* Until something is ready, or for so long at most; without the lock.  False: a
- * signal has come. */
+/* Sleeps without the lock until something is ready, at most for `atmost`.
+ * False: a signal came. */
 static bool sleep_without(kf_transport *t, kofn_time atmost)
 {
     kofn_time ms = atmost / KF_MILLI + 1;
@@ -177,8 +177,8 @@ static bool nothing_left(const kf_transport *t)
     return true;
 }
 
-/* Where only the peer that was heard last has said something, that is received, and
- * libuv is not asked: its own look would be a tenth of a short packet's way. */
+/* Receives without libuv if only the peer that was heard last is ready. A check
+ * by libuv would take a tenth of a short packet's time. */
 static bool hear_again(kf_transport *t)
 {
     kf_link *l = t->latest;
@@ -192,18 +192,18 @@ static bool hear_again(kf_transport *t)
 }
 
 /* Waits on the owner's thread until a packet is here, time is up or the
- * transport is of no use any more.  The lock is held, and let go while the
- * loop sleeps. */
+ * transport has ended. The caller holds the lock; it is free while the loop
+ * sleeps. */
 static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
 {
     for (bool first = true;; first = false) {
         kofn_time now = kf_clock();
         bool lately = now - t->passed < KF_MILLI;
 
-        /* what is there comes before what might be */
+        /* take packets that are here before the loop runs */
         if (first && lately && kf_net_receive_next(t, p))
             return KOFN_OK;
-        /* what is ready keeps nobody asleep; before that nothing else is due */
+        /* run the loop, unless it just ran or a direct read was enough */
         if (!(lately && hear_again(t)) &&
             (!first || !lately || t->asking || now >= until))
             kf_net_loop_pass(t);
@@ -217,7 +217,8 @@ static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
                            t->endpoint);
         if (nothing_left(t))
             return kf_fail(KOFN_TRANSPORT, "%s",
-                           t->trouble[0] ? t->trouble : "nobody is reached");
+                           t->trouble[0] ? t->trouble
+                                         : "no peer can be reached");
         now = kf_clock();
         if (now >= until || t->room) {
             t->room = t->full = false;
@@ -264,7 +265,7 @@ void kf_net_loop_linger(kf_transport *t, kofn_time until)
 
 /* ---- the keeper ---------------------------------------------------------- */
 
-/* The keeper's thread: it runs the loop while the owner is away, naps while
+/* Thread of the keeper. It runs the loop while the owner is away, naps while
  * the owner comes and goes, and sleeps while the owner stays. */
 static void *keep(void *ud)
 {
@@ -300,7 +301,8 @@ static void *keep(void *ud)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* A thread of the transport's hears no signals: they are the program's. */
+/* Starts the keeper with all signals blocked, since they belong to the program.
+ */
 kofn_status kf_net_loop_keep(kf_transport *t)
 {
     sigset_t all, was;
@@ -324,7 +326,7 @@ kofn_status kf_net_loop_open(kf_transport *t)
 
     kf_low_fill(&low);
     error = uv_loop_init(&t->loop);
-    if (!error) /* a pipe may be opened for it */
+    if (!error) /* this may open a pipe */
         uv_async_init(&t->loop, &t->kick, NULL);
     kf_low_empty(&low);
     if (error)
@@ -344,7 +346,7 @@ kofn_status kf_net_loop_open(kf_transport *t)
     return KOFN_OK;
 }
 
-/* The loop is empty when all that was closed has been told so. */
+/* Closes the loop. It is empty when all close callbacks have run. */
 void kf_net_loop_close(kf_transport *t)
 {
     if (t->kept_by) {

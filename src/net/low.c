@@ -1,17 +1,16 @@
-/* low.c -- descriptors with which care must be taken.
+/* low.c -- file descriptors that need care.
  *
  * Descriptors 0, 1 and 2 belong to the program, even if it has closed them.
- * What is opened here is moved up.  What libuv opens cannot be moved: while a loop is
- * made, /dev/null takes the places that are free.  A lock keeps those who move
- * descriptors away from those who fill places.
+ * Descriptors that are opened here are moved above them. Descriptors that libuv
+ * opens cannot be moved, so /dev/null fills the free ones while a loop is made.
+ * A lock separates threads that move descriptors from threads that fill them.
  *
- * A descriptor that a peer passes may be of any kind, and its last close may wait.  A
- * socket may linger, also within the queue of another, and a file system may be the
- * peer's.  A separate thread closes such a descriptor.
+ * A descriptor that a peer passes may be of any kind, and its last close may
+ * wait. A socket may linger, even inside the queue of another one, and a file
+ * system may belong to the peer. A separate thread closes such a descriptor.
  *
- * Owns the descriptors that fill places while a loop is made, and those that wait to be
- * closed.
- */
+ * Owns the descriptors that fill free numbers while a loop is made, and those
+ * that wait to be closed. */
 #define _GNU_SOURCE /* F_GET_SEALS */
 #include "inside.h"
 
@@ -21,7 +20,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#define CLOSERS 16 /* threads at a time that close descriptors */
+#define CLOSERS 16 /* threads that close descriptors at a time */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -54,7 +53,8 @@ void kf_low_fill(kf_low *low)
         close(fd);
 }
 
-/* Is it still the same file, or has the program put its own there? */
+/* True if it is still /dev/null, and the program has not opened its own there.
+ */
 static bool is_ours(int fd)
 {
     struct stat s, null;
@@ -71,7 +71,7 @@ void kf_low_empty(kf_low *low)
     (void)kf_low_end(-1);
 }
 
-/* ---- descriptors of others ----------------------------------------------- */
+/* ---- passed descriptors -------------------------------------------------- */
 
 static atomic_int closers;
 
@@ -82,7 +82,7 @@ static void *close_it(void *fd)
     return NULL;
 }
 
-/* Has a thread close the descriptor; false: there is none to be had. */
+/* Starts a thread that closes the descriptor; false if there is no thread. */
 static bool close_elsewhere(int fd)
 {
     pthread_attr_t alone;

@@ -1,8 +1,8 @@
-/* net.c -- the transport over TCP and Unix sockets: what it shows of itself.
+/* net.c -- the transport over TCP and Unix sockets: its public functions.
  *
- * Owns the transport from the call that makes it to its close.  Functions that
- * the owner calls take the lock, here and in the other files; what they call
- * inside has it. */
+ * Owns the transport from opening to close. Functions that the owner calls take
+ * the lock, here and in the other files. Internal functions are called with the
+ * lock. */
 #include "inside.h"
 
 #include <fcntl.h>
@@ -13,8 +13,10 @@
 
 #define BODY_MOST ((size_t)1 << 48)
 #define PEER_LEAST ((size_t)4 << 10)
-#define DESCRIPTORS 20 /* of a transport, and some of its connections */
-#define NEWS (10 * KOFN_SECOND) /* between words about strangers */
+#define DESCRIPTORS 20 /* of a transport and a few connections */
+#define NEWS                                                                   \
+    (10 * KOFN_SECOND) /* between messages about refused connections           \
+                        */
 
 /* ---- packets ------------------------------------------------------------- */
 
@@ -102,8 +104,8 @@ static void net_forget(kofn_transport *base, kofn_peer peer)
     kf_net_loop_unlock(t);
 }
 
-/* The name of a peer.  A node of a mesh without keys that connected to us goes by the
- * address at which we reach the same node, if we do. */
+/* Returns the name of a peer. A mesh node without keys that connected to us has
+ * the name of our dial that leads to the same node, if there is one. */
 static const char *name_of(const kf_transport *t, const kf_link *l)
 {
     for (size_t i = 0; t->mesh && !t->keys && !l->dial && i < t->dials; i++)
@@ -112,7 +114,8 @@ static const char *name_of(const kf_transport *t, const kf_link *l)
     return l->name;
 }
 
-/* The peer's name, or who answers for it; valid until the next call. */
+/* Returns the peer's name, or that of its principal; valid until the next call.
+ */
 static const char *words_about(kofn_transport *base, kofn_peer peer,
                                bool principal)
 {
@@ -122,7 +125,7 @@ static const char *words_about(kofn_transport *base, kofn_peer peer,
     pthread_mutex_lock(&t->lock);
     l = kf_link_of(t, peer);
     snprintf(t->words, sizeof t->words, "%s",
-             !l          ? "who is gone"
+             !l          ? "a lost peer"
              : principal ? l->principal
                          : name_of(t, l));
     kf_net_loop_unlock(t);
@@ -141,8 +144,8 @@ static const char *net_principal_of(kofn_transport *base, kofn_peer peer)
     return words[0] ? words : NULL;
 }
 
-/* Tells which connections were ended since it was told last, at most every ten
- * seconds. */
+/* Reports one kind of connections that were ended since the last report, at
+ * most every ten seconds. */
 static const char *words_of(kf_transport *t)
 {
     const kf_refused is = t->refused, was = t->known;
@@ -153,12 +156,12 @@ static const char *words_of(kf_transport *t)
     } of[] = {
         {is.full - was.full,
          "ended: file descriptors run out; raise ulimit -n"},
-        {is.flood - was.flood, "ended: they sent more than a message may have, "
-                               "or what is none"},
+        {is.flood - was.flood, "ended: their messages were too long or "
+                               "malformed"},
         {is.crowd - was.crowd, crowd},
         {is.keyless - was.keyless, "refused: their keys are not on the list"},
         {is.unresponsive - was.unresponsive,
-         "ended: they did not say who they are"},
+         "ended: they sent no greeting in time"},
     };
     size_t i = 0, kinds = sizeof of / sizeof *of;
 
@@ -167,7 +170,7 @@ static const char *words_of(kf_transport *t)
     if (i == kinds)
         return NULL;
     snprintf(crowd, sizeof crowd,
-             "ended: there were more than %zu of strangers, or more than %zu "
+             "ended: there were more than %zu strangers, or more than %zu "
              "of them shook hands",
              t->strangers_most, kf_shake_most(t));
     snprintf(t->words, sizeof t->words, "%llu connections were %s",
@@ -211,7 +214,8 @@ static kofn_status net_reach(kofn_transport *base, const char *address)
 
 /* ---- closing ------------------------------------------------------------- */
 
-/* Says to everybody that nothing more comes, until all have heard it. */
+/* Ends all connections in order, and waits until the other ends have read
+ * everything. */
 static void take_leave(kf_transport *t, kofn_time linger)
 {
     kofn_time until = kf_later(kf_clock(), linger);
@@ -223,7 +227,7 @@ static void take_leave(kf_transport *t, kofn_time linger)
     for (kf_link *l = t->links, *after; l; l = after) {
         after = l->after;
         if (l->stage != KF_PEER || linger <= 0) {
-            kf_net_send_on(l); /* as much as can be now */
+            kf_net_send_on(l); /* what the socket takes now */
             kf_link_end(l);
         } else {
             kf_net_send_last(l, until);
@@ -276,7 +280,8 @@ static kofn_status check(const kofn_net_options *o)
     return KOFN_OK;
 }
 
-/* A loop and its descriptors are not to fail half-way. */
+/* Checks that enough descriptors are left, so that opening does not fail
+ * half-way. */
 static kofn_status descriptors_left(void)
 {
     struct rlimit files = {0};
@@ -334,8 +339,8 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     char who[KF_NAME] = "";
 
     t->mesh = r == BOTH;
-    /* The system ends a connection whose bytes are not acknowledged: the listener need
-     * not say so often that it is there. */
+    /* The system ends a connection if its bytes are not acknowledged. So the
+     * listener may send signs of life less often. */
     t->patience = r == DIALS ? 8 * t->silence : t->silence;
     TRY(kf_keys_open(t, r & LISTENS, r & DIALS, o));
     if (kf_keys_may_change(t->keys))
@@ -343,7 +348,7 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     if (r == DIALS)
         TRY(kf_keys_expect(t, &address, who));
     TRY(kf_place_check(address, r & LISTENS, t->insecure || t->keys));
-    /* TLS and a machine's own memory change no byte unnoticed. */
+    /* TLS and Unix sockets change no byte unnoticed. */
     t->base.whole = t->keys || (!t->mesh && strncmp(address, "ipc://", 6) == 0);
     if (t->mesh && getrandom(t->node, KF_NODE, 0) != KF_NODE)
         return kf_fail(KOFN_IO, "the system has no random numbers to give");

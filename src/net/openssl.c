@@ -1,8 +1,7 @@
-/* openssl.c -- OpenSSL as it is used here: in a library context of its own, which reads
- * no configuration and leaves nothing to be done at the end of the process.
+/* openssl.c -- the use of OpenSSL: a separate library context, which reads no
+ * configuration and leaves no work for the end of the process.
  *
- * Owns that context, which is the process's.
- */
+ * Owns that context, one for the process. */
 #include "keys.h"
 
 #include <errno.h>
@@ -12,12 +11,12 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static OSSL_LIB_CTX *library;
 
-/* OpenSSL is not initialised before it is used.  Whether it reads openssl.cnf, and what
- * it does when the process exits, is settled for all of the process by whoever asks first:
- * that is for the program to do, which may ask before us, and otherwise OpenSSL does
- * what it does in every program.  What the program's configuration loads, engines and
- * providers, is not in the library context that is made here; only what it demands of all
- * TLS connections (system_default) holds here, too. */
+/* Makes the library context. OpenSSL is not initialised before. The first
+ * caller of OpenSSL decides for the whole process whether openssl.cnf is read,
+ * and what OpenSSL does at exit. That decision is the program's. If the program
+ * does not decide, OpenSSL uses its defaults. Engines and providers of the
+ * program's configuration are not in this context. Only the settings for all
+ * TLS connections (system_default) hold here too. */
 static void begin(void)
 {
     library = OSSL_LIB_CTX_new();
@@ -29,7 +28,8 @@ OSSL_LIB_CTX *kf_openssl_library(void)
     return library;
 }
 
-/* OpenSSL itself empties the queue in a handshake. */
+/* Saves the program's errors and empties the queue. A handshake would empty it
+ * as well. */
 void kf_openssl_begin(kf_errors *e)
 {
     const char *file, *function, *data;
@@ -51,7 +51,7 @@ void kf_openssl_begin(kf_errors *e)
 
 void kf_openssl_end(const kf_errors *e)
 {
-    int error = errno; /* it is looked at afterwards */
+    int error = errno; /* the caller reads it afterwards */
 
     if (ERR_peek_error())
         ERR_clear_error();

@@ -1,24 +1,25 @@
-/* packets.c -- packets in memory: those that came, until the owner takes them, and those
- * that it lends, until they are sent.
+/* packets.c -- packets in memory: received ones until the owner takes them, and
+ * packets to be sent, with lent bodies.
  *
- * What came over a connection is in its tray, in order, with the coming and going of
- * its peer.  All trays of a key, or without keys of a host, are one account: accounts
- * have turns, and trays of an account have theirs.  An account has only so much that
- * waits, however many connections it makes one after the other.
+ * The packets of a connection are in its tray, in order, with the arrival and
+ * loss of its peer. All trays of a key form one account; without keys, all
+ * trays of a host. Accounts take turns, and so do the trays of an account. The
+ * waiting packets of an account are limited, for any number of connections that
+ * it makes one after the other.
  *
- * Owns trays, accounts, what is lent, and the buffers of bodies; a body is received
- * into the memory where it stays.  Called with the lock.
- */
+ * Owns trays, accounts, departures and the buffers of bodies. A body is
+ * received into the memory where it stays. Called with the lock. */
 #include "inside.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
 
-#define SMALL ((size_t)64 << 10) /* buffers that are not kept */
-#define FULL 4                  /* connections of an account with all windows */
-#define LEAST ((size_t)1 << 20) /* bytes of a window of any other             */
-#define ENDED 256 /* connections of an account that are over and wait */
-#define HURRY 64  /* urgent packets in a row, where others wait          */
+#define SMALL ((size_t)64 << 10) /* longest buffer that is not kept */
+#define FULL 4 /* connections of an account with full windows */
+/* minimum of a window of any further connection, in bytes */
+#define LEAST ((size_t)1 << 20)
+#define ENDED 256 /* ended connections of an account that may wait */
+#define HURRY 64  /* urgent packets in a row while bulk ones wait */
 
 /* ---- buffers ------------------------------------------------------------- */
 
@@ -71,7 +72,8 @@ static void line_up(kf_queue *all, kf_queued *one)
     all->last = &one->next;
 }
 
-/* Returns the account or tray that is first in the queue, or NULL. */
+/* Removes the account or tray that is first in the queue and returns it, or
+ * NULL. */
 static void *take_turn(kf_queue *all)
 {
     kf_queued *one = all->first;
@@ -90,24 +92,24 @@ struct kf_account {
     kf_account *next;
     kf_queued turn[KF_CHANNELS];
     kf_queue trays[KF_CHANNELS];
-    size_t links, ended; /* trays of connections that are there, or over */
-    size_t left_over;    /* what waits in the latter costs                 */
+    size_t links, ended; /* trays of open and of ended connections */
+    size_t left_over;    /* cost of the packets in ended trays */
     char name[KF_NAME];
 };
 
 /* The packets of one connection that wait to be taken, in order. */
 struct kf_tray {
-    kf_tray *before, *after; /* of the transport's that are over  */
-    kf_tray *then;           /* it waits until this one is empty  */
+    kf_tray *before, *after; /* list of the transport's ended trays */
+    kf_tray *then;           /* tray that waits until this one is empty */
     kf_account *account;
-    kf_link *link; /* NULL: it is over */
+    kf_link *link; /* NULL: the connection is over */
     kf_queued turn[KF_CHANNELS];
     kf_arrivals line[KF_CHANNELS];
-    kf_arrival *farewell; /* for its going */
-    size_t cost;          /* the sum for all that wait */
+    kf_arrival *farewell; /* the report of its loss */
+    size_t cost;          /* total cost of its waiting packets */
     kofn_peer peer;
-    bool told; /* that it came */
-    bool held; /* another is taken before */
+    bool told; /* its arrival was reported */
+    bool held; /* it waits for another tray */
     unsigned char node[KF_NODE];
 };
 
@@ -150,9 +152,10 @@ static void release_account(kf_transport *t, kf_account *a)
     kf_free(a);
 }
 
-/* Grants many connections of one account less each.  Up to 22 of them have 6.9 times
- * the full windows together, and each further one has LEAST and a quarter of it.  A Unix
- * socket can be reached by its own user alone, and grants all. */
+/* Sets smaller windows if an account has many connections. Up to 22 of them
+ * have 6.9 times the full windows together. Each further one has LEAST bytes,
+ * and a quarter of that for urgent packets. A Unix socket can be reached by its
+ * own user only, and has full windows. */
 static void set_windows(kf_link *l, size_t links)
 {
     const kf_transport *t = l->t;
@@ -182,7 +185,7 @@ static void line_up_tray(kf_transport *t, kf_tray *b, int channel)
     line_up(&t->waiting[channel], &a->turn[channel]);
 }
 
-/* Frees the tray when its connection is over and it is empty. */
+/* Frees the tray if its connection is over and it is empty. */
 static void release_tray(kf_transport *t, kf_tray *b)
 {
     kf_tray *then = b->then;
@@ -248,7 +251,8 @@ static kf_arrival *notice(const kf_tray *b, kofn_arrival what)
     return in;
 }
 
-/* Has the tray wait until the end of the same node's last connection was reported. */
+/* Makes the tray wait until the loss of the same node's last connection was
+ * reported. */
 static void follow(kf_transport *t, kf_tray *b)
 {
     for (kf_tray *was = t->ended; t->mesh && was; was = was->after)
@@ -306,12 +310,12 @@ void kf_packets_close(kf_link *l)
     l->tray = NULL;
     a->links--;
     a->ended++;
-    /* a body that was asked for may be longer than all windows */
+    /* a body that was requested may be longer than all windows */
     if ((a->left_over > most / 4 &&
          b->cost > most - kf_min(most, a->left_over)) ||
         a->ended > ENDED) {
         drop_all(t, b);
-        if (!b->told) { /* it was never here */
+        if (!b->told) { /* its arrival was never reported */
             kf_free(b->farewell);
             b->farewell = NULL;
         }
@@ -330,7 +334,8 @@ void kf_packets_close(kf_link *l)
     release_tray(t, b);
 }
 
-/* Returns the next packet of the channel, and moves its tray to the end. */
+/* Returns the next packet of the channel, and moves its tray to the end of the
+ * queue. */
 static kf_arrival *next_of(kf_transport *t, int channel)
 {
     kf_arrival *in = NULL;
@@ -338,13 +343,13 @@ static kf_arrival *next_of(kf_transport *t, int channel)
     kf_tray *b;
 
     while (!in && (a = take_turn(&t->waiting[channel]))) {
-        a->links++; /* it is kept */
+        a->links++; /* so that it is not freed */
         while (!in && (b = take_turn(&a->trays[channel]))) {
             int from = channel;
 
             if (b->line[KF_BULK].first && b->line[KF_URGENT].first && b->told &&
                 b->line[KF_BULK].first->what == KOFN_WENT)
-                from = KF_URGENT; /* its going is taken last */
+                from = KF_URGENT; /* its loss is reported last */
             if (b->line[from].first)
                 in = take_first(b, from);
             b->told |= in && in->what == KOFN_CAME;
@@ -400,7 +405,7 @@ void kf_packets_end(kf_transport *t)
         kf_packets_free(t, in);
 }
 
-/* ---- what is sent -------------------------------------------------------- */
+/* ---- sent packets -------------------------------------------------------- */
 
 void kf_packets_sent(kf_transport *t, kf_channel *a)
 {
@@ -430,6 +435,6 @@ void kf_packets_clear(kf_link *l)
     }
     l->sending = -1;
     if (l->with && l->frame_at == 0)
-        l->frame_bytes = 0; /* the descriptor has not been sent */
+        l->frame_bytes = 0; /* the descriptor was not sent */
     l->with = NULL;
 }

@@ -1,9 +1,8 @@
-/* place.c -- addresses: what they mean, who can reach them, and whether they may
- * be taken.
+/* place.c -- addresses: their meaning, their reach, and whether they are free.
  *
- * Owns nothing: a place is a struct of the caller's.  It may block, where a
- * name of our own is looked up; names of others are looked up by dial.c, which
- * may not. */
+ * Owns nothing: a place is a struct of the caller. It may block to look up a
+ * name of this machine. dial.c, which may not block, looks up the names of
+ * other machines. */
 #define _GNU_SOURCE /* struct ucred */
 #include "inside.h"
 
@@ -16,10 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* ---- reaching ------------------------------------------------------------ */
+/* ---- reach --------------------------------------------------------------- */
 
-/* Unix sockets are kept by the permissions of their folder, and the loopback
- * by the machine. */
+/* True if only this machine can reach the address. The permissions of its
+ * folder protect a Unix socket. */
 static bool is_private(const char *address)
 {
     if (strncmp(address, "ipc://", 6) == 0 ||
@@ -108,14 +107,14 @@ static kofn_status unix_place(const char *address, kf_place *out)
         .bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1)};
     un->sun_family = AF_UNIX;
     memcpy(un->sun_path, path, n + 1);
-    if (*path == '@') { /* a name without a file */
+    if (*path == '@') { /* an abstract name, without a file */
         un->sun_path[0] = '\0';
         out->bytes--;
     }
     return KOFN_OK;
 }
 
-/* Behind tcp://; the brackets of IPv6 are left away. */
+/* Splits the part after tcp:// and removes the brackets of IPv6. */
 static kofn_status split(const char *address, char *host, const char **port)
 {
     const char *from = address + 6, *colon = strrchr(from, ':');
@@ -136,7 +135,7 @@ static kofn_status split(const char *address, char *host, const char **port)
     return KOFN_OK;
 }
 
-/* The first place of a host; 0, or what getaddrinfo says. */
+/* Finds the first place of a host; returns 0, or the error of getaddrinfo. */
 static int look_up(const char *host, const char *port, int family, int flags,
                    kf_place *out)
 {
@@ -172,8 +171,8 @@ bool kf_place_everywhere(const char *address)
     return strncmp(address, "tcp://*:", 8) == 0;
 }
 
-/* The meaning of a name of the loopback is not for others to say: it may be used
- * without keys. */
+/* localhost is replaced by its number. A name service must not decide its
+ * meaning, since it may be used without keys. */
 kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out)
 {
     char host[256];
@@ -183,7 +182,8 @@ kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out)
     if (*address == 'i')
         return unix_place(address, out);
     TRY(split(address, host, &port));
-    if (!strcmp(host, "*")) /* of IPv4 as well: see listen.c */
+    /* listen.c tries IPv6 first, which serves IPv4 too */
+    if (!strcmp(host, "*"))
         strcpy(host, any_v6 ? "::" : "0.0.0.0");
     if (!strcmp(host, "localhost"))
         strcpy(host, "127.0.0.1");
@@ -194,7 +194,7 @@ kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out)
         why = look_up(host, port, AF_INET6, 0, out);
     return why ? kf_fail(KOFN_TRANSPORT,
                          "cannot listen at %s: %s: %s; this machine has no "
-                         "such address; give a name of its own, or "
+                         "such address; give one of its own names, or "
                          "tcp://*:PORT",
                          address, host, gai_strerror(why))
                : KOFN_OK;
@@ -202,7 +202,8 @@ kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out)
 
 /* ---- names --------------------------------------------------------------- */
 
-/* Does the address of IPv6 stand for one of IPv4, which is then in `out`? */
+/* True if the IPv6 address represents an IPv4 address, which is then in `out`.
+ */
 static bool is_mapped(const struct sockaddr *at, struct sockaddr_storage *out)
 {
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)at;
@@ -271,7 +272,7 @@ void kf_place_listens(const char *endpoint, char out[KF_LISTENS])
         memcpy(out, at, strlen(at));
 }
 
-/* True if all characters are from first to last, and there is one. */
+/* True if the text is not empty and all characters are in first..last. */
 static bool is_of(const char *text, char first, char last)
 {
     for (const char *c = text; *c; c++)
@@ -296,7 +297,7 @@ void kf_place_rename(char *name, size_t room, bool local,
     snprintf(name, room, "tcp://%s:%s", host, listens);
 }
 
-/* ---- taking -------------------------------------------------------------- */
+/* ---- free addresses ------------------------------------------------------ */
 
 static bool somebody_listens(const char *address)
 {
@@ -311,7 +312,7 @@ static bool somebody_listens(const char *address)
         return false;
     if (!unix_place(address, &at))
         yes = connect(s, (const struct sockaddr *)&at.at, at.bytes) == 0 ||
-              errno == EAGAIN; /* so many come that it has no time */
+              errno == EAGAIN; /* it listens, but its queue is full */
     close(s);
     return yes;
 }
@@ -329,10 +330,11 @@ kofn_status kf_place_vacant(const char *address)
                        "name a path where nothing is",
                        address);
     return somebody_listens(address)
-               ? kf_fail(KOFN_TRANSPORT,
-                         "cannot listen at %s: somebody does already; name "
-                         "another path",
-                         address)
+               ? kf_fail(
+                     KOFN_TRANSPORT,
+                     "cannot listen at %s: another process does already; name "
+                     "another path",
+                     address)
                : KOFN_OK;
 }
 

@@ -1,27 +1,27 @@
-/* receive.c -- what comes over a connection: frames, and bodies straight to where
- * they stay; and what is done when the descriptor of a connection is ready.
+/* receive.c -- input of a connection: frames, and bodies directly into the
+ * memory where they stay; also the actions when a descriptor is ready.
  *
- * Owns nothing: what came is kept by packets.c.  A frame that makes no sense ends the
- * link.  Called with the lock, by libuv, too; the link may be over afterwards. */
+ * Owns nothing: packets.c keeps what was received. A malformed frame ends the
+ * link. Called with the lock, also by libuv; the link may be over afterwards.
+ */
 #include "inside.h"
 
 #include <errno.h>
 
-#define TURN ((size_t)4 << 20) /* bytes of one connection before others' */
-#define DIRECT 1024         /* bytes of a body that are read to their place */
-#define LOOKAHEAD 512       /* bytes behind them: a header and its head */
-#define LEFTOVER (64 << 10) /* bytes that who is refused may have sent */
-#define LONG                                                                   \
-    ((size_t)1 << 20) /* bodies of which it is asked whether they are wanted */
+#define TURN ((size_t)4 << 20) /* bytes of one connection in one turn */
+#define DIRECT 1024   /* shortest rest of a body that is read into its place */
+#define LOOKAHEAD 512 /* bytes read after it: a header and its head */
+#define LEFTOVER (64 << 10) /* bytes that a refused stranger may still send */
+#define LONG ((size_t)1 << 20) /* longer bodies are received only if wanted */
 
-/* ---- what has come ------------------------------------------------------- */
+/* ---- received packets ---------------------------------------------------- */
 
 static size_t cost(const kf_arrival *in)
 {
     return KF_COST + (in->skipped ? 0 : in->bytes);
 }
 
-/* Is it wanted, or too short to ask? */
+/* True if the body is wanted, or too short to ask. */
 static bool is_wanted(kf_transport *t, const kf_arrival *in)
 {
     return in->bytes <= LONG || in->asked || !t->base.wanted ||
@@ -51,7 +51,7 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
         p->body = in->body;
         p->body_bytes = in->bytes;
         p->own = in;
-    } else { /* there is nothing to be given back */
+    } else { /* nothing to be released */
         kf_packets_free(t, in);
     }
     return true;
@@ -65,7 +65,7 @@ static void arrived(kf_link *l, int channel)
     kf_arrival *in = a->coming;
 
     a->coming = NULL;
-    if (l->stage == KF_PARTING) { /* nobody hears it any more */
+    if (l->stage == KF_PARTING) { /* the owner takes nothing more */
         a->taken += cost(in);
         kf_packets_free(l->t, in);
     } else {
@@ -73,7 +73,7 @@ static void arrived(kf_link *l, int channel)
     }
 }
 
-/* Give credit for all of it, or have it skipped. */
+/* Gives credit for the whole announced body, or has it skipped. */
 static void answer(kf_link *l, int channel)
 {
     kf_channel *a = &l->channel[channel];
@@ -96,7 +96,7 @@ void kf_net_receive_ask(kf_transport *t)
         for (int i = 0; i < KF_CHANNELS; i++) {
             kf_channel *a = &l->channel[i];
 
-            /* not before all else that came is taken */
+            /* not before everything that came earlier is taken */
             if (!a->asks || a->taken + KF_COST != a->got)
                 continue;
             a->asks = false;
@@ -109,7 +109,7 @@ void kf_net_receive_ask(kf_transport *t)
     }
 }
 
-/* The body of an announced packet comes. */
+/* Allocates the body of an announced packet. */
 static bool make_room(kf_link *l, int channel)
 {
     kf_arrival *in = l->channel[channel].coming,
@@ -154,7 +154,7 @@ static bool packet(kf_link *l, int channel, size_t piece, uint64_t bytes)
     return true;
 }
 
-/* The body of the packet under way, in a memory file. */
+/* Receives the body of the current packet as a memory file. */
 static bool file(kf_link *l, int channel, uint64_t bytes)
 {
     kf_channel *a = &l->channel[channel];
@@ -192,7 +192,7 @@ static bool credit(kf_link *l, int channel, uint64_t may)
     return true;
 }
 
-/* A header and its head are there; false: that may not come now. */
+/* Handles a complete header and head; false if the frame is not allowed now. */
 static bool frame(kf_link *l)
 {
     kf_word word = (kf_word)l->part[0];
@@ -233,17 +233,17 @@ static bool frame(kf_link *l)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* The process that was reached does not speak this protocol. */
+/* Reports that the process that was reached does not speak this protocol. */
 static void is_no_kofn(kf_link *l)
 {
     if (l->dial && l->stage == KF_STRANGE && !l->tls)
         snprintf(l->t->trouble, sizeof l->t->trouble,
-                 "%s does not shake hands: it is no kofn, has keys, or no "
-                 "descriptor left",
+                 "%s does not shake hands: it requires keys, has no descriptor "
+                 "left, or is another program",
                  l->dial->address);
 }
 
-/* The other end has closed, or was lost. */
+/* Handles the end of the input: the other end has closed, or is lost. */
 static void closed(kf_link *l, bool orderly)
 {
     if (orderly && l->stage == KF_PARTING && !kf_net_send_idle(l)) {
@@ -272,7 +272,7 @@ static void piece_came(kf_link *l, size_t n)
         arrived(l, l->into);
 }
 
-/* The rest of a header and its head; how many of the bytes these take. */
+/* Completes a header and its head. Returns how many of the bytes they take. */
 static size_t take_part(kf_link *l, const unsigned char *p, size_t n)
 {
     size_t at = 0;
@@ -325,8 +325,9 @@ static void take(kf_link *l, const unsigned char *p, size_t n)
     }
 }
 
-/* Is the descriptor that has come that of a FILE frame?  It comes with the first byte of
- * one, and nothing behind that is read at once. */
+/* True if the received descriptor belongs to a FILE frame. It comes with the
+ * first byte of the frame, and nothing after that byte is read in the same
+ * call. */
 static bool announced(const kf_link *l)
 {
     return l->have > 0 && l->part[0] == KF_FILE;
@@ -334,7 +335,7 @@ static bool announced(const kf_link *l)
 
 static void unannounced(kf_link *l)
 {
-    if (l->forgotten) { /* its frames are not looked at */
+    if (l->forgotten) { /* its frames are not read */
         kf_low_discard(l->passed);
         l->passed = -1;
     } else {
@@ -342,7 +343,8 @@ static void unannounced(kf_link *l)
     }
 }
 
-/* Bytes that came, 0: there is nothing (more); all: there was less than room. */
+/* Returns the number of bytes that were read; 0: none. *all: there was room for
+ * more. */
 static size_t read_some(kf_link *l, bool *all)
 {
     kf_transport *t = l->t;
@@ -414,10 +416,11 @@ static void receive(kf_link *l)
     kf_net_send_on(l);
 }
 
-/* ---- being ready --------------------------------------------------------- */
+/* ---- readiness ----------------------------------------------------------- */
 
-/* Where a socket is closed with bytes that nobody has read, the system resets the
- * connection, and the other end may never read what was said last. */
+/* Reads and drops what a refused stranger sends. If a socket is closed with
+ * unread bytes, the system resets the connection, and the other end may never
+ * read the refusal. */
 static void throw_away(kf_link *l)
 {
     struct iovec all = {l->t->stage, sizeof l->t->stage};
@@ -437,8 +440,9 @@ void kf_net_ready(uv_poll_t *poll, int status, int events)
             kf_shake(l);
         else
             throw_away(l);
+        /* libuv has stopped the watch; the link may still have to wait */
         if (status < 0)
-            kf_link_watch(l); /* libuv has stopped; it may have to wait */
+            kf_link_watch(l);
         return;
     }
     if (l->waits || status < 0)

@@ -1,15 +1,14 @@
-/* send.c -- what goes out over a connection: frames, the most urgent first, and
- * bodies from where they lie.
+/* send.c -- output of a connection: frames, urgent ones first, and bodies from
+ * the memory of the caller.
  *
- * Owns nothing: packets in the queues are kept by packets.c.  Called with the lock, and
- * never blocks. */
+ * Owns nothing: packets.c keeps the packets of the queues. Called with the
+ * lock; never blocks. */
 #include "inside.h"
 
 #include <errno.h>
 
-#define TURN                                                                   \
-    ((size_t)4 << 20) /* bytes of one connection before others have theirs */
-#define MANY 1000     /* packets that wait in a channel */
+#define TURN ((size_t)4 << 20) /* bytes of one connection in one turn */
+#define MANY 1000              /* packets that wait in a channel */
 
 /* ---- numbers ------------------------------------------------------------- */
 
@@ -67,10 +66,10 @@ static void frame_head(kf_link *l, const void *head, size_t bytes)
     l->frame_bytes += bytes;
 }
 
-/* In the order in which they are said. */
+/* Words in the order in which they are sent. */
 static const char words[] = {KF_HELLO, KF_WELCOME, KF_GO, KF_BEAT};
 
-/* A word of the transport itself; false: there is none to be said. */
+/* Makes the frame of the next greeting or beat; false if there is none. */
 static bool next_word(kf_link *l)
 {
     int i = l->words ? __builtin_ctz(l->words) : 0;
@@ -102,7 +101,7 @@ static bool next_skip(kf_link *l)
     return true;
 }
 
-/* The other end may send more: told when that is a good part of its window. */
+/* Makes a CREDIT if the other end may send a quarter of its window more. */
 static bool next_credit(kf_link *l)
 {
     for (int i = 0; i < KF_CHANNELS; i++) {
@@ -121,7 +120,8 @@ static bool next_credit(kf_link *l)
     return false;
 }
 
-/* The next piece of what is first in the channel, as far as there is credit. */
+/* Makes a frame of the next piece of the channel's first packet, if there is
+ * credit. */
 static bool next_piece(kf_link *l, int channel)
 {
     kf_channel *a = &l->channel[channel];
@@ -139,7 +139,7 @@ static bool next_piece(kf_link *l, int channel)
     }
     fits = o->at > 0 || credit >= o->body.bytes;
     filed = o->at == 0 && fits && o->share && kf_share_filed(l->t, o->share);
-    if (o->begun && filed) { /* all of it, when it was announced */
+    if (o->begun && filed) { /* the whole body, which was announced */
         frame(l, KF_FILE, channel, 0, o->body.bytes);
         a->sent += o->body.bytes;
         l->with = o->share;
@@ -148,7 +148,7 @@ static bool next_piece(kf_link *l, int channel)
     }
     piece = kf_min(o->body.bytes - o->at, KF_PIECE);
     if (filed || !fits)
-        piece = 0; /* it is announced, and goes when it fits */
+        piece = 0; /* announce the body only */
     if (o->begun && piece == 0)
         return false;
     frame(l, o->begun ? KF_DATA : KF_PACKET, channel, piece,
@@ -174,7 +174,7 @@ static bool next_frame(kf_link *l)
            next_piece(l, KF_BULK);
 }
 
-/* ---- what is done with --------------------------------------------------- */
+/* ---- ended frames -------------------------------------------------------- */
 
 static void frame_sent(kf_link *l)
 {
@@ -185,7 +185,7 @@ static void frame_sent(kf_link *l)
     a = &l->channel[l->sending];
     l->sending = -1;
     if (!a->first)
-        return; /* it was forgotten meanwhile */
+        return; /* it was dropped meanwhile */
     if (l->with)
         a->first->at = a->first->body.bytes;
     else if (a->first->body.bytes)
@@ -203,7 +203,7 @@ bool kf_net_send_idle(const kf_link *l)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Of the frame; false: no more can be written now. */
+/* Writes a part of the frame; false if the socket takes no more now. */
 static bool write_some(kf_link *l, size_t *written)
 {
     struct iovec part[2] = {
@@ -212,7 +212,7 @@ static bool write_some(kf_link *l, size_t *written)
     ssize_t n;
     size_t of_frame;
 
-    memcpy(&part[1].iov_base, &l->body, sizeof l->body); /* it is only read */
+    memcpy(&part[1].iov_base, &l->body, sizeof l->body); /* it is not changed */
     n = kf_link_write(l, part, 2);
     if (n < 0) {
         l->blocked = true;
@@ -230,7 +230,8 @@ static bool write_some(kf_link *l, size_t *written)
     return true;
 }
 
-/* All is said: the other end may close, when it has heard it. */
+/* Closes the output when all has been sent. The other end closes when it has
+ * read it. */
 static void say_no_more(kf_link *l)
 {
     if (l->stage != KF_PARTING || !kf_net_send_idle(l) || l->mum)
@@ -267,7 +268,7 @@ void kf_net_send_on(kf_link *l)
         l->spoke = l->t->awake;
     if (l->stage == KF_OVER)
         return;
-    l->blocked |= written >= TURN; /* the rest when others had their turn */
+    l->blocked |= written >= TURN; /* resume after other links had their turn */
     say_no_more(l);
     if (l->blocked != blocked)
         kf_link_watch(l);

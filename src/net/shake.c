@@ -1,26 +1,28 @@
-/* shake.c -- handshakes: what they cost us, and what becomes of a link by them.
+/* shake.c -- handshakes: their cost, and what follows for the link.
  *
- * What can be made to cost public-key operations is done so many times a pass that
- * peers have their turn.  OpenSSL begins when a stranger's first record has come whole,
- * with so many strangers at a time.
+ * The steps that a stranger can cause, with public-key operations, are limited
+ * in each pass, so that peers have their turn. OpenSSL begins when the first
+ * record of a stranger is complete, with a limited number of strangers at a
+ * time.
  *
- * Owns nothing.  Called with the lock, and never blocks.
- */
+ * Owns nothing. Called with the lock; never blocks. */
 #include "keys.h"
 
 #include <stdio.h>
 
-#define SHAKES 8 /* in a pass of the loop */
+#define SHAKES 8 /* handshake steps in a pass of the loop */
 
-/* So many strangers are to cost 16 KiB each.  That is so if at most 160 of them shake
- * hands, who cost 66 KB with the certificates of a CA, and the others 6.3 KB. */
+/* STRANGERS are to cost 16 KiB each on average. That holds if at most SHAKING
+ * of them shake hands. One of these costs 66 KB with the certificates of a CA;
+ * each other costs 6.3 KB. */
 #define STRANGERS 1024
 #define SHAKING 160
 
 #define AHEAD (64 << 10) /* bytes that are read for several records */
 
-/* Those for whom there is more room than for so many strangers are waited for: they
- * may all come at once, and must not end each other. */
+/* Returns the limit of handshakes at a time. If more than STRANGERS are
+ * allowed, the excess is added. They may all connect at once and must not end
+ * each other. */
 size_t kf_shake_most(const kf_transport *t)
 {
     size_t more =
@@ -29,7 +31,7 @@ size_t kf_shake_most(const kf_transport *t)
     return SHAKING + more;
 }
 
-/* Is there a whole record?  If not, the link waits, or is over. */
+/* True if a record is complete. If not, the link waits, or is over. */
 static bool gathered(kf_link *l)
 {
     int whole = kf_tls_gather(l);
@@ -50,7 +52,7 @@ static void has_failed(kf_link *l)
         kf_link_refuse(l);
 }
 
-/* From now on it is known who it is. */
+/* Ends the handshake: the name of the other end is known from now on. */
 static void is_done(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -67,7 +69,7 @@ static void is_done(kf_link *l)
     if (t->mesh || !l->dial)
         memcpy(l->principal, name, sizeof name);
     if (t->mesh && !t->keys->ca && strcmp(name, KF_COMMON) == 0)
-        l->principal[0] = '\0'; /* it answers for itself */
+        l->principal[0] = '\0'; /* a node is responsible for itself */
     SSL_set_read_ahead(l->tls, 1);
     SSL_set_default_read_buffer_len(l->tls, AHEAD);
     l->stage = KF_STRANGE;

@@ -1,18 +1,19 @@
-/* share.c -- long bodies for several processes of one machine: memory files in place
- * of bytes.
+/* share.c -- long bodies for several processes of one machine: memory files
+ * instead of bytes.
  *
- * A long body that is lent for more than one Unix socket without keys at a time is
- * written once into a file that exists in memory only (memfd).  The file is sealed:
- * nobody can change, shorten or extend it any more, its writer neither.  Its descriptor
- * is sent, and the receiver maps the file and closes the descriptor.  So what was
- * checked cannot be another when it is used, and no page of it can be missing.
+ * A long body may be lent for more than one Unix socket without keys at a time.
+ * It is then written once into a file that exists in memory only (memfd). The
+ * file is sealed: no process can change, shorten or extend it, not even its
+ * writer. Its descriptor is sent, and the receiver maps the file and closes the
+ * descriptor. So the content cannot change between check and use, and no page
+ * can be missing.
  *
- * Where none can be made, bytes are sent.  So they are where one process alone is sent a
- * body: the pages of a new file cost as much as copying them through the socket does.
+ * Bytes are sent if no file can be made. They are also sent if only one process
+ * gets the body, since the pages of a new file take the time of a copy
+ * through the socket.
  *
- * Owns the memory file of each body as long as it is lent, and the mapping as
- * long as it is used.
- */
+ * Owns the memory file of each body while it is lent, and the mapping while it
+ * is used. */
 #define _GNU_SOURCE /* memfd_create */
 #include "inside.h"
 
@@ -25,17 +26,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LEAST ((size_t)256 << 10) /* shorter bodies are sent as bytes       */
+#define LEAST ((size_t)256 << 10) /* shorter bodies are sent as bytes */
 #define MOST 64                   /* files at a time, each with a descriptor */
 
 enum { NONE = -1, NONE_YET = -2 };
 
-/* A body, as long as it is lent for at least one packet. */
+/* A body that is lent for at least one packet. */
 typedef struct kf_share {
     kf_share *next;
     const void *body;
     size_t bytes, users;
-    int fd; /* or one of the above */
+    int fd; /* a descriptor, NONE or NONE_YET */
 } kf_share;
 
 #define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -53,13 +54,13 @@ bool kf_share_write(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* NONE: it cannot be made. */
+/* Makes the file of a body. NONE: it cannot be made. */
 static int file_of(const void *body, size_t bytes)
 {
     struct rlimit most;
     int fd = -1;
 
-    /* the system ends a process by a signal that writes longer files than it may */
+    /* the kernel sends a fatal signal to a process that exceeds RLIMIT_FSIZE */
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes <= most.rlim_cur) {
         kf_low_begin();
         fd = kf_low_end(memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -86,7 +87,7 @@ void *kf_share_map(int fd, size_t bytes)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* ---- bodies that are lent ------------------------------------------------ */
+/* ---- lent bodies --------------------------------------------------------- */
 
 kf_share *kf_share_join(kf_transport *t, const void *body, size_t bytes)
 {
@@ -131,7 +132,7 @@ void kf_share_leave(kf_transport *t, kf_share *s)
     kf_free(s);
 }
 
-/* ---- descriptors on their way -------------------------------------------- */
+/* ---- passed descriptors -------------------------------------------------- */
 
 void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s)
 {
@@ -151,7 +152,7 @@ bool kf_share_detach(struct msghdr *m, int *fd)
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(m);
     bool good =
-        !(m->msg_flags & MSG_CTRUNC); /* else there was no room for it */
+        !(m->msg_flags & MSG_CTRUNC); /* false: there was no room for one */
     int came;
 
     if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -164,7 +165,7 @@ bool kf_share_detach(struct msghdr *m, int *fd)
             good = false;
         } else if (*fd < 0) {
             *fd = came;
-        } else { /* one comes at a time */
+        } else { /* only one at a time is allowed */
             kf_low_discard(came);
             good = false;
         }
@@ -178,7 +179,7 @@ void kf_share_drain(int fd)
     kf_passing room;
     int came;
 
-    shutdown(fd, SHUT_RD); /* nothing more comes */
+    shutdown(fd, SHUT_RD); /* nothing more arrives */
     for (ssize_t n = 1; n > 0;) {
         struct iovec part = {bytes, sizeof bytes};
         struct msghdr m = {.msg_iov = &part,

@@ -1,13 +1,12 @@
-/* tls.c -- the bytes of a connection over TLS 1.3, by OpenSSL.
+/* tls.c -- the bytes of a connection over TLS 1.3, with OpenSSL.
  *
- * OpenSSL reads and writes through a BIO of our own, which raises no SIGPIPE and
- * notes what it has to wait for.  OpenSSL takes 40 KB for a handshake when it begins,
- * and 17 KB more with the first byte of each record.  So it is given whole records of
- * a stranger, who costs at most SHAKEN bytes to be read.
+ * OpenSSL reads and writes through a BIO of this file, which raises no SIGPIPE
+ * and notes what it waits for. OpenSSL takes 40 KB when a handshake begins, and
+ * 17 KB more with the first byte of each record. So it gets only complete
+ * records of a stranger, and reads at most SHAKEN bytes from one.
  *
- * Owns the state of each link.  It may leave no error of its own in the program's
- * queue, and leaves it to the caller to end a link.
- */
+ * Owns the TLS state of each link. Leaves no error in the program's queue. The
+ * caller ends a link. */
 #define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "keys.h"
 
@@ -16,9 +15,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define SHAKEN (64 << 10) /* bytes that a stranger may send                   */
-#define HELLO_MOST 4096   /* of its first record: browsers say less than 2 K  */
-#define RECORD 5          /* bytes before a record: the last two say how long */
+#define SHAKEN (64 << 10) /* bytes that a stranger may send */
+/* limit of its first record; browsers send less than 2 K */
+#define HELLO_MOST 4096
+#define RECORD 5 /* header of a record; its last two bytes are the length */
 
 /* ---- OpenSSL ------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static ssize_t send_now(const kf_link *l, const void *bytes, size_t n)
         send(l->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
-/* Sends what the bundle holds; false, with errno: there is something left. */
+/* Sends what the bundle holds; false, with errno: some is left. */
 static bool empty_bundle(kf_link *l)
 {
     kf_bundle *b = l->bundle;
@@ -44,14 +44,15 @@ static bool empty_bundle(kf_link *l)
         b->at += (size_t)m;
     }
     if (b->at < b->end) {
-        errno = EAGAIN; /* as the next call would say */
+        errno = EAGAIN; /* as the next call would report */
         return false;
     }
     b->at = b->end = 0;
     return true;
 }
 
-/* As send_now; all of it goes into the bundle, or, while that is full, nothing. */
+/* Like send_now, but copies into the bundle, which is sent first if it is full.
+ * May take only a part. */
 static ssize_t add_to_bundle(kf_link *l, const void *bytes, size_t n)
 {
     kf_bundle *b = l->bundle;
@@ -64,7 +65,8 @@ static ssize_t add_to_bundle(kf_link *l, const void *bytes, size_t n)
     return (ssize_t)n;
 }
 
-/* While the link has a bundle, what was written before is in it and goes first. */
+/* Writes for OpenSSL. If the link has a bundle, earlier bytes are in it and go
+ * first. */
 static int bio_write(BIO *b, const char *bytes, size_t n, size_t *done)
 {
     kf_link *l = BIO_get_data(b);
@@ -86,8 +88,9 @@ static void drop_record(kf_link *l)
     l->record_have = l->record_at = 0;
 }
 
-/* The length of the first message is in its bytes 6 to 8, behind the header of a
- * record: OpenSSL makes room for all of it at once. */
+/* True if the stranger has sent too much. Bytes 6 to 8, after the header of a
+ * record, are the length of the first message. OpenSSL allocates that length at
+ * once. */
 static bool too_long(const kf_link *l, const unsigned char *p, size_t n)
 {
     for (size_t i = 0, at = l->shaken; i < n && at < 8; i++, at++)
@@ -101,7 +104,7 @@ static ssize_t receive_now(const kf_link *l, void *bytes, size_t room)
     return TEMP_FAILURE_RETRY(recv(l->fd, bytes, room, MSG_DONTWAIT));
 }
 
-/* As receive_now, from the record that was gathered. */
+/* Like receive_now, but from the gathered record. */
 static ssize_t take_record(kf_link *l, void *bytes, size_t room)
 {
     size_t n;
@@ -174,7 +177,7 @@ int kf_tls_gather(kf_link *l)
     size_t most = RECORD + HELLO_MOST, want;
     ssize_t n;
 
-    if (l->tls) /* now a chain of certificates may come */
+    if (l->tls) /* a chain of certificates may come */
         most += (size_t)SSL_get_max_cert_list(l->tls);
     if (!l->record)
         l->record = kf_new(most, 1);
@@ -213,7 +216,7 @@ bool kf_tls_new(kf_link *l)
     return true;
 }
 
-/* The meaning of an alert about our certificate, or NULL. */
+/* Returns the meaning of an alert about our certificate, or NULL. */
 static const char *alert_words(int alert)
 {
     switch (alert) {
@@ -228,22 +231,22 @@ static const char *alert_words(int alert)
     case SSL_AD_CERTIFICATE_UNKNOWN:
     case SSL_AD_UNSUPPORTED_CERTIFICATE:
     case SSL_AD_CERTIFICATE_REQUIRED:
-        return "its certificate is none that it takes";
+        return "it does not accept this kind of certificate";
     default:
         return NULL;
     }
 }
 
-/* The certificate at the other end is none that was expected there. */
+/* Writes why the certificate of the other end is not the expected one. */
 static void say_who(const kf_link *l, char *to, size_t room)
 {
     const kf_dial *d = l->dial;
-    const char *why = "somebody else listens, or has new keys";
+    const char *why = "another process listens there, or its keys are new";
 
     if (d->met[0] && d->who[0]) {
         snprintf(to, room,
                  "%s has another key than is expected there: its certificate "
-                 "is of the name %s, and %s is expected",
+                 "has the name %s, and %s is expected",
                  d->address, d->met, d->who);
         return;
     }
@@ -270,21 +273,23 @@ void kf_tls_say_why(const kf_link *l)
         say_who(l, to, room);
     else if (l->stage == KF_SHAKING)
         snprintf(to, room,
-                 "%s does not shake hands: it does not speak TLS, is no kofn, "
-                 "or goes without keys",
+                 "%s does not shake hands: it uses no keys, or is another "
+                 "program, without TLS",
                  l->dial->address);
 }
 
 /* ---- bytes --------------------------------------------------------------- */
 
-/* Has OpenSSL stopped only because the system has nothing now, or takes nothing? */
+/* True if OpenSSL stopped only because the system has no bytes now, or takes
+ * none. */
 static bool waits(const kf_link *l)
 {
     return l->wants == 'r' || l->wants == 'w';
 }
 
-/* Records are sent many at a time, since a call of the system for each would take a
- * fifth of the processor time.  Without memory for a bundle each is sent by itself. */
+/* Prepares to send many records at a time; one system call for each would take
+ * a fifth of the processor time. Without memory for a bundle each record is
+ * sent alone. */
 static void take_bundle(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -318,7 +323,8 @@ bool kf_tls_flush(kf_link *l)
     return true;
 }
 
-/* Writes one record of what is behind the first `at` bytes; 0: not now. */
+/* Writes one record of the bytes after the first `at`; returns 0 if that is not
+ * possible now. */
 static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
 {
     kf_transport *t = l->t;
@@ -326,7 +332,7 @@ static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
     const char *from = part[1].iov_base; /* NULL: there is no body */
     size_t bytes = part[0].iov_len + part[1].iov_len - at;
 
-    if (front) { /* what is short goes in one record */
+    if (front) { /* a short packet goes in one record */
         bytes = kf_min(bytes, sizeof t->record);
         memcpy(t->record, (const char *)part[0].iov_base + at, front);
         if (bytes > front)
@@ -361,7 +367,7 @@ ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
     return -1;
 }
 
-/* Ends a read that gives no more; what came before is told first. */
+/* Ends a read that gets no more; bytes that came before are returned first. */
 static ssize_t no_more(kf_link *l, size_t got)
 {
     if (l->wants == 'w')

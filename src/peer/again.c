@@ -1,18 +1,22 @@
-/* again.c -- an iterate of whose pieces it cannot be told which are wrong is made again.
+/* again.c -- an iterate of whose pieces it cannot be told which are wrong is
+ * made again.
  *
- * What was an accident is over then, and who was silent may be back.  The leader gives
- * its iterate another mark, so that all pieces that were made of it are void, and the
- * others take it from the leader as that of one who is on another way: the numbers are
- * the same.  The first two times at once, then after longer and longer; who is left with
- * a disagreement after that has failed.
+ * What was an accident is over then, and who was silent may be back.  The
+ * leader gives its iterate another mark, so that all pieces that were made of
+ * it are void, and the others take it from the leader as that of one who is on
+ * another way: the numbers are the same.  The first two times at once, then
+ * after longer and longer; who is left with a disagreement after that has
+ * failed.
  *
- * One from which nothing goes on although enough nodes are there has failed, too.  Where
- * matrices change nobody makes an iterate alone, and with errors one is taken only when
- * enough others have the same: so nodes that a leader left at several iterates, at none
- * of them enough to be believed and at none enough to make the next, have nothing to do
- * any more, whoever leads; nor have those of whom too few have blocks.
+ * One from which nothing goes on although enough nodes are there has failed,
+ * too.  Where matrices change nobody makes an iterate alone, and with errors
+ * one is taken only when enough others have the same: so nodes that a leader
+ * left at several iterates, at none of them enough to be believed and at none
+ * enough to make the next, have nothing to do any more, whoever leads; nor have
+ * those of whom too few have blocks.
  *
- * How often, and since when, is the node's.  It may not go back to an earlier iterate.
+ * How often, and since when, is the node's.  It may not go back to an earlier
+ * iterate.
  */
 #include "node.h"
 
@@ -76,7 +80,8 @@ uint64_t kf_node_agains(const kf_node *n)
 
 /* ---- standing still ------------------------------------------------------ */
 
-/* Have all, this node among them, nothing left to do, or no blocks to do it with? */
+/* Have all, this node among them, nothing left to do, or no blocks to do it
+ * with? */
 static bool all_idle(const kf_node *n)
 {
     kf_node_task todo;
@@ -109,9 +114,9 @@ static uint64_t places(const kf_node *n)
     return sum;
 }
 
-/* Those who have their blocks and have not failed.  KF_NONE: somebody may come yet who
- * brings what is missing, for fewer are there than founded the mesh, or one has yet to
- * make his blocks. */
+/* Those who have their blocks and have not failed.  KF_NONE: somebody may come
+ * yet who brings what is missing, for fewer are there than founded the mesh, or
+ * one has yet to make his blocks. */
 static size_t count_whole(const kf_node *n)
 {
     size_t whole = n->seat == n->holds;
@@ -128,8 +133,9 @@ static size_t count_whole(const kf_node *n)
     return whole;
 }
 
-/* For how long all may have nothing to do where they stand.  The first iterate is made
- * of what is sent for the first time, and nobody knows yet how long that takes. */
+/* For how long all may have nothing to do where they stand.  The first iterate
+ * is made of what is sent for the first time, and nobody knows yet how long
+ * that takes. */
 static kofn_time longest_still(const kf_node *n)
 {
     kofn_time each = kf_peer_patience(n);
@@ -143,8 +149,8 @@ static kofn_time longest_still(const kf_node *n)
     return STILL * each > n->opt.give_up ? STILL * each : n->opt.give_up;
 }
 
-/* All stand where they did for long, and for some time have had nothing to do: an epoch
- * that begins gives them something for a moment. */
+/* All stand where they did for long, and for some time have had nothing to do:
+ * an epoch that begins gives them something for a moment. */
 kofn_status kf_peer_tick_still(kf_node *n)
 {
     uint64_t now = may_be_still(n) ? places(n) : 0;

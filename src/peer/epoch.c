@@ -122,9 +122,9 @@ static bool vouched(const kf_node *n, const kf_note *note)
             kf_peer_common(n, tells, &r) > 0);
 }
 
-/* Each epoch of one proposer that ends without an iterate doubles the time until
- * its next is entered.  An honest leader waits for twice as long itself (`lead`),
- * and so is never refused. */
+/* Each epoch of one proposer that ends without an iterate doubles the time
+ * until its next is entered.  An honest leader waits for twice as long itself
+ * (`lead`), and so is never refused. */
 static bool too_soon(kf_node *n, kf_other *leader)
 {
     return leader && leader->failed_terms &&
@@ -351,10 +351,10 @@ static bool overdue(kf_node *n)
     return kf_elapsed_or_wake(n, since, wait_in_line(n, first));
 }
 
-/* A new epoch voids what was decided for members that have yet to make the iterate
- * before ours of it.  Where that is believed of several only they could not take it of
- * us, and nobody would go on; so they have the time to come here, also such as stop now
- * and then. */
+/* A new epoch voids what was decided for members that have yet to make the
+ * iterate before ours of it.  Where that is believed of several only they could
+ * not take it of us, and nobody would go on; so they have the time to come
+ * here, also such as stop now and then. */
 static bool others_are_about_to_come(kf_node *n)
 {
     bool about = false;
@@ -365,9 +365,9 @@ static bool others_are_about_to_come(kf_node *n)
            !kf_elapsed_or_wake(n, n->began, kf_peer_patience(n));
 }
 
-/* Has the leader gone on without telling in this epoch how this iterate is decoded?  It
- * will not any more, and where an iterate has to be believed it cannot be had of the
- * leader alone. */
+/* Has the leader gone on without telling in this epoch how this iterate is
+ * decoded?  It will not any more, and where an iterate has to be believed it
+ * cannot be had of the leader alone. */
 bool kf_peer_leader_went_on(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);

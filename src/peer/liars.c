@@ -1,24 +1,25 @@
-/* liars.c -- pieces that are wrong without saying so, where errors are looked for.
+/* liars.c -- pieces that are wrong without saying so, where errors are looked
+ * for.
  *
- * K + s pieces of a group are awaited, s as many as may lie together and be told
- * (code/promise.h).  Who decides compares them and, if those
- * that are right decode, tells which it compared: its *evidence*, with the wrong
- * ones in it.  Everybody else gets the same pieces, compares them with weights of
- * its own and leaves out what it finds itself.  So a decider is trusted for
- * nothing but saying which pieces to look at, all who were sent the same bytes
- * find the same, and they decode from the same.
+ * K + s pieces of a group are awaited, s as many as may lie together and be
+ * told (code/promise.h).  Who decides compares them and, if those that are
+ * right decode, tells which it compared: its *evidence*, with the wrong ones in
+ * it.  Everybody else gets the same pieces, compares them with weights of its
+ * own and leaves out what it finds itself.  So a decider is trusted for nothing
+ * but saying which pieces to look at, all who were sent the same bytes find the
+ * same, and they decode from the same.
  *
- * Where the evidence of others does not suffice, or does not come, a node goes by
- * its own: it asks everybody.  Where not even all pieces tell whose are wrong the
- * iteration has failed, and nobody goes on from it.
+ * Where the evidence of others does not suffice, or does not come, a node goes
+ * by its own: it asks everybody.  Where not even all pieces tell whose are
+ * wrong the iteration has failed, and nobody goes on from it.
  *
  * Evidence is the node's.  It compares nothing itself: CHECK is work for the
  * host, whose finding comes back as an event.
  */
 #include "node.h"
 
-/* Times its patience a node waits for a decision of who has gone on already, for one of
- * anybody else, and for pieces that it then has to do without. */
+/* Times its patience a node waits for a decision of who has gone on already,
+ * for one of anybody else, and for pieces that it then has to do without. */
 #define PAST_AFTER 4
 #define OWN_AFTER 24
 #define LAST_AFTER 32
@@ -30,8 +31,8 @@ bool kf_peer_checks(const kf_node *n)
 
 /* ---- how many are awaited ------------------------------------------------ */
 
-/* Is it a member, and the first that is known as that one?  Who comes by the number of a
- * liar is in its place. */
+/* Is it a member, and the first that is known as that one?  Who comes by the
+ * number of a liar is in its place. */
 static bool has_a_say(const kf_node *n, const kf_other *o)
 {
     for (const kf_other *x = n->other; o->duplicate && x != kf_end(n); x++)
@@ -41,7 +42,8 @@ static bool has_a_say(const kf_node *n, const kf_other *o)
     return o->rank != KF_NONE;
 }
 
-/* A member that was not heard yet, and this node, answer for themselves alone. */
+/* A member that was not heard yet, and this node, answer for themselves alone.
+ */
 kf_voices kf_peer_voices(const kf_node *n)
 {
     kf_voices v = {.one = 1, .all = n->members};
@@ -59,8 +61,8 @@ kf_voices kf_peer_voices(const kf_node *n)
     return v;
 }
 
-/* Where these pieces are compared.  None but what is known of all seats is said to
- * say nothing. */
+/* Where these pieces are compared.  None but what is known of all seats is said
+ * to say nothing. */
 static kf_voices voices(const kf_node *n, const kf_cluster *c)
 {
     kf_voices v = n->voices;
@@ -74,8 +76,8 @@ static kf_voices voices(const kf_node *n, const kf_cluster *c)
     return v;
 }
 
-/* Is it one who is no member, by itself or as the first of those of one principal, and
- * may others still hear it? */
+/* Is it one who is no member, by itself or as the first of those of one
+ * principal, and may others still hear it? */
 static bool is_left_out(const kf_node *n, const kf_other *o)
 {
     if (o->rank != KF_NONE || !(o->liar || kf_peer_is_another(n, o, false)))
@@ -97,7 +99,8 @@ size_t kf_peer_heads(const kf_node *n)
     return kf_max(n->members, kf_min(n->max_seats, heads));
 }
 
-/* Pieces by which those who may lie are told, besides so many who are known to. */
+/* Pieces by which those who may lie are told, besides so many who are known to.
+ */
 static size_t least(const kf_node *n, size_t known)
 {
     const kf_promise *p = &n->on->promise;
@@ -108,9 +111,9 @@ static size_t least(const kf_node *n, size_t known)
     return p->surely + kf_promise_vouch(p, &v);
 }
 
-/* Others may not know a liar yet, and whoever goes on with fewer than these await leaves
- * them behind for good: they are too few to be believed.  So as many are awaited as if
- * none was known, where so many are there. */
+/* Others may not know a liar yet, and whoever goes on with fewer than these
+ * await leaves them behind for good: they are too few to be believed.  So as
+ * many are awaited as if none was known, where so many are there. */
 size_t kf_peer_awaited(const kf_node *n)
 {
     size_t known = n->voices.known, sound = 1;
@@ -124,9 +127,10 @@ size_t kf_peer_awaited(const kf_node *n)
     return kf_min(least(n, 0), kf_max(least(n, known), sound));
 }
 
-/* Where matrices change nobody makes an iterate alone.  So it has to be believed of as
- * few as can make it, or those who do not have it stay behind for good: as with pieces,
- * f are at most those who may lie of all who are there, without those who are known. */
+/* Where matrices change nobody makes an iterate alone.  So it has to be
+ * believed of as few as can make it, or those who do not have it stay behind
+ * for good: as with pieces, f are at most those who may lie of all who are
+ * there, without those who are known. */
 size_t kf_node_confirmed_by(const kf_node *n)
 {
     kf_voices v = n->voices;
@@ -199,8 +203,8 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
     return show(c, c->have, c->count, a.decoder);
 }
 
-/* Of this iterate nobody needs our piece; who does asks again.  Others may want one of
- * a later iterate by now. */
+/* Of this iterate nobody needs our piece; who does asks again.  Others may want
+ * one of a later iterate by now. */
 static void take_back(kf_node *n, size_t group)
 {
     for (kf_other *o = n->other; o != kf_end(n); o++)

@@ -2,7 +2,8 @@
  * where it stands, and which of its parts an event is for.
  *
  * Owns the node and all that is in it, from kf_node_new to kf_node_free.  As
- * the coordinator of rounds it may not wait, look at a clock or see a matrix. */
+ * the coordinator of rounds it may not wait, look at a clock or see a matrix.
+ */
 #include "node.h"
 
 #include <assert.h>
@@ -193,8 +194,8 @@ static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
     return kf_peer_tell_again(n, o, note->at);
 }
 
-/* Forgets where it stands, until it is heard again.  `at` is when it was lost, or
- * KF_LONG_AGO where it says that it will not be back. */
+/* Forgets where it stands, until it is heard again.  `at` is when it was lost,
+ * or KF_LONG_AGO where it says that it will not be back. */
 static void lose(kf_other *o, kofn_time at)
 {
     o->lost = at;
@@ -341,7 +342,8 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
            !n->votes.outvoted && kf_peer_wants(n, t->group);
 }
 
-/* The host has done a task: in vain, if the iterate or the epoch has changed. */
+/* The host has done a task: in vain, if the iterate or the epoch has changed.
+ */
 static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
     const kf_node_task *t = ev->task;
@@ -390,10 +392,10 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
 
 /* ---- what time brings ---------------------------------------------------- */
 
-/* After a time in which this node itself did not run nobody counts as silent for
- * that time, and nothing has been waited for in it.  Others may have ended meanwhile:
- * who is not heard again has, where matrices do not change, and the rest is made
- * alone. */
+/* After a time in which this node itself did not run nobody counts as silent
+ * for that time, and nothing has been waited for in it.  Others may have ended
+ * meanwhile: who is not heard again has, where matrices do not change, and the
+ * rest is made alone. */
 static void refresh_liveness(kf_node *n, kofn_time away)
 {
     kofn_time *since[] = {&n->lead.stalled,    &n->lead.leaderless,
@@ -500,8 +502,8 @@ static kofn_status on_tick(kf_node *n)
     return KOFN_OK;
 }
 
-/* What it sent was wrong; `who` is NULL where it is not remembered.  Who answers for it is
- * counted once, however many incarnations of his lie. */
+/* What it sent was wrong; `who` is NULL where it is not remembered.  Who
+ * answers for it is counted once, however many incarnations of his lie. */
 static void condemn(kf_node *n, kf_other *who, uint64_t principal)
 {
     bool counted = false;

@@ -26,8 +26,8 @@ typedef struct kf_ballot {
 } kf_ballot;
 
 /* Another incarnation, as far as it has told.  Where two principals say that
- * they are the same incarnation, one of them wrongly, these are two others, with
- * duplicate numbers. */
+ * they are the same incarnation, one of them wrongly, these are two others,
+ * with duplicate numbers. */
 typedef struct kf_other {
     kofn_incarnation incarnation;
     uint64_t principal;
@@ -43,9 +43,8 @@ typedef struct kf_other {
     bool final, idle, stranded;
     bool slow;  /* it did not answer in time when it was asked last */
     bool ended; /* it went, and had the result ...                  */
-    kofn_iterate_id
-        result; /* ... which is this iterate, if it said so         */
-    bool liar;  /* what it sent was wrong, and it was not heard since */
+    kofn_iterate_id result; /* ... which is this iterate, if it said so */
+    bool liar; /* what it sent was wrong, and it was not heard since */
     uint32_t wish;
     size_t rank; /* among the members, or KF_NONE         */
     kf_ballot ballot[KF_BALLOTS];
@@ -227,7 +226,8 @@ static inline bool kf_leads(const kf_node *n)
     return n->epoch.number > 0 && n->epoch.proposer == n->opt.incarnation;
 }
 
-/* May others be hostile?  Where matrices change all trust each other to take part. */
+/* May others be hostile?  Where matrices change all trust each other to take
+ * part. */
 static inline bool kf_wary(const kf_node *n)
 {
     return n->opt.confirm > 1 && !n->opt.changes;
@@ -250,8 +250,8 @@ static inline kofn_time kf_longer(kofn_time t, unsigned times)
     return t << (times < 8 ? times : 8);
 }
 
-/* Keeps in *since when a condition began to hold; KF_LONG_AGO while it does not.  Returns
- * `holds`. */
+/* Keeps in *since when a condition began to hold; KF_LONG_AGO while it does
+ * not.  Returns `holds`. */
 static inline bool kf_track_since(const kf_node *n, kofn_time *since,
                                   bool holds)
 {
@@ -288,7 +288,8 @@ static inline bool kf_compares(const kf_cluster *c, uint32_t seat)
     return kf_among(seat, c->evidence, c->shown);
 }
 
-/* True if `after` has passed since `since`.  Otherwise sets the alarm to that time. */
+/* True if `after` has passed since `since`.  Otherwise sets the alarm to that
+ * time. */
 static inline bool kf_elapsed_or_wake(kf_node *n, kofn_time since,
                                       kofn_time after)
 {
@@ -325,18 +326,18 @@ kofn_status kf_peer_count_votes(kf_node *n);
 bool kf_peer_is_odd(const kf_node *n);
 /* Has the other node our iterate? */
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
-/* Has it the one that most have, and we have another; or a later one, or any where
- * ours is doubted? */
+/* Has it the one that most have, and we have another; or a later one, or any
+ * where ours is doubted? */
 bool kf_peer_has_right(const kf_node *n, const kf_other *o);
 /* Numbers of our vector that were not compared may be wrong. */
 void kf_peer_doubt(kf_node *n);
-/* Our vector has changed since its digest was told, or is none that can be computed with:
- * that is what it is now. */
+/* Our vector has changed since its digest was told, or is none that can be
+ * computed with: that is what it is now. */
 void kf_peer_spoil(kf_node *n, kf_node_digest digest);
 
 /* again.c */
-/* It cannot be told which pieces are wrong, or there are too few: the iterate is made
- * again, or has failed. */
+/* It cannot be told which pieces are wrong, or there are too few: the iterate
+ * is made again, or has failed. */
 kofn_status kf_peer_give_up(kf_node *n, kofn_status st);
 kofn_status kf_peer_tick_again(kf_node *n);
 /* Nothing goes on any more, and nothing will. */
@@ -350,8 +351,8 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
 /* Nobody has a decoder in hand. */
 void kf_peer_stages_trim(kf_node *n);
 void kf_peer_stages_free(kf_node *n);
-/* Do the pieces of these seats, which ascend, decode our iterate?  `whole`: a decoder
- * that leaves wants out does not count. */
+/* Do the pieces of these seats, which ascend, decode our iterate?  `whole`: a
+ * decoder that leaves wants out does not count. */
 kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
                                  size_t count, bool whole, kf_answers *a);
 
@@ -369,8 +370,8 @@ kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
 /* NULL when there is no room for more. */
 kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
                          uint64_t principal, kf_other **out);
-/* Is it live, or else has ended where that counts, and no duplicate of one that comes
- * before it?  How many are, with this node? */
+/* Is it live, or else has ended where that counts, and no duplicate of one that
+ * comes before it?  How many are, with this node? */
 bool kf_peer_is_another(const kf_node *n, const kf_other *o, bool or_ended);
 size_t kf_peer_count(const kf_node *n, bool or_ended);
 /* Is the quorum there, or was it until some had the result and went? */
@@ -379,14 +380,14 @@ bool kf_peer_have_quorum(const kf_node *n);
 bool kf_peer_are_too_few(const kf_node *n);
 /* All that could be done of our iterate is done. */
 bool kf_peer_idle(const kf_node *n);
-/* The largest `value` that as many principals of those who are live reach as must
- * confirm an iterate, and so at least one who is honest; 0: none. */
+/* The largest `value` that as many principals of those who are live reach as
+ * must confirm an iterate, and so at least one who is honest; 0: none. */
 uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of);
-/* Is what it was asked for then coming in?  Where the link is slow, to ask again would
- * only make it take longer.  Whoever sends a little now and then is waited for no longer
- * than KF_SLOWEST. */
+/* Is what it was asked for then coming in?  Where the link is slow, to ask
+ * again would only make it take longer.  Whoever sends a little now and then is
+ * waited for no longer than KF_SLOWEST. */
 bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since);
 /* Takes the iterate of those who are ahead. */
 kofn_status kf_peer_catch_up(kf_node *n);
@@ -399,7 +400,8 @@ kofn_status kf_peer_tick_epoch(kf_node *n);
 kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note);
 /* An iterate was made: whoever leads is good for something. */
 void kf_peer_reset_leader_backoff(kf_node *n);
-/* Is it past the iterate that we are at, and has not told how that is decoded? */
+/* Is it past the iterate that we are at, and has not told how that is decoded?
+ */
 bool kf_peer_leader_went_on(kf_node *n);
 /* How long a node waits where nobody seems to be at work. */
 kofn_time kf_peer_patience(const kf_node *n);
@@ -425,11 +427,12 @@ bool kf_peer_wants(const kf_node *n, size_t group);
 bool kf_peer_complete(const kf_cluster *c);
 /* Among the members, or KF_NONE. */
 size_t kf_peer_rank_of(const kf_node *n, kofn_incarnation incarnation);
-/* Share the deciding out among the members of a new epoch; groups of one of them. */
+/* Share the deciding out among the members of a new epoch; groups of one of
+ * them. */
 void kf_peer_set_deciders(kf_node *n);
 uint64_t kf_peer_decides(const kf_node *n, size_t rank);
-/* Blocks of one seat that were made of others' differ by rounding, and so do the
- * pieces: within an epoch those count that are of who has the seat. */
+/* Blocks of one seat that were made of others' differ by rounding, and so do
+ * the pieces: within an epoch those count that are of who has the seat. */
 void kf_peer_drop_former(kf_node *n);
 /* Decide what can be decided from what is here. */
 kofn_status kf_peer_decide_all(kf_node *n);
@@ -443,9 +446,10 @@ kofn_status kf_peer_tell_now(kf_node *n);
 bool kf_peer_checks(const kf_node *n);
 /* What n->voices are: they change as members come, are heard first, or lie. */
 kf_voices kf_peer_voices(const kf_node *n);
-/* Of whom some may lie: the members; and, where liars conspire, who can be reached or is
- * known to lie besides, for whoever proposes an epoch may leave others out, and what one
- * node knows another does not.  As many as there are seats. */
+/* Of whom some may lie: the members; and, where liars conspire, who can be
+ * reached or is known to lie besides, for whoever proposes an epoch may leave
+ * others out, and what one node knows another does not.  As many as there are
+ * seats. */
 size_t kf_peer_heads(const kf_node *n);
 /* Pieces of a group that its members make unasked. */
 size_t kf_peer_awaited(const kf_node *n);

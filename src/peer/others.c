@@ -126,8 +126,8 @@ bool kf_peer_have_quorum(const kf_node *n)
 
 /* ---- what enough of them say --------------------------------------------- */
 
-/* The place for what this principal says: its own if it has one, else a free one,
- * else that of the least value, which is replaced. */
+/* The place for what this principal says: its own if it has one, else a free
+ * one, else that of the least value, which is replaced. */
 static kf_voice *voice_of(const kf_node *n, size_t heard, size_t most,
                           uint64_t principal)
 {
@@ -197,11 +197,13 @@ static bool makes_next(const kf_node *n)
 }
 
 /* Is its iterate to be asked for, because we cannot make it ourselves, or not
- * soon?  Only where as many say that they have it as must confirm it; a claim of
- * fewer does not stop us.  The last one, too, is asked for only when its pieces are late,
- * where only nodes that made it by themselves are its witnesses.  But a node that has
- * nothing to do also asks the leader for an iterate of our number under another mark: the host takes it if it agrees with
- * ours to rounding (like_ours in src/mesh/vector_quorum.c), and both go on together. */
+ * soon?  Only where as many say that they have it as must confirm it; a claim
+ * of fewer does not stop us.  The last one, too, is asked for only when its
+ * pieces are late, where only nodes that made it by themselves are its
+ * witnesses.  But a node that has nothing to do also asks the leader for an
+ * iterate of our number under another mark: the host takes it if it agrees with
+ * ours to rounding (like_ours in src/mesh/vector_quorum.c), and both go on
+ * together. */
 static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
 {
     kofn_iterate_id child = kf_peer_child(n->epoch, n->at);
@@ -265,8 +267,8 @@ static bool somebody_ahead(kf_node *n)
     return ahead;
 }
 
-/* One who has the iterate that most have, where ours is another, or a later one: each
- * time another one. */
+/* One who has the iterate that most have, where ours is another, or a later
+ * one: each time another one. */
 static kf_other *pick_right(kf_node *n)
 {
     for (size_t k = 0; k < n->others; k++) {
@@ -350,9 +352,10 @@ kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
     return kf_drop(n);
 }
 
-/* A later iterate is taken even if the question is none any more, since this node has
- * asked another or makes the next iterate itself: when that is made it would be one
- * again, and the same answer is not given twice (too_soon in src/mesh/mail.c). */
+/* A later iterate is taken even if the question is none any more, since this
+ * node has asked another or makes the next iterate itself: when that is made it
+ * would be one again, and the same answer is not given twice (too_soon in
+ * src/mesh/mail.c). */
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
     bool later = note->at.step > n->at.step;

@@ -11,8 +11,8 @@
  *     epochs made it.  Everything that is sent says of which iterate it
  *     speaks, and pieces of different iterates are never mixed; this, not
  *     agreement, is what makes answers right.
- *   - Matrices may change: after every *turn* of the stages each node changes its
- *     own block by what the vector tells.  Who has none makes one of those of
+ *   - Matrices may change: after every *turn* of the stages each node changes
+ * its own block by what the vector tells.  Who has none makes one of those of
  *     others, and in the end the matrices are read from the blocks.
  *   - An *epoch* is a number, the node that proposed it (its *leader*) and the
  *     members with their seats.  Within it one node decides, once, which
@@ -41,8 +41,8 @@ typedef struct kf_member {
 /* ---- what is computed ---------------------------------------------------- */
 
 /* Most programs go through their stages in turn until the last iterate.  With
- * `turns` the last `after` of them come once instead, when the others have had so
- * many turns. */
+ * `turns` the last `after` of them come once instead, when the others have had
+ * so many turns. */
 typedef struct kf_course {
     size_t stages;
     uint64_t turns; /* 0: for ever */
@@ -56,12 +56,13 @@ uint64_t kf_course_end(const kf_course *c, uint64_t turn);
 
 /* ---- what nodes tell each other ------------------------------------------ */
 
-/* The numbers of an iterate summed up, so that nodes can compare theirs: those that
- * the iterate wrote (kofn_program's `wrote`).  Of nodes with the same `machine` that
- * decoded the same pieces, which `way` tells, they are equal, bit for bit, unless one of
- * them made a mistake; where only the pieces differ by rounding, and `sum`, of all numbers
- * times weights between 1/2 and 1 of either sign, by no more than `tight`; of other
- * machines by no more than `room`. */
+/* The numbers of an iterate summed up, so that nodes can compare theirs: those
+ * that the iterate wrote (kofn_program's `wrote`).  Of nodes with the same
+ * `machine` that decoded the same pieces, which `way` tells, they are equal,
+ * bit for bit, unless one of them made a mistake; where only the pieces differ
+ * by rounding, and `sum`, of all numbers times weights between 1/2 and 1 of
+ * either sign, by no more than `tight`; of other machines by no more than
+ * `room`. */
 typedef struct kf_node_digest {
     uint64_t exact; /* a hash of the numbers; 0: there is no digest */
     uint64_t machine, way;
@@ -123,8 +124,8 @@ typedef struct kf_note {
 
 /* ---- the coordinator of one node ----------------------------------------- */
 
-/* What is not explained here is as in kofn_peer_options, with the same defaults;
- * kf_node_new fills them in. */
+/* What is not explained here is as in kofn_peer_options, with the same
+ * defaults; kf_node_new fills them in. */
 typedef struct kf_node_options {
     kofn_incarnation incarnation;
     uint64_t job; /* line of the start; nodes of other jobs never mix  */
@@ -146,9 +147,9 @@ typedef struct kf_node_options {
 
 typedef enum kf_node_task_type {
     KF_NODE_TASK_NONE,
-    KF_NODE_TASK_ENCODE, /* make the blocks of `seat`, one of each matrix; it may
-                          have to wait for those of others                  */
-    KF_NODE_TASK_COMPUTE, /* own piece of `group`                              */
+    KF_NODE_TASK_ENCODE,  /* make the blocks of `seat`, one of each matrix; it
+                           may  have to wait for those of others  */
+    KF_NODE_TASK_COMPUTE, /* own piece of `group` */
     KF_NODE_TASK_CHECK,  /* do the pieces of the decoder's seats agree?       */
     KF_NODE_TASK_DECODE, /* `group` from the pieces of the decoder's seats    */
     KF_NODE_TASK_UPDATE, /* all groups are there: make the next iterate       */
@@ -179,8 +180,8 @@ typedef enum kf_node_event_type {
     KF_NODE_SPOILT,   /* our vector is not the one that was told: digest is of
                          what it is now                                */
     KF_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
-    KF_NODE_ARRIVING, /* a body of incarnation's is coming in, so fast that it is
-                         whole within KF_SLOWEST                       */
+    KF_NODE_ARRIVING, /* a body of incarnation's is coming in, so fast that it
+                         is whole within KF_SLOWEST                       */
     KF_NODE_RESTORED  /* note is of a VECTOR that this node has on disk */
 } kf_node_event_type;
 
@@ -193,7 +194,8 @@ typedef struct kf_node_event {
                            other incarnations; 0: itself                  */
     const kf_node_task *task;
     bool final;
-    /* TICK: for some silences nobody has had the blocks to give that this node needs. */
+    /* TICK: for some silences nobody has had the blocks to give that this node
+     * needs. */
     bool lacks;
     kf_node_digest
         digest; /* DONE of an UPDATE or SOLO, SPOILT: of the iterate */
@@ -242,7 +244,8 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *task);
 kofn_time kf_node_alarm(const kf_node *n);
 /* The cache that the decoder of a CHECK is from. */
 kf_cache *kf_node_cache(const kf_node *n);
-/* Where it stands, for the others, also for one whose incarnation is not known yet. */
+/* Where it stands, for the others, also for one whose incarnation is not known
+ * yet. */
 kf_note kf_node_beat(const kf_node *n);
 void kf_node_free(kf_node *n);
 /* What it was told, and the defaults of what it was not. */
@@ -251,12 +254,13 @@ const kf_node_options *kf_node_told(const kf_node *n);
 uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation);
 /* Times that our iterate got another mark, and all pieces of it were void. */
 uint64_t kf_node_agains(const kf_node *n);
-/* Can it not be told whose pieces are wrong, as long as the iterate has this mark? */
+/* Can it not be told whose pieces are wrong, as long as the iterate has this
+ * mark? */
 bool kf_node_is_stuck(const kf_node *n);
 /* Have most others our iterate, or is there nobody to compare it with? */
 bool kf_node_is_agreed(const kf_node *n);
-/* The iterate from which on this node may have had others than most, when it last
- * found that. */
+/* The iterate from which on this node may have had others than most, when it
+ * last found that. */
 uint64_t kf_node_doubted(const kf_node *n);
 
 void kf_node_look(const kf_node *n, kofn_node_view *v);
@@ -264,14 +268,15 @@ void kf_node_look(const kf_node *n, kofn_node_view *v);
 bool kf_node_is_over(const kf_node *n);
 kofn_status kf_node_failed(const kf_node *n);
 
-/* Others that must confirm an iterate now: `confirm`, or fewer where matrices change and
- * some are known to lie or are not there. */
+/* Others that must confirm an iterate now: `confirm`, or fewer where matrices
+ * change and some are known to lie or are not there. */
 size_t kf_node_confirmed_by(const kf_node *n);
 /* True if that node is heard, and has iterate t or a later one. */
 bool kf_node_is_ahead(const kf_node *n, kofn_incarnation who, uint64_t t);
-/* Are only those nodes witnesses of the last iterate that made it by themselves?  They are
- * where wrong results are accidents: a node that takes a vector of others adds nothing to
- * what they know.  A liar would say that it made its own. */
+/* Are only those nodes witnesses of the last iterate that made it by
+ * themselves?  They are where wrong results are accidents: a node that takes a
+ * vector of others adds nothing to what they know.  A liar would say that it
+ * made its own. */
 bool kf_node_hears_makers(const kf_node *n);
 /* Others that must confirm an iterate, of so many nodes, unless told. */
 size_t kf_node_confirm(size_t nodes);

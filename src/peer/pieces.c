@@ -282,8 +282,8 @@ static kofn_status serve_all(kf_node *n)
     return KOFN_OK;
 }
 
-/* Pieces of the iterate before this one are kept: a node that is still making it
- * could get them nowhere else once all others have gone on. */
+/* Pieces of the iterate before this one are kept: a node that is still making
+ * it could get them nowhere else once all others have gone on. */
 static kofn_status serve_before(kf_node *n, kf_other *o)
 {
     uint64_t coded = o->coded & n->made_before, decoded = 0;

@@ -98,16 +98,17 @@ kofn_status kf_node_stages_check(const kofn_stage *stage, size_t stages)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* True if a node makes at most a sixth more of the pieces when there are so many groups,
- * than when these are as fine as can be: `each` of `nodes` make every group. */
+/* True if a node makes at most a sixth more of the pieces when there are so
+ * many groups, than when these are as fine as can be: `each` of `nodes` make
+ * every group. */
 static bool suffice(size_t groups, size_t each, size_t nodes)
 {
     return 6 * kf_ceil_div(groups * each, nodes) * nodes <= 7 * groups * each;
 }
 
-/* Returns how many groups there are where results are compared.  There nearly all nodes
- * make every group, so that finer groups save few pieces, and each of them costs
- * packets, a comparison and a decoding at all nodes. */
+/* Returns how many groups there are where results are compared.  There nearly
+ * all nodes make every group, so that finer groups save few pieces, and each of
+ * them costs packets, a comparison and a decoding at all nodes. */
 static size_t groups_compared(const kofn_plan *plan, size_t nodes,
                               kofn_errors errors)
 {
@@ -146,8 +147,8 @@ static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
     return kf_cache_new(&s->cache, s->code, CACHE_BYTES);
 }
 
-/* Pieces are compared where there are more than surely decode: of fewer some may have
- * no other beside them that would show them wrong. */
+/* Pieces are compared where there are more than surely decode: of fewer some
+ * may have no other beside them that would show them wrong. */
 static size_t enough_for(const kf_peer_stage *s)
 {
     return s->promise.errors == KOFN_ERRORS_NONE ? s->plan->layout.enough

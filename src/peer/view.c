@@ -1,11 +1,13 @@
-/* view.c -- what a node of a mesh shows, and what follows from the number of nodes.
+/* view.c -- what a node of a mesh shows, and what follows from the number of
+ * nodes.
  *
  * Reads the node and changes nothing. */
 #include "node.h"
 
 #include "code/operation.h"
 
-/* True if enough nodes have the result, this one included, for another to believe it. */
+/* True if enough nodes have the result, this one included, for another to
+ * believe it. */
 static bool can_be_believed(const kf_node *n)
 {
     size_t have = 1;
@@ -15,16 +17,17 @@ static bool can_be_believed(const kf_node *n)
     return have >= kf_node_confirmed_by(n);
 }
 
-/* True if its connection broke within a silence, so that it may be heard again. */
+/* True if its connection broke within a silence, so that it may be heard again.
+ */
 static bool may_be_back(const kf_node *n, const kf_other *o)
 {
     return o->lost != KF_LONG_AGO && n->now - o->lost < n->opt.silence &&
            !o->ended && !o->liar;
 }
 
-/* Returns how long this node serves another after it has the result.  A node that still
- * works gets the time to fetch it.  A node that is silent, has failed or has another result
- * gets less. */
+/* Returns how long this node serves another after it has the result.  A node
+ * that still works gets the time to fetch it.  A node that is silent, has
+ * failed or has another result gets less. */
 static kofn_time serves_for(const kf_node *n, const kf_other *o)
 {
     bool silent = o->heard != KF_LONG_AGO && !kf_live(n, o);
@@ -43,8 +46,8 @@ static bool is_awaited(const kf_node *n, const kf_other *o)
     return n->now - n->finished < serves_for(n, o);
 }
 
-/* True if no other is awaited.  Where errors are looked for no node ends with a result
- * that most do not have. */
+/* True if no other is awaited.  Where errors are looked for no node ends with a
+ * result that most do not have. */
 bool kf_node_is_over(const kf_node *n)
 {
     if (n->failed_check)

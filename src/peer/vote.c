@@ -1,14 +1,15 @@
-/* vote.c -- what one node decodes is not believed: nodes compare their iterates.
+/* vote.c -- what one node decodes is not believed: nodes compare their
+ * iterates.
  *
- * All decode an iterate from the same bytes, so all have the same (docs/masterless.md,
- * "Wrong iterates").  Each tells a digest of its own with what it wants next.  Who
- * finds that more than half have the same and it has another made a mistake since the
- * pieces were compared, and takes theirs; and nobody ends with a result that most do
- * not have.  Those who are reached and those who have told vote, and one principal
- * once.
+ * All decode an iterate from the same bytes, so all have the same
+ * (docs/masterless.md, "Wrong iterates").  Each tells a digest of its own with
+ * what it wants next.  Who finds that more than half have the same and it has
+ * another made a mistake since the pieces were compared, and takes theirs; and
+ * nobody ends with a result that most do not have.  Those who are reached and
+ * those who have told vote, and one principal once.
  *
- * Ballots are the node's.  It may not compare numbers beyond the digests, and accuses
- * nobody but of what he told himself.
+ * Ballots are the node's.  It may not compare numbers beyond the digests, and
+ * accuses nobody but of what he told himself.
  */
 #include "node.h"
 
@@ -42,10 +43,10 @@ static const kf_node_digest *told(const kf_other *o, kofn_iterate_id at)
     return i < KF_BALLOTS ? &o->ballot[i].digest : NULL;
 }
 
-/* Nodes that came to the last iterate on different ways have it under different marks,
- * and the same but for rounding: nothing follows by which they could still come to
- * stand at one.  What those had who have gone since counts as well, or who has another
- * would be most when it is left alone. */
+/* Nodes that came to the last iterate on different ways have it under different
+ * marks, and the same but for rounding: nothing follows by which they could
+ * still come to stand at one.  What those had who have gone since counts as
+ * well, or who has another would be most when it is left alone. */
 static const kf_node_digest *told_of(const kf_node *n, const kf_other *o,
                                      const kf_ballot *own, bool *rounded)
 {
@@ -147,7 +148,8 @@ static bool follows(const kf_node *n, const kf_ballot *own,
            kf_node_hears_makers(n);
 }
 
-/* Of this node alone.  The room for what others told is large, and not cleared. */
+/* Of this node alone.  The room for what others told is large, and not cleared.
+ */
 static void begin(const kf_node *n, tally *t, const kf_ballot *own)
 {
     t->own = own;
@@ -156,8 +158,8 @@ static void begin(const kf_node *n, tally *t, const kf_ballot *own)
     t->rounded = own->rounded;
 }
 
-/* All who are heard vote where this node is no member, or there are none yet: it would
- * be most all by itself. */
+/* All who are heard vote where this node is no member, or there are none yet:
+ * it would be most all by itself. */
 static bool has_a_vote(const kf_node *n, const kf_other *o)
 {
     return kf_live(n, o) && (o->rank != KF_NONE || n->rank == KF_NONE);
@@ -258,16 +260,17 @@ void kf_peer_spoil(kf_node *n, kf_node_digest digest)
     outvote(n);
 }
 
-/* A result that was decoded of pieces of others, of whom none is left and none told
- * what it made of them: this node's own word for it is not enough. */
+/* A result that was decoded of pieces of others, of whom none is left and none
+ * told what it made of them: this node's own word for it is not enough. */
 static bool is_alone(const kf_node *n, const kf_ballot *own, const tally *t)
 {
     return t->voters == t->mine && n->opt.nodes > 1 && n->final &&
            n->single == 0 && kf_same_iterate(own->at, n->at);
 }
 
-/* Pieces that one node leaves out and another does not make like machines differ by
- * rounding: where no most agree to the bit, rounding is allowed for. */
+/* Pieces that one node leaves out and another does not make like machines
+ * differ by rounding: where no most agree to the bit, rounding is allowed for.
+ */
 static void settle(kf_node *n, kf_ballot *own, tally *t)
 {
     if (is_alone(n, own, t)) {
@@ -299,7 +302,8 @@ static kofn_status count(kf_node *n, kf_ballot *own)
     return own->agreed ? tell_erred(n, &t) : KOFN_OK;
 }
 
-/* Those who have what most have went: what differs from it by rounding is as good. */
+/* Those who have what most have went: what differs from it by rounding is as
+ * good. */
 static void settle_alone(kf_node *n)
 {
     bool all = true;
@@ -321,8 +325,8 @@ static void settle_alone(kf_node *n)
     n->votes.outvoted = !all || n->votes.spoilt;
 }
 
-/* There is nobody left who has what most have, or no most have the same result, or
- * nobody else tells any. */
+/* There is nobody left who has what most have, or no most have the same result,
+ * or nobody else tells any. */
 static kofn_status consider_failing(kf_node *n)
 {
     kofn_time wait = KF_UNSETTLED * n->opt.silence;

@@ -1,25 +1,23 @@
-/* away.c -- workers on other machines, over any transport: the coordinator's
- * side of docs/wire.md.
+/* away.c -- port of the coordinator to workers on other machines, over any
+ * transport. The coordinator's side of docs/wire.md.
  *
- * Nothing that comes from a peer is believed.  A result counts only when its
- * worker was asked for that task, and its shape, kind and checksum are what
- * was asked for; one that is damaged ends the connection, and everything else
- * is dropped and counted.  What is to go to a worker waits in its outbox when
- * the way there is full; a worker whose outbox does not move for `silence` is
- * lost, for a transport does not notice a peer that has stopped while its pipe
- * is full.
+ * Nothing that a peer sends is trusted. A result counts only if its worker was
+ * given that task and its shape, kind and checksum match. A damaged result ends
+ * the connection; everything else is dropped and counted. A message waits in
+ * the worker's outbox if the transport is full. A worker is lost if its outbox
+ * does not move for `silence`: a transport does not notice that a peer has
+ * stopped while its pipe is full.
  *
- * Workers of a coordinator that is started again hold blocks.  A job that may
- * have such therefore waits with its blocks until all are there, and gives
- * every worker the number, and with it the seat, whose block it holds.
+ * If a coordinator restarts, its workers may still hold blocks. A job that may
+ * have such workers sends no blocks until all workers are there. Then it gives
+ * each worker the number, and so the seat, of the block that it holds.
  *
- * Blocks are pulled: a worker asks for some rows at a time, and gets them
- * when there is nothing else to do, or nobody got any for a while.
+ * Workers request their blocks, some rows at a time. A request is answered when
+ * there is nothing else to do, or if no piece was sent for a while.
  *
- * Owns the table of workers and principals; the transport is the port's and is
- * closed with it.  Called from the coordinator's thread alone, and waits only
- * in the transport.
- */
+ * Owns the table of workers and principals. The port owns the transport and
+ * closes it. Only the coordinator's thread calls it, and it waits only in the
+ * transport. */
 #include <errno.h>
 #include <sys/random.h>
 
@@ -27,9 +25,9 @@
 
 #include "base/clock.h"
 
-#define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again          */
-#define GRACE (2 * KOFN_SECOND)    /* for packets of who has ended           */
-#define PASS (KOFN_SECOND / 50)    /* pieces do not wait for packets longer */
+#define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again */
+#define GRACE (2 * KOFN_SECOND)    /* for packets of a process that ended */
+#define PASS (KOFN_SECOND / 50)    /* longest wait of pieces for packets */
 
 /* ---- the port ------------------------------------------------------------ */
 
@@ -38,8 +36,8 @@ static kofn_time sooner(kofn_time a, kofn_time b)
     return a < b ? a : b;
 }
 
-/* Strangers are not blamed for the time that something else takes: what they
- * said may be here already. */
+/* Waits for a packet. Strangers are not charged for time spent elsewhere, since
+ * their packets may have arrived meanwhile. */
 static kofn_status listen(port *p, kofn_time atmost, kofn_packet *k)
 {
     kofn_time from = kf_away_now(&p->base);
@@ -51,9 +49,9 @@ static kofn_status listen(port *p, kofn_time atmost, kofn_packet *k)
     return st;
 }
 
-/* Handles one packet; or one piece of a block when there is none, or none was
- * sent for a while: a worker that floods us with packets does not keep blocks
- * back. */
+/* Handles one packet. Sends one piece of a block if there is no packet, or if
+ * none was sent for a while. So a worker that floods the port with packets does
+ * not hold blocks up. */
 static kofn_status pass(port *p, kofn_time atmost)
 {
     const char *news = p->t->news ? p->t->news(p->t) : NULL;
@@ -81,8 +79,8 @@ static kofn_status pass(port *p, kofn_time atmost)
     return st ? st : kf_away_receive(p, &k);
 }
 
-/* Stops waiting for workers that were started and ended before they came: the
- * end of one may be known before all that it sent is here. */
+/* Stops waiting for workers that were started and ended before they connected.
+ * A worker's end may be known before its last packets are here. */
 static kofn_status check_coming(port *p)
 {
     kofn_time now = kf_away_now(&p->base);
@@ -129,8 +127,8 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     return KOFN_AGAIN;
 }
 
-/* Sends the dismissal, which overtakes everything.  False if the way to the peer is full:
- * it has not been sent. */
+/* Sends the dismissal, which overtakes everything. False if the transport is
+ * full and it was not sent. */
 static bool say_dismiss(port *p, kofn_peer peer)
 {
     kf_head h = {.type = KF_WIRE_DISMISS,
@@ -142,7 +140,7 @@ static bool say_dismiss(port *p, kofn_peer peer)
     return p->t->send(p->t, peer, head, sizeof head, NULL, true) != KOFN_AGAIN;
 }
 
-/* Dismisses the workers that are not dismissed so far, as far as there is room. */
+/* Dismisses the workers that were not dismissed before, if there is room. */
 static void dismiss_workers(port *p)
 {
     for (size_t i = 0; i < p->workers; i++) {
@@ -153,9 +151,10 @@ static void dismiss_workers(port *p)
     }
 }
 
-/* Dismisses all workers and waits until they go: if the transport ended first, they would
- * wait for another coordinator.  A peer that has not said hello yet is dismissed, too; a
- * rank of MPI that begins late would else find nothing but that all others are gone. */
+/* Dismisses all workers and waits until they go. If the transport ended first,
+ * they would wait for another coordinator. A peer that has not said hello is
+ * dismissed too. Otherwise a rank of MPI that starts late would only find that
+ * all others are gone. */
 static void dismiss(port *p)
 {
     kofn_time end = kf_away_now(&p->base) + KOFN_SECOND, now;
@@ -228,7 +227,8 @@ static const char *port_name_of(kofn_port *base, uint32_t id)
 
 /* ---- what an events file asks for ---------------------------------------- */
 
-/* A new worker says hello within ten seconds, or does not come. */
+/* Starts a worker. Fails with KOFN_LATE if it does not say hello within ten
+ * seconds. */
 static kofn_status port_admit(kofn_port *base, uint32_t *id)
 {
     port *p = (port *)base;
@@ -244,7 +244,8 @@ static kofn_status port_admit(kofn_port *base, uint32_t *id)
         TRY(pass(p, KOFN_SECOND / 100));
     }
     *id = (uint32_t)had;
-    for (size_t i = p->ready.count; i > 0; i--) { /* the job knows already */
+    /* the job knows this worker already */
+    for (size_t i = p->ready.count; i > 0; i--) {
         const kf_msg *m = &p->ready.msg[p->ready.first + i - 1];
 
         if (m->type == KF_MSG_HELLO && m->worker == had)
@@ -278,8 +279,8 @@ static void stage(port *p, uint32_t id, kf_stage what, double value)
         return;
     if (!p->worker[id]->staged)
         kf_away_news(p,
-                     "worker %u goes on as it is: the events of this run are "
-                     "for workers that were started with --staged",
+                     "worker %u ignores the fault events of this run: it was "
+                     "started without --staged",
                      id);
     else
         kf_away_post(p, id, &h, NULL);
@@ -335,7 +336,7 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
     }
     if (p->opt.silence <= 0)
         p->opt.silence = 5 * KOFN_SECOND;
-    if (p->opt.strangers == 0) /* all who are to be there may come at once */
+    if (p->opt.strangers == 0) /* all workers may connect at once */
         p->opt.strangers = kf_max(64, p->opt.workers);
     p->t = t;
     t->wanted = kf_away_wanted;

@@ -1,17 +1,17 @@
-/* away_change.c -- blocks of workers elsewhere change where they lie.
+/* away_change.c -- updates of blocks that remote workers hold.
  *
- * Both ends count the updates of an operand's block, so that one that has missed
- * any, or has had one twice, is found out, and its worker comes as one that is
- * new.  A worker that does not get done with them is not sent more and more: it
- * is given another number and empty blocks, and what others hold then.
+ * Both ends count the updates of an operand's block. So a missed or repeated
+ * update is noticed, and its worker reconnects as a new one. A worker that
+ * falls behind with updates is not sent more of them. It gets a new number and
+ * empty blocks, which are filled from the blocks of other workers.
  *
- * Changes wait in the worker's outbox.  The block at a worker is not known
- * here, only how often it was changed. */
+ * Changes wait in the worker's outbox. This port does not know the contents of
+ * a worker's block, only the number of its updates. */
 #include "away.h"
 
 /* ---- updates ------------------------------------------------------------- */
 
-/* The change, U and V. */
+/* Packs the change with U and V. */
 static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
 {
     const kofn_matrix *U = &m->in->m, *V = &m->with->m;
@@ -42,8 +42,8 @@ static bool too_far_behind(const worker *w, size_t bytes)
            bytes > kf_max(BEHIND_BYTES, kf_block_bytes(w->block)) / behind;
 }
 
-/* One that is too far behind is given new blocks instead, since its line of updates
- * would only grow. */
+/* Sends an update. A worker that is too far behind is given new blocks instead,
+ * since its queue of updates would only grow. */
 kofn_status kf_away_update(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -62,12 +62,12 @@ kofn_status kf_away_update(port *p, const kf_msg *m)
 
     for (uint32_t i = 0; b && i < m->operand; i++)
         b = b->next;
-    if (!b) /* it waits for blocks that would be those of before */
+    if (!b) /* a block that still waits would be sent in its old state */
         return kf_away_renew(p, m->worker);
     if (too_far_behind(w, kf_buffer_bytes(m->in) + kf_buffer_bytes(m->with))) {
         kf_away_news(p,
-                     "worker %u is given new blocks: of its own it has %zu "
-                     "updates still to do",
+                     "worker %u is given new blocks: %zu updates of its "
+                     "blocks are outstanding",
                      m->worker, (size_t)(w->told - w->done));
         return kf_away_renew(p, m->worker);
     }
@@ -93,9 +93,9 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
     return KOFN_OK;
 }
 
-/* ---- what others hold ---------------------------------------------------- */
+/* ---- strips from other workers ------------------------------------------- */
 
-/* They are as of the number of updates told so far. */
+/* Sends strips in the state after the updates that were already sent. */
 kofn_status kf_away_strips(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];

@@ -1,8 +1,8 @@
-/* away_line.c -- the way between the coordinator and each worker elsewhere: what is
- * sent on it, what the job is told, and who is lost.
+/* away_line.c -- the connection between the coordinator and each remote worker:
+ * sending, reports to the job, and lost workers.
  *
- * Owns nothing: all is the port's.  The other away_ files call this one, and it calls
- * none of them. */
+ * Owns nothing; everything belongs to the port. The other away_ files call this
+ * one, and it calls none of them. */
 #include "away.h"
 
 #include "base/clock.h"
@@ -11,8 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Packets of a worker that nobody asked for: so many are borne at once, and so
- * many a second. */
+/* Limits of unexpected packets of a worker: a burst, and a rate per second. */
 #define STRIKES 256
 #define STRIKES_RATE 64
 
@@ -21,7 +20,7 @@ kofn_time kf_away_now(kofn_port *base)
     return kf_clock() - ((port *)base)->start;
 }
 
-/* ---- what others are to hear --------------------------------------------- */
+/* ---- news and times ------------------------------------------------------ */
 
 void kf_away_news(port *p, const char *format, ...)
 {
@@ -48,7 +47,7 @@ kofn_time kf_away_storing(kofn_port *base, uint32_t id)
                              : kf_away_now(base) - w->alone);
 }
 
-/* ---- who is lost --------------------------------------------------------- */
+/* ---- lost workers -------------------------------------------------------- */
 
 uint32_t kf_away_worker(const port *p, kofn_peer peer)
 {
@@ -104,8 +103,8 @@ kofn_status kf_away_lose(port *p, uint32_t id)
 
 /* ---- sending ------------------------------------------------------------- */
 
-/* Whether its outbox moves: one that does not for too long is lost.  What is
- * taken back from it has not moved. */
+/* Checks that the worker's outbox moves; if it does not for `silence`, the
+ * worker is lost. Letters that were taken back do not count as movement. */
 static kofn_status watch(port *p, uint32_t id, kofn_status posted)
 {
     worker *w = p->worker[id];
@@ -167,14 +166,14 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
     if (n && !copy)
         return;
     kf_head_write(head, &h);
-    /* the end overtakes everything; a welcome must come before the block */
+    /* a dismissal overtakes everything; a welcome must precede the block */
     if (p->t->send(p->t, peer, head, sizeof head,
                    &(kofn_lent){copy, n, kf_free, copy},
                    type == KF_WIRE_DISMISS) == KOFN_AGAIN)
         kf_free(copy);
 }
 
-/* ---- given up, or another ------------------------------------------------ */
+/* ---- evicted or replaced workers ----------------------------------------- */
 
 void kf_away_evict(port *p, uint32_t id)
 {
@@ -182,7 +181,7 @@ void kf_away_evict(port *p, uint32_t id)
     char words[100];
 
     snprintf(words, sizeof words,
-             "worker %u is given up: it is connected and answers nothing", id);
+             "worker %u is evicted: it is connected and answers nothing", id);
     kf_away_news(p, "%s", words);
     kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
     kf_away_close_peer(p, w);
@@ -205,7 +204,7 @@ kofn_status kf_away_strike(port *p, uint32_t id)
         return KOFN_OK;
     }
     kf_away_news(p,
-                 "worker %u (%s) was dropped: it sends what nobody asked for",
+                 "worker %u (%s) was disconnected: it sends unexpected packets",
                  id, p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
     return kf_away_hang_up(p, id);
 }

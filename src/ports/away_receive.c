@@ -1,7 +1,7 @@
-/* away_receive.c -- what comes from workers elsewhere, none of it believed.
+/* away_receive.c -- packets from remote workers, which are not trusted.
  *
- * A body belongs to the packet until it is taken; results go to the buffer
- * that the task brought.  A packet that nobody asked for is counted and
+ * A body belongs to the packet until it is taken. Results go into the buffer
+ * that came with the task. A packet that is not expected is counted and
  * dropped. */
 #include "away.h"
 
@@ -14,7 +14,7 @@ static void discard(port *p, kofn_packet *k)
     k->own = NULL;
 }
 
-/* A packet that makes no sense. */
+/* Drops a malformed packet. */
 static kofn_status refuse(port *p, kofn_packet *k)
 {
     p->base.dropped++;
@@ -30,7 +30,7 @@ static stranger *find_stranger(const port *p, kofn_peer peer)
     return NULL;
 }
 
-/* The others stay in the order in which they came. */
+/* Removes a peer from the strangers; the others keep their order. */
 static void not_a_stranger(port *p, kofn_peer peer)
 {
     stranger *s = find_stranger(p, peer), *end = p->stranger + p->strangers;
@@ -41,7 +41,7 @@ static void not_a_stranger(port *p, kofn_peer peer)
     p->strangers--;
 }
 
-/* It may come again. */
+/* Disconnects a peer, which may connect again. */
 static void send_away(port *p, kofn_peer peer)
 {
     p->base.dropped++;
@@ -52,7 +52,7 @@ static void send_away(port *p, kofn_peer peer)
 static kofn_status meet(port *p, kofn_peer peer)
 {
     TRY(kf_reach(&p->of_peer, &p->peers, (size_t)peer + 1, sizeof *p->of_peer));
-    if (p->strangers >= p->opt.strangers) { /* the oldest makes room */
+    if (p->strangers >= p->opt.strangers) { /* the oldest is disconnected */
         p->t->forget(p->t, p->stranger[0].peer);
         not_a_stranger(p, p->stranger[0].peer);
     }
@@ -62,7 +62,8 @@ static kofn_status meet(port *p, kofn_peer peer)
     return KOFN_OK;
 }
 
-/* The number of whoever answers for the peer; 0: nobody but itself. */
+/* Finds the number of the principal that is responsible for the peer; 0: none.
+ */
 static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
 {
     const char *name = p->t->principal_of && !p->opt.alone
@@ -87,10 +88,10 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
     return KOFN_OK;
 }
 
-/* Workers that come and go and answer nothing cost numbers, seats and lines in the
- * journal: when there were many the next ones have to wait.  So have those of a
- * principal that has all the workers it may have, until others have gone: a line that
- * was lost may not have been missed yet. */
+/* True if a new worker has to wait. Workers that leave without an answer use up
+ * numbers, seats and lines of the journal; if there were many, new ones wait. A
+ * principal that has its limit of workers waits until one of them has gone,
+ * since the loss of a connection may not be noticed at once. */
 static bool has_to_wait(port *p, uint32_t who)
 {
     const principal *of = who ? &p->principal[who - 1] : NULL;
@@ -101,8 +102,8 @@ static bool has_to_wait(port *p, uint32_t who)
     if (!of || !p->opt.crowd || of->workers < p->opt.crowd)
         return false;
     kf_away_news(p,
-                 "a worker of %.64s was sent away: %zu of it are here, as "
-                 "many as may be",
+                 "a worker of %.64s was sent away: its limit of %zu "
+                 "workers is reached",
                  of->name, p->opt.crowd);
     return true;
 }
@@ -130,7 +131,8 @@ static kofn_status unasked(port *p, uint32_t id, kofn_packet *k)
     return kf_away_strike(p, id);
 }
 
-/* The errand of which this is the head of a result as long as it is to be, or NULL. */
+/* Returns the errand that this head is a result for, if the body has the right
+ * length; else NULL. */
 static const errand *errand_of(const port *p, uint32_t id, const void *head,
                                size_t head_bytes, size_t body_bytes)
 {
@@ -145,7 +147,8 @@ static const errand *errand_of(const port *p, uint32_t id, const void *head,
     return e && body_bytes == e->bytes ? e : NULL;
 }
 
-/* Of a body that is longer than a piece: only a result that is waited for. */
+/* True for a result that is waited for. Asked for bodies that are longer than a
+ * piece. */
 bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes)
 {
@@ -171,7 +174,7 @@ bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
     return true;
 }
 
-/* The worker's answer to an errand, and why it failed. */
+/* Reports the worker's answer to an errand, with the reason if it failed. */
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
                           kf_buffer *result, kofn_status status, char *why)
 {
@@ -203,9 +206,9 @@ static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
     return st == KOFN_NOMEM ? st : kf_away_hang_up(p, id);
 }
 
-/* Takes the result of a task that the worker has.  The room for it was made
- * when the task was sent; what does not fit is answered as a failure, and a
- * body that is damaged ends the connection. */
+/* Takes the result of a task that the worker has. Its buffer was allocated when
+ * the task was sent. A result of another shape is reported as a failure, and a
+ * damaged body ends the connection. */
 static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
@@ -216,7 +219,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     bool as_asked;
     kofn_status st;
 
-    if (!e && w->owes) { /* of when it had another number */
+    if (!e && w->owes) { /* sent under its former number */
         w->owes--;
         return refuse(p, k);
     }
@@ -224,7 +227,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
         return unasked(p, id, k);
     w->useful = true;
     w->heard = kf_away_now(&p->base);
-    if (!e->result) { /* cancelled: nobody waits */
+    if (!e->result) { /* the task was cancelled */
         kf_away_end(w, e);
         w->cancelled--;
         discard(p, k);
@@ -259,13 +262,15 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     discard(p, k);
     if (!s || s->refused) {
         p->base.dropped++;
-    } else if (h->version && st) { /* kofn, but another: it goes by itself when
-                                      it has heard, or is sent away later */
+    } else if (h->version && st) {
+        /* Another version of kofn: it leaves when it reads the refusal, or is
+         * disconnected later. */
         kf_away_news(p, "a worker was turned away: %s", kofn_errmsg());
         kf_away_say(p, peer, KF_WIRE_REFUSED, 0, kofn_errmsg());
         s->refused = true;
         p->base.dropped++;
-    } else if (st || h->type != KF_WIRE_HELLO) { /* not kofn, or damaged */
+    } else if (st || h->type != KF_WIRE_HELLO) {
+        /* another program, or damaged */
         send_away(p, peer);
     } else {
         return welcome(p, peer, h);
@@ -273,8 +278,8 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     return KOFN_OK;
 }
 
-/* Tells the reason that a worker gives for going: a line of it, and not all of a long
- * one. */
+/* Prints the first line of the reason that a worker gives for leaving, at most
+ * 200 characters. */
 static void tell_why(port *p, uint32_t id, const kf_head *h, kofn_packet *k)
 {
     const char *name = p->base.name_of(&p->base, id);
@@ -288,8 +293,8 @@ static void tell_why(port *p, uint32_t id, const kf_head *h, kofn_packet *k)
     kf_free(words);
 }
 
-/* Handles a packet of a worker that is known.  What makes no sense, or comes
- * twice, is a strike against it. */
+/* Handles a packet of a known worker. A malformed or repeated one is a strike
+ * against the worker. */
 static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
@@ -303,7 +308,7 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
         tell_why(p, id, h, k);
     discard(p, k);
     switch (h->type) {
-    case KF_WIRE_HELLO: /* again: it has not heard the answer */
+    case KF_WIRE_HELLO: /* repeated: the welcome has not arrived */
         kf_away_say(p, k->peer, KF_WIRE_WELCOME, id, NULL);
         return kf_away_strike(p, id);
     case KF_WIRE_NEED:
@@ -352,7 +357,7 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
     return kf_away_hang_up(p, id);
 }
 
-/* Sends away peers that connect and do not say who they are. */
+/* Disconnects peers that connect and do not say hello. */
 void kf_away_send_away(port *p)
 {
     while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME)

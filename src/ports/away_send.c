@@ -1,14 +1,14 @@
-/* away_send.c -- what goes to workers elsewhere: inputs, tasks, blocks.
+/* away_send.c -- inputs, tasks and blocks that are sent to remote workers.
  *
- * Owns the inputs that workers were sent and may be asked for again.  It never
- * waits for a worker: what does not go now stays in the outbox. */
+ * Owns the inputs that were sent to workers and may be needed again. It never
+ * waits for a worker: what the transport does not take stays in the outbox. */
 #include "away.h"
 
 #include "data/kernel.h"
 
 /* ---- inputs -------------------------------------------------------------- */
 
-/* Only the strips of this task. */
+/* Packs only the strips of this task. */
 static kofn_status pack_strips(const kf_msg *m, size_t lanes, kf_buffer **out)
 {
     const kofn_matrix *in = &m->in->m;
@@ -35,8 +35,8 @@ static kofn_status pack(kf_buffer *in, kf_buffer **out)
     return KOFN_OK;
 }
 
-/* Both operands of a task: its strips of the lanes of the block, one below the
- * other, and then the input. */
+/* Packs both operands of a task: its strips of all lanes of the block, then the
+ * input. */
 static kofn_status pack_pair(const kf_msg *m, kf_buffer **out)
 {
     const kf_block *b = m->block;
@@ -74,7 +74,7 @@ static void forget_inputs(port *p, uint32_t oldest)
     p->oldest = oldest;
 }
 
-/* The product's input as it is sent, found or made. */
+/* Finds the product's input in the form in which it is sent, or makes it. */
 static kofn_status find_input(port *p, const kf_msg *m, const input **out)
 {
     input *x;
@@ -126,9 +126,9 @@ static kf_head work_head(const port *p, const kf_msg *m)
                      .out_cols = out->cols};
 }
 
-/* Sends a task with the input it needs: both operands of a stream, the strips
- * of an adjoint code, or, if the worker does not remember it, an input that is
- * sent once.  A worker remembers the last two inputs. */
+/* Sends a task with the input that it needs. A task of a stream brings both
+ * operands, a task of an adjoint code its strips. Otherwise the whole input is
+ * sent, unless the worker has it: a worker keeps the last two inputs. */
 static kofn_status post_work(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -142,7 +142,7 @@ static kofn_status post_work(port *p, const kf_msg *m)
         h.block = h.updates = 0;
         h.input = ++p->next_input;
         h.lo = 0;
-        h.hi = h.out_rows; /* the lanes have become one */
+        h.hi = h.out_rows; /* the lanes were packed into one */
         TRY(pack_pair(m, &body));
     } else if (kf_kernel_of(m->how)->inner) {
         h.input = ++p->next_input;
@@ -162,7 +162,7 @@ static kofn_status post_work(port *p, const kf_msg *m)
     return kf_away_post(p, m->worker, &h, &lent);
 }
 
-/* Takes the result's room over. */
+/* Records a task and sends it; takes over the buffer of the result. */
 static kofn_status send_work(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -198,9 +198,8 @@ static kofn_status be(port *p, uint32_t id, const worker *who)
                  : KOFN_OK;
 }
 
-/* Gives the block to the worker that holds it: two workers that have not been
- * given any yet change numbers.  Nobody's principal comes to more seats by
- * that. */
+/* Gives the block to the worker that holds it. Two workers that have no block
+ * from this port exchange their numbers. No principal gains seats by this. */
 static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
 {
     const worker w = *p->worker[id];
@@ -217,8 +216,8 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
     return KOFN_OK;
 }
 
-/* Sends the specification of the block that waits, whose digest is the block's name.
- * The time at which the worker is late with it is set from the block's size. */
+/* Sends the specification of the waiting block. Its digest is the name of the
+ * block. The time allowed for storing it depends on the block's size. */
 static kofn_status send_block(port *p, uint32_t id)
 {
     worker *w = p->worker[id];
@@ -231,7 +230,8 @@ static kofn_status send_block(port *p, uint32_t id)
     h.block = st ? 0 : kf_hash(~p->job, block_spec.p, block_spec.n);
     if (!st && !w->block)
         st = take_seat(p, id, h.block);
-    else if (!st && h.block == w->block_id) /* which it would keep */
+    /* or the worker would keep its present block */
+    else if (!st && h.block == w->block_id)
         h.block = kf_hash(p->job, block_spec.p, block_spec.n);
     if (st) {
         kf_bytes_free(&block_spec);
@@ -265,7 +265,8 @@ kofn_status kf_away_store(port *p)
     return KOFN_OK;
 }
 
-/* Of a job that is new nobody holds anything, and nobody need be waited for. */
+/* Keeps a block to be sent. In a new job no worker holds a block, so it is sent
+ * at once. */
 static kofn_status store(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -293,9 +294,9 @@ kf_buffer *kf_away_end(worker *w, errand *e)
     return result;
 }
 
-/* A worker that computes says of a cancelled task that it has left it, or
- * answers it all the same.  One that does neither, for many of them and for
- * long, is as good as gone. */
+/* Counts a cancelled task. A worker that computes either confirms a cancel or
+ * answers the task. One that does neither, for many tasks and a long time, is
+ * evicted. */
 static kofn_status leave_unanswered(port *p, uint32_t id)
 {
     worker *w = p->worker[id];
@@ -309,7 +310,7 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
             i++;
         kf_away_end(w, &w->errand[i]);
         w->cancelled--;
-        w->owes++; /* it may say yet that it has left it */
+        w->owes++; /* its confirmation may still come */
     }
     if (w->cancelled < CANCELLED_MOST || now - w->heard < 6 * p->opt.silence)
         return KOFN_OK;
@@ -318,7 +319,8 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
                         (kf_msg){.type = KF_MSG_UNRESPONSIVE, .worker = id});
 }
 
-/* Out of the outbox if it is still there, else after it, past everything. */
+/* Takes the task out of the outbox if it still waits there. Otherwise sends an
+ * urgent cancel. */
 static kofn_status send_cancel(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -332,16 +334,16 @@ static kofn_status send_cancel(port *p, const kf_msg *m)
     if (kf_post_take_back(&w->outbox, m->task, &lost)) {
         if (lost && w->known[0] == lost) {
             w->known[0] = w->known[1];
-            w->known[1] = 0; /* what it has there is not remembered */
+            w->known[1] = 0; /* any older input there was forgotten */
         } else if (lost && w->known[1] == lost) {
             w->known[1] = 0;
         }
         kf_buffer_drop(kf_away_end(w, e));
         return KOFN_OK;
     }
-    kf_buffer_drop(e->result); /* that it was asked for is remembered */
+    kf_buffer_drop(e->result); /* the errand stays, without a buffer */
     e->result = NULL;
-    kf_head_write(head, &h); /* it only saves time: it may be lost */
+    kf_head_write(head, &h); /* it only saves time and may be lost */
     p->t->send(p->t, w->peer, head, sizeof head, NULL, true);
     return leave_unanswered(p, m->worker);
 }
@@ -380,7 +382,8 @@ kofn_status kf_away_send(kofn_port *base, kf_msg *m)
 
 /* ---- pieces of blocks ---------------------------------------------------- */
 
-/* Bytes of its block that it may be sent, a few times over. */
+/* Returns the limit of bytes that a worker may be sent for its block: several
+ * times its size. */
 static uint64_t enough(const kf_block *b)
 {
     uint64_t sum = 0;
@@ -394,7 +397,7 @@ static uint64_t enough(const kf_block *b)
     return 4 * sum + 1024 * PIECE_COST;
 }
 
-/* Is it a piece of the block that it was told to store? */
+/* True if this is a piece of the block that the worker was sent. */
 static bool is_piece(const worker *w, const need *n)
 {
     size_t units, bytes;
@@ -412,7 +415,8 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
     worker *w = p->worker[id];
     const need n = {h->block, h->which, h->lo, h->hi};
 
-    if (w->asked == NEEDS_MOST || !is_piece(w, &n)) /* it asks again */
+    /* it will request it again */
+    if (w->asked == NEEDS_MOST || !is_piece(w, &n))
         return kf_away_strike(p, id);
     w->need[(w->need_first + w->asked) % NEEDS_MOST] = n;
     if (w->asked++ == 0)
@@ -421,8 +425,8 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
     return KOFN_OK;
 }
 
-/* Answers a request for rows of a block.  A worker that asks for more than its
- * block comes to, with some to spare, is struck. */
+/* Answers a request for rows of a block. A request beyond the limit of bytes is
+ * a strike. */
 static kofn_status post_piece(port *p, uint32_t id, const need *n)
 {
     worker *w = p->worker[id];
@@ -443,16 +447,16 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
     if (w->served > enough(w->block))
         return kf_away_strike(p, id);
     st = kf_piece_from(w->block, n->section, n->lo, n->hi, &made, &at);
-    if (st || at != made.p) /* it lies in A, which is there until the end */
+    if (st || at != made.p) /* it is in A, which outlives the port's use */
         kf_bytes_free(&made);
     return st ? st
               : kf_away_post(p, id, &h,
                              &(kofn_lent){at, bytes, kf_free, made.p});
 }
 
-/* Workers take turns, and get a piece only when what they got before is on its
- * way: who takes nothing has one piece in its outbox, however many it asks
- * for. */
+/* Workers take turns. A worker gets a piece only when its outbox is empty. So a
+ * worker that does not read has at most one piece in its outbox, for any number
+ * of requests. */
 uint32_t kf_away_next(const port *p)
 {
     for (size_t k = 0; k < p->workers && p->needs; k++) {
@@ -475,6 +479,6 @@ kofn_status kf_away_serve(port *p, uint32_t id)
     p->needs--;
     p->server = id + 1;
     p->served = w->alone = kf_away_now(&p->base);
-    /* The worker's block may be another one by now. */
+    /* The worker may have been given another block since. */
     return is_piece(w, &n) ? post_piece(p, id, &n) : KOFN_OK;
 }

@@ -1,11 +1,11 @@
-/* mesh.c -- a mesh of threads of this process: packets handed over by pointer.
+/* mesh.c -- a mesh of threads of this process. Packets are passed by pointer.
  *
- * One lock for all, held for as long as it takes to link a packet; every end
- * has its own queue and bell.  A peer's number is that of its end.
+ * One lock serves all ends and is held only while a packet is linked. Each end
+ * has its own queue and condition variable. The number of a peer is the number
+ * of its end.
  *
- * Owns the ends, their queues and threads until kofn_mesh_free.  A packet has
- * one owner, and the lock is not held while anybody computes.
- */
+ * Owns the ends, their queues and threads until kofn_mesh_free. A packet has
+ * one owner. The lock is not held during computation. */
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -32,7 +32,9 @@ typedef struct end {
     pthread_cond_t bell;
     letter *first, *last;
     size_t queued;
-    bool *forgotten; /* by peer; written with the lock held, read by all */
+    /* indexed by peer; written under the lock, which other ends hold to read
+     * it */
+    bool *forgotten;
     size_t forgotten_cap;
 } end;
 
@@ -48,11 +50,11 @@ struct kofn_mesh {
     pthread_mutex_t lock;
     end **end;
     size_t ends, cap;
-    runner *running;  /* to be waited for */
-    int blas_threads; /* to be restored */
+    runner *running;  /* threads that kofn_mesh_free joins */
+    int blas_threads; /* number of BLAS threads to be restored */
 };
 
-/* ---- queues; with the lock held ------------------------------------------ */
+/* ---- queues; the caller holds the lock ----------------------------------- */
 
 static void enqueue(end *e, letter *l)
 {
@@ -87,7 +89,8 @@ static kofn_status announce(end *to, kofn_peer peer, kofn_arrival what)
     return KOFN_OK;
 }
 
-/* Without the lock: `done` is the sender's. */
+/* Frees a letter. Called without the lock, since `done` belongs to the sender.
+ */
 static void burn(letter *l)
 {
     kf_give_back(&l->body);
@@ -100,10 +103,10 @@ static void burn_all(end *e)
         burn(dequeue(e));
 }
 
-/* ---- the transport's entries --------------------------------------------- */
+/* ---- functions of the transport ------------------------------------------ */
 
-/* Links a packet into the queue of the other end.  On KOFN_AGAIN the body
- * stays the sender's; in any other case it is taken over. */
+/* Links a packet into the queue of the other end. Takes the body over, except
+ * on KOFN_AGAIN. */
 static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
                              const void *head, size_t head_bytes,
                              const kofn_lent *body, bool urgent)
@@ -113,7 +116,7 @@ static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
     kofn_status st = KOFN_OK;
     letter *l;
 
-    (void)urgent; /* nothing is ever behind bulk here */
+    (void)urgent; /* bulk packets never delay others here */
     if (head_bytes > KOFN_HEAD_MAX) {
         kf_give_back(body);
         return kf_fail(KOFN_INVAL, "a head of %zu bytes; at most %d",
@@ -160,8 +163,9 @@ static bool to_be_dropped(const end *e, const letter *l)
     return forgot(e, l->p.peer) || l->p.body_bytes > e->base.body_max;
 }
 
-/* With the lock held: have most others forgotten this end, and is each of the rest gone?
- * A majority is needed, for any one of them may be wrong. */
+/* True if most other ends have forgotten this end and each of the rest is gone.
+ * A majority is needed because any single end may be faulty. The caller holds
+ * the lock. */
 static bool is_shut_out(const end *e)
 {
     const kofn_mesh *m = e->mesh;
@@ -175,8 +179,8 @@ static bool is_shut_out(const end *e)
     return forgetting + gone + 1 == m->ends && 2 * forgetting + 1 > m->ends;
 }
 
-/* Waits for the next packet of this end, without the lock while it sleeps.  A
- * packet without a body leaves nothing to be released. */
+/* Waits for the next packet of this end; the lock is free while it sleeps. A
+ * packet without a body leaves nothing to release. */
 static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
                              kofn_packet *p)
 {
@@ -195,9 +199,8 @@ static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
         pthread_mutex_unlock(&e->mesh->lock);
         if (out)
             return kf_fail(KOFN_TRANSPORT,
-                           "the others hear nothing of node %u any more, since "
-                           "what it sent was wrong; let its work be done by "
-                           "another machine",
+                           "the other nodes have excluded node %u, since it "
+                           "sent wrong data; use another machine",
                            e->number);
         if (!l)
             return KOFN_AGAIN;
@@ -243,14 +246,14 @@ static void mesh_close(kofn_transport *t, kofn_time linger)
     end *e = (end *)t;
     kofn_mesh *m = e->mesh;
 
-    (void)linger; /* what was sent is there already */
+    (void)linger; /* packets are delivered at once */
     pthread_mutex_lock(&m->lock);
     e->closed = true;
     for (size_t i = 0; i < m->ends; i++)
         if (!m->end[i]->closed)
             (void)announce(m->end[i], e->number, KOFN_WENT);
     pthread_mutex_unlock(&m->lock);
-    burn_all(e); /* nothing comes any more */
+    burn_all(e); /* nothing arrives any more */
 }
 
 /* ---- the mesh ------------------------------------------------------------ */

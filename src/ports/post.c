@@ -1,8 +1,8 @@
-/* post.c -- letters that wait until the way is free, bodies that come, and how both
+/* post.c -- letters that wait for the transport, received bodies, and how both
  * are packed.
  *
- * A letter owns its bytes and holds a reference of its buffer until it was
- * sent.  It may not drop a letter that is begun. */
+ * A letter owns its bytes and holds a reference to its buffer until it is sent.
+ */
 #include "post.h"
 
 kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
@@ -105,7 +105,8 @@ void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi)
     }
 }
 
-/* Strips [lo, hi): rows of the input, or columns of its row i. */
+/* Returns strips [lo, hi): rows of the input, or columns of its row i if `left`
+ * is true. */
 static kofn_matrix strips(const kofn_matrix *in, bool left, size_t i, size_t lo,
                           size_t hi)
 {
@@ -186,8 +187,8 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
     return kf_post_flush(b, t, peer);
 }
 
-/* The next task of the input that this one brings, which counts on it or brings it
- * again; NULL: none.  `swapped`: other inputs come between the two. */
+/* Finds the next task that has the same input as letter i, with or without a
+ * body; NULL: none. *swapped: letters between the two carry other inputs. */
 static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
 {
     const kf_letter *from = &b->letter[b->first + i];
@@ -207,7 +208,7 @@ static void inherit(kf_letter *l, const kf_letter *from)
 {
     kf_head h, with;
 
-    kf_head_read(&with, from->head, KF_HEAD); /* both are our own */
+    kf_head_read(&with, from->head, KF_HEAD); /* both were written here */
     kf_head_read(&h, l->head, KF_HEAD);
     h.body_sum = with.body_sum;
     kf_head_write(l->head, &h);

@@ -1,8 +1,8 @@
-/* post.h -- what waits to go to a peer or has come from one, and how it is packed.
+/* post.h -- queues of messages to and from a peer, and how bodies are packed.
  *
- * An outbox is its peer's and owns the letters in it until they were sent or
- * taken back; an inbox owns its messages until they are taken.  Only whoever owns
- * a message may drop what is in it, once. */
+ * An outbox belongs to its peer and owns its letters until they are sent or
+ * taken back. An inbox owns its messages until they are taken. Only the owner
+ * of a message may free its contents, once. */
 #ifndef KF_PORTS_POST_H
 #define KF_PORTS_POST_H
 
@@ -12,79 +12,89 @@
 #include "data/kernel.h"
 #include "wire/wire.h"
 
-#define KF_WAITING 4096 /* tasks that a worker takes before it does the first */
+/* tasks that a worker accepts before it has done the first */
+#define KF_WAITING 4096
 
-/* On its way. */
+/* A packet that waits to be sent. */
 typedef struct kf_letter {
     unsigned char head[KF_HEAD];
     kofn_lent body;
-    uint32_t task;  /* that may be taken back ... */
-    uint64_t input; /* ... and its input */
+    uint32_t task;  /* task that may be taken back */
+    uint64_t input; /* number of the task's input */
     bool work;
 } kf_letter;
 
-/* Letters to one peer, in order. */
+/* Letters to one peer, in order of sending. */
 typedef struct kf_outbox {
     kf_letter *letter;
     size_t first, count, cap;
-    uint64_t sent; /* letters, ever */
+    uint64_t sent; /* letters sent in total */
 } kf_outbox;
 
-/* Messages that have come and wait to be taken, in order. */
+/* Received messages that wait to be taken, in order. */
 typedef struct kf_inbox {
     kf_msg *msg; /* a queue */
     size_t first, count, cap;
 } kf_inbox;
 
-/* Send what waits, as far as the way takes it: KOFN_AGAIN when it is full.
- * What cannot reach anybody counts as sent. */
+/* Sends waiting letters until the transport is full, then returns KOFN_AGAIN. A
+ * letter to a lost peer counts as sent. */
 kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer);
-/* Behind what waits; takes the body over, even on failure; NULL: none.  Its checksum
- * is found here unless the head has it.  KOFN_AGAIN: it waits. */
+/* Sends a packet after those that wait. Takes the body over, even on failure;
+ * NULL: no body. Computes its checksum unless the head has one. KOFN_AGAIN: the
+ * packet waits in the outbox. */
 kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
                     const kf_head *h, const kofn_lent *body);
-/* The checksum that a body is sent with: 0 where the transport keeps bodies whole. */
+/* Returns the checksum that a body is sent with: 0 if the transport guarantees
+ * intact bodies. */
 uint64_t kf_post_sum(const kofn_transport *t, uint64_t job, const void *body,
                      size_t n);
-/* KOFN_FORMAT when a body that came over `t` is not as it was sent. */
+/* Fails with KOFN_FORMAT if a body that came over `t` does not match its
+ * checksum. */
 kofn_status kf_post_check(const kofn_transport *t, const kf_head *h,
                           const void *body, size_t n);
-/* Take back a task that still waits; false when it cannot be.  An input that it
- * brings goes with the next task that counts on it; where none does it is not
- * sent, and *lost is its number (else 0). */
+/* Takes back a task that still waits; false if it was sent. If its letter
+ * carries an input, the next task with this input carries it. If there is no
+ * such task, the input is not sent and *lost is its number. Otherwise *lost is
+ * 0. */
 bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost);
 void kf_post_empty(kf_outbox *b);
 void kf_post_free(kf_outbox *b);
 
-/* Room for one more behind what waits in a queue of `count` from `*first`. */
+/* Makes room for one more at the end of a queue of `count` from `*first`. */
 kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
                          size_t size);
-/* What a message owns. */
+/* Frees what a message owns. */
 void kf_post_drop(kf_msg *m);
-/* Behind what waits; takes what the message owns over, even on failure. */
+/* Appends a message and takes over what it owns, even on failure. */
 kofn_status kf_inbox_put(kf_inbox *b, kf_msg m);
-/* The i-th of those that wait, which is there. */
+/* Removes and returns message `i` of the queue; i < count. */
 kf_msg kf_inbox_take(kf_inbox *b, size_t i);
 void kf_inbox_free(kf_inbox *b);
-/* The buffer as a body, dropped when that is given back; NULL: no body. */
+/* Lends the buffer as a body. `done` drops the buffer; NULL: no body. */
 kofn_lent kf_post_lend(kf_buffer *b);
-/* Rows of a matrix, one behind the other, to *packed, which goes on; or back. */
+/* Copies the rows of a matrix to *packed, without gaps, and advances *packed.
+ * back: copies from *packed to the matrix. */
 void kf_post_rows(const kofn_matrix *m, char **packed, bool back);
-/* Strips [lo, hi) of each lane of a block; a lane beyond the edge of its operand is
- * zero. */
+/* Copies strips [lo, hi) of each lane of a block. A lane beyond the edge of its
+ * operand is zero. */
 void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi);
-/* The strips of a task of its input, which is summed over, lane after lane; strips
- * beyond the last are the first ones.  From the input, or back into it. */
+/* Copies the strips of a task from its input, lane after lane; the task sums
+ * over them. Strips beyond the last wrap around to the first. back: copies into
+ * the input. */
 void kf_post_strips(const kofn_matrix *in, const kf_msg *task, size_t lanes,
                     char *packed, bool back);
-/* Replaces what cannot be printed by '?', but for newlines: others have said it. */
+/* Replaces unprintable characters except newlines by '?', since the words come
+ * from another machine. */
 void kf_post_plain(char *words, size_t n);
-/* The packet's body as words, in new memory: what cannot be printed is '?', newlines
- * stay.  NULL: there are none.  More than KF_WORDS are refused. */
+/* Puts the packet's body into new memory as words, made printable by
+ * kf_post_plain. *words is NULL if there is no body. Refuses more than KF_WORDS
+ * bytes. */
 kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
                                const kf_head *h, char **words);
-/* The packet's body in *into, which has its shape: adopted where it lies well,
- * else copied or fetched.  The packet's body is given back in any case. */
+/* Puts the packet's body into *into, which has its shape: adopts it if its
+ * alignment allows, else copies or fetches it. The packet's body is released in
+ * any case. */
 kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
                               const kf_head *h, kf_buffer **into);
 

@@ -1,18 +1,16 @@
-/* serve.c -- a worker's whole life: find the coordinator, store a block, work
- * until dismissed.  The other side of docs/wire.md.
+/* serve.c -- the life of a worker: it finds the coordinator, stores a block,
+ * and works until it is dismissed. The other side of docs/wire.md.
  *
- * One thread computes and listens.  Whoever computes asks about every
- * millisecond whether to go on; that is when messages are taken in, so that a
- * cancelled task ends at once and the next one's input is there before its
- * turn comes.
+ * One thread computes and receives. A computation calls `stopped` about every
+ * millisecond; that call receives messages. So a cancelled task ends at once,
+ * and the input of the next task arrives before its turn.
  *
- * The block outlives the coordinator: one that comes back with the same job
- * asks for the same block, and nothing has to be sent again, not even what had
- * come of a block that was not whole.
+ * The block outlives the coordinator. A coordinator that restarts with the same
+ * job requests the same block, and nothing is sent again, not even the pieces
+ * of an incomplete block.
  *
- * Owns the worker: its block, its tasks and its outbox, on one thread.  It
- * decides nothing: a task that it cannot do is refused and never guessed.
- */
+ * Owns the worker's block, tasks and outbox, on one thread. It decides nothing:
+ * it refuses a task that it cannot do. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,10 +20,10 @@
 #include "base/clock.h"
 #include "data/kernel.h"
 
-#define LOOK_UP (KOFN_SECOND / 1000) /* messages are looked for            */
-#define IDLE (KOFN_SECOND / 50)      /* `watch` is asked                   */
-#define IDLE_MOST (16 * IDLE)        /* ... of a worker that only waits    */
-#define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
+#define LOOK_UP (KOFN_SECOND / 1000) /* messages are received */
+#define IDLE (KOFN_SECOND / 50)      /* `watch` is called */
+#define IDLE_MOST (16 * IDLE)        /* ... if the worker only waits */
+#define ASK_AGAIN (2 * KOFN_SECOND)  /* requested pieces count as lost */
 
 /* ---- sending ------------------------------------------------------------- */
 
@@ -44,7 +42,7 @@ static void say_hello(server *s)
     kf_serve_post_words(s, &h, words);
 }
 
-/* Takes m's result over. */
+/* Sends the answer to a task; takes over m's result. */
 static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
 {
     kf_head h = {.type = st ? KF_WIRE_FAILED : KF_WIRE_RESULT,
@@ -76,7 +74,7 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
 
 /* ---- inputs and tasks ---------------------------------------------------- */
 
-/* Nothing is allocated for what does not fit. */
+/* Checks a task before it allocates memory for it. */
 static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
                                kf_msg *m)
 {
@@ -96,15 +94,15 @@ static void take_work(server *s, const kf_head *h, kofn_packet *k)
         kf_post_drop(&m);
         answer(s, &m, st, 0);
         kf_serve_fail(s, st);
-        if (st == KOFN_FORMAT) /* damaged on its way */
+        if (st == KOFN_FORMAT) /* damaged in transit */
             kf_serve_hang_up(s);
         return;
     }
     kf_serve_queue_up(s, (errand){m, false, h->updates});
 }
 
-/* Cancels a task.  One that only waits is answered at once, and its memory is
- * free again. */
+/* Cancels a task. A task that only waits is answered at once and its memory
+ * freed. */
 static void cancel(server *s, uint32_t task)
 {
     errand *queue;
@@ -119,7 +117,7 @@ static void cancel(server *s, uint32_t task)
         i++;
     if (i == s->errands)
         return;
-    if (i == 0) { /* it may be in hand */
+    if (i == 0) { /* it may be running */
         queue->cancelled = true;
         return;
     }
@@ -137,17 +135,18 @@ static void greet(server *s, const kf_head *h)
     char words[80];
 
     if (h->job != s->job)
-        kf_serve_drop_block(s); /* of a job that is not this one */
+        kf_serve_drop_block(s); /* block of another job */
     if (h->task != s->exposed.worker)
-        kf_serve_drop_tasks(s); /* of who it was */
+        kf_serve_drop_tasks(s); /* tasks of its former number */
     s->welcome = true;
     s->job = h->job;
     s->exposed.worker = h->task;
     if (s->vanish == KOFN_NEVER)
         s->vanish = kf_later(kf_clock(), kf_faults_nanoseconds(kf_faults_leave(
                                              s->exposed.faults, h->task)));
+    /* product numbers restart */
     if (s->block.block_spec.block && s->block.block_spec.block->subset)
-        s->block.block_spec.block->subset->product = 0; /* they begin again */
+        s->block.block_spec.block->subset->product = 0;
     snprintf(words, sizeof words, "connected as worker %u", h->task);
     kf_serve_news(s, words);
 }
@@ -165,7 +164,8 @@ static void refused(server *s, const kofn_packet *k)
                                (int)n, words));
 }
 
-/* As memory does it: nothing here knows of it. */
+/* Flips a bit of the block, as a memory fault does; the worker does not know of
+ * it. */
 static void flip(server *s)
 {
     if (!s->block.whole)
@@ -189,9 +189,10 @@ static void stage(server *s, const kf_head *h)
         s->t->dropped++;
 }
 
-/* Has a packet of the coordinator handled by its kind.  Before the welcome,
- * and of another job, nothing but a greeting counts, and a dismissal, which is urgent
- * and may overtake the welcome. */
+/* Passes a packet of the coordinator to the function for its kind. Before the
+ * welcome, or if its job is another, a packet is dropped. Exceptions are a
+ * refusal, a welcome, and a dismissal, which is urgent and may overtake the
+ * welcome. */
 static void dispatch(server *s, const kf_head *h, kofn_packet *k)
 {
     if (h->type == KF_WIRE_REFUSED)
@@ -221,7 +222,7 @@ static void dispatch(server *s, const kf_head *h, kofn_packet *k)
         s->t->dropped++;
 }
 
-/* Bodies that are still on their way are taken in here, whatever they are. */
+/* Receives a body that is still arriving, of any kind. */
 static kofn_status fetch(server *s, kofn_packet *k, void **room)
 {
     *room = NULL;
@@ -235,7 +236,8 @@ static kofn_status fetch(server *s, kofn_packet *k, void **room)
     return KOFN_OK;
 }
 
-/* Whether a body of more than a piece is one, before there is memory for it. */
+/* True if a body longer than a piece is wanted; asked before there is memory
+ * for it. */
 static bool wanted(void *ud, kofn_peer peer, const void *head,
                    size_t head_bytes, size_t bytes)
 {
@@ -254,7 +256,7 @@ static bool wanted(void *ud, kofn_peer peer, const void *head,
     return h.type == KF_WIRE_WORK && kf_serve_is_wanted(s, &h, bytes);
 }
 
-/* Is its body received where it is used? */
+/* True if the body is received into the buffer in which it is used. */
 static bool takes_in_place(const kf_head *h)
 {
     return h->type == KF_WIRE_UPDATE || h->type == KF_WIRE_STRIPS ||
@@ -268,8 +270,8 @@ static void packet(server *s, kofn_packet *k)
     void *room = NULL;
 
     if (st && h.version) {
-        kf_serve_finish(s,
-                        KOFN_UNSUITED); /* another kofn; the message says so */
+        /* another version; kofn_errmsg() says so */
+        kf_serve_finish(s, KOFN_UNSUITED);
     } else if (!st && takes_in_place(&h)) {
         dispatch(s, &h, k);
     } else if (!st) {
@@ -284,7 +286,7 @@ static void packet(server *s, kofn_packet *k)
         s->t->release(s->t, k->own);
 }
 
-/* Take in what comes within `atmost`; false when nothing did. */
+/* Receives one packet within `atmost`; false if none came. */
 static bool listen(server *s, kofn_time atmost)
 {
     kofn_packet k = {0};
@@ -292,7 +294,8 @@ static bool listen(server *s, kofn_time atmost)
 
     if (st == KOFN_AGAIN)
         return false;
-    if (st) { /* a goodbye that came before the dismissal ends the job as well */
+    /* the transport's orderly end before the dismissal also ends the job */
+    if (st) {
         bool in_order = st == KOFN_TRANSPORT && s->t->over;
 
         kf_serve_finish(s, in_order ? KOFN_OK : st);
@@ -313,13 +316,13 @@ static bool listen(server *s, kofn_time atmost)
     return true;
 }
 
-/* ---- living -------------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------ */
 
 static void consider_leaving(server *s)
 {
     kofn_leave want = s->opt.watch ? s->opt.watch(s->opt.ud, NULL) : KOFN_STAY;
 
-    if (kf_clock() >= s->vanish) /* without a word */
+    if (kf_clock() >= s->vanish) /* without notice: the fault model ends it */
         kf_serve_finish(s, KOFN_AGAIN);
     if (want == KOFN_STAY || s->over)
         return;
@@ -334,7 +337,8 @@ static void consider_leaving(server *s)
     }
 }
 
-/* Does what is to be done now and then. */
+/* Does the periodic work: sends, receives, repeats requests, checks timeouts.
+ */
 static void look_up(server *s)
 {
     making *b = &s->block;
@@ -357,7 +361,8 @@ static void look_up(server *s)
                                    (double)s->opt.patience * 1e-9));
 }
 
-/* The task in hand is the first of the queue, unless all are gone. */
+/* True if the running task should stop. It is the first of the queue, unless
+ * the queue is empty. */
 static bool stopped(void *ud)
 {
     server *s = ud;
@@ -367,8 +372,8 @@ static bool stopped(void *ud)
     return s->over || s->errands == 0 || s->errand[s->first].cancelled;
 }
 
-/* True if work of a later round waits: a CANCEL may never be heard, and later
- * work says as well that the task is not needed any more. */
+/* True if work of a later round waits. A CANCEL may never arrive, and later
+ * work also shows that the task is not needed. */
 static bool is_outlived(const server *s)
 {
     const errand *queue = s->errand + s->first;
@@ -389,8 +394,8 @@ static void sleep_for(void *ud, double seconds)
     }
 }
 
-/* The first task of the queue.  While it is computed messages come in, so the
- * queue may be another one afterwards. */
+/* Does the first task of the queue. Messages are received meanwhile, so the
+ * queue may have changed afterwards. */
 static void work(server *s)
 {
     kf_msg m = s->errand[s->first].msg;
@@ -408,16 +413,16 @@ static void work(server *s)
         s->errands--;
         kf_block_drop(m.block);
         kf_buffer_drop(m.in);
-        answer(s, &m, st, took); /* takes m.result over */
+        answer(s, &m, st, took); /* takes over m.result */
     } else if (b->subset) {
-        b->subset->product = 0; /* of another job, perhaps */
+        b->subset->product = 0; /* it may be of another job */
     }
     kf_block_drop(b);
     kf_buffer_drop(in);
     kf_buffer_drop(result);
 }
 
-/* Is the block of a task what the coordinator takes it to be? */
+/* True if the task's block has the updates that the coordinator counts. */
 static bool is_now(const server *s, const errand *e)
 {
     const kf_block *b = kf_block_of(s->block.block_spec.block, e->msg.operand);
@@ -425,7 +430,7 @@ static bool is_now(const server *s, const errand *e)
     return e->msg.block || (b && b->updates == e->updates);
 }
 
-/* Changes wait until there is what they change. */
+/* True for a change that must wait for pieces of its block. */
 static bool is_early(const server *s)
 {
     return s->errand[s->first].msg.type != KF_MSG_WORK &&
@@ -440,7 +445,7 @@ static void do_next(server *s)
         kf_serve_do_change(s);
     } else if (is_now(s, e)) {
         work(s);
-    } else { /* it has missed a change, or had it twice, and begins anew */
+    } else { /* an update was missed or repeated: start over */
         kf_serve_fail(s, kf_fail(KOFN_STATE,
                                  "a task is of a block after %zu updates, "
                                  "which are not what it has had here",
@@ -449,8 +454,8 @@ static void do_next(server *s)
     }
 }
 
-/* Nothing can be done.  Many workers that wait on one machine must not keep it
- * busy, so each looks less and less often while nothing comes. */
+/* Waits when there is nothing to do. If nothing comes, each wait is longer than
+ * the last, so that many idle workers do not keep a machine busy. */
 static void rest(server *s)
 {
     kofn_time left = s->vanish - kf_clock(), atmost = s->idle;

@@ -1,16 +1,16 @@
-/* serve_block.c -- a worker's block in the making: from its block specification and the
- * operand, or piece by piece from the coordinator.
+/* serve_block.c -- a worker's block while it is made: from its specification
+ * and the operand, or from pieces that the coordinator sends.
  *
- * The block belongs to the server, also while it is made.  A piece that was
- * not asked for is dropped. */
+ * The server owns the block, also while it is incomplete. A piece that was not
+ * requested is dropped. */
 #include "serve.h"
 
 #include "base/clock.h"
 
 #include <string.h>
 
-#define PIECE_BYTES ((size_t)4 << 20) /* asked for at a time         */
-#define AHEAD 3                       /* pieces asked for and not here */
+#define PIECE_BYTES ((size_t)4 << 20) /* requested at a time */
+#define AHEAD 3 /* requested pieces that are outstanding */
 
 bool kf_serve_has_pieces(const server *s)
 {
@@ -27,7 +27,7 @@ void kf_serve_block_is_whole(server *s)
     kf_serve_news(s, "block stored");
 }
 
-/* Ask for what comes next, a few pieces ahead. */
+/* Requests the next pieces, AHEAD of them at most. */
 static void ask_pieces(server *s)
 {
     making *b = &s->block;
@@ -74,14 +74,14 @@ void kf_serve_ask_again(server *s)
     ask_pieces(s);
 }
 
-/* Not a way out of the folder in which files are looked for. */
+/* True if the name cannot lead out of the folder of operands. */
 static bool is_plain_name(const char *name)
 {
     return *name && !strchr(name, '/') && strcmp(name, ".") &&
            strcmp(name, "..");
 }
 
-/* Make what can be made of the block from the operand, where this machine can
+/* Makes the possible part of the block from the operand, if this machine can
  * read it. */
 static void build_block(server *s)
 {
@@ -102,7 +102,7 @@ static void build_block(server *s)
     kf_serve_news(s, st ? kofn_errmsg() : "block made from a file here");
 }
 
-/* Blocks of all operands do, from the row of their seat. */
+/* Sets the row of the seat in the blocks of all operands. */
 static void answers_from(server *s, uint32_t row)
 {
     for (kf_block *b = s->block.block_spec.block; b; b = b->next)
@@ -114,9 +114,9 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     kofn_status st;
 
     if (h->block == s->block_id && s->block.block_spec.block &&
-        !s->block.changed) { /* as before */
+        !s->block.changed) { /* the block that is held already */
         if (s->block.block_spec.block->row != h->row)
-            kf_serve_drop_tasks(s); /* of rows that it answered until now */
+            kf_serve_drop_tasks(s); /* they are for the former row */
         answers_from(s, h->row);
         if (s->block.whole)
             kf_serve_block_is_whole(s);
@@ -131,7 +131,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     kf_serve_drop_block(s);
     st = kf_block_spec_read(&s->block.block_spec, k->body, k->body_bytes,
                             &s->opt);
-    if (st) { /* coming back would not help */
+    if (st) { /* to reconnect would not help */
         kf_serve_refuse(s, st);
         return;
     }
@@ -142,7 +142,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     ask_pieces(s);
 }
 
-/* Have pieces of this block been asked for that are not here? */
+/* True if requested pieces of this block are outstanding. */
 static bool is_making(const server *s, const kf_head *h)
 {
     return s->block.ahead && !s->block.whole && h->block == s->block_id;

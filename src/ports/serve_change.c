@@ -1,15 +1,16 @@
-/* serve_change.c -- a worker's blocks change where they lie: what is told of that
- * is done in the order in which it came, after the tasks that came before.
+/* serve_change.c -- changes of a worker's blocks, in place. A change is done in
+ * the order of arrival, after the tasks that came before it.
  *
- * Changes the server's own blocks, between tasks and never during one.  A
- * change that was missed is told, for no block may be wrong in silence. */
+ * Changes the server's own blocks between tasks, never during one. A missed
+ * change is reported, since no block may be wrong unnoticed. */
 #include "serve.h"
 
 #include <string.h>
 
-/* ---- may it be? ---------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------- */
 
-/* Bytes of an UPDATE of this block; false: it is none. */
+/* Computes the bytes of an UPDATE of this block; false if the head does not
+ * fit. */
 static bool update_bytes(const kf_block *b, const kf_head *h, size_t *bytes)
 {
     kofn_matrix U = {NULL, h->rows, h->cols, h->cols, h->dtype};
@@ -39,7 +40,8 @@ static const kf_block *block_of(const server *s, const kf_head *h)
     return kf_block_of(s->block.block_spec.block, h->operand);
 }
 
-/* Memory that may be spent beside blocks and velocities. */
+/* Returns the bytes of memory that may be used in addition to blocks and
+ * velocities. */
 static size_t spare(const server *s)
 {
     size_t left = s->opt.memory ? s->block.block_spec.spare : SIZE_MAX, bytes;
@@ -57,7 +59,7 @@ static size_t room(const server *s)
     return left - kf_min(left, kf_serve_carried(s));
 }
 
-/* Is it an UPDATE or STRIPS of the block that is here? */
+/* True for an UPDATE or STRIPS that fits the block that is here. */
 static bool fits(const server *s, const kf_head *h, size_t bytes)
 {
     const kf_block *b = block_of(s, h);
@@ -73,7 +75,7 @@ bool kf_serve_may_change(const server *s, const kf_head *h, size_t bytes)
     return fits(s, h, bytes) && bytes <= spare(s);
 }
 
-/* ---- what came ----------------------------------------------------------- */
+/* ---- received changes ---------------------------------------------------- */
 
 static kofn_status no_memory(size_t bytes, const char *what)
 {
@@ -97,7 +99,7 @@ static kofn_status take_update(const kf_head *h, kf_buffer *all, kf_msg *m)
     return kf_buffer_view(&m->with, all, &V);
 }
 
-/* Takes a body that is as long as it is to be. */
+/* Takes a body of the right length. */
 static kofn_status take(server *s, const kf_head *h, kofn_packet *k, kf_msg *m)
 {
     const kf_block *b = block_of(s, h);
@@ -146,7 +148,7 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
     kofn_status st;
 
     if (h->type != KF_WIRE_WHOLE && fits(s, h, k->body_bytes) &&
-        k->body_bytes > spare(s)) { /* nor would it fit alone */
+        k->body_bytes > spare(s)) { /* it would not fit even alone */
         kf_serve_refuse(s, no_memory(k->body_bytes, "a change of a block"));
         return;
     }
@@ -158,13 +160,13 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
     }
     kf_post_drop(&m);
     kf_serve_fail(s, st);
-    if (!s->over) /* what it holds is void from now on */
+    if (!s->over) /* its block is invalid from now on */
         kf_serve_hang_up(s);
 }
 
-/* ---- in its turn --------------------------------------------------------- */
+/* ---- doing changes ------------------------------------------------------- */
 
-/* Of the velocity that a change makes. */
+/* Checks that there is memory for the velocity that a change may create. */
 static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
 {
     bool moves =
@@ -179,7 +181,7 @@ static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
                             : no_memory(bytes, "the velocity of a block");
 }
 
-/* Everything that came before it is done. */
+/* Checks that all updates before this change were done. */
 static kofn_status is_in_order(const errand *e, const kf_block *b)
 {
     uint64_t then = b->updates + (e->msg.type == KF_MSG_UPDATE);
@@ -204,7 +206,8 @@ void kf_serve_do_change(server *s)
     s->first++;
     s->errands--;
     s->version++;
-    if (st == KOFN_UNSUITED) { /* nor will there be when it comes back */
+    /* there will be no room after it reconnects either */
+    if (st == KOFN_UNSUITED) {
         kf_post_drop(&e.msg);
         kf_serve_refuse(s, st);
         return;

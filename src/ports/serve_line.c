@@ -1,8 +1,8 @@
-/* serve_line.c -- the way between a worker and its coordinator: what is sent on it,
- * the line of tasks, and what is dropped with either.
+/* serve_line.c -- the connection between a worker and its coordinator: sending,
+ * the queue of tasks, and what is dropped with either.
  *
- * Owns nothing: all is the server's.  The other serve_ files call this one, and it
- * calls serve_work.c alone. */
+ * Owns nothing; everything belongs to the server. The other serve_ files call
+ * this one. It calls only serve_work.c. */
 #include "serve.h"
 
 #include "base/clock.h"
@@ -65,10 +65,10 @@ void kf_serve_refuse(server *s, kofn_status st)
     kf_serve_finish(s, st);
 }
 
-/* ---- tasks and the block -------------------------------------------------- */
+/* ---- tasks and the block ------------------------------------------------- */
 
-/* Before the work of later rounds, but behind what is in hand and what changes
- * the block. */
+/* Places a task before those of later rounds, but after the first task and
+ * after changes of the block. */
 void kf_serve_queue_up(server *s, errand e)
 {
     errand *queue = s->errand + s->first;
@@ -109,7 +109,8 @@ void kf_serve_disconnected(server *s)
     kf_serve_drop_tasks(s);
     kf_serve_forget_inputs(s);
     kf_post_empty(&s->outbox);
-    if (s->block.changed) /* and goes on changing while this worker is away */
+    /* the coordinator changes it while this worker is away */
+    if (s->block.changed)
         kf_serve_drop_block(s);
     kf_serve_news(s, "the coordinator is gone; waiting for it");
 }

@@ -1,20 +1,20 @@
-/* serve_own.c -- a worker's own way to multiply: called for as much at a time
- * as takes some milliseconds, however fast it is.
+/* serve_own.c -- multiplication by the program's own function. The size of a
+ * call is adapted so that it takes some milliseconds at any speed.
  *
- * The function is the user's and is called on the thread that computes; how
- * much at a time is measured here. */
+ * The function belongs to the program and is called on the computing thread.
+ * The size of its calls is adapted here. */
 #include "serve.h"
 
 #include "base/clock.h"
 
-/* A call that is over sooner is followed by one of twice as much, and one that
- * takes longer by less. */
+/* A call that is shorter than SOON doubles the work of the next. A call that is
+ * longer than LONG reduces it. */
 #define SOON (KOFN_SECOND / 200)
 #define LONG (KOFN_SECOND / 50)
 #define MOST 1e15
 
-/* The least is what BLAS is given: who needs longer for that is not helped by
- * more calls. */
+/* Adapts the work of a call. The minimum is the work given to BLAS: more calls
+ * would not help a slower function. */
 static void adapt(kf_own *own, double asked, kofn_time took)
 {
     if (took < SOON && asked > own->work / 2 && own->work < MOST)
@@ -33,7 +33,7 @@ static kofn_status multiply(void *ud, const kofn_factors *f, kofn_matrix *out)
     kofn_time began = kf_clock();
     kofn_status st;
 
-    kf_fail(KOFN_OK, "%s", ""); /* no words of before */
+    kf_fail(KOFN_OK, "%s", ""); /* clears older messages */
     st = s->opt.multiply(s->opt.multiply_ctx, f, out);
     if (st < 0 && *kofn_errmsg())
         return st;

@@ -1,8 +1,8 @@
-/* serve_work.c -- what a worker's tasks are of: operands that are resident, that
- * are sent, or both.
+/* serve_work.c -- operands of a worker's tasks: resident, sent with the task,
+ * or both.
  *
- * Operands that were sent are the task's and dropped with it; the server keeps
- * inputs that may be named again. */
+ * A task owns the operands that were sent with it, and they are dropped with
+ * it. The server keeps inputs that later tasks may name. */
 #include "serve.h"
 
 #include "data/kernel.h"
@@ -33,8 +33,8 @@ static kofn_status known_input(server *s, const kf_head *h, kf_buffer **in)
     return kf_fail(KOFN_STATE, "the input of task %u is not here", h->task);
 }
 
-/* Of an input that is summed over come only the strips of the task, which fit the
- * block. */
+/* Finds the task's input or takes it from the packet. If the kernel sums over
+ * the input, only the task's strips come, which match the block. */
 static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
                               kf_msg *m)
 {
@@ -66,7 +66,7 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
     return KOFN_OK;
 }
 
-/* ---- may it be done? ----------------------------------------------------- */
+/* ---- checks of tasks ----------------------------------------------------- */
 
 kf_msg kf_serve_task_of(const kf_head *h)
 {
@@ -82,8 +82,8 @@ kf_msg kf_serve_task_of(const kf_head *h)
                     .hi = h->hi};
 }
 
-/* Bytes of the pair that a task brings; false where they are none that can be.
- */
+/* Computes the bytes of the operand pair that a task brings; false if the sizes
+ * are impossible. */
 static bool pair_bytes(const kf_head *h, size_t *bytes)
 {
     size_t first, second;
@@ -93,7 +93,7 @@ static bool pair_bytes(const kf_head *h, size_t *bytes)
            kf_mul(first + second, kf_dtype_size(h->dtype), bytes);
 }
 
-/* The bytes that tasks in line hold; what is cancelled is about to go. */
+/* Returns the bytes held by waiting tasks, without cancelled ones. */
 size_t kf_serve_carried(const server *s)
 {
     size_t sum = 0;
@@ -112,8 +112,8 @@ size_t kf_serve_carried(const server *s)
     return sum;
 }
 
-/* A block that comes with its task has one lane, and its size is that of the
- * input and the result. */
+/* Checks a task that brings its block. Such a block has one lane, and its size
+ * follows from the input and the result. */
 static kofn_status pair_fits(const server *s, const kf_head *h, const kf_msg *m,
                              const kofn_matrix *in, const kofn_matrix *out)
 {
@@ -175,7 +175,7 @@ bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes)
 
 /* ---- pairs --------------------------------------------------------------- */
 
-/* A block and then an input, which are views of what has come. */
+/* Splits the received pair into a block and an input, which are views of it. */
 static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
                              kf_msg *m)
 {

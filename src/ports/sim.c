@@ -1,17 +1,19 @@
-/* sim.c -- a simulated fleet: the same messages, a clock of its own.
+/* sim.c -- a simulated fleet: the same messages on a simulated clock.
  *
- * Time is an entry in a heap; equal times go in the order they were made.
- * What a worker sends goes over its link one after the other, and what is
- * cancelled before it began there is not sent.
- * On the modelled clock a task takes its multiply-adds at the fault model's rate,
- * so that a seed repeats a run to the byte; on the measured clock it is
- * computed at once and takes the processor time that took, as if every worker
- * had a machine of its own.  Results are real on both.
+ * Events are entries of a heap, in order of time; entries of equal time keep
+ * the order in which they were made. A worker's link carries its messages one
+ * after the other. A result that is cancelled before its transfer starts is not
+ * sent.
  *
- * On the measured clock the coordinator's own work takes time as well, and
- * workers do not stand still meanwhile: whatever happens is at the time of its
- * entry, which may be before that of the clock.  Owns the workers and all that is
- * on its way; uses no threads. */
+ * On the modelled clock, the fault model's rate and the number of multiply-adds
+ * give the time of a task. So a seed repeats a run exactly. On the measured
+ * clock a task is computed at once and takes its processor time, as if every
+ * worker had its own machine. Results are real on both clocks.
+ *
+ * On the measured clock the coordinator's work takes time too, and workers
+ * continue meanwhile. So the time of an event may be before that of the clock.
+ *
+ * Owns the workers and all messages in transit; uses no threads. */
 #include <math.h>
 
 #include "post.h"
@@ -22,19 +24,20 @@
 
 enum { ARRIVE, FINISH, REPORT, SENT, LEAVE, JOIN };
 
-/* A message under way or in a worker's hands. */
+/* A message in transit or at a worker. */
 typedef struct buffer_slot {
-    kf_msg m; /* of no type: nothing is there */
+    kf_msg m; /* type 0: the slot is free */
     bool cancelled;
 } buffer_slot;
 
-/* Slots, in order. */
+/* A list of slots, in order. */
 typedef struct list {
     uint32_t *slot;
     size_t count, cap;
 } list;
 
-/* Compared and never followed: no reference of it is held. */
+/* An input that a worker has. Compared only, never dereferenced; no reference
+ * to it is held. */
 typedef struct input {
     const kf_buffer *of;
     uint32_t product;
@@ -44,27 +47,28 @@ typedef struct worker {
     kf_block *block;
     bool gone, wrong, busy;
     double factor, speed;
-    list queue;              /* have arrived and wait */
-    uint32_t slot;           /* in hand */
-    unsigned round;          /* of the last task it took up */
-    uint32_t updates, flips; /* so far */
-    list held;               /* done, to be sent together */
+    list queue;              /* arrived, waiting */
+    uint32_t slot;           /* the running task, if busy */
+    unsigned round;          /* round of the last task that it started */
+    uint32_t updates, flips; /* counts of fault events */
+    list held;               /* finished, to be sent together */
     list line;               /* to be sent when the link is free */
-    bool sending;            /* the link is not */
-    input known[2];  /* it need not be sent again, as workers elsewhere */
-    kofn_time heard; /* when what was sent to it last arrives */
-    kf_coming comes; /* what it began to send last, and ... */
-    kofn_time came;  /* ... when that has come              */
+    bool sending;            /* the link is busy */
+    input known[2];          /* inputs that need not be sent again */
+    kofn_time heard;         /* when the last message sent to it arrives */
+    kf_coming comes;         /* the last result that it started to send */
+    kofn_time came;          /* when that result has arrived */
 } worker;
 
 typedef struct port {
     kofn_port base;
     kofn_faults faults;
-    kofn_time clock; /* of the coordinator                    */
-    kofn_time at;    /* of what happens now, or is told it    */
+    kofn_time clock; /* time of the coordinator */
+    kofn_time at;    /* time of the current event */
     kf_heap heap;
-    kf_inbox mail;      /* for the coordinator, who may be busy when it comes */
-    kofn_status broken; /* told when it waits next */
+    /* messages for the coordinator, which may be busy when they arrive */
+    kf_inbox mail;
+    kofn_status broken; /* failure, returned by the next wait */
     worker *worker;
     size_t workers, worker_cap;
     buffer_slot *slot;
@@ -95,8 +99,8 @@ static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
     return KOFN_OK;
 }
 
-/* The payload must have found another owner.  There is room for every slot
- * among the unused, for new_slot made it. */
+/* Frees a slot after its payload has found another owner. new_slot made room
+ * for every slot in `unused`. */
 static void free_slot(port *p, uint32_t id)
 {
     p->slot[id].m = (kf_msg){0};
@@ -138,14 +142,14 @@ static kofn_status schedule(port *p, kofn_time after, uint32_t kind, uint32_t w,
                             uint32_t slot)
 {
     if (after >= KOFN_NEVER - p->at)
-        return KOFN_OK; /* never */
+        return KOFN_OK; /* it never happens */
     return kf_heap_push(&p->heap, (kf_heap_entry){.time = p->at + after,
                                                   .kind = kind,
                                                   .worker = w,
                                                   .task = slot});
 }
 
-/* Seconds that so much takes of a link. */
+/* Returns the seconds that a transfer of `bytes` takes. */
 static double transfer(const port *p, double bytes)
 {
     return p->faults.bandwidth > 0 ? bytes / p->faults.bandwidth : 0;
@@ -156,10 +160,9 @@ static kofn_time travel(const port *p, double bytes)
     return kf_faults_nanoseconds(p->faults.latency + transfer(p, bytes));
 }
 
-/* ---- a worker's life ----------------------------------------------------- */
+/* ---- workers ------------------------------------------------------------- */
 
-/* The block that a task is of: one that came with it, or the one that is
- * stored. */
+/* Returns the block of a task: the one that came with it, or the stored one. */
 static const kf_block *block_of(const worker *w, const kf_msg *m)
 {
     return m->block ? m->block : w->block;
@@ -180,7 +183,7 @@ static kofn_status compute(const port *p, uint32_t id, kf_msg *m)
     return st;
 }
 
-/* Take up the next task in line. */
+/* Starts the next waiting task. */
 static kofn_status take_up(port *p, uint32_t id)
 {
     worker *w = &p->worker[id];
@@ -204,7 +207,8 @@ static kofn_status take_up(port *p, uint32_t id)
         seconds *= 1e-9 * (p->faults.work > 0 ? p->faults.work : 1);
     }
     seconds *= w->factor / w->speed;
-    if (s->m.type == KF_MSG_WORK) { /* who never answers still hears */
+    /* a change is applied also by a worker that never answers */
+    if (s->m.type == KF_MSG_WORK) {
         seconds = kf_faults_stretch(&p->faults, id, s->m.round,
                                     w->round != s->m.round, seconds);
         w->round = s->m.round;
@@ -213,7 +217,7 @@ static kofn_status take_up(port *p, uint32_t id)
     return schedule(p, s->m.took, FINISH, id, w->slot);
 }
 
-/* The next of what waits for the link. */
+/* Starts the transfer of the next result that waits for the link. */
 static kofn_status send_next(port *p, uint32_t id)
 {
     worker *w = &p->worker[id];
@@ -240,7 +244,7 @@ static kofn_status report(port *p, uint32_t id, uint32_t slot)
     return send_next(p, id);
 }
 
-/* Lets held results go when nothing more of their round is to be done. */
+/* Sends held results when no work of their round is running. */
 static kofn_status let_go(port *p, uint32_t id)
 {
     worker *w = &p->worker[id];
@@ -254,7 +258,7 @@ static kofn_status let_go(port *p, uint32_t id)
     return KOFN_OK;
 }
 
-/* Before the work of newer rounds. */
+/* Queues a message before those of later rounds. */
 static kofn_status queue_up(const port *p, list *queue, uint32_t slot)
 {
     size_t i = queue->count;
@@ -268,7 +272,7 @@ static kofn_status queue_up(const port *p, list *queue, uint32_t slot)
     return KOFN_OK;
 }
 
-/* A message that says nothing but who sends it. */
+/* Queues a message that has no more than a type and a worker. */
 static kofn_status tell(port *p, kf_msg_type type, uint32_t id)
 {
     return kf_inbox_put(&p->mail, (kf_msg){.type = type, .worker = id});
@@ -293,7 +297,7 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot)
     return take_up(p, id);
 }
 
-/* Stops a worker; what it had in hand is dropped. */
+/* Stops a worker and drops all that it holds. */
 static void stop(port *p, uint32_t id)
 {
     worker *w = &p->worker[id];
@@ -307,8 +311,8 @@ static void stop(port *p, uint32_t id)
     w->block = NULL;
 }
 
-/* An update is done, or a piece is there.  Who could not has a block that nobody can
- * use, and goes. */
+/* Ends a change of a block. If it failed, the block is unusable and the worker
+ * is lost. */
 static kofn_status changed(port *p, uint32_t id, uint32_t slot)
 {
     const kf_msg *m = &p->slot[slot].m;
@@ -351,7 +355,7 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot)
     return let_go(p, id);
 }
 
-/* ---- coming and going ---------------------------------------------------- */
+/* ---- joining and leaving ------------------------------------------------- */
 
 static kofn_status start(port *p, uint32_t *id)
 {
@@ -363,9 +367,9 @@ static kofn_status start(port *p, uint32_t *id)
                     LEAVE, *id, 0);
 }
 
-/* ---- what happens -------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
-/* A result is here, if whoever sent it still is. */
+/* Delivers a result, unless its worker is gone. */
 static kofn_status come(port *p, uint32_t slot)
 {
     kf_msg m = p->slot[slot].m;
@@ -380,7 +384,7 @@ static kofn_status come(port *p, uint32_t slot)
     return kf_inbox_put(&p->mail, m);
 }
 
-/* Has an entry of the heap happen; what is told of it is mail. */
+/* Applies an entry of the heap; messages that result from it go to `mail`. */
 static kofn_status happen(port *p, const kf_heap_entry *e)
 {
     uint32_t id;
@@ -410,7 +414,7 @@ static kofn_status happen(port *p, const kf_heap_entry *e)
     }
 }
 
-/* The next entry of the heap, which there is. */
+/* Applies the next entry of the heap, which is not empty. */
 static void go_on(port *p)
 {
     kf_heap_entry e = kf_heap_pop(&p->heap);
@@ -420,9 +424,9 @@ static void go_on(port *p)
     p->broken = happen(p, &e);
 }
 
-/* Has everything happen that is due before the clock, which the coordinator's
- * work has moved: before the coordinator tells anybody anything, for workers
- * did not wait for that. */
+/* Applies all entries before the clock, which the coordinator's work has
+ * advanced. Called before any action of the coordinator, since workers did not
+ * wait for it. */
 static void catch_up(port *p)
 {
     while (!p->broken && p->heap.count && p->heap.entry[0].time < p->clock)
@@ -430,7 +434,7 @@ static void catch_up(port *p)
     p->at = p->clock;
 }
 
-/* Nothing more comes from this worker. */
+/* Drops all messages of this worker to the coordinator. */
 static void burn_mail(port *p, uint32_t id)
 {
     for (size_t i = p->mail.count; i > 0; i--)
@@ -441,7 +445,7 @@ static void burn_mail(port *p, uint32_t id)
         }
 }
 
-/* ---- what the coordinator does ------------------------------------------- */
+/* ---- actions of the coordinator ------------------------------------------ */
 
 static kofn_status port_admit(kofn_port *base, uint32_t *id)
 {
@@ -462,7 +466,7 @@ static kofn_status port_remove(kofn_port *base, uint32_t id)
     return KOFN_OK;
 }
 
-/* The worker as it is now, or NULL. */
+/* Returns the worker in its present state, or NULL. */
 static worker *worker_now(kofn_port *base, uint32_t id)
 {
     port *p = (port *)base;
@@ -497,8 +501,9 @@ static kofn_status port_flip(kofn_port *base, uint32_t id)
 
 /* ---- the port ------------------------------------------------------------ */
 
-/* Is the task in this list of slots?  Then it is dropped.  Changes of blocks have no
- * number, and what is held is a result already. */
+/* Drops the task if it is in this list of slots; returns true if it was.
+ * Changes of blocks have no task number, and a held task is a result already.
+ */
 static bool drop_task(port *p, list *l, uint32_t task)
 {
     for (size_t i = 0; i < l->count; i++) {
@@ -525,12 +530,13 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
         p->slot[w->slot].cancelled = true;
         w->busy = false;
         if (p->slot[w->slot].m.took == KOFN_NEVER)
-            drop_slot(p, w->slot); /* its time does not come */
+            drop_slot(p, w->slot); /* its end never comes */
         TRY(take_up(p, id));
         return let_go(p, id);
     }
-    /* Under way, to the worker or from it: rare, so looked for.  What it brings is
-     * not counted on. */
+    /* The message is in transit, in either direction. That is rare, so a search
+     * is fast enough. The inputs that the worker knows are reset, since the
+     * message may carry one. */
     memset(w->known, 0, sizeof w->known);
     for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].m.worker == id && p->slot[i].m.task == task &&
@@ -549,8 +555,8 @@ static bool knows(worker *w, const kf_msg *m)
     return false;
 }
 
-/* Of a message as docs/wire.md has it sent.  A task that brings its block brings its
- * input, too. */
+/* Returns the bytes of a message, as docs/wire.md has it sent. A task that
+ * brings its block always brings its input too. */
 static double bytes_of(worker *w, const kf_msg *m)
 {
     size_t bytes = kf_buffer_bytes(m->with) + kf_block_bytes(m->block);
@@ -581,7 +587,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
     }
     w = &p->worker[m->worker];
     takes = travel(p, bytes_of(w, m));
-    if (takes < w->heard - p->at) /* nothing is overtaken */
+    if (takes < w->heard - p->at) /* messages arrive in order */
         takes = w->heard - p->at;
     w->heard = kf_later(p->at, takes);
     return schedule(p, takes, ARRIVE, m->worker, slot);
@@ -592,7 +598,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
 {
     port *p = (port *)base;
 
-    (void)atmost; /* simulated time does not pass while one waits */
+    (void)atmost; /* simulated time does not pass during a wait */
     catch_up(p);
     while (!p->broken && !p->mail.count && p->heap.count &&
            p->heap.entry[0].time <= until)

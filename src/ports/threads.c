@@ -1,13 +1,13 @@
-/* threads.c -- workers as threads of this process: the embedded default.
+/* threads.c -- workers as threads of this process, the default of an embedded
+ * job.
  *
- * Every worker has a mailbox, the coordinator has one, and messages are
- * handed over by pointer.  Blocks that are plain parts of A are views of it:
- * nothing is copied.  The fault model is real here: a slow worker sleeps, one
- * that leaves ends its thread, a corrupt one changes its result.
+ * Each worker and the coordinator have a mailbox, and messages are passed by
+ * pointer. Blocks that are plain parts of A are views of it, not copies. Faults
+ * of the model are real here: a slow worker sleeps, a leaving one ends its
+ * thread, a faulty one changes its result.
  *
- * Owns the threads and their mailboxes; a message is owned by whoever holds
- * it.  Workers may touch their own block and message, and nothing of the
- * coordinator.
+ * Owns the threads and their mailboxes. A message has one owner at a time. A
+ * worker may access its own block and message, and nothing of the coordinator.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,13 +18,12 @@
 #include "base/clock.h"
 #include "faults/faults.h"
 
-#define UNRESPONSIVE                                                           \
-    (5 * KOFN_SECOND) /* at a task that nobody waits for any more */
+#define UNRESPONSIVE (5 * KOFN_SECOND) /* eviction time at a cancelled task */
 
 /* ---- mailboxes ----------------------------------------------------------- */
 
-/* The lock is let go before the receiver is told that there is something, or
- * the receiver would wait for the lock. */
+/* The sender unlocks before it signals. Otherwise the receiver would wake up
+ * and wait for the lock. */
 
 typedef struct mailbox {
     pthread_mutex_t lock;
@@ -50,8 +49,8 @@ static void mailbox_destroy(mailbox *b)
     pthread_mutex_destroy(&b->lock);
 }
 
-/* Work of the oldest round that waits, in the order that it came; nothing overtakes
- * a block.  The lock is held. */
+/* Takes the first work of the oldest round that waits; nothing overtakes a
+ * change of the block. The caller holds the lock. */
 static kf_msg take_oldest(kf_inbox *b)
 {
     const kf_msg *queue = b->msg + b->first;
@@ -74,36 +73,36 @@ typedef struct worker {
     bool started;
     mailbox box;
     kf_block *block;
-    uint32_t updates, flipped; /* so far */
-    kofn_time until;           /* it leaves then, by the fault model */
+    uint32_t updates, flipped; /* counts of fault events */
+    kofn_time until;           /* when the fault model ends it */
 
-    /* Under the box's lock. */
+    /* Guarded by the lock of `box`. */
     bool working;
-    uint32_t task;    /* in hand                                         */
-    size_t missed;    /* tasks cancelled since it was to leave that one, */
-    kofn_time since;  /* which was then                                  */
-    atomic_bool dead; /* ... but read without it, too                    */
+    uint32_t task;    /* the running task, if `working` */
+    size_t missed;    /* tasks cancelled since the running one was */
+    kofn_time since;  /* when the running one was cancelled */
+    atomic_bool dead; /* also read without the lock */
 
-    atomic_bool stop; /* give up the task in hand */
-    /* By an events file. */
+    atomic_bool stop; /* stop the running task */
+    /* Set by events of an events file. */
     atomic_bool wrong;
     _Atomic double factor;
-    atomic_uint flips; /* to be made */
+    atomic_uint flips; /* bit flips still to be made */
 } worker;
 
 struct port {
     kofn_port base;
     kofn_faults faults;
     bool fair;
-    int blas_threads; /* to be restored */
-    kofn_time start;  /* of kf_clock */
+    int blas_threads; /* number of BLAS threads to be restored */
+    kofn_time start;  /* value of kf_clock when the port was opened */
     mailbox box;
-    bool lost; /* a message for the coordinator found no memory */
+    bool lost; /* a message to the coordinator was lost: out of memory */
     worker **worker;
     size_t workers, worker_cap;
     kofn_time next_join;
     uint32_t joins;
-    size_t unheard; /* HELLOs of the start still to be delivered */
+    size_t unheard; /* HELLOs of the first workers that were not delivered */
 };
 
 static kofn_time port_now(kofn_port *base)
@@ -135,7 +134,7 @@ static void report(worker *w, kf_msg m)
     pthread_cond_signal(&p->box.filled);
 }
 
-/* Sleep, unless the task is cancelled or the worker is gone. */
+/* Sleeps, unless the task is cancelled or the worker is dismissed. */
 static void sleep_for(void *ud, double seconds)
 {
     worker *w = ud;
@@ -160,13 +159,13 @@ static void work(worker *w, kf_exposed *x, kf_msg *m)
     kf_block_drop(m->block);
     m->in = NULL;
     m->block = NULL;
-    if (m->status == KOFN_AGAIN) /* cancelled: nobody waits */
+    if (m->status == KOFN_AGAIN) /* the task was cancelled */
         kf_buffer_drop(m->result);
     else
         report(w, *m);
 }
 
-/* The next message; false when the worker is to end. */
+/* Waits for the next message; false if the worker is dismissed. */
 static bool receive(worker *w, kf_msg *m, kf_exposed *x)
 {
     pthread_mutex_lock(&w->box.lock);
@@ -191,7 +190,8 @@ static bool receive(worker *w, kf_msg *m, kf_exposed *x)
     return true;
 }
 
-/* The thread ends as soon as it looks up; it is joined at close. */
+/* Dismisses a worker. Its thread ends when it next looks, and is joined when
+ * the port closes. */
 static void dismiss(worker *w)
 {
     pthread_mutex_lock(&w->box.lock);
@@ -208,8 +208,8 @@ static void give_up(worker *w)
     report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
 }
 
-/* Changes a worker's block.  A worker that cannot has a block that nobody can
- * use, and goes. */
+/* Changes a worker's block. If that fails, the block is unusable and the worker
+ * is lost. */
 static void change(worker *w, kf_msg *m)
 {
     if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m))
@@ -225,7 +225,7 @@ static void flip(worker *w, unsigned times)
 
     for (; times > 0 && w->block && !st; times--)
         st = kf_faults_flip(&w->port->faults, w->id, &w->flipped, w->block);
-    if (st) /* there is no memory to make it its own in */
+    if (st) /* no memory for a copy of the block */
         give_up(w);
 }
 
@@ -253,12 +253,12 @@ static void *live(void *ud)
             change(w, &m);
         }
     }
-    kf_block_drop(w->block); /* not only when the port is closed */
+    kf_block_drop(w->block); /* free it before the port is closed */
     w->block = NULL;
     return NULL;
 }
 
-/* ---- coming and going ---------------------------------------------------- */
+/* ---- joining and leaving ------------------------------------------------- */
 
 static kofn_status start(port *p, uint32_t *id)
 {
@@ -325,7 +325,7 @@ static kofn_status port_flip(kofn_port *base, uint32_t id)
     return KOFN_OK;
 }
 
-/* When the fault model next does something. */
+/* Returns the time of the fault model's next join or departure. */
 static kofn_time next_change(const port *p)
 {
     kofn_time t = p->next_join;
@@ -355,8 +355,8 @@ static kofn_status turn(port *p, kf_msg *m)
 
 /* ---- the port ------------------------------------------------------------ */
 
-/* A task was cancelled.  Does the worker still compute what it was to leave
- * many tasks ago, and long ago?  With the lock held. */
+/* True if the worker still computes a task that was cancelled long ago, with
+ * many tasks cancelled since. Called at a cancel; the caller holds the lock. */
 static bool left_long_ago(worker *w)
 {
     kofn_time now = port_now(&w->port->base);
@@ -368,7 +368,7 @@ static bool left_long_ago(worker *w)
     return w->missed >= 64 && now - w->since >= UNRESPONSIVE;
 }
 
-/* Take a task out of the worker's box, or have it give up the one in hand. */
+/* Takes a task out of the worker's mailbox, or stops it if it is running. */
 static kofn_status cancel(worker *w, uint32_t task)
 {
     kf_inbox *b = &w->box.in;
@@ -403,7 +403,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
 
     if (m->worker >= p->workers) {
         kf_post_drop(m);
-        return KOFN_OK; /* as to any machine that is not there */
+        return KOFN_OK; /* a lost worker receives nothing */
     }
     w = p->worker[m->worker];
     if (m->type == KF_MSG_EVICT)
@@ -420,7 +420,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
     return st;
 }
 
-/* Receives one message from the box, or KOFN_AGAIN at `until`. */
+/* Takes one message from the mailbox; KOFN_AGAIN if none came until `until`. */
 static kofn_status receive_until(port *p, kofn_time until, kf_msg *m)
 {
     struct timespec at = at_time(p, until);
@@ -457,7 +457,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     if (kf_later(begin, atmost) < until)
         until = kf_later(begin, atmost);
     for (;;) {
-        /* Nobody goes before it was heard of. */
+        /* No worker leaves before its HELLO was delivered. */
         next = p->fair || p->unheard ? KOFN_NEVER : next_change(p);
         if (next <= port_now(base))
             return turn(p, m);

@@ -8,8 +8,8 @@
  * field block.
  *
  * A kf_gradient is the state of a layout and owns its duals, which own their
- * matrices; all are constant once the layout is made, so that any thread may ask
- * for rows.
+ * matrices; all are constant once the layout is made, so that any thread may
+ * ask for rows.
  */
 #ifndef KF_GRADIENT_H
 #define KF_GRADIENT_H
@@ -55,7 +55,8 @@ double kf_dual_spread(const kf_dual *u);
  * with part `first`, and rows are `wide` apart. */
 void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
                  size_t wide, double *G);
-/* KOFN_TOOFEW when these answers are too few equations, which is quick to say. */
+/* KOFN_TOOFEW when these answers are too few equations, which is quick to say.
+ */
 kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base);
 /* Solves for what the answers seat submessages + submessage, ascending from
@@ -63,8 +64,8 @@ kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
  * it is not all. */
 kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base, double *D, size_t wide);
-/* Householder's step: rows c.. of T (w x wide) are reflected so that column c is
- * 0 below row c; columns before c are left as they are.  `scratch` holds a
+/* Householder's step: rows c.. of T (w x wide) are reflected so that column c
+ * is 0 below row c; columns before c are left as they are.  `scratch` holds a
  * row. */
 void kf_gradient_eliminate(double *T, size_t w, size_t wide, size_t c,
                            double *scratch);

@@ -14,12 +14,13 @@
  * The combinations are made orthonormal over the answers, so that all these
  * equations carry the same rounding, and v is their least-squares solution.
  *
- * A dual owns its matrices; scratch is of the call.  It solves no system larger than d or the missing seats.
+ * A dual owns its matrices; scratch is of the call.  It solves no system larger
+ * than d or the missing seats.
  */
 #include "gradient.h"
 
-/* D' K x may differ from x by this for numbers up to 1, of which so many are tried;
- * more is no solution. */
+/* D' K x may differ from x by this for numbers up to 1, of which so many are
+ * tried; more is no solution. */
 #define OFF 1e-6
 #define PROBES 4
 /* Less than this share of the largest number is rounding. */
@@ -455,8 +456,8 @@ static kofn_status too_few(const heard *h)
                    h->count, h->u->n - h->u->d + 1);
 }
 
-/* V K x is x, as far as a few random x tell: what has no solution misses a whole
- * direction.  z has room for n + rows numbers. */
+/* V K x is x, as far as a few random x tell: what has no solution misses a
+ * whole direction.  z has room for n + rows numbers. */
 static bool inverts(const double *V, const double *K, size_t n, size_t rows,
                     double *z)
 {

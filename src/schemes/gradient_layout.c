@@ -10,8 +10,9 @@
 
 /* Numbers in the table that adds up the parts, and in those of a code. */
 #define TABLE ((size_t)1 << 27)
-/* Segments that a vector may be cut into however short it is: as many as agc takes
- * of itself.  More than it has numbers gain nothing, and take long to decode. */
+/* Segments that a vector may be cut into however short it is: as many as agc
+ * takes of itself.  More than it has numbers gain nothing, and take long to
+ * decode. */
 #define PADDED 60
 #define CODES ((size_t)1 << 24)
 

@@ -1,18 +1,17 @@
 /* grid.c -- grids of blocks, as training on coded weights is compared with
- * (Dutta, Bai, Jeong, Low, Grover, "A unified coded deep neural network training
- * strategy based on generalized PolyDot codes", 2018).
+ * (Dutta, Bai, Jeong, Low, Grover, "A unified coded deep neural network
+ * training strategy based on generalized PolyDot codes", 2018).
  *
  *     grid:m=2,n=3             A cut m x n, a block a worker: all must answer
  *     grid:m=2,n=3,copies=2    copies of that
  *     grid:m=2,n=3,m2=4,n2=5   two systematic codes: of every column of blocks
- *                              m2 coded rows are kept, any m of which are enough
- *                              for A B; of every row n2 coded columns, any n for
- *                              B A
+ *                              m2 coded rows are kept, any m of which are
+ * enough for A B; of every row n2 coded columns, any n for B A
  *
  * The products A_ij B_j (B_i A_ij) are the symbols, sums of them are wanted.  A
  * coded row of blocks answers A B and says nothing in B A, where it would take
- * another input for each of the rows that it mixes; its input is zero there, and
- * so is what it answers.  Coded columns the other way round.
+ * another input for each of the rows that it mixes; its input is zero there,
+ * and so is what it answers.  Coded columns the other way round.
  *
  * Its codes are the layout's.  Answers that are zero by construction may not
  * be counted as agreeing with others.

@@ -252,7 +252,8 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
 
 /* ---- how many are enough ------------------------------------------------- */
 
-/* Answers of A B and of B A, whichever are more: the blocks of A are to serve both. */
+/* Answers of A B and of B A, whichever are more: the blocks of A are to serve
+ * both. */
 static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
 {
     size_t K = s.K;

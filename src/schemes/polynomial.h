@@ -71,9 +71,9 @@ kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
                                        const kf_cut_shape *s, size_t seat,
                                        double *E0, double *E1, double *G);
 
-/* Of n workers so many surely have answered at K different points of the circle.
- * Losing whole angles is what hurts, so the worst K-1 angles are those that most
- * workers share; one answer more than all of theirs is enough. */
+/* Of n workers so many surely have answered at K different points of the
+ * circle. Losing whole angles is what hurts, so the worst K-1 angles are those
+ * that most workers share; one answer more than all of theirs is enough. */
 static inline size_t kf_points_threshold(size_t n, size_t angles, size_t K)
 {
     return n / angles * (K - 1) + kf_min(K - 1, n % angles) + 1;

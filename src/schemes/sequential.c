@@ -211,8 +211,8 @@ static void choose_cut(const kofn_layout *L)
     settle(L, "p", p);
 }
 
-/* Lays out dip: any lambda workers can give all K answers in the round in which a
- * product is due, so a round has T + ceil(K / lambda) slots. */
+/* Lays out dip: any lambda workers can give all K answers in the round in which
+ * a product is due, so a round has T + ceil(K / lambda) slots. */
 static kofn_status dip_layout(kofn_layout *L)
 {
     size_t P = L->workers, lambda, due;

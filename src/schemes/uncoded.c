@@ -8,8 +8,8 @@ static const kofn_param params[] = {
     {0},
 };
 
-/* Lays out a group for each row band; of a stream, and of a sum, one code of all
- * bands or parts, which are each a seat's. */
+/* Lays out a group for each row band; of a stream, and of a sum, one code of
+ * all bands or parts, which are each a seat's. */
 static kofn_status layout(kofn_layout *L)
 {
     size_t n = L->workers;

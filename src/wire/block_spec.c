@@ -1,8 +1,8 @@
 /* block_spec.c -- what a block is made of, as it travels.
  *
- * A worker gets the block specification first.  One that can read the operand itself makes
- * its block from that, and only these coefficients have travelled; the others
- * ask for the block's numbers piece by piece.
+ * A worker gets the block specification first.  One that can read the operand
+ * itself makes its block from that, and only these coefficients have travelled;
+ * the others ask for the block's numbers piece by piece.
  *
  * Bytes are the caller's, freed by kf_bytes_free.  Nothing that is read is
  * believed: every size is checked before memory is asked for.
@@ -265,7 +265,8 @@ static kofn_status read_rows(reader *r, kf_block_spec *out, size_t n)
     uint32_t *col;
     double *val;
 
-    /* what is left of the block specification bounds the number of coefficients */
+    /* what is left of the block specification bounds the number of coefficients
+     */
     out->row = make(r, n, sizeof *out->row, sizeof(uint64_t));
     out->numbers = make(r, r->left / 16 + 1, 12, 0);
     TRY(state(r));

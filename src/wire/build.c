@@ -121,7 +121,8 @@ static kofn_status build_rows(kf_block_spec *r, const kofn_matrix *X)
     return st;
 }
 
-/* Builds from a copy that is scaled as the coordinator's copy is (src/data/raise.c). */
+/* Builds from a copy that is scaled as the coordinator's copy is
+ * (src/data/raise.c). */
 static kofn_status build_raised(kf_block_spec *r, const kofn_matrix *A)
 {
     kf_levels levels;

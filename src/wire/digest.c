@@ -1,8 +1,8 @@
 /* digest.c -- checksums of the parts of an operand.
  *
- * A worker compares them to know that its own file has the coordinator's numbers.  They do
- * not depend on the distance of rows in memory, or on the byte order of the machine.  Owns
- * nothing. */
+ * A worker compares them to know that its own file has the coordinator's
+ * numbers.  They do not depend on the distance of rows in memory, or on the
+ * byte order of the machine.  Owns nothing. */
 #include "wire.h"
 
 #define XXH_INLINE_ALL

@@ -1,10 +1,12 @@
 /* piece.c -- the numbers of a block, some at a time.
  *
- * The coordinator never has a whole block for a worker on another machine.  Coded rows are
- * mixed when the worker requests them, and plain rows are sent from their place in A.  So
- * the coordinator's memory does not grow with the number of workers.
+ * The coordinator never has a whole block for a worker on another machine.
+ * Coded rows are mixed when the worker requests them, and plain rows are sent
+ * from their place in A.  So the coordinator's memory does not grow with the
+ * number of workers.
  *
- * The caller owns the buffer of a piece.  At most one piece is in memory for each worker.
+ * The caller owns the buffer of a piece.  At most one piece is in memory for
+ * each worker.
  */
 #include "wire.h"
 
@@ -33,7 +35,8 @@ size_t kf_wire_sections(const kf_block *b)
     return n;
 }
 
-/* Returns the block that has the section, and sets *section to its number there. */
+/* Returns the block that has the section, and sets *section to its number
+ * there. */
 static const kf_block *block_of(const kf_block *b, size_t *section)
 {
     for (; *section >= own_sections(b); b = b->next)
@@ -41,8 +44,8 @@ static const kf_block *block_of(const kf_block *b, size_t *section)
     return b;
 }
 
-/* Finds the entries of plain part j of a sparse block.  The last part may reach beyond
- * A. */
+/* Finds the entries of plain part j of a sparse block.  The last part may reach
+ * beyond A. */
 static void part_entries(const kf_block *b, size_t j, size_t *from, size_t *to)
 {
     *from = b->A->ptr[kf_min(b->first[j], b->A->rows)];

@@ -1,7 +1,7 @@
 /* wire.c -- heads of packets, and their checksums.
  *
- * Owns nothing; heads go into the caller's bytes.  A head that is damaged, or of another
- * version, is refused here. */
+ * Owns nothing; heads go into the caller's bytes.  A head that is damaged, or
+ * of another version, is refused here. */
 #include "wire.h"
 
 #include "data/kernel.h"

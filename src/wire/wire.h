@@ -1,11 +1,11 @@
 /* wire.h -- what travels between coordinator and workers; docs/wire.md.
  *
- * Every packet is a head of KF_HEAD bytes and a body.  Numbers are little-endian on every
- * machine.  Head and body each carry a checksum against faults.  Keeping attackers out is
- * the task of the transport.
+ * Every packet is a head of KF_HEAD bytes and a body.  Numbers are
+ * little-endian on every machine.  Head and body each carry a checksum against
+ * faults.  Keeping attackers out is the task of the transport.
  *
- * Heads are values; the caller owns the bodies.  Nothing that is read here may be used
- * before it was checked.
+ * Heads are values; the caller owns the bodies.  Nothing that is read here may
+ * be used before it was checked.
  */
 #ifndef KF_WIRE_H
 #define KF_WIRE_H
@@ -75,9 +75,10 @@ typedef struct kf_head {
 
 /* Writes a head.  The caller sets body_sum; 0 if there is no body. */
 void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h);
-/* Reads a head.  Each number is then in its range; the caller checks what it means.  Fails
- * with KOFN_FORMAT if the bytes are no head, are damaged, or are of another version.  The
- * version is then in h->version, or 0 if it could not be read. */
+/* Reads a head.  Each number is then in its range; the caller checks what it
+ * means.  Fails with KOFN_FORMAT if the bytes are no head, are damaged, or are
+ * of another version.  The version is then in h->version, or 0 if it could not
+ * be read. */
 kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
 /* Fails with KOFN_FORMAT if the body does not have the checksum of its head. */
 kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n);
@@ -96,9 +97,10 @@ typedef struct kf_bytes {
 } kf_bytes;
 void kf_bytes_free(kf_bytes *b);
 
-/* Writes what a block is made of, for workers that have the operand, and the shapes of its
- * sections, for workers that do not.  `source` names the operand's file, or is NULL.
- * Specifications of several operands follow one another and have no names. */
+/* Writes what a block is made of, for workers that have the operand, and the
+ * shapes of its sections, for workers that do not.  `source` names the
+ * operand's file, or is NULL. Specifications of several operands follow one
+ * another and have no names. */
 kofn_status kf_block_spec_write(const kf_block *b, const char *source,
                                 kf_bytes *out);
 
@@ -121,21 +123,23 @@ typedef struct kf_block_spec {
     void *numbers; /* memory behind `row`                              */
     size_t *first; /* sparse: first row of each part in the operand */
 } kf_block_spec;
-/* Reads a specification and checks every number.  Allocates the block, unless that takes
- * more memory than the options allow.  The options also have the functions of sums. */
+/* Reads a specification and checks every number.  Allocates the block, unless
+ * that takes more memory than the options allow.  The options also have the
+ * functions of sums. */
 kofn_status kf_block_spec_read(kf_block_spec *out, const void *bytes, size_t n,
                                const kofn_serve_options *opt);
 /* Frees the specification, but not the block. */
 void kf_block_spec_free(kf_block_spec *r);
-/* Builds the first `built` sections of the block from the worker's own operand.  Fails
- * with KOFN_SHAPE if the operand differs from the coordinator's in any number. */
+/* Builds the first `built` sections of the block from the worker's own operand.
+ * Fails with KOFN_SHAPE if the operand differs from the coordinator's in any
+ * number. */
 kofn_status kf_block_spec_build(kf_block_spec *r, const kofn_matrix *A,
                                 const kofn_sparse *S);
 
 /* ---- digests (digest.c) -------------------------------------------------- */
 
-/* An operand in parts: `span` rows each of a sparse matrix; matrices; or rows of X, for a
- * sum. */
+/* An operand in parts: `span` rows each of a sparse matrix; matrices; or rows
+ * of X, for a sum. */
 typedef struct kf_operand {
     size_t parts;
     const kofn_sparse *sparse;
@@ -153,21 +157,24 @@ kofn_status kf_digest_block(const kf_block *b, const kf_operand *o,
 
 /* ---- pieces (piece.c) ---------------------------------------------------- */
 
-/* Returns the number of sections.  A block's numbers come in sections of equal units.  A
- * dense block has a section of rows for each lane.  A sparse block has three: the ends of
- * its rows, and the columns and the values of its entries.  An empty block has none.  The
- * sections of the next operand follow. */
+/* Returns the number of sections.  A block's numbers come in sections of equal
+ * units.  A dense block has a section of rows for each lane.  A sparse block
+ * has three: the ends of its rows, and the columns and the values of its
+ * entries.  An empty block has none.  The sections of the next operand follow.
+ */
 size_t kf_wire_sections(const kf_block *b);
 /* Returns the number of units of a section, and the bytes of a unit. */
 void kf_wire_section(const kf_block *b, size_t section, size_t *units,
                      size_t *bytes);
-/* Sets *at to units [lo, hi) of the coordinator's block.  They are in place if they are
- * contiguous there, and otherwise in `scratch`, which grows as needed. */
+/* Sets *at to units [lo, hi) of the coordinator's block.  They are in place if
+ * they are contiguous there, and otherwise in `scratch`, which grows as needed.
+ */
 kofn_status kf_piece_from(const kf_block *b, size_t section, size_t lo,
                           size_t hi, kf_bytes *scratch, const void **at);
 /* Returns the place of unit `lo` in a worker's block. */
 void *kf_piece_into(const kf_block *b, size_t section, size_t lo);
-/* Checks a block after all its units have come.  Fails if it cannot be computed with. */
+/* Checks a block after all its units have come.  Fails if it cannot be computed
+ * with. */
 kofn_status kf_pieces_check(const kf_block *b);
 
 #endif

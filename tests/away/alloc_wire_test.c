@@ -244,8 +244,8 @@ static void a_job(void **state)
 
 #define WORDS 3
 
-/* One packet of both at a time, in turns, for at most a few seconds: by then they
- * have come, or one has said that there is no memory. */
+/* One packet of both at a time, in turns, for at most a few seconds: by then
+ * they have come, or one has said that there is no memory. */
 static kofn_status talk(kofn_transport *const end[2])
 {
     static const char words[WORDS + 1][8] = {"one", "two", "three", ""};

@@ -1,5 +1,6 @@
 /* away_version_test.c -- a worker and a coordinator of different versions say
- * so, both, and part; and what a worker says as it goes is shown as one line. */
+ * so, both, and part; and what a worker says as it goes is shown as one line.
+ */
 #include "fleet.h"
 
 #include "wire/wire.h"
@@ -35,8 +36,8 @@ static void keep_words(void *ud, const char *words)
     snprintf(ud, 300, "%s", words);
 }
 
-/* A coordinator whose news are kept in `told`, and a worker that is connected to it and
- * has said nothing yet. */
+/* A coordinator whose news are kept in `told`, and a worker that is connected
+ * to it and has said nothing yet. */
 static void meet(loop_net *net, char *told, kofn_port **port,
                  kofn_transport **spoke, kofn_packet *came)
 {
@@ -88,7 +89,8 @@ static void a_worker_of_another_version(void **state)
     part(&net, port, spoke);
 }
 
-/* A dismissal is urgent, and over MPI comes before a welcome that was sent first. */
+/* A dismissal is urgent, and over MPI comes before a welcome that was sent
+ * first. */
 static void a_worker_is_dismissed_before_its_welcome(void **state)
 {
     const kf_head h = {.type = KF_WIRE_DISMISS, .job = 5};
@@ -109,7 +111,8 @@ static void a_worker_is_dismissed_before_its_welcome(void **state)
     pthread_mutex_destroy(&net.lock);
 }
 
-/* The job ends before the worker has said hello, as that of a rank of MPI may. */
+/* The job ends before the worker has said hello, as that of a rank of MPI may.
+ */
 static void a_worker_that_is_late_with_its_hello_is_dismissed(void **state)
 {
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;

@@ -12,8 +12,8 @@
 
 #define KEPT 32
 
-/* It multiplies with copies that it made of lanes when it first saw them, so that
- * an answer is right only where it was told of every change. */
+/* It multiplies with copies that it made of lanes when it first saw them, so
+ * that an answer is right only where it was told of every change. */
 typedef struct own {
     double by; /* not the product but so many times that */
     kofn_status says;
@@ -316,7 +316,8 @@ static void streams(void **state)
 
 /* ---- it fails, lies, and is late ----------------------------------------- */
 
-/* Others are asked for what one cannot do; a status that is none is a failure. */
+/* Others are asked for what one cannot do; a status that is none is a failure.
+ */
 static void one_that_fails(void **state)
 {
     const kofn_status says[] = {KOFN_IO, KOFN_AGAIN, KOFN_NOMEM, KOFN_PARTIAL};
@@ -341,7 +342,8 @@ static void one_that_fails(void **state)
     }
 }
 
-/* Who is not made up for is named, and why is told; what it says does nothing. */
+/* Who is not made up for is named, and why is told; what it says does nothing.
+ */
 static void one_that_says_why(void **state)
 {
     static const char *const why[] = {"no room\non the \033[2JGPU\n", NULL};
@@ -420,8 +422,8 @@ typedef struct late {
     size_t row; /* of the first task's strips */
 } late;
 
-/* Until the product has come of others; then long enough for who is in hand with
- * it to look up. */
+/* Until the product has come of others; then long enough for who is in hand
+ * with it to look up. */
 static void take_long(own *o, const kofn_factors *f)
 {
     const struct timespec nap = {.tv_nsec = KOFN_SECOND / 1000};
@@ -444,8 +446,8 @@ static void take_long(own *o, const kofn_factors *f)
     nanosleep(&nap, NULL);
 }
 
-/* A cancellation may overtake its task, and is of no use then: the task is to be
- * in hand. */
+/* A cancellation may overtake its task, and is of no use then: the task is to
+ * be in hand. */
 static void wait_for_it(own *o, const kofn_factors *f)
 {
     const struct timespec nap = {.tv_nsec = KOFN_SECOND / 1000};
@@ -455,7 +457,8 @@ static void wait_for_it(own *o, const kofn_factors *f)
         nanosleep(&nap, NULL);
 }
 
-/* A task is a call for each lane, and none follows when nobody waits for it any more. */
+/* A task is a call for each lane, and none follows when nobody waits for it any
+ * more. */
 static void one_that_is_cancelled(void **state)
 {
     const rig_kind k = {

@@ -155,8 +155,9 @@ static void bad_lines(void **state)
 }
 
 /* A list of tasks that may not wait together fails in part, and what fails is
- * asked of those who may.  A task takes 6600 bytes at most: there is room for one
- * beside a cancelled one that is still in hand, but not for a list of four. */
+ * asked of those who may.  A task takes 6600 bytes at most: there is room for
+ * one beside a cancelled one that is still in hand, but not for a list of four.
+ */
 static void little_memory(void **state)
 {
     run r = run_of("dip:m=2,p=2,T=0,lambda=1");
@@ -238,7 +239,8 @@ static void to_the_byte(void **state)
     assert_int_equal(o.results, 1);
 }
 
-/* Tasks that wait behind one that lasts take their room from those that come. */
+/* Tasks that wait behind one that lasts take their room from those that come.
+ */
 static void what_waits_counts(void **state)
 {
     const size_t bytes = (5 * 6 + 6 * 3 + 5 * 3) * 8;

@@ -1,6 +1,6 @@
-/* unresponsive_test.c -- workers that are there, say so, and never answer, or never
- * have a block: a thread of theirs is stuck.  They are given up and named, on
- * threads and by packets, and nothing of what they owe is kept. */
+/* unresponsive_test.c -- workers that are there, say so, and never answer, or
+ * never have a block: a thread of theirs is stuck.  They are given up and
+ * named, on threads and by packets, and nothing of what they owe is kept. */
 #include "fleet.h"
 
 #include "base/clock.h"

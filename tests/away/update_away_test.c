@@ -1,6 +1,6 @@
-/* update_away_test.c -- several resident operands that change, on workers behind
- * packets: what travels, over lines that break and damage, to workers that come,
- * fall behind, are short of memory or are told what cannot be. */
+/* update_away_test.c -- several resident operands that change, on workers
+ * behind packets: what travels, over lines that break and damage, to workers
+ * that come, fall behind, are short of memory or are told what cannot be. */
 #include "base/lent.h"
 #include "fleet.h"
 #include "office.h"
@@ -164,8 +164,8 @@ static void every_scheme(void **state)
                    3 - s, NULL, 1e-4);
 }
 
-/* One update of one operand is a letter to each worker, of its factors and of 32
- * bytes more, and each says that it has done it. */
+/* One update of one operand is a letter to each worker, of its factors and of
+ * 32 bytes more, and each says that it has done it. */
 static void nothing_else_travels(void **state)
 {
     kofn_options opt = patient();
@@ -190,9 +190,9 @@ static void nothing_else_travels(void **state)
     away_down(&a);
 }
 
-/* Bodies that are fetched, pipes that hold little, lines that break and are made
- * again, packets that are damaged, cut short or come twice: who has missed an
- * update, or had one twice, is given blocks of what others hold. */
+/* Bodies that are fetched, pipes that hold little, lines that break and are
+ * made again, packets that are damaged, cut short or come twice: who has missed
+ * an update, or had one twice, is given blocks of what others hold. */
 static void bad_lines(void **state)
 {
     static const loop_faults faults[] = {
@@ -407,8 +407,9 @@ static void who_falls_behind_is_healed(void **state)
 
 /* ---- blocks that are wrong ----------------------------------------------- */
 
-/* A bit of what a worker stores flips, and nobody there knows of it: it is handed
- * another block also where that is as it was placed, whose block specification it has. */
+/* A bit of what a worker stores flips, and nobody there knows of it: it is
+ * handed another block also where that is as it was placed, whose block
+ * specification it has. */
 static void blocks_as_placed_are_mended(void **state)
 {
     static const kofn_fault_event flip = {2, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
@@ -473,8 +474,8 @@ static void unpost(posting *p)
     rig_down(&p->r);
 }
 
-/* Three examples for a block of four lanes of three rows and six columns, or two
- * strips of each lane. */
+/* Three examples for a block of four lanes of three rows and six columns, or
+ * two strips of each lane. */
 static void tell(posting *p, kf_wire type)
 {
     p->o.work = (kf_head){.type = type,
@@ -546,8 +547,8 @@ static void heads_that_lie(void **state)
     unpost(&p);
 }
 
-/* A block of 576 bytes and a block specification; an update of 464 beside it, and with a
- * momentum a velocity of 576. */
+/* A block of 576 bytes and a block specification; an update of 464 beside it,
+ * and with a momentum a velocity of 576. */
 static void memory_of_a_worker(void **state)
 {
     static posting p;

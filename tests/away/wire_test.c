@@ -1,5 +1,6 @@
-/* wire_test.c -- heads, block specifications and pieces: what travels is what was meant,
- * and what was not meant is refused before anything is allocated for it. */
+/* wire_test.c -- heads, block specifications and pieces: what travels is what
+ * was meant, and what was not meant is refused before anything is allocated for
+ * it. */
 #include "rig.h"
 
 #include <kofn/scheme.h>
@@ -527,7 +528,8 @@ static void words_of_a_failure(void **state)
     }
 }
 
-/* ---- checksums of bodies -------------------------------------------------- */
+/* ---- checksums of bodies --------------------------------------------------
+ */
 
 static uint64_t sent_sum;
 
@@ -546,8 +548,8 @@ static kofn_status note_sum(kofn_transport *t, kofn_peer peer, const void *head,
     return KOFN_OK;
 }
 
-/* A body is sent with its checksum and refused without, but where the transport says
- * that it keeps bodies whole. */
+/* A body is sent with its checksum and refused without, but where the transport
+ * says that it keeps bodies whole. */
 static void bodies_that_stay_whole(void **state)
 {
     const char body[] = "any bytes";
@@ -572,7 +574,8 @@ static void bodies_that_stay_whole(void **state)
     }
 }
 
-/* ---- transports of another version ---------------------------------------- */
+/* ---- transports of another version ----------------------------------------
+ */
 
 static int closed;
 
@@ -583,7 +586,8 @@ static void count_close(kofn_transport *t, kofn_time linger)
     closed++;
 }
 
-/* One that was compiled for another kofn, or does not tell its size, is refused. */
+/* One that was compiled for another kofn, or does not tell its size, is
+ * refused. */
 static void transports_that_are_too_small(void **state)
 {
     static const size_t sizes[] = {0, sizeof(kofn_transport) - 1};

@@ -193,8 +193,8 @@ static void *weigh(void *ud, void *p, size_t want)
     return p;
 }
 
-/* A block specification of a few bytes whose lanes nothing is stored for: what a task takes
- * for their mix does not grow with them. */
+/* A block specification of a few bytes whose lanes nothing is stored for: what
+ * a task takes for their mix does not grow with them. */
 static void many_lanes(void **state)
 {
     const size_t lanes = 60000, rows = 1000;

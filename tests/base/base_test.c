@@ -185,8 +185,8 @@ static void reports_add_up(void **state)
     assert_int_equal(sum.liars, 0);
 }
 
-/* A struct of whoever was compiled before it grew, and after; and one that was not
- * begun as it should be. */
+/* A struct of whoever was compiled before it grew, and after; and one that was
+ * not begun as it should be. */
 static void structs_of_other_sizes(void **state)
 {
     typedef struct grown {

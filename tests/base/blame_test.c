@@ -1,5 +1,5 @@
-/* blame_test.c -- who is excluded for being wrong too often: nobody by chance, and
- * whoever is wrong more often than others soon. */
+/* blame_test.c -- who is excluded for being wrong too often: nobody by chance,
+ * and whoever is wrong more often than others soon. */
 #include "support.h"
 
 #include "base/blame.h"
@@ -9,8 +9,8 @@
 
 #define MOST 100
 
-/* Rounds until this worker is excluded of so many, of which the first `bad` are wrong
- * with chance `theirs` and all others with chance `rate`; 0: never. */
+/* Rounds until this worker is excluded of so many, of which the first `bad` are
+ * wrong with chance `theirs` and all others with chance `rate`; 0: never. */
 static unsigned excluded(size_t workers, size_t bad, double theirs, double rate,
                          unsigned rounds)
 {
@@ -83,8 +83,8 @@ static void what_one_error_weighs(void **state)
     assert_int_equal(all.times, 92);
 }
 
-/* Who was excluded before is so again when it is wrong once, but for those who were
- * right since for long: each time weighs ln .9, of ln e^36. */
+/* Who was excluded before is so again when it is wrong once, but for those who
+ * were right since for long: each time weighs ln .9, of ln e^36. */
 static void who_is_back(void **state)
 {
     (void)state;

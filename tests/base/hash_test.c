@@ -9,7 +9,8 @@
 
 #define LONG 70000
 
-/* The hash of nothing, and of each length at each alignment, is the library's own. */
+/* The hash of nothing, and of each length at each alignment, is the library's
+ * own. */
 static void is_the_hash_of_the_library(void **state)
 {
     static unsigned char bytes[LONG + 64];

@@ -1,4 +1,5 @@
-/* options_test.c -- the table of a job's options is what options are checked by. */
+/* options_test.c -- the table of a job's options is what options are checked
+ * by. */
 #include "support.h"
 
 #include "base/options.h"

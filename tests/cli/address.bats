@@ -105,7 +105,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     wait_for test -S socket
     serve "$at"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"somebody does already"* ]]
+    [[ "$output" == *"another process does already"* ]]
     kill -KILL "$first"
     wait "$first" || true
     [ -S socket ]
@@ -126,11 +126,11 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
 }
 
 @test "a worker says why nobody is reached" {
-    with_time --patience "nobody answers" "$KOFN" worker ipc://"$PWD"/nobody
+    with_time --patience "no answer" "$KOFN" worker ipc://"$PWD"/nobody
     [ "$status" -eq 4 ]
     mapfile -t lines < <(besides_blas <<<"$output")
-    [[ "${lines[0]}" == "nobody answers at ipc://$PWD/nobody"* ]]
-    [[ "${lines[1]}" == *"no coordinator for "*" s"*"nobody answers"* ]]
+    [[ "${lines[0]}" == "no answer at ipc://$PWD/nobody"* ]]
+    [[ "${lines[1]}" == *"no coordinator for "*" s"*"no answer"* ]]
     run timeout 600 "$KOFN" worker tcp://no..host:5555 --insecure \
         --patience 0.1
     mapfile -t lines < <(besides_blas <<<"$output")
@@ -142,7 +142,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     wait_for test -S socket
     with_time --patience "not on its list" "$KOFN" worker "$at" --keys others -q
     [ "$status" -eq 4 ]
-    with_time --patience "has keys" "$KOFN" worker "$at" -q
+    with_time --patience "requires keys" "$KOFN" worker "$at" -q
     [ "$status" -eq 4 ]
 }
 

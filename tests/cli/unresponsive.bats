@@ -74,7 +74,7 @@ honest() {
     status=0
     wait "$coordinator" || status=$?
     [ "$status" -eq 4 ]
-    grep -q "is given up: it is connected and answers nothing" err
+    grep -q "is evicted: it is connected and answers nothing" err
     grep -Eq "are needed; worker [0-2] (|and [12] more )did not answer and (was|were) evicted" err
     refusals 1
 }
@@ -93,7 +93,7 @@ honest() {
     status=0
     wait "$coordinator" || status=$?
     [ "$status" -eq 4 ]
-    [ "$(grep -c "is given up: it is connected and answers nothing" err)" -ge 2 ]
+    [ "$(grep -c "is evicted: it is connected and answers nothing" err)" -ge 2 ]
     grep -q "worker [0-2] and [12] more did not answer and were evicted" err
     refusals 2
 }
@@ -104,7 +104,7 @@ honest() {
     honest 1
     timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 store 2 >unresponsive &
     for _ in $(seq 600); do
-        [ "$(grep -c "is given up" err)" -lt 2 ] || break
+        [ "$(grep -c "is evicted" err)" -lt 2 ] || break
         sleep 0.1
     done
     honest 1

@@ -162,7 +162,7 @@ END
     wait "$first"
     "$KOFN" worker "$at" 2>news &
     second=$!
-    wait_for grep -q "nobody answers" news
+    wait_for grep -q "no answer" news
     kill -TERM "$second"
     status=0
     wait "$second" || status=$?

@@ -1,5 +1,6 @@
-/* blocks_test.c -- blocks of A themselves: updated in coded form, read, and made
- * from others, for all survivor sets of all schemes that serve both products. */
+/* blocks_test.c -- blocks of A themselves: updated in coded form, read, and
+ * made from others, for all survivor sets of all schemes that serve both
+ * products. */
 #include "data/data.h" /* has arguments called U */
 
 #include "code_rig.h"
@@ -314,7 +315,7 @@ static const char *const both[] = {
     "grid:copies=1,m=2,n=1,m2=4",
 };
 
-/* Seats of which any read A: what one can expect of a code of so many parts.  Of
+/* Seats of which any read A: what one can expect of a code of so many parts. Of
  * a grid a block is gone with all of its copies, and a part with so many of its
  * row and its column as are more than needed. */
 static size_t fewest(const rig *r, const char *spec)

@@ -345,10 +345,10 @@ static void partial_decoders(void **state)
 }
 
 /* Three standard deviations of the rounding of a sum in any order, u sqrt(0.8
- * terms), and what else rounds: 6.5 u^2 in single precision, (24 u)^2 in double.
- * The terms are the columns of A, in single precision 4096 at a time, and in
- * double the results that the decoder sums as well.  The decoder itself is the
- * same for both types. */
+ * terms), and what else rounds: 6.5 u^2 in single precision, (24 u)^2 in
+ * double. The terms are the columns of A, in single precision 4096 at a time,
+ * and in double the results that the decoder sums as well.  The decoder itself
+ * is the same for both types. */
 static void check_prediction(size_t n, size_t k, size_t columns, double terms64,
                              double terms32)
 {

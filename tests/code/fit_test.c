@@ -1,5 +1,5 @@
-/* fit_test.c -- whether a few nodes explain a column of syndromes, found quickly,
- * is what it is found to be exactly. */
+/* fit_test.c -- whether a few nodes explain a column of syndromes, found
+ * quickly, is what it is found to be exactly. */
 #include "suspect_rig.h"
 
 #include "code/syndrome.h"
@@ -18,8 +18,8 @@ static void make_results(const fleet *f, const uint32_t *nodes, size_t want,
             size * kf_rng_normal(r);
 }
 
-/* Of how many sets it was asked whether they leave more than a thousandth of what
- * they do, and of how many it was found quickly. */
+/* Of how many sets it was asked whether they leave more than a thousandth of
+ * what they do, and of how many it was found quickly. */
 static size_t asked, found;
 
 /* Limits beside what is left, on both sides, of sets side by side. */

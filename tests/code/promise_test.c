@@ -1,5 +1,6 @@
-/* promise_test.c -- how many results are awaited and how many liars are told, against
- * numbers worked out by hand from docs/errors.md and docs/math/errors.md. */
+/* promise_test.c -- how many results are awaited and how many liars are told,
+ * against numbers worked out by hand from docs/errors.md and
+ * docs/math/errors.md. */
 #include "code_rig.h"
 
 #include "code/promise.h"
@@ -23,15 +24,16 @@ typedef struct promised {
         .errors = mode, .enough = k, .surely = any, .copies = true             \
     }
 
-/* n results of which any K decode: spare ones, with those known counted out, and what
- * a check of them may tell. */
+/* n results of which any K decode: spare ones, with those known counted out,
+ * and what a check of them may tell. */
 static const promised table[] = {
     {"nothing is looked for",
      OF(KOFN_ERRORS_NONE, 9, 9),
      {.all = 12},
      {0, 0, 0, 0, 0}},
-    /* docs/errors.md, the table of modes, of 12 answers of which 9 decode: k + 1 are
-     * awaited; n - k - 1 = 2 are promised to be seen, and 1 who conspires */
+    /* docs/errors.md, the table of modes, of 12 answers of which 9 decode: k +
+     * 1 are awaited; n - k - 1 = 2 are promised to be seen, and 1 who conspires
+     */
     {"detect", OF(DETECT, 9, 9), {.all = 12, .here = 10}, {1, 1, 0, 1, 2}},
     {"detect, all", OF(DETECT, 9, 9), {.all = 12, .here = 12}, {1, 1, 0, 1, 2}},
     {"by chance, k + 1",
@@ -64,8 +66,8 @@ static const promised table[] = {
      OF(SURELY, 9, 9),
      {.one = 6, .all = 18, .here = 18},
      {6, 6, 3, 6, 6}},
-    /* math/errors.md 2.5: e less those who have no part in these, of whom one more
-     * is awaited all the same */
+    /* math/errors.md 2.5: e less those who have no part in these, of whom one
+     * more is awaited all the same */
     {"two are known",
      OF(SURELY, 9, 9),
      {.all = 18, .here = 16, .known = 2},
@@ -79,7 +81,8 @@ static const promised table[] = {
      OF(PROBABLY, 9, 9),
      {.one = 3, .all = 12, .here = 10, .known = 2},
      {3, 1, 0, 1, 1}},
-    /* math/errors.md 6: copies, K = 1, wait for floor((n - 1)/2) and promise that */
+    /* math/errors.md 6: copies, K = 1, wait for floor((n - 1)/2) and promise
+       that */
     {"copies, by chance",
      ALIKE(PROBABLY, 1, 1),
      {.all = 8, .here = 8},
@@ -92,13 +95,14 @@ static const promised table[] = {
      ALIKE(DETECT, 1, 1),
      {.all = 8, .here = 2},
      {1, 1, 0, 1, 1}},
-    /* four may decode, any seven do: 12 - 7 = 5 are beyond for who lies, and 8 of 12
-     * beyond for who is located */
+    /* four may decode, any seven do: 12 - 7 = 5 are beyond for who lies, and 8
+     * of 12 beyond for who is located */
     {"some decode",
      ALIKE(PROBABLY, 4, 7),
      {.all = 12, .here = 12},
      {2, 2, 7, 2, 2}},
-    /* 6: who says nothing is not counted: one, besides the one that all are but */
+    /* 6: who says nothing is not counted: one, besides the one that all are but
+     */
     {"one is silent",
      OF(PROBABLY, 9, 9),
      {.all = 13, .here = 13, .silent = 1},
@@ -167,7 +171,8 @@ static const kind kinds[] = {
     {KOFN_MATVEC, "replication:k=1", 3, 90, DETECT, 1, 1, true, false},
     {KOFN_MATVEC, "replication:k=1", 3, 90, KOFN_ERRORS_NONE, 1, 1, false,
      false},
-    /* two copies of each of four: four may decode, and any seven of the eight do */
+    /* two copies of each of four: four may decode, and any seven of the eight
+       do */
     {KOFN_MATMUL, "grid:m=2,n=2,copies=2", 8, 90, PROBABLY, 4, 7, true, true},
     /* 5 of 9 rows are more than half of the parts, 4 are fewer */
     {KOFN_MATVEC, "mds:k=9,basis=gauss", 12, 5, PROBABLY, 9, 9, false, false},

@@ -1,5 +1,5 @@
-/* quaternion_test.c -- products in tiles against one number after the other, and
- * matrices of blocks L(q) against the same taken for any matrices. */
+/* quaternion_test.c -- products in tiles against one number after the other,
+ * and matrices of blocks L(q) against the same taken for any matrices. */
 #include "code_rig.h"
 
 /* ---- products ------------------------------------------------------------ */

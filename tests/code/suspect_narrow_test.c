@@ -3,8 +3,8 @@
  * unwritten that is read afterwards. */
 #include "suspect_rig.h"
 
-/* All are wrong by hardly more than raises the alarm: so many that nobody can be
- * named, so little that it may be let be before anybody is ranked. */
+/* All are wrong by hardly more than raises the alarm: so many that nobody can
+ * be named, so little that it may be let be before anybody is ranked. */
 static void hardly_above_the_alarm(void **state)
 {
     (void)state;

@@ -143,8 +143,8 @@ static bool by_l1(const cell *c, size_t t)
     return right == t;
 }
 
-/* E.9: of so many columns with t liars each, how many does it get right?  The L1
- * relaxation falls short of half of the results over; guessing does not. */
+/* E.9: of so many columns with t liars each, how many does it get right?  The
+ * L1 relaxation falls short of half of the results over; guessing does not. */
 static void better_than_l1(void **state)
 {
     static const size_t codes[][2] = {{14, 5}, {18, 9}};

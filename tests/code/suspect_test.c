@@ -47,8 +47,8 @@ static bool suffices(const cell *c, size_t t)
     return true;
 }
 
-/* Some nodes lost, t liars: sorted out where the evidence suffices, but for some
- * when there is only one result over. */
+/* Some nodes lost, t liars: sorted out where the evidence suffices, but for
+ * some when there is only one result over. */
 static void try_liars(const fleet *f, size_t t, way w, kf_rng *r, tally *within,
                       tally *edge)
 {

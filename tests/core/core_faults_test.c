@@ -1,4 +1,5 @@
-/* core_faults_test.c -- the coordinator alone when workers leave or are too few. */
+/* core_faults_test.c -- the coordinator alone when workers leave or are too
+ * few. */
 #include "core_rig.h"
 
 /* ---- (d) work in hand when a worker leaves ------------------------------- */
@@ -45,8 +46,8 @@ static void in_flight_modes(void **state)
             lose_one((kofn_in_flight)mode, 6, gone);
 }
 
-/* What begins anew is dealt in as many tasks as at first, however what was lost had been
- * cut. */
+/* What begins anew is dealt in as many tasks as at first, however what was lost
+ * had been cut. */
 static void what_begins_anew_is_whole(void **state)
 {
     kofn_core_options opt = {

@@ -214,7 +214,8 @@ static void small_shares_are_dealt_generously(void **state)
 static const kofn_core_options leasing = {
     .size = sizeof leasing, .late = 1.5, .lease = 1000};
 
-/* Who needs everybody gives up a worker that is there and unresponsive, and names it. */
+/* Who needs everybody gives up a worker that is there and unresponsive, and
+ * names it. */
 static void the_unresponsive_are_given_up_and_named(void **state)
 {
     body b;

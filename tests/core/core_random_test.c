@@ -370,10 +370,10 @@ static void step(kofn_core *c, outstanding *o, kofn_event ev)
     collect(c, o);
 }
 
-/* A seat is heard when all of its answers up to some are there.  Answers that are on
- * their way and complete no seat are not to be waited for over and over: every step
- * comes to an end, here where the third worker lost its block when it had answered all
- * but the middle. */
+/* A seat is heard when all of its answers up to some are there.  Answers that
+ * are on their way and complete no seat are not to be waited for over and over:
+ * every step comes to an end, here where the third worker lost its block when
+ * it had answered all but the middle. */
 static void seats_in_parts(void **state)
 {
     static const size_t order[] = {17, 0, 6, 11, 5, 7, 13, 14, 3, 2, 12, 1, 8};

@@ -1,5 +1,5 @@
-/* guard_principals_test.c -- several workers of one principal: what they say may
- * be one lie, so it is principals that are counted (docs/errors.md). */
+/* guard_principals_test.c -- several workers of one principal: what they say
+ * may be one lie, so it is principals that are counted (docs/errors.md). */
 #include "guard_rig.h"
 
 /* Liars are whole principals, as many as the coordinator says may lie. */
@@ -105,8 +105,8 @@ static void many_seats_for_one(void **state)
     }
 }
 
-/* Ten seats and four that decode: three may lie.  One key has two of the seats, so
- * any two keys have at most three, and any three may have four. */
+/* Ten seats and four that decode: three may lie.  One key has two of the seats,
+ * so any two keys have at most three, and any three may have four. */
 static void small_shares_are_counted_after_large_ones(void **state)
 {
     kf_core_view v;

@@ -110,8 +110,8 @@ static void zeros_say_nothing(void **state)
         }
 }
 
-/* Of twelve that may answer five decode, two say nothing, and one has to be left to
- * show that the others are wrong. */
+/* Of twelve that may answer five decode, two say nothing, and one has to be
+ * left to show that the others are wrong. */
 static void zeros_promise_nothing(void **state)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 3, 10, 1, KOFN_F64, false);
@@ -258,8 +258,8 @@ static void too_few_to_compare(void **state)
     down(&b);
 }
 
-/* Who lies in every round is excluded once that is more than chance, and does no more
- * work; nobody else is. */
+/* Who lies in every round is excluded once that is more than chance, and does
+ * no more work; nobody else is. */
 static void liars_are_quarantined(void **state)
 {
     kf_rng r = kf_rng_stream(13, KF_FOR_SAMPLE, 0, 0);
@@ -297,8 +297,8 @@ static void liars_are_quarantined(void **state)
     down(&b);
 }
 
-/* Who is located by some strips is left out in all that disagree, where it could
- * not be told who is wrong. */
+/* Who is located by some strips is left out in all that disagree, where it
+ * could not be told who is wrong. */
 static void names_serve_other_strips(void **state)
 {
     static const char *const spec[] = {"mds:k=4", "elastic:k=4"};
@@ -380,8 +380,8 @@ static void names_serve_later_rounds(void **state)
     }
 }
 
-/* As many are asked for at once as locating somebody takes: 4 that decode, 2 that
- * may lie and one. */
+/* As many are asked for at once as locating somebody takes: 4 that decode, 2
+ * that may lie and one. */
 static void asks_for_what_locating_takes(void **state)
 {
     kf_rng r = kf_rng_stream(17, KF_FOR_SAMPLE, 0, 0);
@@ -471,8 +471,8 @@ static void foreign_verdicts(void **state)
     }
 }
 
-/* Nothing can be told of all the results that there are: that is not corruption, and
- * not a lack of results either. */
+/* Nothing can be told of all the results that there are: that is not
+ * corruption, and not a lack of results either. */
 static void never_enough_to_tell(void **state)
 {
     kf_rng r = kf_rng_stream(19, KF_FOR_SAMPLE, 0, 0);

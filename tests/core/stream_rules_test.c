@@ -1,6 +1,6 @@
-/* stream_rules_test.c -- the rules of a stream's rounds one by one: when a round
- * ends and who is marked then, who is asked for what a due product lacks, when a
- * product that keeps its answers is over, and which rows are plain. */
+/* stream_rules_test.c -- the rules of a stream's rounds one by one: when a
+ * round ends and who is marked then, who is asked for what a due product lacks,
+ * when a product that keeps its answers is over, and which rows are plain. */
 #include "stream_rig.h"
 
 #include <stdio.h>
@@ -106,8 +106,8 @@ static void patience_is_that_of_mu(void **state)
     down(plan);
 }
 
-/* ... and not when others are done, nor from who has answered nothing; also where
- * the first took no time that can be told. */
+/* ... and not when others are done, nor from who has answered nothing; also
+ * where the first took no time that can be told. */
 static void patience_is_from_the_first(void **state)
 {
     kofn_plan *plan;
@@ -132,8 +132,9 @@ static void patience_is_from_the_first(void **state)
     down(plan);
 }
 
-/* Two of one instant are both done, though after the first of them the marks would
- * have been few enough: who is done is not marked for the order of messages. */
+/* Two of one instant are both done, though after the first of them the marks
+ * would have been few enough: who is done is not marked for the order of
+ * messages. */
 static void who_is_done_at_once_is_not_marked(void **state)
 {
     (void)state;
@@ -210,7 +211,8 @@ static void what_is_over_is_done_by_all(void **state)
     down(plan);
 }
 
-/* Worker 1 is late in the first round, and is asked for the same in the second. */
+/* Worker 1 is late in the first round, and is asked for the same in the second.
+ */
 static kofn_plan *one_is_late(void)
 {
     kofn_plan *plan;

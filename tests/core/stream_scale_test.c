@@ -107,8 +107,8 @@ static void close_flow(flow *f)
 /* ---- memory -------------------------------------------------------------- */
 
 /* Bytes that a stream may hold besides its operands: the results of all open
- * products, what is coded for the lists of this round and the last one, and what is
- * of neither. */
+ * products, what is coded for the lists of this round and the last one, and
+ * what is of neither. */
 static size_t bound(const flow *f, size_t workers)
 {
     const kofn_layout *L = &f->plan->layout;

@@ -1,12 +1,13 @@
-/* change_test.c -- a worker's blocks change one by one: an update is of the operand
- * that it names, and what does not fit is refused and changes nothing. */
+/* change_test.c -- a worker's blocks change one by one: an update is of the
+ * operand that it names, and what does not fit is refused and changes nothing.
+ */
 #include "rig.h"
 
 #include "code/code.h"
 #include "run/run.h"
 
-/* Two operands, a block of each, the second of other numbers; both are the worker's
- * own after a first update. */
+/* Two operands, a block of each, the second of other numbers; both are the
+ * worker's own after a first update. */
 typedef struct held {
     rig r;
     kf_code *code;
@@ -79,8 +80,8 @@ static void misses_count(void **state)
     down(&h);
 }
 
-/* A piece that another worker's block is mended with has its strips, its columns
- * and its type. */
+/* A piece that another worker's block is mended with has its strips, its
+ * columns and its type. */
 static void pieces_must_fit(void **state)
 {
     static const struct {

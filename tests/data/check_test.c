@@ -1,5 +1,6 @@
-/* check_test.c -- the whole way of a check: who lied is found, what is delivered
- * is within the floor, and no lie is made which the sketch does not see.
+/* check_test.c -- the whole way of a check: who lied is found, what is
+ * delivered is within the floor, and no lie is made which the sketch does not
+ * see.
  */
 #include "check_rig.h"
 
@@ -71,8 +72,9 @@ static void whole_way(void **state)
     assert_true((double)all.sorted >= 0.99 * (double)all.edge);
 }
 
-/* Whether others are only there by accident is asked of what those leave who are
- * certain to lie, not of all: a trial of seven liars in which that matters. */
+/* Whether others are only there by accident is asked of what those leave who
+ * are certain to lie, not of all: a trial of seven liars in which that matters.
+ */
 static void who_is_certain_is_left_out_first(void **state)
 {
     const size_t i = 9;
@@ -107,8 +109,8 @@ static bool met_in_one(const fleet *f, const bool *liar, size_t t)
 }
 
 /* Single precision: all found up to half of the results over, but for flips of
- * bits that hardly show, and rarely for single entries that meet; beyond it what
- * can be, and nothing wrong. */
+ * bits that hardly show, and rarely for single entries that meet; beyond it
+ * what can be, and nothing wrong. */
 static void single_precision(void **state)
 {
     static const kind singles[] = {
@@ -266,7 +268,8 @@ static double drift_by(fleet *f, uint64_t secret, uint32_t number)
     return v.drift;
 }
 
-/* Who knows the weights of one cell, or another's secret, does not know those of others. */
+/* Who knows the weights of one cell, or another's secret, does not know those
+ * of others. */
 static void weights_are_the_cells_own(void **state)
 {
     const kind k = {"mds:k=4", 9, KOFN_MATMUL, 1600, 20, 64, KOFN_F64, false};

@@ -1,5 +1,6 @@
-/* decode_test.c -- answers whose wants lie beside one another in the output: cut
- * off at its edges, with room between its rows, and larger than the caches. */
+/* decode_test.c -- answers whose wants lie beside one another in the output:
+ * cut off at its edges, with room between its rows, and larger than the caches.
+ */
 #include "support.h"
 
 #include "data/data.h"
@@ -47,8 +48,8 @@ static kofn_matrix matrix(size_t rows, size_t cols, size_t gap,
     return a;
 }
 
-/* Numbers are 1 at most, sums are of n of them; the tolerance of a job is what it
- * promises. */
+/* Numbers are 1 at most, sums are of n of them; the tolerance of a job is what
+ * it promises. */
 static void is_product(const kofn_matrix *C, const kofn_matrix *A,
                        const kofn_matrix *B, double tolerance)
 {
@@ -137,7 +138,8 @@ static int setup(void **state)
     return 0;
 }
 
-/* Answers of a transposed code are added up into rows that others' lie between. */
+/* Answers of a transposed code are added up into rows that others' lie between.
+ */
 static void sums_go_between_what_is_there(void **state)
 {
     double a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {10, 20, 30, 40, 50, 60}, y[15];

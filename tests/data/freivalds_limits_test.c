@@ -12,8 +12,8 @@ static void check(const trial *t, kofn_status st, kofn_findings **f)
                   kofn_check_product(KOFN_DENSE(&t->A), &t->B, &t->C, 0, f));
 }
 
-/* Every entry is further off than rounding usually leaves it, all the same way, and
- * right: they are too many to be computed again. */
+/* Every entry is further off than rounding usually leaves it, all the same way,
+ * and right: they are too many to be computed again. */
 static void as_far_off_as_a_sum_may_be(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 71, 0);
@@ -68,8 +68,8 @@ static double half_of(double x)
     return much - ldexp(0x1.8p52, exponent - 11);
 }
 
-/* The best product that float16 has is right, and only for float16.  One entry that is
- * off is found, and rounded to float16. */
+/* The best product that float16 has is right, and only for float16.  One entry
+ * that is off is found, and rounded to float16. */
 static void of_half_precision(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 73, 0);
@@ -98,8 +98,8 @@ static void of_half_precision(void **state)
     drop_trial(&t);
 }
 
-/* 16 sqrt(lines) roundings of an entry, as usual ones are taken to be, and of the
- * sums in double precision (math/errors.md 7.3 and 7.4). */
+/* 16 sqrt(lines) roundings of an entry, as usual ones are taken to be, and of
+ * the sums in double precision (math/errors.md 7.3 and 7.4). */
 static void the_floor_is_that_of_the_statement(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 73, 0);
@@ -133,8 +133,8 @@ static double norm(const kofn_matrix *a, size_t at, bool column)
     return sqrt(squares);
 }
 
-/* One entry is off by so much of the floor: found, for certain if that is more than
- * half of it and rounding is far less than may usually be. */
+/* One entry is off by so much of the floor: found, for certain if that is more
+ * than half of it and rounding is far less than may usually be. */
 static void off_by(trial *t, double share, kf_rng *rng)
 {
     size_t i = kf_rng_below(rng, t->m), j = kf_rng_below(rng, t->p);
@@ -152,7 +152,8 @@ static void off_by(trial *t, double share, kf_rng *rng)
     put(&t->C, i, j, was);
 }
 
-/* Of more columns than rows, which are seen by their columns sooner, and of fewer. */
+/* Of more columns than rows, which are seen by their columns sooner, and of
+ * fewer. */
 static void what_is_above_the_floor_is_found(void **state)
 {
     static const size_t sizes[][2] = {{40, 200}, {200, 40}};
@@ -172,8 +173,8 @@ static void what_is_above_the_floor_is_found(void **state)
         }
 }
 
-/* Where a row of A or a column of B is zero so is the product, however small what
- * stands there instead. */
+/* Where a row of A or a column of B is zero so is the product, however small
+ * what stands there instead. */
 static void nothing_times_anything(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 74, 0);

@@ -270,8 +270,9 @@ static void nothing_right(trial *t, kf_rng *rng)
             put(&t->C, i, j, kf_rng_normal(rng));
 }
 
-/* All entries that are off by more than the floor are named, and only such as are
- * off by more than any order of summation makes them; corrected, C is right. */
+/* All entries that are off by more than the floor are named, and only such as
+ * are off by more than any order of summation makes them; corrected, C is
+ * right. */
 static void expect_all(trial *t, const kofn_findings *f, const char *what)
 {
     double unit = t->dtype == KOFN_F64 ? 0x1p-53 : 0x1p-24;
@@ -574,7 +575,8 @@ static void a_sparse_operand(void **state)
     drop_trial(&t);
 }
 
-/* ---- the fast test --------------------------------------------------------- */
+/* ---- the fast test ---------------------------------------------------------
+ */
 
 static bool passes_the_screen(const trial *t)
 {
@@ -595,8 +597,8 @@ static bool passes_the_screen(const trial *t)
     return clean;
 }
 
-/* By rows if they are as short as columns, else by columns; sizes that are no multiples
- * of a tile, and less than eight numbers in a line. */
+/* By rows if they are as short as columns, else by columns; sizes that are no
+ * multiples of a tile, and less than eight numbers in a line. */
 static const size_t screened[][3] = {{61, 40, 33}, {33, 40, 61}, {3, 70, 200},
                                      {200, 70, 3}, {1, 1, 1},    {7, 1100, 5}};
 #define SCREENED (sizeof screened / sizeof *screened)

@@ -1,6 +1,6 @@
-/* repair_test.c -- a block is made of those of other seats, some rows at a time, and
- * is then what A would have been encoded to; and blocks that are read agree, but for
- * one that is wrong. */
+/* repair_test.c -- a block is made of those of other seats, some rows at a
+ * time, and is then what A would have been encoded to; and blocks that are read
+ * agree, but for one that is wrong. */
 #include "rig.h"
 
 #include "code/code.h"
@@ -49,7 +49,8 @@ static void down(blocks *b)
     rig_down(&b->r);
 }
 
-/* Rows [lo, hi) of the block of a seat, alone; its velocity are the same numbers. */
+/* Rows [lo, hi) of the block of a seat, alone; its velocity are the same
+ * numbers. */
 static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi,
                          bool moves)
 {
@@ -129,7 +130,8 @@ static void a_block_is_made_window_by_window(void **state)
         }
 }
 
-/* Two rows of each lane are written, and read with one before and one behind. */
+/* Two rows of each lane are written, and read with one before and one behind.
+ */
 static void write_and_read(const char *spec)
 {
     blocks b;
@@ -165,8 +167,8 @@ static void rows_are_read_as_they_were_written(void **state)
     write_and_read("mds:k=2,basis=quaternion");
 }
 
-/* Sketches of blocks are rows of the code times the same numbers, so that they are
- * compared as blocks are. */
+/* Sketches of blocks are rows of the code times the same numbers, so that they
+ * are compared as blocks are. */
 static void a_wrong_sketch_is_found(void **state)
 {
     blocks b;

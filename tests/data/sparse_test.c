@@ -322,7 +322,8 @@ static void what_is_refused(void **state)
     sparse_free(&s);
 }
 
-/* All ends are looked at before an entry is: one of them may lie beyond what there is. */
+/* All ends are looked at before an entry is: one of them may lie beyond what
+ * there is. */
 static void ends_that_descend(void **state)
 {
     const size_t ptr[] = {0, SIZE_MAX / 16, 1};
@@ -335,7 +336,8 @@ static void ends_that_descend(void **state)
     assert_string_equal(kofn_errmsg(), "it: row 1 ends before it starts");
 }
 
-/* Pointers that are no multiple of what they point to, as those into a file may be. */
+/* Pointers that are no multiple of what they point to, as those into a file may
+ * be. */
 static void numbers_that_lie_askew(void **state)
 {
     size_t place[4] = {0};

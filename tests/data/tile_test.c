@@ -62,7 +62,8 @@ static void is_product(const kofn_matrix *to, size_t first,
         }
 }
 
-/* ---- a block, what is computed with it, and when to stop ------------------ */
+/* ---- a block, what is computed with it, and when to stop ------------------
+ */
 
 typedef struct shape {
     size_t lanes, rows, depth, cols, lo, hi;
@@ -111,7 +112,8 @@ static kofn_status compute(const shape *s, bool left, kofn_dtype type,
     return st;
 }
 
-/* ---- laws ----------------------------------------------------------------- */
+/* ---- laws -----------------------------------------------------------------
+ */
 
 /* Rows about what a tile holds, inner sides about its depth, few columns and
  * many, all strips and some. */
@@ -198,7 +200,8 @@ static void sums_stop_too(void **state)
     free(out.data);
 }
 
-/* A' A x, some rows at a time: as A' of what A x is, and stopped at every look. */
+/* A' A x, some rows at a time: as A' of what A x is, and stopped at every look.
+ */
 static void grams(void **state)
 {
     static const size_t rows = 331, cols = 500;

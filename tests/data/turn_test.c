@@ -1,6 +1,6 @@
-/* turn_test.c -- transposes, entry by entry: every small shape and some that are larger
- * than a band of rows, of both types, inside larger matrices of which nothing else is
- * written. */
+/* turn_test.c -- transposes, entry by entry: every small shape and some that
+ * are larger than a band of rows, of both types, inside larger matrices of
+ * which nothing else is written. */
 #include "support.h"
 
 #include "mat/mat.h"

@@ -74,7 +74,8 @@ static void three_of_polydot(void **state)
     fleet_down(&f);
 }
 
-/* ---- rounding beside a lie ------------------------------------------------ */
+/* ---- rounding beside a lie ------------------------------------------------
+ */
 
 /* A lie as large as what may pass, that the rounding of the others made look a
  * little smaller: the floor counts both. */
@@ -134,9 +135,11 @@ static void copies(void **state)
     copies_alike("mds:k=1", 7);
 }
 
-/* ---- what is tolerated ---------------------------------------------------- */
+/* ---- what is tolerated ----------------------------------------------------
+ */
 
-/* Nobody is believed who could hide more than the tolerance that is asked for. */
+/* Nobody is believed who could hide more than the tolerance that is asked for.
+ */
 static void tolerance(void **state)
 {
     static const struct {

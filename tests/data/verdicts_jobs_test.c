@@ -1,7 +1,7 @@
 /* verdicts_jobs_test.c -- the campaign of verdicts_test.c through whole jobs: a
  * coordinator, simulated workers, what they send made wrong on its way or by
- * events, and the product of BLAS to compare with.  Nobody honest is located, and
- * what is delivered is within the floor of the report.
+ * events, and the product of BLAS to compare with.  Nobody honest is located,
+ * and what is delivered is within the floor of the report.
  *
  * KOFN_TEST_SCALE=10 tries ten times as many. */
 #include "between.h"
@@ -153,7 +153,8 @@ static const kofn_errors errors_of[] = {
 
 /* ---- what is empty ------------------------------------------------------- */
 
-/* Of a row of coefficients those of parts that reach to the last strip of all. */
+/* Of a row of coefficients those of parts that reach to the last strip of all.
+ */
 static void without_empty(const kf_row *row, kofn_cut cut, size_t bands,
                           size_t m, size_t n, size_t strip, double *to)
 {
@@ -193,8 +194,8 @@ static void products_of(const kofn_plan *p, const kf_seat *seat, size_t l,
     kf_free(b);
 }
 
-/* Any so many results tell all that is not empty in the last strip, as k tell all
- * where nothing is. */
+/* Any so many results tell all that is not empty in the last strip, as k tell
+ * all where nothing is. */
 static size_t results_that_tell(const kofn_plan *p)
 {
     size_t terms = p->parts * p->parts1, lanes = p->layout.lanes, rank = 0;
@@ -334,9 +335,9 @@ static double *norms(const double *a, size_t rows, size_t cols, size_t stride,
     return x;
 }
 
-/* Every entry, beside that of BLAS: by the floor times the norms of the rows and
- * columns that are coded with its own, and what rounding of so many terms makes
- * in any order. */
+/* Every entry, beside that of BLAS: by the floor times the norms of the rows
+ * and columns that are coded with its own, and what rounding of so many terms
+ * makes in any order. */
 static void within_floor(const job *j, const kofn_report *rep)
 {
     const rig *x = &j->x;
@@ -411,8 +412,8 @@ static void run_job(job *j, size_t rounds, uint64_t seed, tally *to)
 
 /* ---- the campaign -------------------------------------------------------- */
 
-/* Half of the time as many rows and columns to each part, else any, so that some
- * parts may be empty. */
+/* Half of the time as many rows and columns to each part, else any, so that
+ * some parts may be empty. */
 static void draw_sides(job *j, const kofn_layout *L)
 {
     size_t parts = L->cut[0].rows * L->groups;
@@ -482,8 +483,8 @@ static void whole_jobs(void **state)
 
 /* ---- a decoder that makes much of little --------------------------------- */
 
-/* Single precision, one liar, 25 rounds: what decoding makes of a lie that is too
- * small to be seen is within the floor, and the prediction includes it. */
+/* Single precision, one liar, 25 rounds: what decoding makes of a lie that is
+ * too small to be seen is within the floor, and the prediction includes it. */
 static void single_precision(const char *spec, size_t nodes)
 {
     size_t seeds = kf_max(often(40), 1), rounds = 0, large = 0;

@@ -9,8 +9,9 @@
  * The short form is a matter of seconds; KOFN_TEST_SCALE=4630 tries a million
  * rounds of each code.  `verdicts_test CODE FROM` tries only that one, by its
  * number in the list, from that multiple of 216 rounds on, so that what several
- * runs print can be added up.  The tables of docs/errors.md are what this prints;
- * the digest is of all that was decided, and the same while decisions are. */
+ * runs print can be added up.  The tables of docs/errors.md are what this
+ * prints; the digest is of all that was decided, and the same while decisions
+ * are. */
 #include "verdicts_rig.h"
 
 #include <inttypes.h>

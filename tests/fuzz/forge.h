@@ -1,5 +1,5 @@
-/* forge.h -- block specifications that a coordinator has made up: well formed, of sizes that
- * fit each other or whose products wrap round. */
+/* forge.h -- block specifications that a coordinator has made up: well formed,
+ * of sizes that fit each other or whose products wrap round. */
 #ifndef KF_FUZZ_FORGE_H
 #define KF_FUZZ_FORGE_H
 

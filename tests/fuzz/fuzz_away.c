@@ -1,7 +1,7 @@
 /* fuzz_away.c -- the coordinator's port and what peers may send it: greetings,
  * requests for pieces, results and failures, updates that are done, in any
- * order, with odd fields, all with right checksums.  A job stores blocks, changes
- * them and hands out tasks all the while.  fuzz-iterations: 60000 */
+ * order, with odd fields, all with right checksums.  A job stores blocks,
+ * changes them and hands out tasks all the while.  fuzz-iterations: 60000 */
 #include "base/lent.h"
 #include "packets.h"
 

@@ -1,6 +1,6 @@
-/* fuzz_block_spec.c -- block specifications: those of the input, a good one of which
- * the input changes some bytes, and one that is made up; and a task for what is
- * taken.  fuzz-iterations: 400000 */
+/* fuzz_block_spec.c -- block specifications: those of the input, a good one of
+ * which the input changes some bytes, and one that is made up; and a task for
+ * what is taken.  fuzz-iterations: 400000 */
 #include "forge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,5 @@
-/* fuzz_faults.c -- fault model strings, and those of patterns.  fuzz-iterations: 300000 */
+/* fuzz_faults.c -- fault model strings, and those of patterns. fuzz-iterations:
+ * 300000 */
 #include <kofn.h>
 
 #include <stdint.h>

@@ -1,12 +1,11 @@
-/* fuzz_frames.c -- frames that an input draws, cut anywhere, sent to a transport that
- * listens or to one that dials, without keys or inside TLS, or to a node of a mesh
- * that does either.
- * fuzz-iterations: 1200
+/* fuzz_frames.c -- frames that an input draws, cut anywhere, sent to a
+ * transport that listens or to one that dials, without keys or inside TLS, or
+ * to a node of a mesh that does either. fuzz-iterations: 1200
  *
- * The transport must say the same of them as judge.h: what may come is delivered as
- * it was sent, and what may not come ends the connection.  In the meantime it holds
- * little memory, and it keeps to its credit.  Who is forgotten is not heard of any more.
- * Afterwards somebody honest is heard.
+ * The transport must say the same of them as judge.h: what may come is
+ * delivered as it was sent, and what may not come ends the connection.  In the
+ * meantime it holds little memory, and it keeps to its credit.  Who is
+ * forgotten is not heard of any more. Afterwards somebody honest is heard.
  */
 #define _GNU_SOURCE
 #include "draw.h"
@@ -473,7 +472,8 @@ static void shake(party *p)
     }
 }
 
-/* A transport that listens, with an honest peer and us; or one that dials us. */
+/* A transport that listens, with an honest peer and us; or one that dials us.
+ */
 static void begin(party *p)
 {
     kofn_net_options mine = options(p, !p->dials), o = options(p, p->dials);

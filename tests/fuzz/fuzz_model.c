@@ -1,5 +1,5 @@
-/* fuzz_model.c -- a model.json that was tampered with or damaged, beside weights
- * of 3 x 5 and 2 x 4 numbers that are whole.  fuzz-iterations: 20000
+/* fuzz_model.c -- a model.json that was tampered with or damaged, beside
+ * weights of 3 x 5 and 2 x 4 numbers that are whole.  fuzz-iterations: 20000
  *
  * What is read is a network of these weights, and nothing else is.
  */

@@ -1,6 +1,6 @@
 /* fuzz_serve.c -- a worker and what a coordinator may send it: blocks and their
- * pieces, tasks, changes, cancellations, in any order, with odd fields, all with
- * right checksums.  fuzz-iterations: 60000 */
+ * pieces, tasks, changes, cancellations, in any order, with odd fields, all
+ * with right checksums.  fuzz-iterations: 60000 */
 #include "packets.h"
 
 #include "base/lent.h"

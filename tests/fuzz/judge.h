@@ -1,6 +1,6 @@
-/* judge.h -- the rules of docs/wire.md for frames once more, in short: of the bytes
- * that are sent to a transport a judge tells whether they may come, and which
- * packets they are; an ear reads what the transport says. */
+/* judge.h -- the rules of docs/wire.md for frames once more, in short: of the
+ * bytes that are sent to a transport a judge tells whether they may come, and
+ * which packets they are; an ear reads what the transport says. */
 #ifndef KF_FUZZ_JUDGE_H
 #define KF_FUZZ_JUDGE_H
 

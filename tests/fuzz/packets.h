@@ -1,4 +1,5 @@
-/* packets.h -- what the targets of the wire share: blocks and their block specifications. */
+/* packets.h -- what the targets of the wire share: blocks and their block
+ * specifications. */
 #ifndef KF_FUZZ_PACKETS_H
 #define KF_FUZZ_PACKETS_H
 
@@ -11,8 +12,8 @@
 #define BLOCKS 6
 
 /* Blocks that are dense, sparse, sums over rows, dense in single precision for
- * products from the left, sparse for A' A x, and dense of two operands of which the
- * other has changed. */
+ * products from the left, sparse for A' A x, and dense of two operands of which
+ * the other has changed. */
 typedef struct sample {
     kofn_plan *plan;
     kf_resident resident;

@@ -141,8 +141,8 @@ static char *repeat(const char *line, size_t n, size_t *length)
     return text;
 }
 
-/* Of what is compressed no more is inflated than its numbers account for: 32 MiB
- * of points are read, a wrong line is refused before the end, and 20 MiB of
+/* Of what is compressed no more is inflated than its numbers account for: 32
+ * MiB of points are read, a wrong line is refused before the end, and 20 MiB of
  * comments are refused. */
 static void libsvm_packed(void **state)
 {
@@ -176,7 +176,8 @@ static void libsvm_packed(void **state)
     free(file);
 }
 
-/* Most files of the LIBSVM site have no suffix, or one that says something else. */
+/* Most files of the LIBSVM site have no suffix, or one that says something
+ * else. */
 static void the_first_line_tells(void **state)
 {
     const char *text = "# a comment\n+1 1:2 3:4\n-1 2:1\n";

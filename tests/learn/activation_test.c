@@ -1,4 +1,5 @@
-/* activation_test.c -- what units make of what they are given, against long double. */
+/* activation_test.c -- what units make of what they are given, against long
+ * double. */
 #include "support.h"
 
 #include "learn/net.h"
@@ -15,8 +16,8 @@ static long double sigmoid_of(long double x)
     return (x > 0 ? 1 : e) / (1 + e);
 }
 
-/* The exponential to less than 2 units in the last place, a sum and a quotient: less
- * than 3; what is subnormal to one of its units more. */
+/* The exponential to less than 2 units in the last place, a sum and a quotient:
+ * less than 3; what is subnormal to one of its units more. */
 static void is_near(double x, double is)
 {
     long double want = sigmoid_of(x);
@@ -71,8 +72,8 @@ static void ends_are_kept(void **state)
     assert_true(x[6] == 1 && x[7] == 0);
 }
 
-/* By differences of f: their error is that of a third derivative, of magnitude 2 at
- * most, and that of rounding. */
+/* By differences of f: their error is that of a third derivative, of magnitude
+ * 2 at most, and that of rounding. */
 static void slopes_are_derivatives(void **state)
 {
     static const kofn_activation f[] = {KOFN_SIGMOID, KOFN_TANH, KOFN_RELU,

@@ -1,14 +1,14 @@
-/* coded_faults_test.c -- what goes wrong does not show in what is learnt: trainings
- * on coded weights under every kind of fault end as near to the plain one as one
- * does that rounds every number once more. */
+/* coded_faults_test.c -- what goes wrong does not show in what is learnt:
+ * trainings on coded weights under every kind of fault end as near to the plain
+ * one as one does that rounds every number once more. */
 #include "train_rig.h"
 
 #include "learn/net.h"
 
-/* So many times as far from the plain weights as a twin may a coded training be:
- * it rounds more often than once, and codes enlarge that.  Where lies are found,
- * those below the floor that is reported may have passed, which is as if it had
- * been rounded to that. */
+/* So many times as far from the plain weights as a twin may a coded training
+ * be: it rounds more often than once, and codes enlarge that.  Where lies are
+ * found, those below the floor that is reported may have passed, which is as if
+ * it had been rounded to that. */
 #define TIMES 100
 
 static const size_t widths[] = {64, 17, 11, 10};
@@ -369,10 +369,10 @@ static void with_long_steps(void **state)
     try_all(t, checked, 1, lies, COUNT(lies));
 }
 
-/* Blocks are made of blocks that were made of others, over and over: worker i goes,
- * and another comes for it, while each time others are the last to answer, though
- * not late.  What blocks are rounded by must not grow from one to the next
- * (math/training.md 8). */
+/* Blocks are made of blocks that were made of others, over and over: worker i
+ * goes, and another comes for it, while each time others are the last to
+ * answer, though not late.  What blocks are rounded by must not grow from one
+ * to the next (math/training.md 8). */
 static void nor_do_generations(void **state)
 {
     enum { COMES = 40 };

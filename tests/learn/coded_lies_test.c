@@ -1,13 +1,14 @@
-/* coded_lies_test.c -- what lies of a certain size can do to a training on coded
- * weights: those well above the floor nothing at all, and those below it what
- * rounding to that size would do (math/training.md 11). */
+/* coded_lies_test.c -- what lies of a certain size can do to a training on
+ * coded weights: those well above the floor nothing at all, and those below it
+ * what rounding to that size would do (math/training.md 11). */
 #include "train_rig.h"
 
 #include "data/data.h"
 #include "learn/net.h"
 
-/* So many times as far from the plain weights as a twin may a training be: codes
- * enlarge what answers are wrong by, and the twin's roundings are by chance. */
+/* So many times as far from the plain weights as a twin may a training be:
+ * codes enlarge what answers are wrong by, and the twin's roundings are by
+ * chance. */
 #define TIMES 100
 
 #define LIAR 2
@@ -16,8 +17,8 @@ static const size_t widths[] = {64, 18, 12, 10};
 
 /* ---- a twin -------------------------------------------------------------- */
 
-/* The plain training, in which every number of the products that workers make is
- * wrong by `size` times the norms of what it is made of, up or down. */
+/* The plain training, in which every number of the products that workers make
+ * is wrong by `size` times the norms of what it is made of, up or down. */
 typedef struct twin {
     kf_rng r;
     double size;

@@ -1,7 +1,7 @@
-/* coded_step_test.c -- a step of training on coded weights, product by product, for
- * every code of both products and every set of workers that may be the first: both
- * products of every operand, its change, and what is read of it, against plain BLAS
- * and as near as was predicted. */
+/* coded_step_test.c -- a step of training on coded weights, product by product,
+ * for every code of both products and every set of workers that may be the
+ * first: both products of every operand, its change, and what is read of it,
+ * against plain BLAS and as near as was predicted. */
 #include "gate.h"
 #include "rig.h"
 
@@ -79,11 +79,10 @@ typedef struct kit {
     kofn_plan *plan[OPERANDS], *reader[OPERANDS];
     kofn_matrix A[OPERANDS];  /* as it was placed, ...                  */
     kofn_matrix is[OPERANDS]; /* ... as it is, and what it is ...       */
-    kofn_matrix U[OPERANDS], V[OPERANDS]; /* ... changed by             */
-    double *M[OPERANDS];                  /* its velocity               */
-    double size[OPERANDS],
-        speed[OPERANDS]; /* of A and of all that was added, and
-                                               of M, in norm at the most */
+    kofn_matrix U[OPERANDS], V[OPERANDS];   /* ... changed by             */
+    double *M[OPERANDS];                    /* its velocity               */
+    double size[OPERANDS], speed[OPERANDS]; /* of A and of all that was added,
+                                               and of M, in norm at the most */
     kofn_change change;
     least least[OPERANDS][USES];
     kofn_matrix in[OPERANDS][2], out[OPERANDS][USES];
@@ -399,8 +398,8 @@ static void whoever_is_first(void **state)
 /* ---- whoever is left ----------------------------------------------------- */
 
 /* An elastic code splits its products among those who are there.  Those who are
- * not have gone before the step, or go one after the other as the answers of its
- * first products come. */
+ * not have gone before the step, or go one after the other as the answers of
+ * its first products come. */
 static void without(kit *k, uint32_t gone, bool before)
 {
     uint32_t left = gone;
@@ -465,8 +464,8 @@ static void whole_step(kit *k)
         change(k, o);
 }
 
-/* Everybody but the joiner and as many as determine A with it; of the others those
- * of the lowest numbers from `first` on stay. */
+/* Everybody but the joiner and as many as determine A with it; of the others
+ * those of the lowest numbers from `first` on stay. */
 static uint32_t all_but(const kit *k, size_t first)
 {
     size_t stay = k->reader[0]->layout.threshold - 1;
@@ -483,8 +482,8 @@ static uint32_t all_but(const kit *k, size_t first)
     return gone & ~(UINT32_C(1) << k->gate.goer);
 }
 
-/* One goes, and when so many messages have come another joins; false: not so many
- * come.  What the joiner holds in the end is what is there of A. */
+/* One goes, and when so many messages have come another joins; false: not so
+ * many come.  What the joiner holds in the end is what is there of A. */
 static bool joined(kit *k, size_t goes_at, size_t joins_at)
 {
     kofn_progress p = KOFN_PROGRESS_INIT;

@@ -1,5 +1,6 @@
 /* coded_test.c -- training whose weights live coded at the workers is training
- * without workers: for every code that serves both products, whoever straggles. */
+ * without workers: for every code that serves both products, whoever straggles.
+ */
 #include "train_rig.h"
 
 #include "code/code.h"
@@ -234,7 +235,8 @@ static void labels_told_right_are_counted(void **state)
     digits_free(&d);
 }
 
-/* Of a step that cannot be taken nothing is: the net is what those before made. */
+/* Of a step that cannot be taken nothing is: the net is what those before made.
+ */
 static void steps_that_are_too_long(void **state)
 {
     static const char *const specs[] = {"elastic:k=4", "gpd:m=2,n=2,p=1"};
@@ -269,8 +271,8 @@ static void steps_that_are_too_long(void **state)
 
 /* ---- workers go ---------------------------------------------------------- */
 
-/* Who comes gets blocks of the weights as they are then, made of others', and is
- * needed: five of the first eight go, and six answers are needed. */
+/* Who comes gets blocks of the weights as they are then, made of others', and
+ * is needed: five of the first eight go, and six answers are needed. */
 static void leaves_and_joins(void **state)
 {
     static const kofn_fault_event all[] = {
@@ -376,8 +378,8 @@ static void too_few_is_told(void **state)
     digits_free(&d);
 }
 
-/* As if there had been no break: weights and velocities are read from workers, and
- * given to others. */
+/* As if there had been no break: weights and velocities are read from workers,
+ * and given to others. */
 static void break_off(const crew *c, kofn_net_shape s, kofn_train_options o,
                       const digits *d, double bound)
 {
@@ -530,8 +532,8 @@ static void scrubs_are_refused(void **state)
     digits_free(&d);
 }
 
-/* Whoever stops while a round lasts: the weights are those of the last fetch, for
- * the round is still under way. */
+/* Whoever stops while a round lasts: the weights are those of the last fetch,
+ * for the round is still under way. */
 static void stopped_within_a_round(void **state)
 {
     static const kofn_fault_event slow[] = {

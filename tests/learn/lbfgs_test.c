@@ -1,5 +1,5 @@
-/* lbfgs_test.c -- limited-memory BFGS: it ends where Newton's method does, soon,
- * with as many products as it says, and goes on after a break. */
+/* lbfgs_test.c -- limited-memory BFGS: it ends where Newton's method does,
+ * soon, with as many products as it says, and goes on after a break. */
 #include "failing.h"
 #include "regress_rig.h"
 
@@ -81,8 +81,9 @@ static void it_ends_at_the_minimum(void **state)
 
 /* ---- what it costs ------------------------------------------------------- */
 
-/* X p and X' z an iteration, and X w in every sixteenth; of sums a gradient, and
- * hardly ever a second one.  8 times H p at the end, or as many as features. */
+/* X p and X' z an iteration, and X w in every sixteenth; of sums a gradient,
+ * and hardly ever a second one.  8 times H p at the end, or as many as
+ * features. */
 static void products_are_few(void **state)
 {
     data d = uneven(KOFN_LOSS_LOGISTIC, 10, 3);

@@ -1,13 +1,14 @@
-/* model_file_test.c -- models in folders, as kofn train leaves them: the digests
- * are what XXH3 makes of the bytes, and a model in which one bit is another is
- * refused, or predicts the same to the last bit. */
+/* model_file_test.c -- models in folders, as kofn train leaves them: the
+ * digests are what XXH3 makes of the bytes, and a model in which one bit is
+ * another is refused, or predicts the same to the last bit. */
 #include "cli/digest.c" /* parts of the command, not of the library */
 #include "cli/matrix.c"
 #include "cli/model.c"
 
 #include "io_rig.h"
 
-/* ---- in the place of the rest of the command ------------------------------- */
+/* ---- in the place of the rest of the command -------------------------------
+ */
 
 static char said[2048];
 
@@ -37,7 +38,8 @@ void cli_guard(bool on)
     (void)on;
 }
 
-/* ---- a small model --------------------------------------------------------- */
+/* ---- a small model ---------------------------------------------------------
+ */
 
 static const char *const names[] = {"model.json", "W1.npy", "W2.npy"};
 
@@ -107,7 +109,8 @@ static void accepted(bool sealed, const double want[6])
     assert_memory_equal(out, want, sizeof out);
 }
 
-/* ---- the digests ------------------------------------------------------------ */
+/* ---- the digests ------------------------------------------------------------
+ */
 
 static const char *word_of(const json_t *o, const char *key)
 {
@@ -153,7 +156,8 @@ static void digests_are_of_the_bytes(void **state)
     json_decref(o);
 }
 
-/* ---- bits -------------------------------------------------------------------- */
+/* ---- bits
+ * -------------------------------------------------------------------- */
 
 static void flip(const char *name, size_t at, unsigned bit)
 {
@@ -226,7 +230,8 @@ static void bytes_too_many_or_too_few_are_damage(void **state)
     refused_as(EXIT_USAGE, "W2.npy cannot be read: No such file");
 }
 
-/* ---- what model.json may be ---------------------------------------------------- */
+/* ---- what model.json may be
+ * ---------------------------------------------------- */
 
 static void write_json(const json_t *o, size_t flags)
 {

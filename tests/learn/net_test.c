@@ -179,8 +179,8 @@ static void autoencoders_with_and_without_sparsity(void **state)
     kf_free(X.data);
 }
 
-/* A step of training against differences of all that is minimised, |W|^2/2 times
- * the decay with it; by them in units of the step. */
+/* A step of training against differences of all that is minimised, |W|^2/2
+ * times the decay with it; by them in units of the step. */
 static void check_step(const kofn_net_shape *s, const kofn_matrix *X,
                        const kofn_matrix *y)
 {

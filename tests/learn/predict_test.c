@@ -164,8 +164,8 @@ static void other_losses_end_at_a_minimum(void **state)
 
 /* ---- predictions, and how well they fit ---------------------------------- */
 
-/* The share of a constant y is 1 if it is predicted to rounding, else 0.  The mean of
- * twenty times 0.1 is not 0.1 to the last digit. */
+/* The share of a constant y is 1 if it is predicted to rounding, else 0.  The
+ * mean of twenty times 0.1 is not 0.1 to the last digit. */
 static void of_constant_labels(void **state)
 {
     double x[20], y[20], wide[2] = {0, 0};

@@ -1,5 +1,5 @@
-/* regress_errors_test.c -- a regression by X' X w, some of whose workers send wrong
- * answers from some step on. */
+/* regress_errors_test.c -- a regression by X' X w, some of whose workers send
+ * wrong answers from some step on. */
 #include "regress_rig.h"
 
 static const char *const spec[] = {"pcr:r=3", "pcr:r=3,systematic=1",
@@ -30,8 +30,8 @@ static kofn_status descend(fit *f, const data *d, const char *code, bool sim,
     return kofn_regress(f->r, &f->w, &f->res);
 }
 
-/* Two of nine are what is promised; those are left out, and the weights are those
- * of least squares by LAPACK. */
+/* Two of nine are what is promised; those are left out, and the weights are
+ * those of least squares by LAPACK. */
 static void liars_are_left_out(void **state)
 {
     data d = make_data(90, 7, KOFN_LOSS_SQUARES, 11);
@@ -78,8 +78,8 @@ static void lies_are_detected(void **state)
     data_free(&d);
 }
 
-/* Where no answer was checked a wrong one may be the reason.  A step is none in the
- * first iteration, before which none is taken. */
+/* Where no answer was checked a wrong one may be the reason.  A step is none in
+ * the first iteration, before which none is taken. */
 static void failures_name_workers_that_nobody_checks(void **state)
 {
     data d = make_data(90, 7, KOFN_LOSS_SQUARES, 12);
@@ -107,8 +107,8 @@ static void failures_name_workers_that_nobody_checks(void **state)
 
 #define ROUNDS 12
 
-/* Gradient descent on sums of which every seventh is checked, with a worker that lies
- * from iteration `from` on. */
+/* Gradient descent on sums of which every seventh is checked, with a worker
+ * that lies from iteration `from` on. */
 static void audited(fit *f, const data *d, kofn_descent descent, unsigned from,
                     uint64_t seed)
 {

@@ -1,5 +1,5 @@
-/* regress_sparse_test.c -- models fitted to sparse points: the steps are those of
- * the same points when they are dense. */
+/* regress_sparse_test.c -- models fitted to sparse points: the steps are those
+ * of the same points when they are dense. */
 #include "failing.h"
 #include "regress_rig.h"
 

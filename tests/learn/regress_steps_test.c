@@ -302,8 +302,8 @@ static void batches_descend(void **state)
     data_free(&d);
 }
 
-/* There is no 1/L of Poisson's loss: a descent that is told nothing searches for each
- * step, and finds what Newton's method does. */
+/* There is no 1/L of Poisson's loss: a descent that is told nothing searches
+ * for each step, and finds what Newton's method does. */
 static void poisson_by_default(void **state)
 {
     data d = make_data(60, 4, KOFN_LOSS_POISSON, 3);

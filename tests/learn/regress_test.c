@@ -200,7 +200,8 @@ static double longest_step(const data *d)
     return 1 / res.lipschitz;
 }
 
-/* California's houses, 20,640 x 13: every scheme descends like the plain one. */
+/* California's houses, 20,640 x 13: every scheme descends like the plain one.
+ */
 static void california(void **state)
 {
     kofn_regress_options o = {.size = sizeof o, .tolerance = 1e-300};
@@ -353,9 +354,9 @@ static void by_a_sum_of_ones_own(void **state)
     data_free(&d);
 }
 
-/* On the simulator's modelled clock a step takes what the busiest worker's share
- * of 2 m n multiply-adds does, whichever way it is computed, so that schemes
- * can be compared by it; a batch of ten takes a tenth. */
+/* On the simulator's modelled clock a step takes what the busiest worker's
+ * share of 2 m n multiply-adds does, whichever way it is computed, so that
+ * schemes can be compared by it; a batch of ten takes a tenth. */
 static void steps_take_what_they_cost(void **state)
 {
     static const struct {
@@ -494,8 +495,8 @@ static int be_impatient(void *ud, const kofn_regress_step *now,
     return !rep;
 }
 
-/* A worker takes for ever in the third step: what it had been asked for is no part
- * of any. */
+/* A worker takes for ever in the third step: what it had been asked for is no
+ * part of any. */
 static void stopped_within_a_round(void **state)
 {
     static const char *const specs[] = {"uncoded", "elastic:k=3"};

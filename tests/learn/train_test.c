@@ -320,8 +320,9 @@ static double moved(const kofn_net *net, const kofn_net_shape *shape)
     return way;
 }
 
-/* Without those who are late the batch is smaller, and its gradient as long: one
- * part of eight is missing, and all the same loss and step are as with it. */
+/* Without those who are late the batch is smaller, and its gradient as long:
+ * one part of eight is missing, and all the same loss and step are as with it.
+ */
 static void what_is_left_out_is_made_up_for(void **state)
 {
     static const kofn_fault_event gone[] = {
@@ -455,8 +456,8 @@ static void steps_that_are_too_long(void **state)
     digits_free(&d);
 }
 
-/* Whoever stops while a round lasts, since a worker takes for ever, has what the
- * steps before made. */
+/* Whoever stops while a round lasts, since a worker takes for ever, has what
+ * the steps before made. */
 static void stopped_within_a_round(void **state)
 {
     static const kofn_fault_event slow[] = {

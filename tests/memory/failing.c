@@ -3,8 +3,8 @@
  * there were is written to KOFN_FAIL_COUNT.
  *
  * Those of libraries that end the process for want of memory, or were never
- * meant to get on without, do not count, nor those of the one that KOFN_FAIL_NOT
- * names: they are not ours to mend. */
+ * meant to get on without, do not count, nor those of the one that
+ * KOFN_FAIL_NOT names: they are not ours to mend. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -8,8 +8,8 @@
  *     star   between rank 0 and all others
  *     mesh   between all
  *     long   likewise, but bodies longer than HALF are not wanted
- *     full   short packets only, and the others do not listen for a while:
- *            rank 0's way to them must be full after a bounded number of packets
+ *     full   short packets only, and the others do not listen for a while: the
+ *            way to them must be full after a bounded number of packets
  *     kill   rank 0 kills another in the midst of it; a star if SEED is odd,
  *            else a mesh
  *     stop   likewise, but stops it, and lets it go on when it has lost it

@@ -1,5 +1,5 @@
-/* accounts_test.c -- connections of one key, or one host, share what they may have
- * waiting, and those of others have their turn between.
+/* accounts_test.c -- connections of one key, or one host, share what they may
+ * have waiting, and those of others have their turn between.
  */
 #define _GNU_SOURCE
 #include "caller_rig.h"
@@ -87,8 +87,8 @@ static size_t packets_of_all(kofn_transport *t)
     return packets;
 }
 
-/* Connections end before the listener looks.  No more packets wait than one connection
- * could have sent. */
+/* Connections end before the listener looks.  No more packets wait than one
+ * connection could have sent. */
 static void those_who_come_again(void **state)
 {
     for (int keys = 0; keys < 2; keys++) {
@@ -114,8 +114,8 @@ static void those_who_come_again(void **state)
     }
 }
 
-/* A host makes many connections.  Each may send less ahead than the one before, and at
- * least a mebibyte. */
+/* A host makes many connections.  Each may send less ahead than the one before,
+ * and at least a mebibyte. */
 static void many_connections(void **state)
 {
     const kofn_net_options *o = &patient;
@@ -141,7 +141,8 @@ static void many_connections(void **state)
     t->close(t, 0);
 }
 
-/* A packet of one connection comes next, however many packets of another wait. */
+/* A packet of one connection comes next, however many packets of another wait.
+ */
 static void turns(void **state)
 {
     kofn_transport *t = listener(addresses[0], &narrow);

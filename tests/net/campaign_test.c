@@ -267,8 +267,8 @@ static void all_are_silent(run *r)
 }
 
 /* Who was lost for being silent comes back, and what it was given before is
- * part of no answer.  When one of three stays away until the others have gone on
- * without it, and one of those is gone, every answer needs it. */
+ * part of no answer.  When one of three stays away until the others have gone
+ * on without it, and one of those is gone, every answer needs it. */
 static void who_was_silent_works_again(void **state)
 {
     run *r = calloc(1, sizeof *r);

@@ -1,5 +1,5 @@
-/* certificates_test.c -- keys as files: how they are made and kept, that they come and
- * go, and those of another CA. */
+/* certificates_test.c -- keys as files: how they are made and kept, that they
+ * come and go, and those of another CA. */
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
@@ -182,7 +182,8 @@ static void extend(X509 *x, X509 *by, int nid, const char *text)
     X509_EXTENSION_free(e);
 }
 
-/* Signed by the CA, or, where that is NULL, by itself; until so many seconds. */
+/* Signed by the CA, or, where that is NULL, by itself; until so many seconds.
+ */
 static X509 *issue(const authority *by, EVP_PKEY *key, const char *cn,
                    const char *san, long until)
 {
@@ -403,7 +404,7 @@ static void a_ca_is_renewed(void **state)
     anna = comes(hub, &p, "anna");
     snprintf(at, sizeof at, "new@%s", kofn_net_endpoint(hub));
     assert_ok(kofn_net_connect(&bert, at, &p.o));
-    expected = "its certificate is of the name hub, and new is expected";
+    expected = "its certificate has the name hub, and new is expected";
     until(hub, bert, has_trouble);
 
     /* ours: for a moment it does not fit its key */
@@ -556,7 +557,8 @@ static void keys_are_not_overwritten(void **state)
     keyring_free(&k);
 }
 
-/* Processes make keys in a folder at once: one for each name, and no key is lost. */
+/* Processes make keys in a folder at once: one for each name, and no key is
+ * lost. */
 static void keys_are_made_at_once(void **state)
 {
     static const char *const name[] = {"anna", "anna", "bert", "anna", "bert"};
@@ -603,7 +605,8 @@ static void is_no_file(const kofn_net_options *o, const char *path)
     assert_int_equal(rename(was, path), 0);
 }
 
-/* A pipe in the place of any of these files is refused without waiting for it. */
+/* A pipe in the place of any of these files is refused without waiting for it.
+ */
 static void pipes_are_no_files(void **state)
 {
     static const char *const own[] = {"coordinator.key", "coordinator.crt",

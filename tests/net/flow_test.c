@@ -1,5 +1,6 @@
-/* flow_test.c -- what may be sent over TCP and Unix sockets before it is taken: a way
- * that is full, what is urgent, and bodies longer than there is room for. */
+/* flow_test.c -- what may be sent over TCP and Unix sockets before it is taken:
+ * a way that is full, what is urgent, and bodies longer than there is room for.
+ */
 #include "net_rig.h"
 
 #include <stdatomic.h>
@@ -68,7 +69,8 @@ static void room_wakes_up(void **state)
     int sent = 0;
 
     (void)state;
-    /* On a loaded machine nothing may leave for a while: more are sent than are read. */
+    /* On a loaded machine nothing may leave for a while: more are sent than are
+     * read. */
     for (int again = 0; again < 3 || sent < 5; again++) {
         while (!m.a->send(m.a, m.of_b, "x", 1,
                           &(kofn_lent){.data = body, .bytes = MEGA}, false)) {
@@ -239,8 +241,8 @@ static void half_a_body_is_lost(void **state)
     free(body);
 }
 
-/* What of a body is here is told while the rest is on its way, and when it is whole
- * nothing is. */
+/* What of a body is here is told while the rest is on its way, and when it is
+ * whole nothing is. */
 static void what_is_arriving_is_told(void **state)
 {
     static unsigned char body[8000];
@@ -331,7 +333,8 @@ static void urgent_passes_by_what_waits(void **state)
     free(body);
 }
 
-/* A word of another is heard though there is always one more of who was heard last. */
+/* A word of another is heard though there is always one more of who was heard
+ * last. */
 static void who_goes_on_speaking_is_not_all_that_is_heard(void **state)
 {
     (void)state;

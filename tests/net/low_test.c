@@ -1,7 +1,8 @@
 /* low_test.c -- a process that has closed descriptors 0, 1 or 2: nothing of the
  * transport's becomes one of them, and none is closed by libuv.
  *
- * Each case runs in a separate process.  Its exit status is the number of the fault.
+ * Each case runs in a separate process.  Its exit status is the number of the
+ * fault.
  */
 #define _GNU_SOURCE
 #include "keys_rig.h"

@@ -1,6 +1,7 @@
 /* names_test.c -- hosts by their names, which may have addresses of both kinds.
  *
- * What a name means is said here: the C library is asked for the others only. */
+ * What a name means is said here: the C library is asked for the others only.
+ */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "net_rig.h"
 

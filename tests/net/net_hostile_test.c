@@ -1,5 +1,5 @@
-/* net_hostile_test.c -- the transport over TCP and Unix sockets and those who are
- * not meant, or do not speak as they should: nobody else suffers.
+/* net_hostile_test.c -- the transport over TCP and Unix sockets and those who
+ * are not meant, or do not speak as they should: nobody else suffers.
  */
 #define _GNU_SOURCE
 #include "caller_rig.h"
@@ -229,8 +229,8 @@ static void who_sends_more_than_it_may(void **state)
 
 /* ---- who is forgotten ---------------------------------------------------- */
 
-/* In the midst of a body that it sends: the rest is not heard, and it is told to
- * go. */
+/* In the midst of a body that it sends: the rest is not heard, and it is told
+ * to go. */
 static void forgotten_as_it_sends(void **state)
 {
     static unsigned char body[8000];
@@ -370,7 +370,7 @@ static void a_crowd_keeps_nobody_out(void **state)
     visit(t);
     assert_true(inside(t)->strangers <= 8);
     assert_true(refused_by(t).crowd >= 92);
-    assert_non_null(strstr(t->news(t), "more than 8 of strangers"));
+    assert_non_null(strstr(t->news(t), "more than 8 strangers"));
     assert_null(t->news(t)); /* not at once again */
     for (int i = 0; i < 100; i++)
         close(fd[i]);
@@ -424,8 +424,8 @@ static bool can_open(void)
     return n == 16;
 }
 
-/* In a process of its own that may have few descriptors: peers are served, files
- * can be opened, and who is honest comes in. */
+/* In a process of its own that may have few descriptors: peers are served,
+ * files can be opened, and who is honest comes in. */
 static void few_descriptors(const char *address, const kofn_net_options *o,
                             int ready, int done)
 {

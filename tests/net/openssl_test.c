@@ -1,7 +1,8 @@
-/* openssl_test.c -- what of OpenSSL belongs to the process is left to the program.
+/* openssl_test.c -- what of OpenSSL belongs to the process is left to the
+ * program.
  *
- * A configuration is read once in a process, so nothing here uses OpenSSL before the
- * transport does. */
+ * A configuration is read once in a process, so nothing here uses OpenSSL
+ * before the transport does. */
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
@@ -42,7 +43,8 @@ static void its_configuration_is_read(void **state)
     unlink(path);
 }
 
-/* The program has an error in its queue: it stays there, and is not taken for ours. */
+/* The program has an error in its queue: it stays there, and is not taken for
+ * ours. */
 static void its_errors_are_its_own(void **state)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,

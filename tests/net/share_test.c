@@ -1,5 +1,6 @@
-/* share_test.c -- long bodies between processes of one machine, which are memory
- * files: written once, whole, and not to be changed by whoever wrote them. */
+/* share_test.c -- long bodies between processes of one machine, which are
+ * memory files: written once, whole, and not to be changed by whoever wrote
+ * them. */
 #define _GNU_SOURCE /* memfd_create */
 #include "net_rig.h"
 
@@ -95,9 +96,9 @@ static void send_to_all(fleet *f, const unsigned char *body, size_t n)
                              false));
 }
 
-/* They all read one file, but for the first that is sent its bytes where there is no
- * need to ask; the body is lent until everybody can have been sent it, and nothing of
- * the file is left when they have given it back. */
+/* They all read one file, but for the first that is sent its bytes where there
+ * is no need to ask; the body is lent until everybody can have been sent it,
+ * and nothing of the file is left when they have given it back. */
 static void one_file_for_many(void **state)
 {
     /* the second is longer than the window, so that it is asked for first */

@@ -1,4 +1,5 @@
-/* sockets_test.c -- the transport over TCP and Unix sockets: packets, comings and goings.
+/* sockets_test.c -- the transport over TCP and Unix sockets: packets, comings
+ * and goings.
  *
  * Peers that are to die, stop or come back are processes of their own.
  */
@@ -328,8 +329,8 @@ static void is_heard(kofn_transport *base, kofn_time ago)
     assert_true(only_link(base).heard > then);
 }
 
-/* A peer that only beats is heard all the same, though it wakes nobody; what is no
- * beat, and its end, do at once. */
+/* A peer that only beats is heard all the same, though it wakes nobody; what is
+ * no beat, and its end, do at once. */
 static void beats_wake_nobody(void **state)
 {
     const kofn_net_options o = {.size = sizeof o, .silence = 100 * KOFN_SECOND};

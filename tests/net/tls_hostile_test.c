@@ -1,12 +1,13 @@
-/* tls_hostile_test.c -- the transport with keys and those who do not shake hands as they
- * should: where they end, what they send, and what they are told. */
+/* tls_hostile_test.c -- the transport with keys and those who do not shake
+ * hands as they should: where they end, what they send, and what they are told.
+ */
 #define _GNU_SOURCE
 #include "hand_rig.h"
 
 /* ---- ends ---------------------------------------------------------------- */
 
-/* Both of a client's flights, the second of which answers to a server; false: it
- * has no more to say. */
+/* Both of a client's flights, the second of which answers to a server; false:
+ * it has no more to say. */
 static bool cut_at(kofn_transport *t, size_t n, bool reset)
 {
     hand h = hand_new(false);
@@ -203,8 +204,8 @@ static size_t last_flight(hand *h, kofn_transport *t, char *said, size_t room)
     return (size_t)BIO_read(SSL_get_wbio(h->ssl), said, (int)room);
 }
 
-/* Before, in and instead of the last flight of somebody with a key: he comes in if
- * there is none, and never with it. */
+/* Before, in and instead of the last flight of somebody with a key: he comes in
+ * if there is none, and never with it. */
 static void noise_amid_handshakes(void **state)
 {
     enum { CHANGE = 6, KINDS = 4 }; /* bytes that TLS does not look at */
@@ -260,8 +261,8 @@ static bool so_many_linger(kofn_transport *a, kofn_transport *b)
     return n == lingering;
 }
 
-/* Somebody whose key is not listed, and who has said all he has to say before he is
- * refused. */
+/* Somebody whose key is not listed, and who has said all he has to say before
+ * he is refused. */
 static hand refused_hand(kofn_transport *t, const keyring *other)
 {
     hand h = hand_of(in(other, "worker.crt"), in(other, "worker.key"), false);
@@ -281,8 +282,8 @@ static hand refused_hand(kofn_transport *t, const keyring *other)
     return h;
 }
 
-/* He reads why, and then an end that is none by force, also if he writes before he
- * reads. */
+/* He reads why, and then an end that is none by force, also if he writes before
+ * he reads. */
 static void the_refused_are_told_why(void **state)
 {
     const kofn_net_options o = with(ring.dir);
@@ -317,8 +318,8 @@ static void the_refused_are_told_why(void **state)
     keyring_free(&other);
 }
 
-/* Those who do not leave when they are refused are strangers still: few, for ten
- * seconds since they came, with so many bytes. */
+/* Those who do not leave when they are refused are strangers still: few, for
+ * ten seconds since they came, with so many bytes. */
 static void the_refused_have_to_go(void **state)
 {
     kofn_net_options o = with(ring.dir);

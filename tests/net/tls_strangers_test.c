@@ -1,5 +1,5 @@
-/* tls_strangers_test.c -- what strangers cost who begin to shake hands: memory, time and
- * the places of others. */
+/* tls_strangers_test.c -- what strangers cost who begin to shake hands: memory,
+ * time and the places of others. */
 #define _GNU_SOURCE
 #include "hand_rig.h"
 
@@ -26,8 +26,8 @@ static long resident(void)
 static size_t shaking, crowd;
 static bool begun;
 
-/* OpenSSL has begun with them, or not; they have got as far, and wait.  So many were
- * ended for those who came after them. */
+/* OpenSSL has begun with them, or not; they have got as far, and wait.  So many
+ * were ended for those who came after them. */
 static bool so_many_shake(kofn_transport *a, kofn_transport *b)
 {
     size_t n = 0;
@@ -86,8 +86,9 @@ static struct rlimit many_files(void)
     return were;
 }
 
-/* As many as there may be: those who have got as far as they can without a key, and
- * those who are about to begin.  When one more begins the first of these is ended. */
+/* As many as there may be: those who have got as far as they can without a key,
+ * and those who are about to begin.  When one more begins the first of these is
+ * ended. */
 static void a_thousand_strangers(void **state)
 {
     enum { MORE = 64 };
@@ -130,8 +131,8 @@ static void a_thousand_strangers(void **state)
     setrlimit(RLIMIT_NOFILE, &were);
 }
 
-/* Those for whom there is more room than for a thousand may all shake hands at once:
- * they do not end each other. */
+/* Those for whom there is more room than for a thousand may all shake hands at
+ * once: they do not end each other. */
 static void those_who_are_expected(void **state)
 {
     enum { EXPECTED = 20, ALL = SHAKING + EXPECTED };
@@ -157,8 +158,8 @@ static void those_who_are_expected(void **state)
     setrlimit(RLIMIT_NOFILE, &were);
 }
 
-/* In a process of its own: strangers who begin and sit there, and come again as soon
- * as they are ended. */
+/* In a process of its own: strangers who begin and sit there, and come again as
+ * soon as they are ended. */
 static void flood(const char *address, const char *text, size_t n)
 {
     enum { MANY = 900 };

@@ -1,5 +1,5 @@
-/* tls_test.c -- the transport with keys: what is sent arrives, and who is not meant
- * does not come in. */
+/* tls_test.c -- the transport with keys: what is sent arrives, and who is not
+ * meant does not come in. */
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
@@ -31,7 +31,8 @@ static void send_one(kofn_transport *from, kofn_peer peer, kofn_transport *to,
     to->release(to, p.own);
 }
 
-/* Also as long as a record of TLS, and a byte more or less with frame and head. */
+/* Also as long as a record of TLS, and a byte more or less with frame and head.
+ */
 static void packets_arrive(void **state)
 {
     static const size_t sizes[] = {0,     1,     100,   1023,    1024,  1025,
@@ -63,7 +64,8 @@ static void packets_arrive(void **state)
     free(big);
 }
 
-/* Far more than a turn at once, both ways, while neither end waits for the other. */
+/* Far more than a turn at once, both ways, while neither end waits for the
+ * other. */
 static void much_at_once(void **state)
 {
     enum { EACH = 700 * 1000 + 1, MANY = 30 };
@@ -115,9 +117,9 @@ static bool holds_none(kofn_transport *t, kofn_transport *other)
     return !holds_a_bundle(t);
 }
 
-/* Records that the system does not take stay with their link, and go in order as
- * soon as there is room, also when nothing else is sent; keys may change among
- * them. */
+/* Records that the system does not take stay with their link, and go in order
+ * as soon as there is room, also when nothing else is sent; keys may change
+ * among them. */
 static void what_is_encrypted_waits(void **state)
 {
     enum { EACH = 100 * 1000, MANY = 300 }; /* each in one frame */
@@ -213,7 +215,8 @@ static void what_openssl_holds(void **state)
     a->close(a, 0);
 }
 
-/* Bytes that somebody on the way put in: what came before is heard, and no more. */
+/* Bytes that somebody on the way put in: what came before is heard, and no
+ * more. */
 static void what_is_put_in(void **state)
 {
     static const unsigned char junk[] = {23, 3, 3, 0, 20, 1,  2, 3, 4,
@@ -308,8 +311,8 @@ static void others_are_kept_out(void **state)
     wrong = with(other.dir);
     refused(&wrong, &own, "another key than is expected");
     /* with none, either way */
-    refused(&good, &patient, "is no kofn, has keys");
-    refused(&patient, &anna, "does not speak TLS");
+    refused(&good, &patient, "it requires keys");
+    refused(&patient, &anna, "it uses no keys");
     keyring_free(&other);
 }
 
@@ -360,7 +363,8 @@ static void what_does_not_fit(void **state)
     assert_non_null(strstr(kofn_errmsg(), "give keys (made by kofn keygen)"));
 }
 
-/* Over IPv4 and, where there is that, IPv6; addresses of IPv4 are called as such. */
+/* Over IPv4 and, where there is that, IPv6; addresses of IPv4 are called as
+ * such. */
 static void anywhere_with_keys(void **state)
 {
     const kofn_net_options o = with(ring.dir), own = with(in(&ring, "anna"));
@@ -481,7 +485,8 @@ static void a_mesh_of_many_keys(void **state)
     keyring_free(&k);
 }
 
-/* Whose line is broken already when the key is taken away is lost once, like others. */
+/* Whose line is broken already when the key is taken away is lost once, like
+ * others. */
 static void revoked_when_lost(void **state)
 {
     kofn_net_options o;

@@ -1,8 +1,9 @@
-/* any_product_test.c -- products drawn at random: any code, of any size, of numbers of
- * any size and zeros, by workers who come, go, are late and lie.  What is delivered is
- * right row by row, as docs/numerics.md ("Rows of different size") and docs/errors.md
- * ("The floor") promise, or it is refused for a reason that there is.  The reference is
- * computed in long double. */
+/* any_product_test.c -- products drawn at random: any code, of any size, of
+ * numbers of any size and zeros, by workers who come, go, are late and lie.
+ * What is delivered is right row by row, as docs/numerics.md ("Rows of
+ * different size") and docs/errors.md
+ * ("The floor") promise, or it is refused for a reason that there is.  The
+ * reference is computed in long double. */
 #include "any_rig.h"
 
 enum { ROUNDS = 3 };
@@ -56,7 +57,8 @@ static double *draw_lines(kf_rng *g, size_t n, double digits, bool zeros)
     return x;
 }
 
-/* Lines are alike but for their size, or are zeros: no number is near to zero. */
+/* Lines are alike but for their size, or are zeros: no number is near to zero.
+ */
 static void draw_matrix(kofn_matrix *a, double size, double rows, double cols,
                         kf_rng *g)
 {
@@ -106,8 +108,8 @@ static void draw_numbers(draw *d, rig *r, kf_rng *g)
 
 /* ---- what is promised ---------------------------------------------------- */
 
-/* Norms of the rows of A, and of its columns when each row is divided by its own.  Of a
- * sparse A only rows are raised, and columns are as the largest. */
+/* Norms of the rows of A, and of its columns when each row is divided by its
+ * own.  Of a sparse A only rows are raised, and columns are as the largest. */
 static void norms_of(const double *a, size_t m, size_t n, double *row,
                      double *col)
 {
@@ -138,8 +140,8 @@ static long double norm_of(const double *x, size_t n, size_t step,
     return sqrtl(all);
 }
 
-/* Nothing is promised of what is smaller than the smallest number that has all its
- * digits, nor where plain sums have no room. */
+/* Nothing is promised of what is smaller than the smallest number that has all
+ * its digits, nor where plain sums have no room. */
 typedef struct promise {
     const double *row, *col;
     long double by;     /* of the product of norms                   */

@@ -1,8 +1,8 @@
-/* any_stream_test.c -- streams of products drawn at random: any code, of sizes that
- * differ, put and taken in any order, by workers who come, go, are late and lie.  What is
- * delivered is right row by row, as docs/numerics.md ("Rows of different size") promises,
- * or it is refused for a reason that there is.  The reference is computed in long
- * double. */
+/* any_stream_test.c -- streams of products drawn at random: any code, of sizes
+ * that differ, put and taken in any order, by workers who come, go, are late
+ * and lie.  What is delivered is right row by row, as docs/numerics.md ("Rows
+ * of different size") promises, or it is refused for a reason that there is.
+ * The reference is computed in long double. */
 #include "any_rig.h"
 
 enum { PRODUCTS = 6 };
@@ -64,7 +64,8 @@ static void draw_code(any_job *a, kf_rng *g)
     }
 }
 
-/* Of a size near the plan's.  What is summed over has the opposite sizes in Y. */
+/* Of a size near the plan's.  What is summed over has the opposite sizes in Y.
+ */
 static void draw_product(draw *d, product *p, kf_rng *g)
 {
     size_t m = d->m + below(g, 2), n = d->n + below(g, 2);

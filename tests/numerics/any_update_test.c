@@ -1,8 +1,9 @@
-/* any_update_test.c -- operands that change, drawn at random: any code, sizes, numbers
- * and changes, by workers who come, go, are late and lie.  Products from both sides and
- * what is fetched are right row by row, as docs/numerics.md ("Rows of different size")
- * promises of lines that change in proportion, or are refused for a reason that there
- * is.  The reference is computed in long double. */
+/* any_update_test.c -- operands that change, drawn at random: any code, sizes,
+ * numbers and changes, by workers who come, go, are late and lie.  Products
+ * from both sides and what is fetched are right row by row, as docs/numerics.md
+ * ("Rows of different size") promises of lines that change in proportion, or
+ * are refused for a reason that there is.  The reference is computed in long
+ * double. */
 #include "any_rig.h"
 
 enum { OPERANDS_MOST = 3, STEPS = 6 };
@@ -112,7 +113,8 @@ static void fail_at(const draw *d, const char *what, size_t at, double is,
              is, exact, off, by, told(d));
 }
 
-/* Norms of rows and of columns in units of rows, of what they have been at most. */
+/* Norms of rows and of columns in units of rows, of what they have been at
+ * most. */
 static void norms_of(const operand *o, long double *row, long double *col)
 {
     for (size_t i = 0; i < o->m; i++) {

@@ -1,6 +1,6 @@
 /* levels_test.c -- rows and columns of very different size: every element of a
- * product is as exact as plain BLAS has it, row by row, whatever its rows were mixed
- * with.  The reference is computed with long double. */
+ * product is as exact as plain BLAS has it, row by row, whatever its rows were
+ * mixed with.  The reference is computed with long double. */
 #include "between.h"
 #include "levels_rig.h"
 
@@ -39,9 +39,9 @@ static const wide_kind kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* Decimal digits that lines of A, columns of A with the opposite in what they are
- * multiplied with, lines of the input, and what is summed over in the input alone are
- * apart. */
+/* Decimal digits that lines of A, columns of A with the opposite in what they
+ * are multiplied with, lines of the input, and what is summed over in the input
+ * alone are apart. */
 typedef struct widths {
     double rows, inner, own, alone;
 } widths;
@@ -84,8 +84,8 @@ static void make_wide(rig *r, widths w, kf_rng *g)
     kf_free(own);
 }
 
-/* At random: of blocks that share no row and no column nobody knows how large one is
- * beside another. */
+/* At random: of blocks that share no row and no column nobody knows how large
+ * one is beside another. */
 static void make_holes(rig *r, kf_rng *g)
 {
     for (size_t i = 0; i < r->A.rows; i++)
@@ -122,9 +122,10 @@ static double worst_of(const rig *r)
     return most;
 }
 
-/* What the code does to rounding is predicted of lines that are alike.  These are
- * not apart by more than 2^6 in all (src/data/level.c), and sums of their absolute values,
- * of numbers from 1 to 2, by no more than the root of their length besides. */
+/* What the code does to rounding is predicted of lines that are alike.  These
+ * are not apart by more than 2^6 in all (src/data/level.c), and sums of their
+ * absolute values, of numbers from 1 to 2, by no more than the root of their
+ * length besides. */
 static double allowed(const kofn_report *rep, const rig *r)
 {
     double u = r->A.dtype == KOFN_F64 ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
@@ -169,8 +170,9 @@ static void try_kind(const wide_kind *k, kofn_dtype dtype, widths w,
     rig_down(&r);
 }
 
-/* Rows that have their numbers in different columns are not alike when what those
- * columns are multiplied with is not (docs/numerics.md); all others are. */
+/* Rows that have their numbers in different columns are not alike when what
+ * those columns are multiplied with is not (docs/numerics.md); all others are.
+ */
 static void every_row_is_exact(void **state)
 {
     (void)state;
@@ -188,8 +190,8 @@ static void every_row_is_exact(void **state)
             }
 }
 
-/* Where at first each worker has a plain part, who joins later is sent a mixture of
- * them: rows are raised for that from the start. */
+/* Where at first each worker has a plain part, who joins later is sent a
+ * mixture of them: rows are raised for that from the start. */
 static void what_joiners_mix_is_exact(void **state)
 {
     const struct {
@@ -263,8 +265,8 @@ static void find_liar(const char *spec, widths w, bool sparse)
     rig_down(&r);
 }
 
-/* Among rows that are 300 digits apart, and among columns that the input makes up for;
- * also where answers are compared, but no lines are mixed. */
+/* Among rows that are 300 digits apart, and among columns that the input makes
+ * up for; also where answers are compared, but no lines are mixed. */
 static void a_liar_among_wide_lines(void **state)
 {
     const char *const spec[] = {"mds:k=3", "grid:m=3,n=1,copies=4",
@@ -322,9 +324,9 @@ static void slanted_open(rig *r, const kofn_options *o, double by)
     assert_ok(rig_place(r));
 }
 
-/* |A| |x| of a row is at most the product of norms, and here, where numbers are from 1
- * to 2, at least half of it.  Of k = 3 rows that are coded together, raised, none has
- * more than twice the norm of another. */
+/* |A| |x| of a row is at most the product of norms, and here, where numbers are
+ * from 1 to 2, at least half of it.  Of k = 3 rows that are coded together,
+ * raised, none has more than twice the norm of another. */
 static void is_within(const rig *r, const kofn_report *rep)
 {
     const double u = DBL_EPSILON / 2;
@@ -336,8 +338,9 @@ static void is_within(const rig *r, const kofn_report *rep)
                    2 * 2 * sqrt(3) * rep->floor + allowed(&rounding, r));
 }
 
-/* What is delivered is within the floor of the report in every row, as measured by its
- * own |A| |x|, though rows are 300 digits apart; what is above it is seen. */
+/* What is delivered is within the floor of the report in every row, as measured
+ * by its own |A| |x|, though rows are 300 digits apart; what is above it is
+ * seen. */
 static void small_lies_beside_wide_rows(void **state)
 {
     size_t seen = 0, passed = 0;
@@ -387,7 +390,8 @@ static void check_read(const rig *r, const kofn_matrix *got,
         }
 }
 
-/* The others change in proportion; what is added to a row of zeros is not lost. */
+/* The others change in proportion; what is added to a row of zeros is not lost.
+ */
 static void rows_change_and_are_read(void **state)
 {
     kofn_change change = KOFN_CHANGE_INIT;
@@ -433,8 +437,8 @@ static void rows_change_and_are_read(void **state)
 
 /* ---- small numbers ------------------------------------------------------- */
 
-/* A 2^a times x 2^b, where one of them is below what has all its digits, and lines of x
- * are apart. */
+/* A 2^a times x 2^b, where one of them is below what has all its digits, and
+ * lines of x are apart. */
 static void small_times_large(void **state)
 {
     const struct {
@@ -482,8 +486,8 @@ static void small_times_large(void **state)
         }
 }
 
-/* What rows of A lose to each other and what columns of B do comes to 2^6 together:
- * lines that are nearly so far apart on both sides are raised. */
+/* What rows of A lose to each other and what columns of B do comes to 2^6
+ * together: lines that are nearly so far apart on both sides are raised. */
 static void both_sides_together(void **state)
 {
     static const rig_kind kind[] = {

@@ -279,9 +279,9 @@ static void circle_sets(pair *p, tally *arcs, tally *windows, tally *others)
 /* Twice a figure of the table, which has one digit and is of one draw of
  * operands; twice that because neither it nor the BLAS here tells in what order
  * it adds: one number after another rounds 64 products, with what else is
- * rounded before and after, sqrt((64/2 + 3.5) / (log2 64 + 3)) = 2 times as much
- * as by halves (docs/numerics.md); and two units for the rounding of the result
- * itself. */
+ * rounded before and after, sqrt((64/2 + 3.5) / (log2 64 + 3)) = 2 times as
+ * much as by halves (docs/numerics.md); and two units for the rounding of the
+ * result itself. */
 static double at_most(double figure, int type)
 {
     return 2 * 2 * figure + (type ? 2e-7 : 2e-15);

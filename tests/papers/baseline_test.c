@@ -1,5 +1,6 @@
-/* baseline_test.c -- replication and two MDS codes, trained on nodes that err: their
- * weights beside those of the library's plain training (math/training.md 7). */
+/* baseline_test.c -- replication and two MDS codes, trained on nodes that err:
+ * their weights beside those of the library's plain training (math/training.md
+ * 7). */
 #include "rig.h"
 
 #include "dnn/baseline.h"
@@ -36,7 +37,8 @@ static void fill(kofn_matrix *X, kofn_matrix *y, size_t rows, uint64_t seed)
     *y = as_matrix(label, rows, 1);
 }
 
-/* Trains plainly, by the library: 3 steps an epoch.  Widths are of no whole parts. */
+/* Trains plainly, by the library: 3 steps an epoch.  Widths are of no whole
+ * parts. */
 static void begin(school *s, size_t layers, unsigned epochs)
 {
     bool autoencoder = layers == 2;
@@ -189,8 +191,8 @@ static void copies_vote(void **state)
     end(&s);
 }
 
-/* Of a code with `more` parity rows and columns on 2 x 2: column by column, and then
- * the parity columns. */
+/* Of a code with `more` parity rows and columns on 2 x 2: column by column, and
+ * then the parity columns. */
 static uint64_t coded(size_t more, size_t row, size_t col)
 {
     size_t tall = 2 + more;
@@ -225,8 +227,9 @@ static void codes_correct(void **state)
     end(&s);
 }
 
-/* F.10: a wrong update of a parity column is seen after the next product on the way
- * back.  There is none of the first layer: it is found when blocks are kept. */
+/* F.10: a wrong update of a parity column is seen after the next product on the
+ * way back.  There is none of the first layer: it is found when blocks are
+ * kept. */
 static void updates_of_parity_columns(void **state)
 {
     school s;
@@ -245,8 +248,8 @@ static void updates_of_parity_columns(void **state)
     end(&s);
 }
 
-/* Tables I and III: as many wrong values as they say are corrected, one more makes all
- * go back. */
+/* Tables I and III: as many wrong values as they say are corrected, one more
+ * makes all go back. */
 static void published_limits_are_reached(void **state)
 {
     static const size_t sizes[][3] = {{12, 2, 2}, {18, 3, 2}, {18, 2, 3},
@@ -368,8 +371,8 @@ static double either(double p, double q)
     return 1 - (1 - p) * (1 - q);
 }
 
-/* Returns the chance that at most one of some values is wrong: a of chance p, b of
- * chance q. */
+/* Returns the chance that at most one of some values is wrong: a of chance p, b
+ * of chance q. */
 static double one_at_most(int a, double p, int b, double q)
 {
     double none = pow(1 - p, a) * pow(1 - q, b);
@@ -377,10 +380,11 @@ static double one_at_most(int a, double p, int b, double q)
     return none * (1 + a * p / (1 - p) + b * q / (1 - q));
 }
 
-/* Returns the chance that 50 steps of two layers and the check after them go through, on
- * 12 nodes in grids of 2 x 2, when each operation errs with chance q.  It is reckoned by
- * hand: a wrong block is seen in the next product, and is right then.  A value has two
- * members, and one value of a group may be wrong. */
+/* Returns the chance that 50 steps of two layers and the check after them go
+ * through, on 12 nodes in grids of 2 x 2, when each operation errs with chance
+ * q.  It is reckoned by hand: a wrong block is seen in the next product, and is
+ * right then.  A value has two members, and one value of a group may be wrong.
+ */
 static double cycle_of_copies(double q)
 {
     double late = either(q, q), seen = either(late, late), fresh = either(q, q);
@@ -391,8 +395,8 @@ static double cycle_of_copies(double q)
     return pow(first * pow(forward, 49), 2) * pow(first, 50) * kept * kept;
 }
 
-/* The same of two codes (4, 2).  Nodes of parity columns are seen on the way back alone,
- * which the first layer does not have, before the check. */
+/* The same of two codes (4, 2).  Nodes of parity columns are seen on the way
+ * back alone, which the first layer does not have, before the check. */
 static double cycle_of_two_codes(double q)
 {
     double late = either(q, q), seen = either(late, late), fresh = either(q, q),

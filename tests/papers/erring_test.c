@@ -1,5 +1,6 @@
-/* erring_test.c -- nodes that err and train together: the published tolerances reached
- * and not exceeded, and nodes of a mesh that end as the plain training does. */
+/* erring_test.c -- nodes that err and train together: the published tolerances
+ * reached and not exceeded, and nodes of a mesh that end as the plain training
+ * does. */
 #include "train_rig.h"
 
 #include "dnn/dnn.h"
@@ -7,7 +8,8 @@
 static const dnn_redundancy kinds[] = {DNN_GPD_UVN, DNN_GPD_VUM,
                                        DNN_REPLICATION, DNN_TWO_MDS};
 
-/* ---- limits ---------------------------------------------------------------- */
+/* ---- limits ----------------------------------------------------------------
+ */
 
 static void limits_are(size_t P, size_t m, size_t n, size_t cut1, size_t cut2)
 {
@@ -56,7 +58,8 @@ static void refusals(void **state)
         KOFN_INVAL);
 }
 
-/* ---- a mesh ------------------------------------------------------------------ */
+/* ---- a mesh
+ * ------------------------------------------------------------------ */
 
 #define POINTS 120
 #define BATCH 20
@@ -134,9 +137,9 @@ static void faults_cost_nothing(void **state)
     }
 }
 
-/* No code, and noise in a training: what comes out is something else.  Operations go
- * wrong as often as the chance says: in a step four nodes make five products, and
- * change three blocks. */
+/* No code, and noise in a training: what comes out is something else.
+ * Operations go wrong as often as the chance says: in a step four nodes make
+ * five products, and change three blocks. */
 static void nothing_sees_it_without_code(void **state)
 {
     const unsigned epochs = 40;

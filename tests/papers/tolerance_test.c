@@ -1,5 +1,5 @@
-/* tolerance_test.c -- how many nodes may be wrong: the published tables, and the
- * thresholds of the codes themselves. */
+/* tolerance_test.c -- how many nodes may be wrong: the published tables, and
+ * the thresholds of the codes themselves. */
 #include "rig.h"
 
 #include "dnn/dnn.h"

@@ -138,8 +138,8 @@ static void make_wide(bench *b, bool left)
                              &b->operand.levels, &b->operand.raised));
 }
 
-/* Of rows of different size each is looked at as of one that is raised to size 1: what
- * is wrong in the smallest is seen beside the largest. */
+/* Of rows of different size each is looked at as of one that is raised to size
+ * 1: what is wrong in the smallest is seen beside the largest. */
 static void small_rows_are_audited(void **state)
 {
     (void)state;
@@ -153,7 +153,8 @@ static void small_rows_are_audited(void **state)
         assert_non_null(digits);
         for (size_t i = 0; i < ROWS; i++) {
             double *next = b.product.out->m.data, wrong;
-            /* raised, no entry of A is larger than 1: |A| |v| is ROWS^2 at most */
+            /* raised, no entry of A is larger than 1: |A| |v| is ROWS^2 at most
+             */
             double unseen = b.unseen * ROWS * ROWS * ldexp(1, -digits[i]);
 
             memcpy(next, b.exact, sizeof b.exact);

@@ -1,6 +1,7 @@
-/* peer_end_test.c -- how nodes end.  A node that has the result serves those that come by
- * it late because their connections broke or a link is slow, and waits for no other.
- * Nodes exit when they are over, as processes do; time is the simulator's. */
+/* peer_end_test.c -- how nodes end.  A node that has the result serves those
+ * that come by it late because their connections broke or a link is slow, and
+ * waits for no other. Nodes exit when they are over, as processes do; time is
+ * the simulator's. */
 #include "mesh_link.h"
 #include "train_mesh_rig.h"
 
@@ -72,8 +73,8 @@ static void part_from(sim *s, size_t id, bool apart)
         }
 }
 
-/* The connections of the last node break before the last iterates, and are there again
- * after half a silence, in which the others come by the result. */
+/* The connections of the last node break before the last iterates, and are
+ * there again after half a silence, in which the others come by the result. */
 static void break_off(sim *s)
 {
     size_t who = s->nodes - 1;
@@ -122,8 +123,8 @@ static void connections_break_in_training(void **state)
     }
 }
 
-/* The last node hears the others over a slow link.  It is far behind when they have the
- * result, but they hear it. */
+/* The last node hears the others over a slow link.  It is far behind when they
+ * have the result, but they hear it. */
 static void link_is_slow(void **state)
 {
     sim_slow slow = {.to = wide.nodes - 1};
@@ -146,8 +147,8 @@ static void link_is_slow(void **state)
     mesh_down(&s, &f);
 }
 
-/* One node says where it stands, never takes the result, and connects anew all the time.
- * It holds the others up for no longer than their patience. */
+/* One node says where it stands, never takes the result, and connects anew all
+ * the time. It holds the others up for no longer than their patience. */
 static void one_never_has_it(void **state)
 {
     size_t who = 3;
@@ -172,8 +173,8 @@ static void one_never_has_it(void **state)
     sim_down(&s);
 }
 
-/* All have the result, but for one that died more than a silence before.  They end as
- * soon as they have heard so of each other, before the next beat. */
+/* All have the result, but for one that died more than a silence before.  They
+ * end as soon as they have heard so of each other, before the next beat. */
 static void none_waits_for_the_dead(void **state)
 {
     (void)state;

@@ -296,9 +296,10 @@ static void one_key_confirms_once(void **state)
     node_down(h, &s);
 }
 
-/* Who takes a vector is told wrong for it where votes about it differ: so fingerprints
- * may differ by no more than those.  Of a vector of ones the least fingerprint is a
- * quarter of their number, and an error shows by a quarter at least, whatever the key. */
+/* Who takes a vector is told wrong for it where votes about it differ: so
+ * fingerprints may differ by no more than those.  Of a vector of ones the least
+ * fingerprint is a quarter of their number, and an error shows by a quarter at
+ * least, whatever the key. */
 static void confirmed_as_voted(void **state)
 {
     enum { ROWS = 1300 };
@@ -338,8 +339,8 @@ static double own_print(const kf_host *h, uint64_t key)
     return print;
 }
 
-/* Its weights are products of two from 1/2 to 1: what is wrong by 1 in one place
- * changes it by 1/4 to 1, by another share under each key. */
+/* Its weights are products of two from 1/2 to 1: what is wrong by 1 in one
+ * place changes it by 1/4 to 1, by another share under each key. */
 static void fingerprints_show_every_number(void **state)
 {
     enum { ROWS = 1300, KEYS = 8 };

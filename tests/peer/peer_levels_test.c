@@ -1,7 +1,7 @@
-/* peer_levels_test.c -- matrices whose rows and columns are of very different size on
- * the simulated mesh: what comes out of every product is as exact as plain BLAS has it,
- * row by row, from both sides and while the matrix changes.  The reference is computed
- * with long double. */
+/* peer_levels_test.c -- matrices whose rows and columns are of very different
+ * size on the simulated mesh: what comes out of every product is as exact as
+ * plain BLAS has it, row by row, from both sides and while the matrix changes.
+ * The reference is computed with long double. */
 #include "levels_rig.h"
 #include "mesh_sim.h"
 
@@ -9,10 +9,10 @@
 
 enum { N = 13, ZEROS = 5, TURNS = 8, LATE = 3 };
 
-/* What a code does to rounding is predicted of lines that are alike.  Raised ones are
- * not apart by more than 2^6 (src/data/level.c), and sums of their absolute values, of
- * numbers from 1 to 2, by no more than the root of their length besides.  A block is
- * rounded as it is made and by every change. */
+/* What a code does to rounding is predicted of lines that are alike.  Raised
+ * ones are not apart by more than 2^6 (src/data/level.c), and sums of their
+ * absolute values, of numbers from 1 to 2, by no more than the root of their
+ * length besides.  A block is rounded as it is made and by every change. */
 static double allowed(double predicted, size_t changes)
 {
     return 64 * sqrt(N) * (double)(1 + changes) *
@@ -60,8 +60,8 @@ static const wide_kind kinds[] = {
     {"matdot:n=2", 6, true, false, KOFN_ERRORS_DETECT},
 };
 
-/* Decimal digits that lines of A which stay lines of the product are apart, and those
- * that are summed over, with the opposite in the vector. */
+/* Decimal digits that lines of A which stay lines of the product are apart, and
+ * those that are summed over, with the opposite in the vector. */
 static const struct widths {
     double outer, inner;
 } widths[] = {{300, 0}, {150, 120}};
@@ -178,7 +178,8 @@ typedef struct own_kind {
     bool changes;     /* and may the matrix change? */
 } own_kind;
 
-/* Those that cut B along the lines that stay mix them; a vector is never cut so. */
+/* Those that cut B along the lines that stay mix them; a vector is never cut
+ * so. */
 static const own_kind own_kinds[] = {
     {"elastic:k=3", 6, false, false, false},
     {"matdot:n=2", 6, false, false, true},
@@ -225,7 +226,8 @@ static kofn_status own_output(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* By nothing: where matrices may change nobody has one to check products with. */
+/* By nothing: where matrices may change nobody has one to check products with.
+ */
 static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
                                   const kofn_matrix *v, kofn_turned *to)
 {
@@ -309,9 +311,9 @@ static double try_own(const own_kind *k, uint64_t seed)
     return alone;
 }
 
-/* What a mesh promises of them (docs/numerics.md): all that plain BLAS does where the
- * code does not mix them.  Where it does, every node finds that the product is not so
- * exact and makes it by itself. */
+/* What a mesh promises of them (docs/numerics.md): all that plain BLAS does
+ * where the code does not mix them.  Where it does, every node finds that the
+ * product is not so exact and makes it by itself. */
 static void own_lines_are_exact_or_remade(void **state)
 {
     (void)state;
@@ -329,8 +331,8 @@ static void own_lines_are_exact_or_remade(void **state)
     }
 }
 
-/* Where the matrix changes no node can find that: lines so far apart are refused, with
- * the error that they would have. */
+/* Where the matrix changes no node can find that: lines so far apart are
+ * refused, with the error that they would have. */
 static void lines_too_far_apart_are_refused(void **state)
 {
     (void)state;
@@ -362,8 +364,8 @@ static void lines_too_far_apart_are_refused(void **state)
 
 /* ---- a matrix that changes ----------------------------------------------- */
 
-/* Every turn makes A x and y A and adds U' V to A; in the end A is read.  The vector
- * is these three, one behind the other. */
+/* Every turn makes A x and y A and adds U' V to A; in the end A is read.  The
+ * vector is these three, one behind the other. */
 typedef struct changing {
     kofn_matrix x, y, U[TURNS], V[TURNS];
     long double *A;
@@ -396,8 +398,8 @@ static void make_turn(changing *c, size_t turn)
     }
 }
 
-/* Raised, rows of A come to U of 1 / most, and columns to V of most: what is added to
- * lines of zeros, which are not raised, is of that size, too. */
+/* Raised, rows of A come to U of 1 / most, and columns to V of most: what is
+ * added to lines of zeros, which are not raised, is of that size, too. */
 static void draw_sizes(double row[N], double col[N], kf_rng *g)
 {
     double most = 0;
@@ -458,8 +460,8 @@ static kofn_status change_input(void *ud, uint64_t t, const kofn_matrix *v,
     return KOFN_OK;
 }
 
-/* The largest error of an element of a product, relative to that of the products of
- * absolute values. */
+/* The largest error of an element of a product, relative to that of the
+ * products of absolute values. */
 static double error_of(const changing *c, uint64_t t, const double *is)
 {
     const long double *A = c->A + (t - 1) / 2 * N * N;
@@ -569,7 +571,8 @@ static void changing_down(sim *s, changing *c)
     }
 }
 
-/* The last node comes when its block can only be made of those of the others. */
+/* The last node comes when its block can only be made of those of the others.
+ */
 static void try_changing(const wide_kind *k, uint64_t seed)
 {
     size_t last = k->nodes - 1;

@@ -1,9 +1,10 @@
-/* peer_liars_test.c -- nodes whose pieces are wrong, where errors are looked for:
- * one or many, once or always, the same to all or not; and deciders that lie of
- * what they compared.  Up to the limit every node ends with the plain iteration's
- * vector and finds the same nodes; beyond it all end with KOFN_CORRUPT, and nobody
- * ever has a wrong vector (sim_check).  The products with A itself, by which nodes
- * see what the code does not, must have nothing to find. */
+/* peer_liars_test.c -- nodes whose pieces are wrong, where errors are looked
+ * for: one or many, once or always, the same to all or not; and deciders that
+ * lie of what they compared.  Up to the limit every node ends with the plain
+ * iteration's vector and finds the same nodes; beyond it all end with
+ * KOFN_CORRUPT, and nobody ever has a wrong vector (sim_check).  The products
+ * with A itself, by which nodes see what the code does not, must have nothing
+ * to find. */
 #include "mesh_sim.h"
 
 #define STEPS 12
@@ -234,8 +235,8 @@ static void one_lies(void **state)
                                            seed) > 0);
 }
 
-/* floor((n - K) / 2), whatever they do; n - K - 1 that do not conspire, where pieces
- * have more entries than that. */
+/* floor((n - K) / 2), whatever they do; n - K - 1 that do not conspire, where
+ * pieces have more entries than that. */
 static void many_lie(void **state)
 {
     (void)state;
@@ -309,8 +310,8 @@ static void lying_deciders(void **state)
     assert_true(told > 0);
 }
 
-/* What it says is wrong, and it tells the others to compare it with so few pieces
- * that nobody could see that: they go by their own. */
+/* What it says is wrong, and it tells the others to compare it with so few
+ * pieces that nobody could see that: they go by their own. */
 static void deciders_that_lie_twice(void **state)
 {
     (void)state;
@@ -370,9 +371,9 @@ static void spoil_vector(void *ud, kofn_fault_place where, uint64_t t,
         spoil_numbers(n->sim, v->data, v->rows * v->cols);
 }
 
-/* Three of five nodes have come, and each makes the only iterate alone, before any of
- * them leads.  One errs in that: it is no member and neither are the others, but most
- * have what it has not. */
+/* Three of five nodes have come, and each makes the only iterate alone, before
+ * any of them leads.  One errs in that: it is no member and neither are the
+ * others, but most have what it has not. */
 static void before_anybody_leads(void **state)
 {
     (void)state;

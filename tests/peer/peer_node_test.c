@@ -4,8 +4,8 @@
 
 #include "peer/node.h"
 
-/* A node that beats every second, and does nothing else by itself for long; of a mesh of
- * so many. */
+/* A node that beats every second, and does nothing else by itself for long; of
+ * a mesh of so many. */
 static kf_node *patient_node(sim *s, size_t nodes)
 {
     const kf_node_options o = {.incarnation = 1,
@@ -56,8 +56,8 @@ static void meets(kf_node *n, kofn_incarnation last)
         tells_node(n, who, &beat, 2 * KOFN_SECOND);
 }
 
-/* `leader`, whom it has met, founds an epoch of itself, 1, and others 101, 102, ..., on
- * seats 0, 1, ... */
+/* `leader`, whom it has met, founds an epoch of itself, 1, and others 101, 102,
+ * ..., on seats 0, 1, ... */
 static kofn_epoch joins(kf_node *n, kofn_incarnation leader, size_t members)
 {
     const kofn_epoch epoch = {7, leader};
@@ -158,7 +158,8 @@ static void does_all(kf_node *n, kofn_time now)
     }
 }
 
-/* Incarnation 101 leads, is ready and decides nothing.  When does the node take over? */
+/* Incarnation 101 leads, is ready and decides nothing.  When does the node take
+ * over? */
 static kofn_time takes_over(kf_node *n, kofn_time now)
 {
     const kofn_epoch epoch = {n->epoch.number + 1, 101};
@@ -191,8 +192,9 @@ static kofn_time takes_over(kf_node *n, kofn_time now)
     return now;
 }
 
-/* Where nothing comes of that it waits twice as long each time, although it is the first
- * in line: nodes that stand at different iterates are to see that all are idle. */
+/* Where nothing comes of that it waits twice as long each time, although it is
+ * the first in line: nodes that stand at different iterates are to see that all
+ * are idle. */
 static void who_takes_over_in_vain(void **state)
 {
     kofn_time now = 2 * KOFN_SECOND, before = 0;
@@ -225,8 +227,8 @@ static void incarnations_that_are_remembered(void **state)
     node_down(n, &s);
 }
 
-/* Of two groups the first and the third prompt member decide one each: whoever is
- * not prompt decides nothing, wherever it sits. */
+/* Of two groups the first and the third prompt member decide one each: whoever
+ * is not prompt decides nothing, wherever it sits. */
 static void prompt_members_decide(void **state)
 {
     const kf_member member[] = {{1, 0, false},  {101, 1, true}, {102, 2, false},
@@ -251,8 +253,9 @@ static void prompt_members_decide(void **state)
     node_down(n, &s);
 }
 
-/* Where the evidence of who decides does not come, 24 times the patience are waited for
- * it, then everybody is asked, and what does not come is done without. */
+/* Where the evidence of who decides does not come, 24 times the patience are
+ * waited for it, then everybody is asked, and what does not come is done
+ * without. */
 static void evidence_is_not_waited_for_forever(void **state)
 {
     (void)state;
@@ -327,8 +330,8 @@ static kofn_incarnation asks(kf_node *n, const kf_node_event *ev,
     return who;
 }
 
-/* Seconds from when it asks one of three that are ahead to when it asks another, if
- * something of the first is coming in for so many. */
+/* Seconds from when it asks one of three that are ahead to when it asks
+ * another, if something of the first is coming in for so many. */
 static kofn_time waits(kf_node *n, kofn_time arriving)
 {
     kofn_incarnation asked = 0;
@@ -363,7 +366,8 @@ static kofn_time waits(kf_node *n, kofn_time arriving)
     }
 }
 
-/* While its answer is coming in nobody else is asked, but only for two silences. */
+/* While its answer is coming in nobody else is asked, but only for two
+ * silences. */
 static void an_answer_is_waited_for(void **state)
 {
     static const struct {
@@ -383,7 +387,8 @@ static void an_answer_is_waited_for(void **state)
     }
 }
 
-/* It is told all that the next iterate is made of: seat 0 is its own, 1 the leader's. */
+/* It is told all that the next iterate is made of: seat 0 is its own, 1 the
+ * leader's. */
 static void is_told_all(kf_node *n, kofn_epoch epoch, kofn_time now)
 {
     static const uint32_t list[] = {2, 0, 1, 2, 0, 1};
@@ -408,8 +413,8 @@ static void is_told_all(kf_node *n, kofn_epoch epoch, kofn_time now)
         assert_true(kf_peer_complete(&n->cluster[g]));
 }
 
-/* Who has asked for a later iterate, and then has all that the next is made of, asks no
- * more; yet takes the answer, which would not be given twice. */
+/* Who has asked for a later iterate, and then has all that the next is made of,
+ * asks no more; yet takes the answer, which would not be given twice. */
 static void a_late_answer_is_taken(void **state)
 {
     const kofn_iterate_id far = {5, 77};
@@ -433,7 +438,8 @@ static void a_late_answer_is_taken(void **state)
     node_down(n, &s);
 }
 
-/* Those whose pieces are coming in are not asked for them again, for two silences. */
+/* Those whose pieces are coming in are not asked for them again, for two
+ * silences. */
 static void pieces_are_waited_for(void **state)
 {
     const kofn_time late = 2 + KF_SLOWEST * 20;
@@ -471,8 +477,8 @@ static void pieces_are_waited_for(void **state)
 #define STEP (KOFN_SECOND / 4)
 #define GIVES_UP (600 * KOFN_SECOND)
 
-/* All others are heard of with this again and again; when does the node, which nobody
- * gives pieces, find that nothing goes on any more? */
+/* All others are heard of with this again and again; when does the node, which
+ * nobody gives pieces, find that nothing goes on any more? */
 static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
 {
     const kofn_time from = 2 * KOFN_SECOND;
@@ -498,8 +504,8 @@ static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
     return now - from;
 }
 
-/* Three of four nodes make an iterate where errors are looked for.  The others are
- * waited for as long as one of them may bring something. */
+/* Three of four nodes make an iterate where errors are looked for.  The others
+ * are waited for as long as one of them may bring something. */
 static void who_can_bring_nothing_is_not_waited_for(void **state)
 {
     enum { WHOLE, FAILED, LACKS, MAKES, AWAY };

@@ -112,9 +112,10 @@ static size_t groups_of(const char *spec, size_t nodes, kofn_errors errors)
     return groups;
 }
 
-/* By hand: where 7 of 8 nodes make every group a node makes 2 of 2, 8/7 of the least;
- * where 7 of 9 do, 2 of 2, 3 of 3 and 4 of 4 are 9/7, and 4 of 5 is 36/35; where 9 of
- * 12 do, 3 of 4 is the least; where 3 of 9 do, 1 of 2 is 3/2, and 1 of 3 the least. */
+/* By hand: where 7 of 8 nodes make every group a node makes 2 of 2, 8/7 of the
+ * least; where 7 of 9 do, 2 of 2, 3 of 3 and 4 of 4 are 9/7, and 4 of 5 is
+ * 36/35; where 9 of 12 do, 3 of 4 is the least; where 3 of 9 do, 1 of 2 is 3/2,
+ * and 1 of 3 the least. */
 static void groups_where_errors_are_looked_for(void **state)
 {
     const kofn_errors all = KOFN_ERRORS_ADVERSARIAL;

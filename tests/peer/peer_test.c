@@ -168,9 +168,9 @@ static void too_few(void **state)
     sim_down(&s);
 }
 
-/* A grid stores each part of A twice: of four seats any three decode, and two do if
- * they have different parts.  Two nodes that have the same part are too few, until
- * somebody brings the other one. */
+/* A grid stores each part of A twice: of four seats any three decode, and two
+ * do if they have different parts.  Two nodes that have the same part are too
+ * few, until somebody brings the other one. */
 static void seats_of_one_part(void **state)
 {
     (void)state;
@@ -222,8 +222,8 @@ static void never_enough(const char *spec, size_t seats, size_t nodes,
     sim_down(&s);
 }
 
-/* Where pieces are compared each is to have another beside it that shows it wrong: of
- * five seats that hold three parts one has none. */
+/* Where pieces are compared each is to have another beside it that shows it
+ * wrong: of five seats that hold three parts one has none. */
 static void a_part_that_one_seat_has(void **state)
 {
     (void)state;
@@ -237,9 +237,9 @@ static void a_node_without_a_seat(void **state)
     never_enough("gpd:m=2,n=1,p=1", 2, 3, "could be reached");
 }
 
-/* A node that is stopped in the middle until all others have the result and are gone,
- * the last that they said being lost, makes the rest alone.  It may be told first of
- * what they said long before. */
+/* A node that is stopped in the middle until all others have the result and are
+ * gone, the last that they said being lost, makes the rest alone.  It may be
+ * told first of what they said long before. */
 static void stopped_until_all_have_gone(void **state)
 {
     (void)state;
@@ -277,8 +277,8 @@ static void stopped_until_all_have_gone(void **state)
         }
 }
 
-/* Stopped again and again, a node that can reach nobody ends nevertheless when it has
- * tried for as long as its patience in all. */
+/* Stopped again and again, a node that can reach nobody ends nevertheless when
+ * it has tried for as long as its patience in all. */
 static void stopped_again_and_again(void **state)
 {
     const kofn_time run = KOFN_SECOND / 2;
@@ -365,8 +365,8 @@ static void costs(void **state)
     kofn_plan_free(p);
 }
 
-/* Any 4 of 8 decode, and a fifth shows what is wrong; basis=chebyshev has no more
- * seats than it was made for. */
+/* Any 4 of 8 decode, and a fifth shows what is wrong; basis=chebyshev has no
+ * more seats than it was made for. */
 static void one_to_compare_with(void **state)
 {
     kofn_problem pb =

@@ -176,8 +176,8 @@ static kofn_status drain(kofn_transport *t, size_t *gone)
     return st;
 }
 
-/* An end that most others have forgotten, while the rest went, is told so and waits no
- * longer.  An end that one of many has forgotten waits on. */
+/* An end that most others have forgotten, while the rest went, is told so and
+ * waits no longer.  An end that one of many has forgotten waits on. */
 static void forgotten(void **state)
 {
     kofn_transport *t[5];

@@ -1,9 +1,9 @@
-/* peer_untimed_test.c -- nodes that all are well, and lose nothing, wait for each other
- * and for no timer: where whatever is repeated is repeated after an hour only, they end
- * within a minute of the clock that they are handed.  By every way to decode, by codes
- * that need all pieces or few, where some are slower than others, and in trainings.
- * Nobody is hostile: else who is behind may have to wait until enough others stand where
- * it can follow. */
+/* peer_untimed_test.c -- nodes that all are well, and lose nothing, wait for
+ * each other and for no timer: where whatever is repeated is repeated after an
+ * hour only, they end within a minute of the clock that they are handed.  By
+ * every way to decode, by codes that need all pieces or few, where some are
+ * slower than others, and in trainings. Nobody is hostile: else who is behind
+ * may have to wait until enough others stand where it can follow. */
 #include "train_mesh_rig.h"
 
 #define HOUR (3600 * KOFN_SECOND)
@@ -11,8 +11,8 @@
 
 enum { ROWS = 19, STEPS = 12 };
 
-/* Where they are and how fast they are is drawn: packets may take far less time than
- * pieces, or more, so that a node hears of an iterate before it has it. */
+/* Where they are and how fast they are is drawn: packets may take far less time
+ * than pieces, or more, so that a node hears of an iterate before it has it. */
 static void start_at_odds(sim *s)
 {
     static const kofn_time latency[] = {MS / 50, MS / 5, MS, 5 * MS};
@@ -57,8 +57,8 @@ static void products_wait_for_no_timer(void **state)
             }
 }
 
-/* In the last all nodes are needed by a stage, and in others of the same step only
- * two, who go on without the third until they need it. */
+/* In the last all nodes are needed by a stage, and in others of the same step
+ * only two, who go on without the third until they need it. */
 static const lesson small[] = {
     {.scheme = "gpd:m=2,n=1,p=1",
      .nodes = 4,
@@ -102,9 +102,9 @@ static void trainings_wait_for_no_timer(void **state)
     }
 }
 
-/* Found: who is behind makes an iterate itself while the one that it asked for is on its
- * way, and has to ask for that again, or would not have taken it for having all pieces
- * of its own next one. */
+/* Found: who is behind makes an iterate itself while the one that it asked for
+ * is on its way, and has to ask for that again, or would not have taken it for
+ * having all pieces of its own next one. */
 static void answers_are_not_lost(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* train_back_test.c -- nodes that train keep no step of which blocks are wrong, and go
- * back to what they kept where it cannot be told who errs: what they have after that is
- * the plain training's, as in train_keep_test.c. */
+/* train_back_test.c -- nodes that train keep no step of which blocks are wrong,
+ * and go back to what they kept where it cannot be told who errs: what they
+ * have after that is the plain training's, as in train_keep_test.c. */
 #include "train_keep_rig.h"
 
 /* More nodes than can be told from the others are wrong, for a while. */
@@ -40,8 +40,8 @@ static size_t send_back(sim *s)
     return n;
 }
 
-/* All see that, none can tell who is wrong, and those who come next go on with what
- * they kept. */
+/* All see that, none can tell who is wrong, and those who come next go on with
+ * what they kept. */
 static void goes_back(void **state)
 {
     const lesson *l = &lessons[0];
@@ -74,7 +74,8 @@ static void goes_back(void **state)
     }
 }
 
-/* A number of a block that no product shows, as the step is over that is kept. */
+/* A number of a block that no product shows, as the step is over that is kept.
+ */
 static void be_hidden(void *ud, kofn_fault_place where, uint64_t t,
                       kofn_matrix *block)
 {
@@ -103,8 +104,8 @@ static void hides_up(sim *s, fixture *f, unsigned epochs, uint64_t every,
     empty(folder);
 }
 
-/* Nobody keeps a step of which a block is wrong; the next is kept by all, and whoever
- * goes on with that has the right blocks. */
+/* Nobody keeps a step of which a block is wrong; the next is kept by all, and
+ * whoever goes on with that has the right blocks. */
 static void wrong_blocks_are_not_kept(void **state)
 {
     (void)state;
@@ -131,8 +132,8 @@ static void wrong_blocks_are_not_kept(void **state)
     }
 }
 
-/* Where a step that is to be kept cannot be, a later one is, long before the next that
- * is to be. */
+/* Where a step that is to be kept cannot be, a later one is, long before the
+ * next that is to be. */
 static void what_is_missed_is_made_up_for(void **state)
 {
     (void)state;
@@ -179,8 +180,9 @@ static void lose_what_is_kept(sim *s)
     }
 }
 
-/* Of what makes up for a step that was missed not all members need to have told.  Who has
- * none of it goes back there with the others, by what these have. */
+/* Of what makes up for a step that was missed not all members need to have
+ * told.  Who has none of it goes back there with the others, by what these
+ * have. */
 static void who_does_not_tell_is_not_waited_for(void **state)
 {
     (void)state;
@@ -208,7 +210,8 @@ static void who_does_not_tell_is_not_waited_for(void **state)
     }
 }
 
-/* They go back by themselves, to the last step that was kept, or to the start. */
+/* They go back by themselves, to the last step that was kept, or to the start.
+ */
 static void go_back_by_themselves(void **state)
 {
     (void)state;
@@ -278,8 +281,9 @@ static void be_wrong_twice(void *ud, kofn_fault_place where, uint64_t t,
         x[k] += 1 + sim_draw(n->sim);
 }
 
-/* They go on with what was kept, which is of no use, and nothing was kept before: they
- * begin at the start, of which they have the vector although they did not begin there. */
+/* They go on with what was kept, which is of no use, and nothing was kept
+ * before: they begin at the start, of which they have the vector although they
+ * did not begin there. */
 static void go_back_to_the_start(void **state)
 {
     const lesson *l = &lessons[0];
@@ -310,7 +314,8 @@ static void go_back_to_the_start(void **state)
     mesh_down(&s, &f);
 }
 
-/* What is wrong again and again ends the run, after as many attempts as promised. */
+/* What is wrong again and again ends the run, after as many attempts as
+ * promised. */
 static void they_do_not_go_back_for_ever(void **state)
 {
     const lesson *l = &lessons[0];

@@ -1,12 +1,13 @@
-/* train_campaign_test.c -- trainings without a master to which anything happens, drawn
- * from a seed: nodes die, stop, are cut off, come, err in every place, lie, have bits of
- * their blocks flipped, and are all lost; five to nine of them look for errors, compare
- * their blocks, keep their steps and go back.
+/* train_campaign_test.c -- trainings without a master to which anything
+ * happens, drawn from a seed: nodes die, stop, are cut off, come, err in every
+ * place, lie, have bits of their blocks flipped, and are all lost; five to nine
+ * of them look for errors, compare their blocks, keep their steps and go back.
  *
- * No more than one node errs or lies at a time, and so many are left as errors need.
- * Then all who are there end with the plain training's weights, or say that they cannot
- * tell, or are too few: those are started again, as whoever runs them would.  `scripts/campaign 1000000
- * train_campaign_test` has so many events; KOFN_TEST_SEED is the first history. */
+ * No more than one node errs or lies at a time, and so many are left as errors
+ * need. Then all who are there end with the plain training's weights, or say
+ * that they cannot tell, or are too few: those are started again, as whoever
+ * runs them would.  `scripts/campaign 1000000 train_campaign_test` has so many
+ * events; KOFN_TEST_SEED is the first history. */
 #include "train_story.h"
 
 #include "peer/node.h"
@@ -48,9 +49,8 @@ static const lesson lessons_drawn[] = {
      .autoencoder = true},
 };
 
-static size_t
-    ended[4]; /* histories that ended at once, later, not, or not since the
-                           others had gone with the result */
+static size_t ended[4]; /* histories that ended at once, later, not, or not
+                           since the others had gone with the result */
 
 /* Whom nobody may doubt now: one node errs at a time. */
 static bool is_calm(const sim *s)
@@ -139,8 +139,9 @@ static bool begin_again(sim *s)
     return again;
 }
 
-/* Until all who are there have ended; how often they were started again.  Each time
- * they may wait for `give_up`, and stand still for 32 silences, more than once. */
+/* Until all who are there have ended; how often they were started again.  Each
+ * time they may wait for `give_up`, and stand still for 32 silences, more than
+ * once. */
 static size_t see_it_through(sim *s, kofn_time within)
 {
     kofn_time by = s->now + within;
@@ -179,7 +180,8 @@ static void draw(story *o, uint64_t seed, kf_rng *r)
                  .give_up = 20 * KOFN_SECOND};
 }
 
-/* Has anybody gone with the result?  It is right, and who is started again is alone. */
+/* Has anybody gone with the result?  It is right, and who is started again is
+ * alone. */
 static bool some_have_gone(sim *s)
 {
     bool some = false;
@@ -253,16 +255,16 @@ static void comes_to_an_end(uint64_t seed)
     assert_int_equal(ended[2], 0);
 }
 
-/* One is left behind by others who have the result, and is not to count them for a
- * quorum: it says that they are too few. */
+/* One is left behind by others who have the result, and is not to count them
+ * for a quorum: it says that they are too few. */
 static void left_behind(void **state)
 {
     (void)state;
     comes_to_an_end(9990040);
 }
 
-/* One makes blocks of a vector that is wrong, and takes that of others before they have
- * compared both: the blocks are made anew. */
+/* One makes blocks of a vector that is wrong, and takes that of others before
+ * they have compared both: the blocks are made anew. */
 static void replaced_unseen(void **state)
 {
     told sum = {0};
@@ -281,24 +283,25 @@ static void replaced_by_a_later_one(void **state)
     live_through(70630056, &sum); /* most others have that by then */
 }
 
-/* Two marks of the last iterate, and no most that have the same: who failed for that
- * does not end with the result while it waits for others to go back. */
+/* Two marks of the last iterate, and no most that have the same: who failed for
+ * that does not end with the result while it waits for others to go back. */
 static void failed_and_waiting(void **state)
 {
     (void)state;
     comes_to_an_end(11930057);
 }
 
-/* One errs in the last iterate, which two others have otherwise, under another mark;
- * they go while two who begin anew could still vote.  Who is alone then is not right
- * for that. */
+/* One errs in the last iterate, which two others have otherwise, under another
+ * mark; they go while two who begin anew could still vote.  Who is alone then
+ * is not right for that. */
 static void wrong_and_left_alone(void **state)
 {
     (void)state;
     comes_to_an_end(341270071);
 }
 
-/* All but the first `whole` lose their blocks, and the rest cannot make them anew. */
+/* All but the first `whole` lose their blocks, and the rest cannot make them
+ * anew. */
 static void blocks_are_lost(const lesson *l, size_t whole, bool flips)
 {
     story o = {.l = l,
@@ -323,24 +326,24 @@ static void blocks_are_lost(const lesson *l, size_t whole, bool flips)
     now_told[0] = 0;
 }
 
-/* All are there, and fewer have blocks than the others can make theirs of: they do not
- * wait for `give_up` for somebody to bring some, and are too few. */
+/* All are there, and fewer have blocks than the others can make theirs of: they
+ * do not wait for `give_up` for somebody to bring some, and are too few. */
 static void too_few_have_blocks(void **state)
 {
     (void)state;
     blocks_are_lost(&lessons_drawn[3], 3, false);
 }
 
-/* As many have as are compared, and one's is wrong: it cannot be told whose, however
- * often they are lent. */
+/* As many have as are compared, and one's is wrong: it cannot be told whose,
+ * however often they are lent. */
 static void too_few_are_right(void **state)
 {
     (void)state;
     blocks_are_lost(&lessons_drawn[2], 2, true);
 }
 
-/* One that cannot go on while the others can gives them time to find that they cannot,
- * either, for which they may take `give_up`. */
+/* One that cannot go on while the others can gives them time to find that they
+ * cannot, either, for which they may take `give_up`. */
 static void who_fails_first_waits(void **state)
 {
     story o = {.l = &lessons_drawn[3],
@@ -372,7 +375,8 @@ static void who_fails_first_waits(void **state)
     now_told[0] = 0;
 }
 
-/* A bit of a block flips, the node keeps that, dies, and comes again with it. */
+/* A bit of a block flips, the node keeps that, dies, and comes again with it.
+ */
 static void flipped_and_kept(void **state)
 {
     told sum = {0};

@@ -1,9 +1,9 @@
-/* train_excluded_test.c -- who was found to lie in a training and connects anew: it is
- * not heard for waits that double, so that a liar is excluded a few times, however often
- * it comes; whose memory failed for a while is let in again, and takes part; and nobody
- * can have an honest node shut out by naming its incarnation.  Every vector of every
- * honest node is the plain training's, and every block its coded weights
- * (train_mesh_rig.h). */
+/* train_excluded_test.c -- who was found to lie in a training and connects
+ * anew: it is not heard for waits that double, so that a liar is excluded a few
+ * times, however often it comes; whose memory failed for a while is let in
+ * again, and takes part; and nobody can have an honest node shut out by naming
+ * its incarnation.  Every vector of every honest node is the plain training's,
+ * and every block its coded weights (train_mesh_rig.h). */
 #include "train_mesh_rig.h"
 
 enum { LIAR = 5, FORGER = 8, FORGED = 3 };
@@ -165,8 +165,8 @@ static void who_is_well_again(void **state)
     }
 }
 
-/* Without keys.  What another says in its name is not held against it, and it is heard
- * although its connection breaks just as that was found to lie. */
+/* Without keys.  What another says in its name is not held against it, and it
+ * is heard although its connection breaks just as that was found to lie. */
 static void names_that_are_forged(void **state)
 {
     const run what = {.first = 1, .last = 0, .nameless = true, .forgers = true};

@@ -1,13 +1,14 @@
-/* train_histories_test.c -- trainings without a master to which something happens at
- * whatever moment: before each packet of a run of three nodes, two layers and two steps,
- * each of what can befall a node befalls each of the nodes (train_story.h says what must
- * hold).  Then two things, where two are most dangerous.
+/* train_histories_test.c -- trainings without a master to which something
+ * happens at whatever moment: before each packet of a run of three nodes, two
+ * layers and two steps, each of what can befall a node befalls each of the
+ * nodes (train_story.h says what must hold).  Then two things, where two are
+ * most dangerous.
  *
- * Where errors are looked for there are as many nodes as are needed to tell one that
- * errs: three where the pieces of one decode, five where three must.
+ * Where errors are looked for there are as many nodes as are needed to tell one
+ * that errs: three where the pieces of one decode, five where three must.
  *
- * KOFN_TEST_STORY="CASE SEED KIND@PACKET:NODE ..." has the test `told` repeat one, CASE
- * being its place in `cases`. */
+ * KOFN_TEST_STORY="CASE SEED KIND@PACKET:NODE ..." has the test `told` repeat
+ * one, CASE being its place in `cases`. */
 #include "train_story.h"
 
 #define NET                                                                    \
@@ -15,7 +16,8 @@
     .batch = 6
 
 static const lesson lessons_told[] = {
-    /* each has everything, and any two go on: one that errs is told by the others */
+    /* each has everything, and any two go on: one that errs is told by the
+       others */
     {.scheme = "gpd:m=1,n=1,p=1", .nodes = 3, NET, .momentum = 0.9},
     /* all three are needed, and two determine the third's block */
     {.scheme = "matdot:n=2", .nodes = 3, NET},
@@ -82,7 +84,8 @@ static void try_story(const story *o, told *sum)
     now_told[0] = 0;
 }
 
-/* Every so many-th place, by day and in the long form; fewer under a sanitizer. */
+/* Every so many-th place, by day and in the long form; fewer under a sanitizer.
+ */
 static size_t stride(size_t day, size_t night)
 {
     double x = test_scale() < 1 ? (double)day / (4 * test_scale())
@@ -193,7 +196,8 @@ static void erring(void **state)
 static const lesson longer = {
     .scheme = "matdot:n=2", .nodes = 6, NET, .momentum = 0.9};
 
-/* The packet before which one node has done so many steps, and gone back so often. */
+/* The packet before which one node has done so many steps, and gone back so
+ * often. */
 static size_t packet_of(const story *o, uint64_t turn, size_t times)
 {
     size_t at;
@@ -223,8 +227,8 @@ static void try_with(const story *of, size_t m, size_t node, size_t kind,
     try_story(&o, sum);
 }
 
-/* A node has been away for so long that it makes its blocks of those of others, and
- * something befalls one of these meanwhile. */
+/* A node has been away for so long that it makes its blocks of those of others,
+ * and something befalls one of these meanwhile. */
 static void others_go_while_one_heals(void **state)
 {
     static const size_t kinds[] = {DIE, STOP, APART, REPLACED, AGAIN, FLAP};
@@ -274,8 +278,8 @@ static void memory_flips_while_stopped(void **state)
     assert_true(2 * sum.healed >= runs);
 }
 
-/* The leader goes, before or after it has decided, and another node errs in what comes
- * next. */
+/* The leader goes, before or after it has decided, and another node errs in
+ * what comes next. */
 static void one_errs_as_the_leader_goes(void **state)
 {
     story o = {.l = &longer,
@@ -327,8 +331,8 @@ static void one_is_away_as_all_go_back(void **state)
 
 /* ---- histories that were found ------------------------------------------- */
 
-/* A node is stopped until the others have the last iterate, and makes it itself, under
- * another mark: nobody could tell it that it is the same. */
+/* A node is stopped until the others have the last iterate, and makes it
+ * itself, under another mark: nobody could tell it that it is the same. */
 static void last_iterates_under_two_marks(void **state)
 {
     story o = cases[7];
@@ -343,8 +347,9 @@ static void last_iterates_under_two_marks(void **state)
     assert_int_equal(sum.back, 0);
 }
 
-/* The leader dies when it and one other have an iterate, whenever that is, and comes again
- * with nothing: three nodes at three iterates, of which none is believed.  They go back. */
+/* The leader dies when it and one other have an iterate, whenever that is, and
+ * comes again with nothing: three nodes at three iterates, of which none is
+ * believed.  They go back. */
 static void nobody_is_believed(void **state)
 {
     story o = cases[3];
@@ -369,8 +374,8 @@ static void one_comes_when_all_went_back(void **state)
     assert_int_equal(sum.back, lost.l->nodes);
 }
 
-/* Nodes that go back to the start, and one that comes then, have the same blocks, and
- * multiply them by the same: no piece is left out any more. */
+/* Nodes that go back to the start, and one that comes then, have the same
+ * blocks, and multiply them by the same: no piece is left out any more. */
 static void one_comes_to_the_start(void **state)
 {
     story o = lost;

@@ -1,6 +1,6 @@
-/* train_keep_test.c -- nodes that train keep what they have on disk, all are lost, and
- * others go on with it: every vector that any node ever has is the plain training's,
- * and every block the coded weights (train_mesh_rig.h). */
+/* train_keep_test.c -- nodes that train keep what they have on disk, all are
+ * lost, and others go on with it: every vector that any node ever has is the
+ * plain training's, and every block the coded weights (train_mesh_rig.h). */
 #include "train_keep_rig.h"
 
 /* The last that this seat has kept is no more what it was. */
@@ -61,8 +61,9 @@ static void all_lost(void **state)
     assert_true((size_t)resumed > COUNT(lessons));
 }
 
-/* All at once, when some may have done a step that is kept, and some not: nobody
- * begins where others have nothing yet, or had only what cannot be brought there. */
+/* All at once, when some may have done a step that is kept, and some not:
+ * nobody begins where others have nothing yet, or had only what cannot be
+ * brought there. */
 static void between(void **state)
 {
     (void)state;
@@ -95,8 +96,9 @@ static void be_draft(const char *path)
     assert_int_equal(rename(path, draft), 0);
 }
 
-/* All are lost when one of them has heard that all have the last, and so few come again
- * that it cannot be left behind: nobody needs to believe it, for they have that, too. */
+/* All are lost when one of them has heard that all have the last, and so few
+ * come again that it cannot be left behind: nobody needs to believe it, for
+ * they have that, too. */
 static void told_to_some(void **state)
 {
     const lesson *l = &lessons[0];
@@ -130,8 +132,9 @@ static void told_to_some(void **state)
     }
 }
 
-/* One after the other, until nobody is there; all come again, in any order, and some
- * later than others.  Who was away for long makes its blocks of the others'. */
+/* One after the other, until nobody is there; all come again, in any order, and
+ * some later than others.  Who was away for long makes its blocks of the
+ * others'. */
 static void one_by_one(void **state)
 {
     (void)state;
@@ -163,7 +166,8 @@ static void one_by_one(void **state)
         }
 }
 
-/* Every node has at most the last two that it kept, and drafts of what came since. */
+/* Every node has at most the last two that it kept, and drafts of what came
+ * since. */
 static void few_files(void **state)
 {
     const lesson *l = &lessons[0];
@@ -179,13 +183,15 @@ static void few_files(void **state)
     }
     sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, 0);
     sim_run(&s, s.now + 100 * MS, NULL);
-    /* the last is of a step that is a multiple of `every`, and all have told of it */
+    /* the last is of a step that is a multiple of `every`, and all have told of
+     * it */
     assert_int_equal(each_file(".kept", NULL), 2 * s.nodes);
     assert_int_equal(each_file(".draft", NULL), 0);
     mesh_down(&s, &f);
 }
 
-/* Another number of members does not matter: who is lost for good is not waited for. */
+/* Another number of members does not matter: who is lost for good is not waited
+ * for. */
 static void some_stay_away(void **state)
 {
     const lesson *l = &lessons[0];
@@ -224,8 +230,8 @@ static kofn_status opens(const sim *s, const kofn_program *program)
     return st;
 }
 
-/* Files that are not whole, or of something else, are told apart and named; and of what
- * is damaged later, when blocks are taken, others have enough. */
+/* Files that are not whole, or of something else, are told apart and named; and
+ * of what is damaged later, when blocks are taken, others have enough. */
 static void wrong_files(void **state)
 {
     const lesson *l = &lessons[0];
@@ -265,8 +271,8 @@ static void wrong_files(void **state)
     mesh_down(&s, &f);
 }
 
-/* What one node, or all, kept last is damaged: they begin with what they kept before,
- * and one alone follows the others. */
+/* What one node, or all, kept last is damaged: they begin with what they kept
+ * before, and one alone follows the others. */
 static void the_one_before(void **state)
 {
     static void (*const spoil[])(const char *) = {damage, cut_short, behead};
@@ -307,9 +313,9 @@ static void lose_all(size_t seat)
     assert_true(each_of(begin, "", erase) > 0);
 }
 
-/* Some nodes are lost early, and others later with all their files: what the rest kept
- * last is what everybody believes, and too few have blocks of it.  They go back, also
- * where nobody would wait for blocks for so long. */
+/* Some nodes are lost early, and others later with all their files: what the
+ * rest kept last is what everybody believes, and too few have blocks of it.
+ * They go back, also where nobody would wait for blocks for so long. */
 static void few_have_the_last(void **state)
 {
     const lesson *l = &lessons[0];
@@ -339,7 +345,8 @@ static void few_have_the_last(void **state)
     }
 }
 
-/* A number of the vector changes when its digest has been told, just before it is kept. */
+/* A number of the vector changes when its digest has been told, just before it
+ * is kept. */
 static void flip(void *ud, kofn_fault_place where, uint64_t t,
                  kofn_matrix *numbers)
 {
@@ -355,7 +362,8 @@ static void flip(void *ud, kofn_fault_place where, uint64_t t,
     ((double *)h->v->m.data)[first] += 1;
 }
 
-/* Reads the first number that turn 2 wrote of the vector that this seat has on disk. */
+/* Reads the first number that turn 2 wrote of the vector that this seat has on
+ * disk. */
 static bool read_kept(const sim *s, size_t seat, double *x)
 {
     const kf_host *h = s->node[seat].host;

@@ -1,8 +1,9 @@
-/* train_liars_test.c -- trainings without a master with nodes whose pieces are wrong:
- * always, in one stage or one iterate, of one node or two, to all or to some, by
- * deciders and by lenders of blocks; and memory that changes by itself.  Up to the limit
- * every node's vectors are the plain training's, and its blocks the coded weights
- * (train_mesh_rig.h); beyond it all end with KOFN_CORRUPT. */
+/* train_liars_test.c -- trainings without a master with nodes whose pieces are
+ * wrong: always, in one stage or one iterate, of one node or two, to all or to
+ * some, by deciders and by lenders of blocks; and memory that changes by
+ * itself.  Up to the limit every node's vectors are the plain training's, and
+ * its blocks the coded weights (train_mesh_rig.h); beyond it all end with
+ * KOFN_CORRUPT. */
 #include "train_mesh_rig.h"
 
 enum { ALWAYS = -1 };
@@ -197,8 +198,8 @@ static void begin(sim *s, fixture *f, const lesson *l, unsigned epochs,
     }
 }
 
-/* All who are honest have the plain training's result, and what they decoded from the
- * same bytes is the same. */
+/* All who are honest have the plain training's result, and what they decoded
+ * from the same bytes is the same. */
 static size_t end_well(sim *s, fixture *f)
 {
     const sim_node *first = NULL;
@@ -239,9 +240,9 @@ static size_t try_to_the_end(const lesson *l, kofn_errors errors, fault what,
     return left_out;
 }
 
-/* Every node ends so, and none has gone on from the iterate that failed.  Lies that are
- * drawn anew as it is made again may be such that they can be told, by being larger than
- * any piece: then it is right, and a later one fails. */
+/* Every node ends so, and none has gone on from the iterate that failed.  Lies
+ * that are drawn anew as it is made again may be such that they can be told, by
+ * being larger than any piece: then it is right, and a later one fails. */
 static void try_to_fail(const lesson *l, kofn_errors errors, fault what,
                         uint64_t seed)
 {
@@ -291,7 +292,8 @@ static void one_lies(void **state)
                                        id) > 0);
 }
 
-/* Nodes that stop for up to so long now and then, as threads of a busy machine do. */
+/* Nodes that stop for up to so long now and then, as threads of a busy machine
+ * do. */
 static void stop_some(sim *s, kofn_time longest)
 {
     for (size_t i = 0; i < s->nodes; i++) {
@@ -317,7 +319,8 @@ static bool have_all_gone(const sim *s)
     return all;
 }
 
-/* One of them lies.  Those who do not have the result and have gone within so long. */
+/* One of them lies.  Those who do not have the result and have gone within so
+ * long. */
 static void go_apart(const lesson *l, uint64_t seed, kofn_time longest,
                      unsigned seconds)
 {
@@ -359,9 +362,10 @@ static lesson uncut(size_t nodes)
                     .activation = KOFN_SIGMOID};
 }
 
-/* Such nodes are apart by some iterates.  What those have who are ahead the others must
- * be able to take from so few, whether they know the liar or not.  The first ten seeds,
- * and of many more those in which that took long or failed. */
+/* Such nodes are apart by some iterates.  What those have who are ahead the
+ * others must be able to take from so few, whether they know the liar or not.
+ * The first ten seeds, and of many more those in which that took long or
+ * failed. */
 static void few_are_ahead(void **state)
 {
     static const uint64_t eleven[] = {82, 311, 621, 972, 1015, 1451, 1797};
@@ -381,7 +385,8 @@ static void few_are_ahead(void **state)
         go_apart(&lessons[1], five[i], 50 * MS, 15);
 }
 
-/* Who leads leaves all out but those who lie, and one who is to believe them. */
+/* Who leads leaves all out but those who lie, and one who is to believe them.
+ */
 static void small_epochs(void **state)
 {
     const lesson of_seven = uncut(7);
@@ -515,8 +520,8 @@ static void flip(sim *s, size_t id, size_t operand, bool velocity)
     memcpy(&x[i], &bits, sizeof bits);
 }
 
-/* The node finds it itself, and makes its block of those of others, while they go on;
- * nobody takes it for a liar. */
+/* The node finds it itself, and makes its block of those of others, while they
+ * go on; nobody takes it for a liar. */
 static void memory(void **state)
 {
     (void)state;

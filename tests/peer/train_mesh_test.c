@@ -1,6 +1,7 @@
 /* train_mesh_test.c -- training without a master, on the simulated mesh and on
- * threads: every vector that any node ever has, with what came out of every layer,
- * is compared with the plain passes', and every block with the coded weights. */
+ * threads: every vector that any node ever has, with what came out of every
+ * layer, is compared with the plain passes', and every block with the coded
+ * weights. */
 #include "train_mesh_rig.h"
 
 /* It ends with the weights of the training that everybody else takes. */
@@ -163,8 +164,8 @@ static void histories(void **state)
         assert_happened(sum.worst > 0 && adopted > 0 && healed > 0);
 }
 
-/* Histories that were found: in the first a seat, with a piece made on it, passes on
- * within one iterate to a node whose block was made of others'. */
+/* Histories that were found: in the first a seat, with a piece made on it,
+ * passes on within one iterate to a node whose block was made of others'. */
 static void found(void **state)
 {
     static const uint64_t seeds[] = {90197};
@@ -178,7 +179,8 @@ static void found(void **state)
 /* ---- blocks of others ---------------------------------------------------- */
 
 /* One dies, and another, or itself, comes when nobody can tell any more how the
- * first steps were: its block, and what moves it, is made of those of others. */
+ * first steps were: its block, and what moves it, is made of those of others.
+ */
 static void joins(void **state)
 {
     (void)state;
@@ -208,10 +210,11 @@ static void joins(void **state)
         }
 }
 
-/* Blocks are made of blocks that were made of others', over and over: what they are
- * rounded by does not grow from one to the next (docs/math/training.md, 8).  What it
- * may be is that of nodes that all stay, and as much again each of the three times that
- * a node's blocks are made so; of as few as determine them it was 10 to 470 times that. */
+/* Blocks are made of blocks that were made of others', over and over: what they
+ * are rounded by does not grow from one to the next (docs/math/training.md, 8).
+ * What it may be is that of nodes that all stay, and as much again each of the
+ * three times that a node's blocks are made so; of as few as determine them it
+ * was 10 to 470 times that. */
 static void generations(void **state)
 {
     const lesson *l = &lessons[0];
@@ -249,8 +252,8 @@ static void generations(void **state)
     }
 }
 
-/* A node that slept for less than the vector tells of goes on with its block, one
- * that slept for longer does not. */
+/* A node that slept for less than the vector tells of goes on with its block,
+ * one that slept for longer does not. */
 static void sleeps(void **state)
 {
     (void)state;
@@ -278,8 +281,8 @@ static void sleeps(void **state)
     }
 }
 
-/* Fewer have blocks than determine the weights: nobody goes on as if nothing had
- * been, however many come. */
+/* Fewer have blocks than determine the weights: nobody goes on as if nothing
+ * had been, however many come. */
 static void too_few(void **state)
 {
     const lesson *l = &lessons[0];
@@ -340,8 +343,8 @@ static void live(void *ud, kofn_transport *transport)
     kofn_training_free(t);
 }
 
-/* The error that the worst of all sets of seats predicts, each of which may be the
- * first to answer. */
+/* The error that the worst of all sets of seats predicts, each of which may be
+ * the first to answer. */
 static double worst_of(const kofn_plan *p, size_t nodes)
 {
     size_t k = p->layout.enough;
@@ -367,8 +370,8 @@ static double worst_of(const kofn_plan *p, size_t nodes)
     return worst;
 }
 
-/* What every product of every step may be off by, of which short steps do not make
- * more; 100 as for other trainings under faults (docs/training.md). */
+/* What every product of every step may be off by, of which short steps do not
+ * make more; 100 as for other trainings under faults (docs/training.md). */
 static double room_of(const fixture *f)
 {
     double worst = 0;

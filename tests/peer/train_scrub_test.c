@@ -1,7 +1,7 @@
-/* train_scrub_test.c -- trainings without a master whose nodes compare their blocks where
- * they lie: numbers of a block that no product shows are found and mended, more blocks
- * than products can tell, and none is kept on disk before.  What all end with is the
- * plain training's weights. */
+/* train_scrub_test.c -- trainings without a master whose nodes compare their
+ * blocks where they lie: numbers of a block that no product shows are found and
+ * mended, more blocks than products can tell, and none is kept on disk before.
+ * What all end with is the plain training's weights. */
 #include "train_mesh_rig.h"
 
 /* Of the nodes that are tried one in so many where the code is slow. */
@@ -120,8 +120,9 @@ static void seen_at_last(void **state)
     mesh_down(&s, &f);
 }
 
-/* Three of nine have wrong blocks, and where they may conspire products tell two: the
- * iterate is made again, blocks are compared, and the three make others. */
+/* Three of nine have wrong blocks, and where they may conspire products tell
+ * two: the iterate is made again, blocks are compared, and the three make
+ * others. */
 static void more_than_products_tell(void **state)
 {
     const lesson *l = &lessons[0];
@@ -154,8 +155,8 @@ static void more_than_products_tell(void **state)
     epochs = EPOCHS;
 }
 
-/* Steps go on while a member is silent, and a comparison comes to its end without it,
- * though more blocks are due to be compared by then. */
+/* Steps go on while a member is silent, and a comparison comes to its end
+ * without it, though more blocks are due to be compared by then. */
 static void one_is_silent(void **state)
 {
     const lesson *l = &lessons[0];

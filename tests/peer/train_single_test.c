@@ -1,7 +1,8 @@
-/* train_single_test.c -- trainings without a master in float32, on the simulated mesh:
- * every vector that any node ever has is that of the plain passes in float32, and every
- * block the coded weights, to what float32 rounds (train_mesh_rig.h).  Blocks have odd
- * numbers of numbers, so that what travels and what is kept on disk is padded. */
+/* train_single_test.c -- trainings without a master in float32, on the
+ * simulated mesh: every vector that any node ever has is that of the plain
+ * passes in float32, and every block the coded weights, to what float32 rounds
+ * (train_mesh_rig.h).  Blocks have odd numbers of numbers, so that what travels
+ * and what is kept on disk is padded. */
 #include "keep_rig.h"
 #include "train_mesh_rig.h"
 
@@ -20,8 +21,9 @@ static void start_all(sim *s)
             sim_start(s, i, true);
 }
 
-/* Of a history in both types: in float32 vectors and blocks deviate by as many units of
- * rounding as in float64, but for chance, for which there is a factor of 10. */
+/* Of a history in both types: in float32 vectors and blocks deviate by as many
+ * units of rounding as in float64, but for chance, for which there is a factor
+ * of 10. */
 typedef struct twins {
     double worst[2], drift[2];
 } twins;
@@ -150,7 +152,8 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 
 static uint64_t left_out, healed;
 
-/* A node's pieces, vectors or blocks: nobody else is found, and all end well. */
+/* A node's pieces, vectors or blocks: nobody else is found, and all end well.
+ */
 static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
 {
     lesson l = single(which);
@@ -205,7 +208,8 @@ static void pieces(void **state)
     assert_true(left_out > 0);
 }
 
-/* It is found by sketches, and made anew of the blocks of others, which are compared. */
+/* It is found by sketches, and made anew of the blocks of others, which are
+ * compared. */
 static void blocks(void **state)
 {
     (void)state;
@@ -241,8 +245,9 @@ static void round_otherwise(void *ud, kofn_fault_place where, uint64_t t,
         }
 }
 
-/* Nodes on unlike machines decode the same but for rounding: nobody is outvoted, and
- * who comes finds its vector confirmed by others, who have another. */
+/* Nodes on unlike machines decode the same but for rounding: nobody is
+ * outvoted, and who comes finds its vector confirmed by others, who have
+ * another. */
 static void unlike(void **state)
 {
     (void)state;
@@ -280,8 +285,8 @@ static void unlike(void **state)
 
 /* ---- who comes, and who begins again ------------------------------------- */
 
-/* One dies and comes back when nobody can tell any more how the first steps were: its
- * block, and what moves it, is made of those of others. */
+/* One dies and comes back when nobody can tell any more how the first steps
+ * were: its block, and what moves it, is made of those of others. */
 static void join_one(const lesson *l, uint64_t seed, twins *t)
 {
     size_t who = l->nodes - 1;

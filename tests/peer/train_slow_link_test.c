@@ -1,7 +1,8 @@
-/* train_slow_link_test.c -- a node that comes to a training without a master over a slow
- * link: what is coming in is not asked for again, and so it follows, and has blocks.  The
- * rates are those at which a vector takes so many hedges, the time after which a node
- * asks again: vectors of 2.2 MB take 0.73 at 30 MB/s, and 1.1 at 20 MB/s. */
+/* train_slow_link_test.c -- a node that comes to a training without a master
+ * over a slow link: what is coming in is not asked for again, and so it
+ * follows, and has blocks.  The rates are those at which a vector takes so many
+ * hedges, the time after which a node asks again: vectors of 2.2 MB take 0.73
+ * at 30 MB/s, and 1.1 at 20 MB/s. */
 #include "mesh_link.h"
 #include "train_mesh_rig.h"
 
@@ -92,8 +93,8 @@ static void count(sim *s)
     seen.with += h->seat != KOFN_NO_SEAT ? more : 0;
 }
 
-/* The last node comes in the tenth of 102 turns; what has become of it when the others
- * are through. */
+/* The last node comes in the tenth of 102 turns; what has become of it when the
+ * others are through. */
 static void comes(story what)
 {
     sim_slow slow = {.to = wide.nodes - 1, .crawls = what.crawls};
@@ -125,8 +126,9 @@ static void comes(story what)
     mesh_down(&s, &f);
 }
 
-/* It takes all vectors that come, but one that was under way in the end, and has blocks
- * in most turns, be they small for the windows that are lent or large. */
+/* It takes all vectors that come, but one that was under way in the end, and
+ * has blocks in most turns, be they small for the windows that are lent or
+ * large. */
 static void takes_all_that_comes(void **state)
 {
     static const double hedges[] = {0.73, 1.1};
@@ -142,8 +144,8 @@ static void takes_all_that_comes(void **state)
     }
 }
 
-/* Of each node one vector at a time is under way, even where it is asked again because
- * the transport tells nothing. */
+/* Of each node one vector at a time is under way, even where it is asked again
+ * because the transport tells nothing. */
 static void one_at_a_time(void **state)
 {
     (void)state;
@@ -161,8 +163,9 @@ static void pieces_come_once(void **state)
     assert_int_equal(seen.again, 0);
 }
 
-/* Who is behind is sent no more of a vector than was written since its own, and has the
- * same as the others then, bit for bit, at every iterate (sim_check in mesh_sim.h). */
+/* Who is behind is sent no more of a vector than was written since its own, and
+ * has the same as the others then, bit for bit, at every iterate (sim_check in
+ * mesh_sim.h). */
 static void parts_of_vectors(void **state)
 {
     (void)state;
@@ -214,8 +217,9 @@ static void says_too_much(void *ud, uint64_t t, size_t *first, size_t *rows)
     *rows = SIZE_MAX;
 }
 
-/* A part is of an iterate that the node has, or that its own was made of: not of another
- * under the same number, of one too long ago, or of one that was replaced. */
+/* A part is of an iterate that the node has, or that its own was made of: not
+ * of another under the same number, of one too long ago, or of one that was
+ * replaced. */
 static void parts_of_the_past(void **state)
 {
     kofn_iterate_id at, was;
@@ -301,8 +305,9 @@ static size_t ask_once(sim *s)
     return questions;
 }
 
-/* Of the six nodes one may lie, (6 - 3) / 2, so that two must have a vector: the one
- * that sends it and another.  Two of the other four are asked, and then all. */
+/* Of the six nodes one may lie, (6 - 3) / 2, so that two must have a vector:
+ * the one that sends it and another.  Two of the other four are asked, and then
+ * all. */
 static void few_are_asked_for_fingerprints(void **state)
 {
     fixture f;

@@ -1,8 +1,9 @@
-/* train_votes_test.c -- trainings without a master with nodes that err: in every place
- * where a node can, before the pieces are compared or after, in any iterate, one node or
- * several.  Up to half of the nodes, where it is after, all end with the plain training's
- * weights, bit for bit the same, and the others know who erred; beyond that nobody ends
- * with a result.  Nobody believes one who says that it is ahead. */
+/* train_votes_test.c -- trainings without a master with nodes that err: in
+ * every place where a node can, before the pieces are compared or after, in any
+ * iterate, one node or several.  Up to half of the nodes, where it is after,
+ * all end with the plain training's weights, bit for bit the same, and the
+ * others know who erred; beyond that nobody ends with a result.  Nobody
+ * believes one who says that it is ahead. */
 #include "train_mesh_rig.h"
 
 enum { EPOCHS = 1 };
@@ -67,8 +68,8 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
                 *(double *)kf_at(numbers, i, j) += 0.5 * by;
 }
 
-/* Of the vector a number by which blocks are changed, and that is not written again for
- * four turns, when its digest has been told. */
+/* Of the vector a number by which blocks are changed, and that is not written
+ * again for four turns, when its digest has been told. */
 static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
                           const kofn_matrix *v, kofn_turned *to)
 {
@@ -85,7 +86,8 @@ static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
     return sim_change(ud, turn, operand, v, to);
 }
 
-/* Numbers that the iterate wrote, the largest bit of an exponent, or they are none. */
+/* Numbers that the iterate wrote, the largest bit of an exponent, or they are
+ * none. */
 static void flip(sim *s, size_t id)
 {
     kf_host *h = s->node[id].host;
@@ -104,7 +106,8 @@ static void flip(sim *s, size_t id)
         cut_off(s, id);
 }
 
-/* It makes its blocks of the start anew, by its vector, before it hears of others. */
+/* It makes its blocks of the start anew, by its vector, before it hears of
+ * others. */
 static void lose(sim *s, size_t id)
 {
     kf_host *h = s->node[id].host;
@@ -227,8 +230,9 @@ static void compare_weights(const fixture *f, const sim *s, size_t id)
                      id, v[i], right[i]);
 }
 
-/* All end well.  Gives how often those who err had what most had not; others may, too,
- * for they leave out other pieces, and take what is the same to the bit. */
+/* All end well.  Gives how often those who err had what most had not; others
+ * may, too, for they leave out other pieces, and take what is the same to the
+ * bit. */
 static size_t try_well(const lesson *l, kofn_errors errors, fault what,
                        uint64_t seed)
 {
@@ -306,8 +310,8 @@ static void decoding(void **state)
         one(l, t, KOFN_FAULT_IN_DECODING, t);
 }
 
-/* Fewer than half of the nodes make the same wrong result before the others make theirs.  Of
- * these some take it, and are no witnesses for it. */
+/* Fewer than half of the nodes make the same wrong result before the others
+ * make theirs.  Of these some take it, and are no witnesses for it. */
 static void alike_and_ahead(void **state)
 {
     const lesson *l = &lessons[2];
@@ -363,8 +367,8 @@ static void several(void **state)
     }
 }
 
-/* Who is outvoted knows that the blocks are wrong that it has changed by its vector, or
- * made anew: nobody else has to find that. */
+/* Who is outvoted knows that the blocks are wrong that it has changed by its
+ * vector, or made anew: nobody else has to find that. */
 static void what_is_outvoted(void **state)
 {
     (void)state;
@@ -385,8 +389,9 @@ static void what_is_outvoted(void **state)
         }
 }
 
-/* Numbers of the vector change when its digest has been told, also of the last iterate:
- * no node hands that out, or multiplies it, and each takes the vector of others. */
+/* Numbers of the vector change when its digest has been told, also of the last
+ * iterate: no node hands that out, or multiplies it, and each takes the vector
+ * of others. */
 static void what_flips(void **state)
 {
     const lesson *l = &lessons[2];
@@ -426,8 +431,9 @@ static void what_flips_alone(void **state)
     mesh_down(&s, &f);
 }
 
-/* One sends wrong pieces to another, which leaves them out and decodes of others.  So it has
- * the same but for rounding: it takes nobody's vector for that, and keeps its blocks. */
+/* One sends wrong pieces to another, which leaves them out and decodes of
+ * others.  So it has the same but for rounding: it takes nobody's vector for
+ * that, and keeps its blocks. */
 static void what_is_rounded(void **state)
 {
     const lesson *l = &lessons[2];
@@ -454,8 +460,9 @@ static void what_is_rounded(void **state)
     }
 }
 
-/* A number that no vote looks at any more makes the blocks of a node wrong, and again those
- * that it makes in their place.  Then it takes the vector of others, and makes right ones. */
+/* A number that no vote looks at any more makes the blocks of a node wrong, and
+ * again those that it makes in their place.  Then it takes the vector of
+ * others, and makes right ones. */
 static void what_blocks_are_made_by(void **state)
 {
     const lesson *l = &lessons[0];
@@ -472,8 +479,8 @@ static void what_blocks_are_made_by(void **state)
         }
 }
 
-/* More nodes err at once than can be told, each in a product: the iterate is made again,
- * and that was all. */
+/* More nodes err at once than can be told, each in a product: the iterate is
+ * made again, and that was all. */
 static void accidents(void **state)
 {
     const lesson *l = &lessons[2];
@@ -490,8 +497,8 @@ static void accidents(void **state)
     }
 }
 
-/* Of no result more than half of the nodes are sure, or so many have the same wrong one
- * that the others cannot be. */
+/* Of no result more than half of the nodes are sure, or so many have the same
+ * wrong one that the others cannot be. */
 static void beyond(void **state)
 {
     const lesson *l = &lessons[2];
@@ -516,8 +523,9 @@ static void beyond(void **state)
     }
 }
 
-/* One is cut off as it decodes the last iterate, of pieces that are here: right or wrong,
- * it believes itself only where it has heard what others made of it. */
+/* One is cut off as it decodes the last iterate, of pieces that are here: right
+ * or wrong, it believes itself only where it has heard what others made of it.
+ */
 static void alone(void **state)
 {
     const lesson *l = &lessons[2];
@@ -560,7 +568,8 @@ static void claims(void **state)
                  (fault){.nodes = kf_bit(id), .t = n, .liar = true}, id);
 }
 
-/* Some tell digests of no vector, to each another: they are named, and that is all. */
+/* Some tell digests of no vector, to each another: they are named, and that is
+ * all. */
 static void false_digests(void **state)
 {
     const lesson *l = &lessons[2];
@@ -576,8 +585,9 @@ static void false_digests(void **state)
     }
 }
 
-/* Others who must have the same before it is taken, of nine of which five decode the
- * forward product: one more than lie together, half of four, or one by accident. */
+/* Others who must have the same before it is taken, of nine of which five
+ * decode the forward product: one more than lie together, half of four, or one
+ * by accident. */
 static void believed(void **state)
 {
     static const struct {
@@ -613,8 +623,8 @@ static bool all_are_at(const sim *s, const lesson *l, uint64_t t)
     return all;
 }
 
-/* From the death of node `id`, `after` it all began, until all others have made two
- * more iterates. */
+/* From the death of node `id`, `after` it all began, until all others have made
+ * two more iterates. */
 static kofn_time time_lost(size_t id, kofn_time after)
 {
     const lesson *l = &lessons[0];
@@ -641,8 +651,9 @@ static kofn_time time_lost(size_t id, kofn_time after)
     return died;
 }
 
-/* A member that dies has nobody wait as long as for a leader that decides nothing, twice
- * the patience, whenever that is: what is decided already is not made void. */
+/* A member that dies has nobody wait as long as for a leader that decides
+ * nothing, twice the patience, whenever that is: what is decided already is not
+ * made void. */
 static void deaths(void **state)
 {
     const kofn_time beat = 10 * MS, patience = 5 * beat;

@@ -1,19 +1,21 @@
-/* train_windows_test.c -- trainings without a master with blocks so large, for the
- * windows that are lent, that whoever has none makes it of several (src/mesh/rebuild.c):
- * while steps go on, with lenders that lie or keep it waiting, and with a vector that
- * was wrong meanwhile.  Blocks are compared with the coded weights as soon as they are
- * whole. */
+/* train_windows_test.c -- trainings without a master with blocks so large, for
+ * the windows that are lent, that whoever has none makes it of several
+ * (src/mesh/rebuild.c): while steps go on, with lenders that lie or keep it
+ * waiting, and with a vector that was wrong meanwhile.  Blocks are compared
+ * with the coded weights as soon as they are whole. */
 #include "train_mesh_rig.h"
 
 enum { WIDE = 1, MOST_WINDOWS = 64 };
 
-/* What happens to the last node, who makes its blocks, and what is seen of it. */
+/* What happens to the last node, who makes its blocks, and what is seen of it.
+ */
 typedef struct story {
     /* node 1 spoils a number of each of its windows but the first, ... */
     bool lies;
     /* ... or nothing that it sends is what was asked for */
     bool silent;
-    /* nor is what anybody sends, from the third window until two turns are over */
+    /* nor is what anybody sends, from the third window until two turns are over
+     */
     bool keeps;
     /* its own vector is wrong as a turn ends, when it has some rows */
     bool errs;
@@ -66,7 +68,8 @@ static void listen(sim *s, const sim_packet *p)
     now.turn[now.begun++] = turn_of(s);
 }
 
-/* True if answers do not come to it now: until it is outvoted, where it errs. */
+/* True if answers do not come to it now: until it is outvoted, where it errs.
+ */
 static bool is_kept(const sim *s)
 {
     if (now.errs)
@@ -129,7 +132,8 @@ static void look_at_its_blocks(sim *s, size_t id)
         look_at_blocks(s, id);
 }
 
-/* It goes, and comes again when nobody can tell any more how the first steps were. */
+/* It goes, and comes again when nobody can tell any more how the first steps
+ * were. */
 static void heal(sim *s, fixture *f, story what, kofn_errors errors)
 {
     now = what;
@@ -174,9 +178,9 @@ static size_t bytes_of_all(const fixture *f)
     return bytes;
 }
 
-/* All rows are asked for once, the next when the ones before are made, and steps are
- * taken meanwhile.  Windows grow, but never are those of all others together more than
- * its own blocks. */
+/* All rows are asked for once, the next when the ones before are made, and
+ * steps are taken meanwhile.  Windows grow, but never are those of all others
+ * together more than its own blocks. */
 static void while_steps_go_on(void **state)
 {
     fixture f;
@@ -210,7 +214,8 @@ static void kept_waiting(void **state)
     mesh_down(&s, &f);
 }
 
-/* One of whom nothing comes is waited for in the first window, and in no other. */
+/* One of whom nothing comes is waited for in the first window, and in no other.
+ */
 static void a_lender_is_silent(void **state)
 {
     fixture f;
@@ -237,8 +242,8 @@ static void a_lender_lies(void **state)
     mesh_down(&s, &f);
 }
 
-/* It is outvoted, and only then goes on, when what it has so far was changed by its own
- * wrong vector: all of that agrees, and is wrong. */
+/* It is outvoted, and only then goes on, when what it has so far was changed by
+ * its own wrong vector: all of that agrees, and is wrong. */
 static void a_wrong_vector(void **state)
 {
     fixture f;

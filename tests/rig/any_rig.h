@@ -1,5 +1,6 @@
-/* any_rig.h -- jobs drawn at random: any code, on the simulator, on threads or behind
- * packets that may be lost, by workers who come, go, are late and lie. */
+/* any_rig.h -- jobs drawn at random: any code, on the simulator, on threads or
+ * behind packets that may be lost, by workers who come, go, are late and lie.
+ */
 #ifndef KF_TEST_ANY_RIG_H
 #define KF_TEST_ANY_RIG_H
 
@@ -160,7 +161,8 @@ static inline void any_events(any_job *a, size_t rounds, kf_rng *g)
     a->opt.event_count = a->events;
 }
 
-/* Only on the simulator it takes no time to wait for joiners who do not come. */
+/* Only on the simulator it takes no time to wait for joiners who do not come.
+ */
 static inline void any_options(any_job *a, kf_rng *g)
 {
     static const double late[] = {0, 0, -1, 3};

@@ -1,5 +1,5 @@
-/* caller_rig.h -- those who call a listener by hand, without keys or inside TLS: what
- * they say are the same frames. */
+/* caller_rig.h -- those who call a listener by hand, without keys or inside
+ * TLS: what they say are the same frames. */
 #ifndef CALLER_RIG_H
 #define CALLER_RIG_H
 
@@ -14,7 +14,8 @@ typedef struct caller {
     SSL *ssl; /* NULL: without keys */
 } caller;
 
-/* With anna's key, if there are to be keys.  The listener's keeper shakes hands. */
+/* With anna's key, if there are to be keys.  The listener's keeper shakes
+ * hands. */
 static inline caller call(const kofn_transport *t, bool keys)
 {
     caller c = {plain(kofn_net_endpoint(t)), NULL, NULL};

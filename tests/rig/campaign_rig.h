@@ -1,5 +1,6 @@
-/* campaign_rig.h -- a fleet of real processes of a random code, on which whatever
- * is drawn from a seed happens, and whose every answer is looked at. */
+/* campaign_rig.h -- a fleet of real processes of a random code, on which
+ * whatever is drawn from a seed happens, and whose every answer is looked at.
+ */
 #ifndef KF_TEST_CAMPAIGN_RIG_H
 #define KF_TEST_CAMPAIGN_RIG_H
 

@@ -266,9 +266,9 @@ static inline double diluted(const fleet *f)
 }
 
 /* math/errors.md 5, when everybody was asked, so many were named and these are
- * left: what parities of the length of alarms may come to in as many as may lie,
- * or, when more are promised to be found, with a chance of 1e-5.  0: so many sets
- * may lie that trying them all takes long. */
+ * left: what parities of the length of alarms may come to in as many as may
+ * lie, or, when more are promised to be found, with a chance of 1e-5.  0: so
+ * many sets may lie that trying them all takes long. */
 static inline double stated_floor(const fleet *f, const uint32_t *seat,
                                   size_t n, size_t named)
 {
@@ -296,9 +296,9 @@ static inline double stated_floor(const fleet *f, const uint32_t *seat,
 }
 
 /* How often the alarm was made eight times as high, so that small lies are let
- * be, at least: what is left of a column of parities is below that, and beside it
- * the floor counts the rounding of the others, but for the rounding of syndromes as
- * large as what is no honest result. */
+ * be, at least: what is left of a column of parities is below that, and beside
+ * it the floor counts the rounding of the others, but for the rounding of
+ * syndromes as large as what is no honest result. */
 static inline size_t times_eased(const fleet *f, double floor, double stated)
 {
     double results = (double)(f->seats * f->plan->layout.lanes);
@@ -467,8 +467,8 @@ static inline size_t only_column(const fleet *f, size_t seat)
 }
 
 /* So many can be told: half of the results over always, and more where with
- * those who are wrong in the same column only, and as many as may lie in another
- * explanation, there are no more than are over (math/errors.md 2.3). */
+ * those who are wrong in the same column only, and as many as may lie in
+ * another explanation, there are no more than are over (math/errors.md 2.3). */
 static inline bool suffices(const fleet *f, const bool *liar, size_t t)
 {
     size_t over = f->seats - f->enough, only[MOST_SEATS];

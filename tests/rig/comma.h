@@ -1,5 +1,5 @@
-/* comma.h -- a locale that has a comma in its numbers, made here, because few machines
- * have one ready. */
+/* comma.h -- a locale that has a comma in its numbers, made here, because few
+ * machines have one ready. */
 #ifndef KF_TEST_COMMA_H
 #define KF_TEST_COMMA_H
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Makes it in this folder and gives it to the process; false: localedef, which is a
- * part of glibc, is missing. */
+/* Makes it in this folder and gives it to the process; false: localedef, which
+ * is a part of glibc, is missing. */
 static inline bool comma_begin(const char *folder)
 {
     char name[512], command[2048];

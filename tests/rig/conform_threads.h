@@ -1,5 +1,5 @@
-/* conform_threads.h -- the laws of transports (conform.h) for ends on threads of one
- * process. */
+/* conform_threads.h -- the laws of transports (conform.h) for ends on threads
+ * of one process. */
 #ifndef CONFORM_THREADS_H
 #define CONFORM_THREADS_H
 

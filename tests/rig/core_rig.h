@@ -501,8 +501,8 @@ static inline void note_left(body *b, man *m, uint32_t worker)
         take_back(b);
 }
 
-/* Its block is wrong: what it has in hand is cancelled, and it is as if it had left,
- * but for its seat. */
+/* Its block is wrong: what it has in hand is cancelled, and it is as if it had
+ * left, but for its seat. */
 static inline void note_void(body *b, man *m, uint32_t worker)
 {
     const kf_worker *w = &b->core->fleet.worker[worker];

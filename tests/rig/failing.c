@@ -16,8 +16,7 @@
 #include <math.h>
 
 typedef struct failing {
-    kf_gradient_mode
-        way; /* in which the descent has its gradients                */
+    kf_gradient_mode way; /* in which the descent has its gradients */
     failures how;
     size_t length;   /* n + 1: a gradient and a loss                     */
     unsigned *until; /* per part: the iteration it returns in, 0: it is there */

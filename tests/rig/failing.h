@@ -1,5 +1,5 @@
-/* failing.h -- what becomes of a regression without a code when machines fail: what
- * the schemes ignore and distr-bgd are compared with. */
+/* failing.h -- what becomes of a regression without a code when machines fail:
+ * what the schemes ignore and distr-bgd are compared with. */
 #ifndef FAILING_H
 #define FAILING_H
 

@@ -1,5 +1,5 @@
-/* freivalds_rig.h -- products of all kinds, computed by others than the library,
- * and the same in long double. */
+/* freivalds_rig.h -- products of all kinds, computed by others than the
+ * library, and the same in long double. */
 #ifndef FREIVALDS_RIG_H
 #define FREIVALDS_RIG_H
 

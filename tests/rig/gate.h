@@ -1,6 +1,6 @@
 /* gate.h -- a port before the simulator that lets the answers of some workers
- * through and loses those of others, and at which workers go and come between any
- * two messages. */
+ * through and loses those of others, and at which workers go and come between
+ * any two messages. */
 #ifndef KF_TEST_GATE_H
 #define KF_TEST_GATE_H
 
@@ -85,7 +85,8 @@ static inline void gate_close(kofn_port *p)
     g->b.sim->close(g->b.sim);
 }
 
-/* All are let through, and nothing happens.  It lives until the job is closed. */
+/* All are let through, and nothing happens.  It lives until the job is closed.
+ */
 static inline kofn_port *gate_new(gate *g, size_t workers)
 {
     *g = (gate){

@@ -1,5 +1,5 @@
-/* guard_rig.h -- a coordinator whose workers lie, alone: an oracle that knows who
- * does stands in for the arithmetic. */
+/* guard_rig.h -- a coordinator whose workers lie, alone: an oracle that knows
+ * who does stands in for the arithmetic. */
 #ifndef KF_TEST_GUARD_RIG_H
 #define KF_TEST_GUARD_RIG_H
 
@@ -68,8 +68,8 @@ static inline void without_located(const body *b, const kofn_action *a)
                      r->load[worker_of(b, a->tasks[i])].located);
 }
 
-/* Whoever was located in this round and has no part in a check is one less who may
- * lie there (math/errors.md 2.5). */
+/* Whoever was located in this round and has no part in a check is one less who
+ * may lie there (math/errors.md 2.5). */
 static inline void less_by_located(body *b, const kofn_action *a)
 {
     const kf_round *r = kf_newest(b->core);

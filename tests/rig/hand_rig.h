@@ -1,5 +1,5 @@
-/* hand_rig.h -- somebody whose bytes go through our hands, so that a handshake of TLS can
- * be cut short, changed or left (keys_rig.h). */
+/* hand_rig.h -- somebody whose bytes go through our hands, so that a handshake
+ * of TLS can be cut short, changed or left (keys_rig.h). */
 #ifndef KF_TEST_HAND_RIG_H
 #define KF_TEST_HAND_RIG_H
 
@@ -103,8 +103,8 @@ static inline void visit(kofn_transport *t)
     while (p.what != KOFN_WENT);
 }
 
-/* Of a connection that has begun, and of the longest record that may come the first
- * bytes. */
+/* Of a connection that has begun, and of the longest record that may come the
+ * first bytes. */
 static inline size_t hello_and_half(char *text, size_t room, size_t *first)
 {
     static const char half[] = {23, 3, 3, 0x20, 0, 'h', 'a', 'l', 'f'};

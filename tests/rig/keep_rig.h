@@ -1,6 +1,6 @@
-/* keep_rig.h -- a folder for what nodes keep, in memory where there is a file system
- * that is: a simulated mesh forces more to disk than it computes, and nobody looks
- * there after a power cut. */
+/* keep_rig.h -- a folder for what nodes keep, in memory where there is a file
+ * system that is: a simulated mesh forces more to disk than it computes, and
+ * nobody looks there after a power cut. */
 #ifndef KF_TEST_KEEP_RIG_H
 #define KF_TEST_KEEP_RIG_H
 

@@ -79,7 +79,8 @@ static inline pair meet_as(const char *address, const keyring *k,
     return m;
 }
 
-/* ---- a ring of keys, and looks inside ------------------------------------- */
+/* ---- a ring of keys, and looks inside -------------------------------------
+ */
 
 static const char *expected = ""; /* in the trouble of who tries to come in */
 

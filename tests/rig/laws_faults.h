@@ -1,5 +1,5 @@
-/* laws_faults.h -- laws 5 and 9: whatever the fault model, a round ends with the
- * right answer or a status that says why not, and its journal replays.  The
+/* laws_faults.h -- laws 5 and 9: whatever the fault model, a round ends with
+ * the right answer or a status that says why not, and its journal replays.  The
  * same wherever workers are. */
 #ifndef KF_TEST_LAWS_FAULTS_H
 #define KF_TEST_LAWS_FAULTS_H
@@ -42,8 +42,8 @@ static inline size_t random_fault_events(kofn_fault_event *h, size_t workers,
  * closed, where there is something to do. */
 typedef struct site {
     bool simulated;
-    bool
-        staged; /* joins are in the coordinator's hand, not in the fault model's */
+    bool staged; /* joins are in the coordinator's hand, not in the fault
+                    model's */
     kofn_port *(*open)(const rig *x, const rig_kind *kind,
                        const kofn_faults *faults);
     void (*close)(void);

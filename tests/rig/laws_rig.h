@@ -155,9 +155,9 @@ static inline bool leaves_out(const kofn_scheme *s)
     return strcmp(s->name, "ignore") == 0 || strcmp(s->name, "distr-bgd") == 0;
 }
 
-/* `each` accepted plans of every scheme with every number of workers, or fewer where
- * they have many submessages and are as much work; `wide` columns of input where
- * it is a matrix. */
+/* `each` accepted plans of every scheme with every number of workers, or fewer
+ * where they have many submessages and are as much work; `wide` columns of
+ * input where it is a matrix. */
 static inline void over_the_grid(law *f, size_t each, size_t wide,
                                  uint32_t name)
 {

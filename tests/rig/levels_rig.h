@@ -1,5 +1,6 @@
-/* levels_rig.h -- matrices whose rows and columns are of very different size, and how
- * far a product of such is from that in long double, element by element. */
+/* levels_rig.h -- matrices whose rows and columns are of very different size,
+ * and how far a product of such is from that in long double, element by
+ * element. */
 #ifndef KF_TEST_LEVELS_RIG_H
 #define KF_TEST_LEVELS_RIG_H
 
@@ -27,8 +28,8 @@ static inline double as_double(const kofn_matrix *a, size_t e)
                                 : (double)((float *)a->data)[e];
 }
 
-/* Numbers from 1 to 2 of either sign, times one of its row and one of its column; NULL:
- * ones. */
+/* Numbers from 1 to 2 of either sign, times one of its row and one of its
+ * column; NULL: ones. */
 static inline void fill(kofn_matrix *a, const double *row, const double *col,
                         kf_rng *r)
 {

@@ -1,6 +1,7 @@
-/* mesh_link.h -- a slow link of a node of the simulated mesh: all that is sent to it
- * shares so many bytes a second.  The senders have turns, and of each one packet comes
- * after the other; what is urgent overtakes all of it, and takes no time. */
+/* mesh_link.h -- a slow link of a node of the simulated mesh: all that is sent
+ * to it shares so many bytes a second.  The senders have turns, and of each one
+ * packet comes after the other; what is urgent overtakes all of it, and takes
+ * no time. */
 #ifndef KF_TEST_MESH_LINK_H
 #define KF_TEST_MESH_LINK_H
 
@@ -85,7 +86,8 @@ static inline void link_crawl(const sim *s)
     l->at += l->at + 1 < link_bytes(l);
 }
 
-/* Some bytes of the next sender's, and one of who crawls, which takes no time. */
+/* Some bytes of the next sender's, and one of who crawls, which takes no time.
+ */
 static inline void link_move(sim *s)
 {
     sim_slow *k = s->slow;
@@ -139,8 +141,8 @@ static inline bool link_arriving(kofn_transport *t, kofn_peer peer,
     return true;
 }
 
-/* Until the mesh is down.  Nodes that are started from now on are told what is coming in,
- * unless it is mute. */
+/* Until the mesh is down.  Nodes that are started from now on are told what is
+ * coming in, unless it is mute. */
 static inline void link_up(sim *s, sim_slow *k, bool mute)
 {
     s->slow = k;

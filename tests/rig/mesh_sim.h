@@ -74,7 +74,8 @@ typedef struct sim {
     sim_packet **packet;
     size_t packets, packet_cap;
 
-    /* A link with a rate (mesh_link.h), or NULL; `carry` takes what it carries. */
+    /* A link with a rate (mesh_link.h), or NULL; `carry` takes what it carries.
+     */
     struct sim_slow *slow;
     bool (*carry)(struct sim *s, sim_packet *p, const kofn_lent *body,
                   bool urgent);

@@ -2,8 +2,9 @@
  *
  * A fleet encodes and computes once; survivor sets then differ only in what
  * is decoded from what.  Every set goes the way of the data: blocks made by
- * kf_data_encode, dot products by kf_data_compute in the data's type, kf_decode;
- * the error is taken against long double, and must never exceed the prediction.
+ * kf_data_encode, dot products by kf_data_compute in the data's type,
+ * kf_decode; the error is taken against long double, and must never exceed the
+ * prediction.
  */
 #ifndef KF_TEST_NUMERICS_RIG_H
 #define KF_TEST_NUMERICS_RIG_H

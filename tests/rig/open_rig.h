@@ -306,8 +306,8 @@ static inline void answer(body *b, size_t i)
                          .row = e->row});
 }
 
-/* It is over at once, and nobody has anything of it in hand; more is never asked
- * of it: see `take`. */
+/* It is over at once, and nobody has anything of it in hand; more is never
+ * asked of it: see `take`. */
 static inline void cancel(body *b, uint32_t product)
 {
     tell(b, (kofn_event){.type = KOFN_EV_CANCEL, .product = product});

@@ -22,8 +22,8 @@ static inline size_t often(size_t n)
     return x < 1 ? 1 : (size_t)x;
 }
 
-/* First in a file of tests: BLAS computes on one thread, for the thread sanitizer
- * does not see how OpenBLAS's own are kept in step. */
+/* First in a file of tests: BLAS computes on one thread, for the thread
+ * sanitizer does not see how OpenBLAS's own are kept in step. */
 static inline void rig_begin(void)
 {
     kf_blas_single();

@@ -184,8 +184,8 @@ static inline size_t most_of_one(const stage *s, const kofn_action *a)
     return most;
 }
 
-/* Half of what all can say of a product, beyond what decodes: who was found to lie in
- * one task may lie in any other. */
+/* Half of what all can say of a product, beyond what decodes: who was found to
+ * lie in one task may lie in any other. */
 static inline size_t half_of_all(const stage *s, const kofn_action *a)
 {
     const kofn_layout *L = &s->plan->layout;

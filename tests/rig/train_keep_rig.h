@@ -1,5 +1,6 @@
-/* train_keep_rig.h -- trainings on the simulated mesh whose nodes keep what they have on
- * disk: the files that there are, and nodes that are stopped and started again. */
+/* train_keep_rig.h -- trainings on the simulated mesh whose nodes keep what
+ * they have on disk: the files that there are, and nodes that are stopped and
+ * started again. */
 #ifndef KF_TEST_TRAIN_KEEP_RIG_H
 #define KF_TEST_TRAIN_KEEP_RIG_H
 
@@ -8,7 +9,8 @@
 
 #include <sys/stat.h>
 
-/* Files whose names begin and end so; each is given to `take`, which may be NULL. */
+/* Files whose names begin and end so; each is given to `take`, which may be
+ * NULL. */
 static inline size_t each_of(const char *begin, const char *end,
                              void (*take)(const char *path))
 {

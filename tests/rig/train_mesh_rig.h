@@ -1,6 +1,6 @@
-/* train_mesh_rig.h -- trainings on the simulated mesh: every vector that any node ever
- * has, with what came out of every layer, is compared with the plain passes', and every
- * block with the coded weights. */
+/* train_mesh_rig.h -- trainings on the simulated mesh: every vector that any
+ * node ever has, with what came out of every layer, is compared with the plain
+ * passes', and every block with the coded weights. */
 #ifndef KF_TEST_TRAIN_MESH_RIG_H
 #define KF_TEST_TRAIN_MESH_RIG_H
 
@@ -38,8 +38,8 @@ static const lesson wide = {.scheme = "matdot:n=2",
                             .activation = KOFN_SIGMOID,
                             .momentum = 0.9};
 
-/* Codes whose products from both sides need more answers, fewer, or different ones;
- * the last batch of an epoch is short. */
+/* Codes whose products from both sides need more answers, fewer, or different
+ * ones; the last batch of an epoch is short. */
 static const lesson lessons[] = {
     {.scheme = "gpd:m=2,n=2,p=1",
      .nodes = 9,
@@ -61,7 +61,8 @@ static const lesson lessons[] = {
      .widths = {SIDE * SIDE, 5, 3},
      .activation = KOFN_RELU,
      .momentum = 0.9},
-    /* points of a batch are mixed with each other, on the way back by two as well */
+    /* points of a batch are mixed with each other, on the way back by two as
+       well */
     {.scheme = "gpd:m=2,n=2,p=2",
      .nodes = 12,
      .layers = 2,
@@ -254,7 +255,8 @@ static void make_reference(fixture *f)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* Columns of a part of the first layer's weights, which have one more for biases. */
+/* Columns of a part of the first layer's weights, which have one more for
+ * biases. */
 static size_t cut_of(const lesson *l)
 {
     return (l->widths[0] + 2) / 2;
@@ -378,7 +380,8 @@ static void compare_block(fixture *f, const kf_block *b, const kf_block *right)
     f->blocks++;
 }
 
-/* How far a node's blocks are from the coded weights of the step where its vector is. */
+/* How far a node's blocks are from the coded weights of the step where its
+ * vector is. */
 static void measure_blocks(sim *s, size_t id)
 {
     fixture *f = s->own;
@@ -403,8 +406,8 @@ static void measure_blocks(sim *s, size_t id)
     }
 }
 
-/* Five times what the histories of train_single_test.c deviate by in float64, 4e-14, in
- * units of the rounding of float32. */
+/* Five times what the histories of train_single_test.c deviate by in float64,
+ * 4e-14, in units of the rounding of float32. */
 #define ROOM_F32 (0x1p29 * 2e-13)
 
 /* They are these. */

@@ -1,10 +1,11 @@
-/* train_story.h -- a training on the simulated mesh to which a few things happen, each
- * before a packet of that number: nodes die, stop, are cut off, come, err, lie, and are
- * all lost.  Whatever happens,
+/* train_story.h -- a training on the simulated mesh to which a few things
+ * happen, each before a packet of that number: nodes die, stop, are cut off,
+ * come, err, lie, and are all lost.  Whatever happens,
  *
- *   - every vector of a node that did not err is the plain training's, and two under one
- *     mark are the same (mesh_sim.h);
- *   - its blocks are the coded weights of the step where its vector is, to rounding;
+ *   - every vector of a node that did not err is the plain training's, and two
+ * under one mark are the same (mesh_sim.h);
+ *   - its blocks are the coded weights of the step where its vector is, to
+ * rounding;
  *   - no node goes back to an earlier iterate but in another attempt (back.c);
  *   - all who are there end, with the plain weights.
  */
@@ -117,7 +118,8 @@ static int tell_story(void **state)
 
 /* ---- files --------------------------------------------------------------- */
 
-/* Each node has one of its own, for its seat may be another's when it comes again. */
+/* Each node has one of its own, for its seat may be another's when it comes
+ * again. */
 static const char *folder_of(size_t id)
 {
     static char path[SIM_NODES][sizeof folder + 8];
@@ -198,8 +200,8 @@ static void twist(sim *s, sim_packet *p)
     kf_note_write(p->p.head, &note, h->job, p->body, p->p.body_bytes);
 }
 
-/* Is it the start's, which all nodes have in one place?  A block that is not mixed
- * lies there until it changes. */
+/* Is it the start's, which all nodes have in one place?  A block that is not
+ * mixed lies there until it changes. */
 static bool is_shared(const kofn_matrix *start, const double *x)
 {
     const double *first = start->data;
@@ -280,7 +282,8 @@ static void look_at_weights(const sim *s, size_t id)
             fail_msg("node %zu ends with %g for %g", id, v[i], right[i]);
 }
 
-/* Also of one who had gone with the result: that is looked at while it is there. */
+/* Also of one who had gone with the result: that is looked at while it is
+ * there. */
 static void lose(sim *s, size_t id)
 {
     if (s->node[id].gone && !s->node[id].turncoat)
@@ -428,7 +431,8 @@ static void blame(sim *s, size_t by, size_t who)
                  (double)s->now * 1e-9);
 }
 
-/* A node that errs has a wrong vector until it finds that; the others never have. */
+/* A node that errs has a wrong vector until it finds that; the others never
+ * have. */
 static void compare_vector(sim *s, const sim_node *n)
 {
     size_t rows = s->v0.rows;

@@ -1,4 +1,5 @@
-/* update_rig.h -- operands that change at workers, and the same on one machine. */
+/* update_rig.h -- operands that change at workers, and the same on one machine.
+ */
 #ifndef KF_TEST_UPDATE_RIG_H
 #define KF_TEST_UPDATE_RIG_H
 
@@ -162,8 +163,8 @@ static inline size_t replace_all(kofn_fault_event *h, unsigned from,
     return n;
 }
 
-/* So many leave and join at once: products wait for blocks that are made of what
- * the others hold, who are too few for a product. */
+/* So many leave and join at once: products wait for blocks that are made of
+ * what the others hold, who are too few for a product. */
 static inline size_t replace_some(kofn_fault_event *h, unsigned step,
                                   double fraction, uint32_t some)
 {

@@ -1,7 +1,7 @@
 /* verdicts_rig.h -- a round of a code, some of whose workers are wrong, and the
  * verdict on it, asked for as the coordinator asks.  Whatever happens: nobody
- * honest is named, and what is delivered is as near to what honest workers would
- * have made of it as the floor says. */
+ * honest is named, and what is delivered is as near to what honest workers
+ * would have made of it as the floor says. */
 #ifndef KF_TEST_VERDICTS_RIG_H
 #define KF_TEST_VERDICTS_RIG_H
 
@@ -377,8 +377,8 @@ static inline void promise(const trial *t, kf_evidence *e)
         e->promised = kf_max(e->liars, f->nodes - f->k - 1);
 }
 
-/* Copies that fail alike are right about each other: there no more than half are
- * promised to be found, and one to be seen. */
+/* Copies that fail alike are right about each other: there no more than half
+ * are promised to be found, and one to be seen. */
 static inline size_t most_liars(const trial *t)
 {
     const fleet *f = t->f;

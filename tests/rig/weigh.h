@@ -1,5 +1,5 @@
-/* weigh.h -- an allocator that tells how much memory is held, and how much was at
- * most; any thread may ask for it. */
+/* weigh.h -- an allocator that tells how much memory is held, and how much was
+ * at most; any thread may ask for it. */
 #ifndef KF_TEST_WEIGH_H
 #define KF_TEST_WEIGH_H
 

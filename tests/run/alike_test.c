@@ -1,6 +1,6 @@
-/* alike_test.c -- workers that are wrong alike, and quicker than all others: their
- * results agree with each other.  They are left out, or the product is refused; a
- * wrong output is never delivered. */
+/* alike_test.c -- workers that are wrong alike, and quicker than all others:
+ * their results agree with each other.  They are left out, or the product is
+ * refused; a wrong output is never delivered. */
 #include "between.h"
 #include "rig.h"
 
@@ -122,7 +122,8 @@ static void check_names(const kofn_report *rep, size_t liars)
             fail_msg("worker %zu was named and is honest", i);
 }
 
-/* Half of the workers beyond k that are wrong alike are left out, whatever the code. */
+/* Half of the workers beyond k that are wrong alike are left out, whatever the
+ * code. */
 static void half_of_the_spare_workers_are_left_out(void **state)
 {
     (void)state;
@@ -201,8 +202,8 @@ static void they_are_left_out_of_some_strips(void **state)
     rig_down(&j.x);
 }
 
-/* The key changes as A does: honest rounds pass, and those who are wrong alike are
- * still found. */
+/* The key changes as A does: honest rounds pass, and those who are wrong alike
+ * are still found. */
 static void the_key_changes_with_its_operand(void **state)
 {
     kofn_matrix U = random_matrix(3, 97, KOFN_F64, 11);
@@ -254,8 +255,8 @@ static void the_key_changes_with_its_operand(void **state)
     kf_free(M);
 }
 
-/* The key of a large sparse matrix is no larger than the matrix, and finds what is
- * wrong in one entry. */
+/* The key of a large sparse matrix is no larger than the matrix, and finds what
+ * is wrong in one entry. */
 static void the_key_of_a_sparse_matrix_is_small(void **state)
 {
     enum { SIDE = 20000 };

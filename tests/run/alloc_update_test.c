@@ -1,6 +1,6 @@
 /* alloc_update_test.c -- memory runs out at every place in turn of a job whose
- * operands change and whose workers come and go: a status, never a crash, a leak
- * or a wrong number. */
+ * operands change and whose workers come and go: a status, never a crash, a
+ * leak or a wrong number. */
 #include "alloc_rig.h"
 #include "rig.h"
 

@@ -208,8 +208,8 @@ static void comes_at(office *o, uint32_t task, kofn_time t)
     assert_int_equal(o->port->now(o->port), t);
 }
 
-/* A task has 100 multiply-adds.  Worker 0 is slow in round 1 and not in round 2;
- * worker 1 never is. */
+/* A task has 100 multiply-adds.  Worker 0 is slow in round 1 and not in round
+ * 2; worker 1 never is. */
 static void slow_lists_come_whole(void **state)
 {
     double x[] = {4, 1, 1, 1};

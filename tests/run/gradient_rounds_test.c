@@ -179,8 +179,8 @@ static void threads_send_between_the_bounds(void **state)
     }
 }
 
-/* Vectors of fewer numbers than segments, or few more: on rounds whose stragglers
- * are gone, and on rounds with a liar, who is named. */
+/* Vectors of fewer numbers than segments, or few more: on rounds whose
+ * stragglers are gone, and on rounds with a liar, who is named. */
 static void short_vectors(void **state)
 {
     static const char *const spec[] = {"agc:d=4", "agc:d=3,form=staircase",

@@ -1,5 +1,5 @@
-/* heal_test.c -- blocks that are wrong are found, and made anew of others'; who is
- * wrong again is done with, and who was wrong once is not. */
+/* heal_test.c -- blocks that are wrong are found, and made anew of others'; who
+ * is wrong again is done with, and who was wrong once is not. */
 #include "update_rig.h"
 
 #include <stdio.h>
@@ -112,8 +112,8 @@ static void a_scrub_finds_them(void **state)
         }
 }
 
-/* A bit of all that is stored, of velocities too: of many one is of one of those
- * alone, and shows in products after the next update only. */
+/* A bit of all that is stored, of velocities too: of many one is of one of
+ * those alone, and shows in products after the next update only. */
 static void velocities_are_compared(void **state)
 {
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
@@ -152,8 +152,8 @@ static void velocities_are_compared(void **state)
     assert_true(shown > 0 && shown < 8);
 }
 
-/* Two wrong blocks, with which there are fewer than any product is compared with:
- * products wait until they are there. */
+/* Two wrong blocks, with which there are fewer than any product is compared
+ * with: products wait until they are there. */
 static void products_wait_for_them(void **state)
 {
     static const kofn_fault_event flips[] = {
@@ -228,7 +228,8 @@ static void flips_are_mended(void **state)
 }
 
 /* Who answers wrongly once has a right block, and keeps it, but by an accident:
- * one in a hundred answers is wrong, and so may be both to what its block is. */
+ * one in a hundred answers is wrong, and so may be both to what its block is.
+ */
 static void who_errs_once_is_asked_again(void **state)
 {
     static const kofn_faults odd = KOFN_FAULTS_INIT(.corrupt = 0.01, .seed = 4);
@@ -251,7 +252,8 @@ static void who_errs_once_is_asked_again(void **state)
     held_down(&h);
 }
 
-/* Updates that are missed, bits that flip: what comes out is right all along. */
+/* Updates that are missed, bits that flip: what comes out is right all along.
+ */
 static void blocks_fail_by_chance(void **state)
 {
     static const kofn_faults bad =
@@ -320,8 +322,9 @@ static void who_lies_again_is_done_with(void **state)
 
 /* ---- drift --------------------------------------------------------------- */
 
-/* Blocks that each round for themselves part as a walk by chance does: by no more
- * than 3 (1 + sqrt(n)) roundings of a number, and what alarms grows as fast. */
+/* Blocks that each round for themselves part as a walk by chance does: by no
+ * more than 3 (1 + sqrt(n)) roundings of a number, and what alarms grows as
+ * fast. */
 static void drift_is_bounded(void **state)
 {
     (void)state;

@@ -115,8 +115,8 @@ static void survived(const kind *k, kofn_errors mode, size_t limit,
 
 /* As many as `spare` have to be told by as many columns (math/errors.md 2.3).
  * Columns of a vector are its strips: all of them when everybody answers all in
- * one piece.  In parts, or dealt out, there may be one strip to be compared, and
- * one column tells half of the results over. */
+ * one piece.  In parts, or dealt out, there may be one strip to be compared,
+ * and one column tells half of the results over. */
 static void probabilistic(void **state)
 {
     (void)state;
@@ -250,9 +250,10 @@ static void quarantine(void **state)
     rig_down(&x);
 }
 
-/* In float32 1e-2 of the norms may be hidden.  Results that show more than rounding are
- * not accepted for that while another may come: the floor of a round in which a worker's
- * block has another bit is at most SUSPICIOUS times that of one in which all are right. */
+/* In float32 1e-2 of the norms may be hidden.  Results that show more than
+ * rounding are not accepted for that while another may come: the floor of a
+ * round in which a worker's block has another bit is at most SUSPICIOUS times
+ * that of one in which all are right. */
 static void what_shows_in_float32(void **state)
 {
     size_t located = 0;

@@ -1,5 +1,5 @@
-/* locale_test.c -- the library reads and writes numbers with a point in a program that
- * has a decimal comma. */
+/* locale_test.c -- the library reads and writes numbers with a point in a
+ * program that has a decimal comma. */
 #include "comma.h"
 #include "operands_rig.h"
 
@@ -78,8 +78,8 @@ static void options_and_events_have_a_point(void **state)
 
 /* ---- files that are written ---------------------------------------------- */
 
-/* No number of it has a comma: a digit, a comma and a digit follow each other in
- * lists alone, which metrics have not. */
+/* No number of it has a comma: a digit, a comma and a digit follow each other
+ * in lists alone, which metrics have not. */
 static void has_no_comma(const char *path)
 {
     static char text[1 << 16];

@@ -1,5 +1,5 @@
-/* operands_test.c -- several resident operands in a job: products of either side
- * of any of them on the blocks that were handed out once. */
+/* operands_test.c -- several resident operands in a job: products of either
+ * side of any of them on the blocks that were handed out once. */
 #include "operands_rig.h"
 
 #include "core/core.h"
@@ -109,7 +109,8 @@ static void wrong_answers_are_found(void **state)
     held_down(&h);
 }
 
-/* Workers come, go and lie: what the coordinator made of it can be had again. */
+/* Workers come, go and lie: what the coordinator made of it can be had again.
+ */
 static void journals_replay(void **state)
 {
     static const kofn_fault_event come[] = {

@@ -1,6 +1,6 @@
-/* pace_test.c -- submessages are sent one after the other until they are stopped:
- * what comes of them over links that take time is what Theorem 1 of the paper
- * says. */
+/* pace_test.c -- submessages are sent one after the other until they are
+ * stopped: what comes of them over links that take time is what Theorem 1 of
+ * the paper says. */
 #include "gradient_rig.h"
 
 #include "run/job.h"
@@ -13,8 +13,8 @@ typedef struct trial {
     const char *spec;
     size_t late, gone; /* workers that never answer, and that have left */
     double latency;
-    double
-        uneven; /* times as long worker 1 works as worker 0, 2 half of it, ... */
+    double uneven; /* times as long worker 1 works as worker 0, 2 half of it,
+                      ... */
 } trial;
 
 /* What it takes a second to send a vector: those that were received a round, by
@@ -61,8 +61,8 @@ static outcome outcome_of(const trial *l)
                      (double)rep.took * 1e-9};
 }
 
-/* math/gradients.md 2: n - s workers send 1/(d - s) each.  What another group than
- * the worst sends last may not have come when a round is over. */
+/* math/gradients.md 2: n - s workers send 1/(d - s) each.  What another group
+ * than the worst sends last may not have come when a round is over. */
 static void shares_are_those_of_the_theorem(void **state)
 {
     static const double latency[] = {0, 0.001, 3};
@@ -87,11 +87,11 @@ static void shares_are_those_of_the_theorem(void **state)
             }
 }
 
-/* A trip there and one back, a second for the input, which is as long as a vector,
- * next to nothing for the work, and 1/(d - s) of a vector; and once more there and
- * back, with a pause of a quarter of its way, for every submessage beyond those that
- * all who are there have to send, or the lam + (n - d) lam/d that it takes would not
- * come together. */
+/* A trip there and one back, a second for the input, which is as long as a
+ * vector, next to nothing for the work, and 1/(d - s) of a vector; and once
+ * more there and back, with a pause of a quarter of its way, for every
+ * submessage beyond those that all who are there have to send, or the lam + (n
+ * - d) lam/d that it takes would not come together. */
 static void trips_are_few(void **state)
 {
     const double trip = 6, n = WORKERS, d = 3, lam = 6;
@@ -113,8 +113,8 @@ static void trips_are_few(void **state)
     }
 }
 
-/* Whoever has sent what it takes waits for others who are a little later, by less
- * than a quarter of the time that a submessage is under way. */
+/* Whoever has sent what it takes waits for others who are a little later, by
+ * less than a quarter of the time that a submessage is under way. */
 static void a_little_later_is_not_late(void **state)
 {
     const double submessage = 1.0 / 6;
@@ -128,9 +128,9 @@ static void a_little_later_is_not_late(void **state)
     assert_at_most(submessage / 8, later.took - same.took);
 }
 
-/* The first answer of a worker is under way since it was asked for, and not since the
- * job began, nor since the worker last answered: a trip there, the input and its
- * half of a vector, and a trip back. */
+/* The first answer of a worker is under way since it was asked for, and not
+ * since the job began, nor since the worker last answered: a trip there, the
+ * input and its half of a vector, and a trip back. */
 static void first_answers_are_on_their_way_since_asked(void **state)
 {
     const double trip = 3, way = 2 * trip + 1 + 1.0 / 2;
@@ -240,8 +240,8 @@ static void counting_close(kofn_port *base)
     kofn_port_close(((counting *)base)->to);
 }
 
-/* Nobody has more in hand than it takes when nobody straggles, and only what was
- * sent for is cancelled. */
+/* Nobody has more in hand than it takes when nobody straggles, and only what
+ * was sent for is cancelled. */
 static void as_many_as_it_takes(void **state)
 {
     (void)state;
@@ -390,8 +390,8 @@ static kf_msg next_of(kofn_port *port, kf_msg_type type)
 }
 
 /* A worker has sent the first of three results when the last is cancelled: that
- * has not begun, and does not come.  A segment takes `NUMBERS / lam` milliseconds
- * of the link, and no work. */
+ * has not begun, and does not come.  A segment takes `NUMBERS / lam`
+ * milliseconds of the link, and no work. */
 static void cancelled_before_it_is_sent(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.bandwidth = 8e3, .work = 1e-9);

@@ -13,7 +13,8 @@ static void near(double got, double want, double sd)
     assert_at_most(fabs(got - want), 4 * sd);
 }
 
-/* ---- closed forms: within four standard deviations at a fixed seed -------- */
+/* ---- closed forms: within four standard deviations at a fixed seed --------
+ */
 
 #define P 5
 #define ROUNDS 20000

@@ -327,8 +327,8 @@ static void say_wrong(const job *j, const char *what, double x)
              (int)j->c->way, j->c->bit, what, x, kofn_errmsg());
 }
 
-/* Every entry, to within the floor and what rounding of so many terms makes in any
- * order (docs/numerics.md). */
+/* Every entry, to within the floor and what rounding of so many terms makes in
+ * any order (docs/numerics.md). */
 static void within_floor(const job *j, const kofn_report *rep)
 {
     bool wide = j->dtype == KOFN_F64;
@@ -465,9 +465,9 @@ static size_t answers_to_spare(const job *j)
     return codes[j->code].workers - j->plan->layout.threshold;
 }
 
-/* Up to half of the answers to spare lie in every way there is, and are left out
- * under `adversarial`.  In a few numbers of float32 other liars come so near now and
- * then that it is declared. */
+/* Up to half of the answers to spare lie in every way there is, and are left
+ * out under `adversarial`.  In a few numbers of float32 other liars come so
+ * near now and then that it is declared. */
 static void liars_up_to_half(void **state)
 {
     size_t rounds = often(6), within = 0, corrected = 0, located = 0;
@@ -506,8 +506,8 @@ static void liars_up_to_half(void **state)
     assert_true(located > within / 2);
 }
 
-/* More, who do not conspire: `probabilistic` finds them in results that are wide
- * enough, or says that it cannot. */
+/* More, who do not conspire: `probabilistic` finds them in results that are
+ * wide enough, or says that it cannot. */
 static void liars_beyond_half(void **state)
 {
     size_t rounds = often(12), within = 0, corrected = 0;

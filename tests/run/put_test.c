@@ -161,8 +161,9 @@ static kofn_status full(kofn_transport *t, kofn_peer peer, const void *head,
     return KOFN_AGAIN;
 }
 
-/* An input that a later letter brings as well is not lost when an earlier one is
- * taken back: the worker will have it, and those that came before it as well. */
+/* An input that a later letter brings as well is not lost when an earlier one
+ * is taken back: the worker will have it, and those that came before it as
+ * well. */
 static void an_input_on_its_way_again(void **state)
 {
     static const uint64_t inputs[] = {1, 2, 3, 1};
@@ -187,8 +188,9 @@ static void an_input_on_its_way_again(void **state)
     kf_post_free(&b);
 }
 
-/* What counts on an input that is taken back gets it from the next that brings it, or
- * brings it itself, unless other inputs would then come in another order. */
+/* What counts on an input that is taken back gets it from the next that brings
+ * it, or brings it itself, unless other inputs would then come in another
+ * order. */
 static void an_input_that_others_count_on(void **state)
 {
     static const struct {
@@ -452,7 +454,8 @@ static kofn_status half_done(void *ctx, size_t part, size_t parts,
     return part == 1 ? *(kofn_status *)ctx : KOFN_OK;
 }
 
-/* A function that says anything but KOFN_OK has no answer, whatever its sign. */
+/* A function that says anything but KOFN_OK has no answer, whatever its sign.
+ */
 static void any_status_of_a_function_fails(void **state)
 {
     static const kofn_status says[] = {KOFN_PARTIAL, KOFN_AGAIN, KOFN_IO};
@@ -514,7 +517,8 @@ static void too_few_for_all(void **state)
 
 /* ---- the end ------------------------------------------------------------- */
 
-/* Whatever is open when the job is closed, and nothing is written afterwards. */
+/* Whatever is open when the job is closed, and nothing is written afterwards.
+ */
 static void closed_with_products_open(void **state)
 {
     kf_rng rng = kf_rng_stream(4, KF_FOR_DATA, 43, 0);

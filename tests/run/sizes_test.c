@@ -1,6 +1,6 @@
-/* sizes_test.c -- structs that begin with their size, or have it told: of a caller
- * who was compiled when they were shorter, of one who has longer ones, and of one
- * who did not begin them. */
+/* sizes_test.c -- structs that begin with their size, or have it told: of a
+ * caller who was compiled when they were shorter, of one who has longer ones,
+ * and of one who did not begin them. */
 #include "core_rig.h"
 #include "rig.h"
 

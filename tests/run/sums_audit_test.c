@@ -1,6 +1,6 @@
-/* sums_audit_test.c -- sums that are coded and checked now and then: what is computed
- * in the rounds in between, by whom, and what becomes of them where somebody is missing
- * or answers what is no number. */
+/* sums_audit_test.c -- sums that are coded and checked now and then: what is
+ * computed in the rounds in between, by whom, and what becomes of them where
+ * somebody is missing or answers what is no number. */
 #include "between.h"
 #include "rig.h"
 
@@ -238,9 +238,9 @@ static void audits_name_liars(void **state)
     kf_free(j);
 }
 
-/* An audit is not over before those who are believed until the next have answered,
- * however late they are: whether late rounds are hedged or not, the sixth worker is
- * thirty times as slow and lies from the beginning. */
+/* An audit is not over before those who are believed until the next have
+ * answered, however late they are: whether late rounds are hedged or not, the
+ * sixth worker is thirty times as slow and lies from the beginning. */
 static void a_liar_that_is_always_last(void **state)
 {
     double times[9] = {1, 1, 1, 1, 1, 30, 1, 1, 1};

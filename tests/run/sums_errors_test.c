@@ -1,6 +1,6 @@
-/* sums_errors_test.c -- wrong answers to sums of functions, whose size nobody knows
- * but those who answer: through whole jobs on simulated workers, some of which send
- * something else than they computed.
+/* sums_errors_test.c -- wrong answers to sums of functions, whose size nobody
+ * knows but those who answer: through whole jobs on simulated workers, some of
+ * which send something else than they computed.
  *
  * KOFN_TEST_SCALE=100 tries 10^5 clean rounds. */
 #include "between.h"
@@ -333,9 +333,9 @@ static void clean_rounds_are_clean(void **state)
     }
 }
 
-/* A worker to spare costs as much as a straggler: while none is missing messages are
- * ceil(lam / (d - s)) submessages long (docs/math/errors.md 10.2).  In float32 more may
- * be wanted to be sure. */
+/* A worker to spare costs as much as a straggler: while none is missing
+ * messages are ceil(lam / (d - s)) submessages long (docs/math/errors.md 10.2).
+ * In float32 more may be wanted to be sure. */
 static void messages_are_short(void **state)
 {
     (void)state;
@@ -418,8 +418,8 @@ static void flipped_bits(void **state)
     assert_true(located > total / 8);
 }
 
-/* Up to half of the answers to spare lie in every way there is; more are declared
- * or found, and nobody honest is named. */
+/* Up to half of the answers to spare lie in every way there is; more are
+ * declared or found, and nobody honest is named. */
 static void liars_up_to_the_limit(void **state)
 {
     size_t rounds = often(12), within = 0, corrected = 0;
@@ -482,8 +482,8 @@ static void pairs_of_one_group(void **state)
     kf_free(j);
 }
 
-/* Every seat lies in every choice of its submessages, alone and with its neighbour:
- * one is corrected, and of two nobody honest is named. */
+/* Every seat lies in every choice of its submessages, alone and with its
+ * neighbour: one is corrected, and of two nobody honest is named. */
 static void every_choice_of_submessages(void **state)
 {
     size_t code = CODES - 7, n = codes[code].workers;
@@ -517,8 +517,8 @@ static void every_choice_of_submessages(void **state)
     }
 }
 
-/* One whose answer is so large that the other's lie is rounding beside it: what is
- * left without the first is compared anew. */
+/* One whose answer is so large that the other's lie is rounding beside it: what
+ * is left without the first is compared anew. */
 static void one_hides_the_other(void **state)
 {
     size_t code = 2, n = codes[code].workers, both = 0;

@@ -1,5 +1,5 @@
-/* update_liars_test.c -- operands that change where their blocks lie, while some of
- * those who hold them lie. */
+/* update_liars_test.c -- operands that change where their blocks lie, while
+ * some of those who hold them lie. */
 #include "update_rig.h"
 
 #include "run/job.h"
@@ -12,8 +12,8 @@ static const char *const checked[] = {
     "gpd:m=1,n=1,p=2", /* seats hold multiples of A */
 };
 
-/* Who lies from some step on is named in products, and so when it is read; that is
- * over when it lies with another block (heal_test.c). */
+/* Who lies from some step on is named in products, and so when it is read; that
+ * is over when it lies with another block (heal_test.c). */
 static void liars_are_named(void **state)
 {
     static const kofn_fault_event lie = {4, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
@@ -57,8 +57,8 @@ static kofn_fault_event at_step(unsigned step, kofn_fault_event_kind kind,
     return (kofn_fault_event){step, 0, kind, worker, 0};
 }
 
-/* Who lies while blocks are made for joiners of what he holds spoils none: he is
- * named, and when he has gone, all that is left is right. */
+/* Who lies while blocks are made for joiners of what he holds spoils none: he
+ * is named, and when he has gone, all that is left is right. */
 static void liars_spoil_no_block(void **state)
 {
     const kofn_fault_event come[] = {at_step(3, KOFN_FAULT_EVENT_CORRUPT, 2),
@@ -126,8 +126,8 @@ static void too_many_liars(void **state)
     held_down(&h);
 }
 
-/* Without a search for errors who reads NaN for a block is told who answered it,
- * and not that too few are left. */
+/* Without a search for errors who reads NaN for a block is told who answered
+ * it, and not that too few are left. */
 static void no_numbers(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
@@ -148,8 +148,8 @@ static void no_numbers(void **state)
     held_down(&h);
 }
 
-/* Of an operand that is small and moves fast, velocities are not measured by what
- * it is itself: nobody is named for their rounding. */
+/* Of an operand that is small and moves fast, velocities are not measured by
+ * what it is itself: nobody is named for their rounding. */
 static void fast_operands(void **state)
 {
     const kofn_change c = {sizeof c, 1e-10, 0, 0.9, false};
@@ -202,8 +202,8 @@ static void nearly_take_away(held *h, twin *t, size_t o)
     kf_free(U.data);
 }
 
-/* Of what has become small the rounding of before is left in blocks, also when it was
- * read, as a whole or to compare blocks, since. */
+/* Of what has become small the rounding of before is left in blocks, also when
+ * it was read, as a whole or to compare blocks, since. */
 static void what_was_large(void **state)
 {
     (void)state;

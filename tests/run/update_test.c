@@ -23,7 +23,8 @@ static const char *const one_sided[] = {
 
 /* ---- updates ------------------------------------------------------------- */
 
-/* The caller's matrices are those of before, though blocks were views of them. */
+/* The caller's matrices are those of before, though blocks were views of them.
+ */
 static void placed_are_never_written(held *h, double *const *before)
 {
     for (size_t o = 0; o < OPERANDS; o++) {
@@ -176,8 +177,8 @@ static void changes_are_not_overtaken(void **state)
                                 s % WAYS, 0.5, 1e-8);
 }
 
-/* What is read back for a joiner comes in windows that are worth their messages: 64 x 7
- * numbers in one, though products move less. */
+/* What is read back for a joiner comes in windows that are worth their
+ * messages: 64 x 7 numbers in one, though products move less. */
 static void small_operands_are_read_at_once(void **state)
 {
     enum { ROUNDS = 6 };
@@ -217,9 +218,9 @@ static void starved_products_go_on(void **state)
         }
 }
 
-/* A product is put when three have come, and is cancelled after so many moments,
- * in which blocks may be read for them; then operands change.  In the end what
- * they hold is needed.  False: it was over before. */
+/* A product is put when three have come, and is cancelled after so many
+ * moments, in which blocks may be read for them; then operands change.  In the
+ * end what they hold is needed.  False: it was over before. */
 static bool cancelled_after(size_t moments)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
@@ -260,9 +261,9 @@ static void blocks_stand_still_while_they_are_read(void **state)
     assert_true(moments > 3);
 }
 
-/* Before each product those four of ten are replaced who have been there for longest,
- * and nobody more may be lost, for products from the left need six: the others have
- * their blocks by then. */
+/* Before each product those four of ten are replaced who have been there for
+ * longest, and nobody more may be lost, for products from the left need six:
+ * the others have their blocks by then. */
 static void blocks_are_made_as_fast_as_they_are_lost(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 10};
@@ -314,8 +315,8 @@ static void what_is_lost_is_said(void **state)
     }
 }
 
-/* Also where the last one who holds an operand goes before another has its block, which
- * is asked for then: nothing comes any more that would show it. */
+/* Also where the last one who holds an operand goes before another has its
+ * block, which is asked for then: nothing comes any more that would show it. */
 static void nobody_waits_for_what_is_lost(void **state)
 {
     const kofn_fault_event come[] = {{2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
@@ -366,15 +367,15 @@ static void journals_of_it_replay(void **state)
 
 /* ---- how large they are -------------------------------------------------- */
 
-/* Everything that changes goes one way: a += ... u v', u and v positive, so that
- * nothing is less than it might be. */
+/* Everything that changes goes one way: a += ... u v', u and v positive, so
+ * that nothing is less than it might be. */
 static double along(size_t i, double unit)
 {
     return unit * (double)(1 + i * 7 % 5);
 }
 
-/* U' V is -u v' of an even number of rows, of which every second is so many times the
- * first. */
+/* U' V is -u v' of an even number of rows, of which every second is so many
+ * times the first. */
 static void lay_along(const kofn_matrix *A, const kofn_matrix *U,
                       const kofn_matrix *V, double unit, double times)
 {
@@ -400,8 +401,8 @@ static void is_kept(double kept, double is, double more)
     assert_at_most(kept, is * more * (1 + 1e-12));
 }
 
-/* What is kept of operand 0 is that of what it is now; of its elements only where
- * they are huge. */
+/* What is kept of operand 0 is that of what it is now; of its elements only
+ * where they are huge. */
 static void sizes_are(const held *h, double elements, double norms)
 {
     const kf_held *kept = &h->job->held[0];
@@ -422,7 +423,8 @@ static void sizes_are(const held *h, double elements, double norms)
     kf_resident_free(&is.resident);
 }
 
-/* Far from 1, too, where blocks are of A divided by a power of two; of so many rows. */
+/* Far from 1, too, where blocks are of A divided by a power of two; of so many
+ * rows. */
 static void sizes_grow_with(held h, const kofn_change *c, double unit,
                             size_t rows, double times)
 {

@@ -413,9 +413,9 @@ static void long_pieces_begin_on_lines(void **state)
     }
 }
 
-/* The segments of a vector that is shorter than they are many, or little longer,
- * are padded with zeros, and some of them are nothing else: the sum is exact
- * with everybody, and with as few as suffice. */
+/* The segments of a vector that is shorter than they are many, or little
+ * longer, are padded with zeros, and some of them are nothing else: the sum is
+ * exact with everybody, and with as few as suffice. */
 static void short_vectors_are_padded(void **state)
 {
     static const struct {

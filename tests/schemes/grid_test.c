@@ -1,5 +1,5 @@
-/* grid_test.c -- grids of blocks, copied or with coded rows and columns: who must
- * answer for A B and for B A, and the products of a job. */
+/* grid_test.c -- grids of blocks, copied or with coded rows and columns: who
+ * must answer for A B and for B A, and the products of a job. */
 #include "code_rig.h"
 
 #include "code/suspect.h"

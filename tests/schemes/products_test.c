@@ -148,7 +148,8 @@ static void every_grid(void **state)
             }
 }
 
-/* Left products whose input is cut otherwise (math/training.md 7, B1 and B2). */
+/* Left products whose input is cut otherwise (math/training.md 7, B1 and B2).
+ */
 static void inputs_cut_apart(void **state)
 {
     char s[80];
@@ -357,7 +358,8 @@ static void replicated_angles(void **state)
     }
 }
 
-/* One point a worker up to ten spare ones, then K + 6, K of the product with more. */
+/* One point a worker up to ten spare ones, then K + 6, K of the product with
+ * more. */
 static void angles_by_themselves(void **state)
 {
     static const struct {

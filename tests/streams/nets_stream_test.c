@@ -1,6 +1,7 @@
-/* nets_stream_test.c -- five networks trained side by side, each product of each
- * of them one of a stream of coded products: eight an iteration with two hidden
- * layers, put while those of the others are under way (math/training.md 3). */
+/* nets_stream_test.c -- five networks trained side by side, each product of
+ * each of them one of a stream of coded products: eight an iteration with two
+ * hidden layers, put while those of the others are under way (math/training.md
+ * 3). */
 #include "alloc_rig.h"
 #include "train_rig.h"
 
@@ -96,8 +97,8 @@ static void end(class *c)
 
 /* ---- to the plain weights ------------------------------------------------ */
 
-/* What kofn_train_plain makes of the same network, which goes another way through
- * the same batches. */
+/* What kofn_train_plain makes of the same network, which goes another way
+ * through the same batches. */
 static void assert_trained(const class *c, size_t i, const kofn_net_shape *s)
 {
     kofn_train_options o = {.size = sizeof o,
@@ -166,8 +167,8 @@ static double cost_with(const class *c, kofn_net *net, double *w, size_t j,
     return score.loss;
 }
 
-/* A step over all points, of sigmoids, which have no corners: what it changed by is
- * how the cost changes. */
+/* A step over all points, of sigmoids, which have no corners: what it changed
+ * by is how the cost changes. */
 static void gradients(void **state)
 {
     static const double one[NETS] = {1, 1, 1, 1, 1};

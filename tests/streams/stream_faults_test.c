@@ -151,8 +151,8 @@ static size_t present(const stage *s)
     return n;
 }
 
-/* It is named, or the product is declared a failure, which it is only when there
- * are not two honest workers any more, or no rows. */
+/* It is named, or the product is declared a failure, which it is only when
+ * there are not two honest workers any more, or no rows. */
 static void check_liar(stage *s, bool few)
 {
     for (size_t i = 1; i <= s->products; i++) {

@@ -1,6 +1,6 @@
-/* stream_late_test.c -- streams of products whose workers may answer nothing, and
- * are there: they are waited for no longer than `late` says, every product is in
- * time all the same, and the marks are those of the model. */
+/* stream_late_test.c -- streams of products whose workers may answer nothing,
+ * and are there: they are waited for no longer than `late` says, every product
+ * is in time all the same, and the marks are those of the model. */
 #include "stream_rig.h"
 
 #include <stdio.h>
@@ -223,8 +223,8 @@ static void the_late_may_be_first(void **state)
     down(plan);
 }
 
-/* Two of four are late.  Whoever stood in for one that came after all has nothing
- * to do any more, and who came may stand in for the other. */
+/* Two of four are late.  Whoever stood in for one that came after all has
+ * nothing to do any more, and who came may stand in for the other. */
 static void whoever_comes_back_is_as_others(void **state)
 {
     kofn_plan *plan = up("uncoded", 4, &impatient);
@@ -396,8 +396,8 @@ static void play_stopped(const stopped *x)
 }
 
 /* Of codes that have only so many rows nobody does more than others for who is
- * late, for its lies would be as many more: what is here is looked at without, and
- * where that is too little the lease decides. */
+ * late, for its lies would be as many more: what is here is looked at without,
+ * and where that is too little the lease decides. */
 static void among_liars_the_late_are_done_without(void **state)
 {
     static const stopped cases[] = {

@@ -1,8 +1,9 @@
-/* stream_liars_test.c -- streams of products some of whose workers lie, in every
- * way of verdicts_test.c, on simulated workers and on threads.
+/* stream_liars_test.c -- streams of products some of whose workers lie, in
+ * every way of verdicts_test.c, on simulated workers and on threads.
  *
- * Whatever they do, no product is wrong by more than its floor and nobody honest
- * is named; one liar whose lies show is named, and no product fails for it.
+ * Whatever they do, no product is wrong by more than its floor and nobody
+ * honest is named; one liar whose lies show is named, and no product fails for
+ * it.
  *
  * KOFN_TEST_SCALE=10 tries ten times as many. */
 #include "rig.h"
@@ -462,8 +463,8 @@ static void see(void *ud, const kofn_stream_round *r)
     s->load = r->load;
 }
 
-/* Who lies in every product has no list any more once that is more than chance, and
- * products are right without it. */
+/* Who lies in every product has no list any more once that is more than chance,
+ * and products are right without it. */
 static void liars_are_left_out(void **state)
 {
     const kofn_fault_event lies = {
