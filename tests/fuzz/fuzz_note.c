@@ -40,7 +40,7 @@ static kofn_iterate_id mark(reader *r, const kf_node *n,
         return v.at;
     if (how < 6)
         return *seen;
-    return (kofn_iterate_id){v.at.t + next(r, 4), next(r, 3)};
+    return (kofn_iterate_id){v.at.step + next(r, 4), next(r, 3)};
 }
 
 /* Through bytes and back; false: it was damaged, and that was found out. */
@@ -70,7 +70,7 @@ static bool travel(reader *r, kf_note *note, void **room)
     MUST(whole);
     MUST(kf_note_unpack(&back, body, bytes, room) == KOFN_OK);
     MUST(back.type == note->type && back.from == note->from &&
-         back.at.t == note->at.t && back.at.line == note->at.line &&
+         back.at.step == note->at.step && back.at.lineage == note->at.lineage &&
          back.epoch.number == note->epoch.number && back.coded == note->coded &&
          back.decoded == note->decoded && back.final == note->final &&
          back.idle == note->idle && back.stranded == note->stranded &&
@@ -197,8 +197,8 @@ static void run(reader *r, const kofn_plan *plan)
         }
         drain(n);
         kf_node_look(n, &v);
-        MUST(v.at.t >= t && v.live >= 1);
-        t = v.at.t;
+        MUST(v.at.step >= t && v.live >= 1);
+        t = v.at.step;
     }
     kf_node_free(n);
 }

@@ -59,8 +59,8 @@ static void be_honest(street *s, kofn_peer peer, kf_note *n)
     n->epoch = (kofn_epoch){1, 2};
     n->at = (kofn_iterate_id){each * kf_min(turn + (ahead ? 5 : 0), TURNS), 0};
     n->final = false;
-    n->coded = next(&s->d, 2) ? s->host->at.t + 1 : 0; /* a part, or all */
-    n->decoded = s->host->at.line;
+    n->coded = next(&s->d, 2) ? s->host->at.step + 1 : 0; /* a part, or all */
+    n->decoded = s->host->at.lineage;
     n->type = s->asked == KF_NOTE_ASK ? KF_NOTE_VECTOR
               : next(&s->d, 2)        ? KF_NOTE_EPOCH
                                       : KF_NOTE_BEAT;

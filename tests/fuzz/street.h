@@ -63,11 +63,11 @@ static kofn_iterate_id some_mark(street *s)
     kofn_iterate_id m = next(&s->d, 2) ? s->host->at : s->seen;
 
     if (next(&s->d, 4) == 0)
-        m.t += 1 + next(&s->d, 3);
+        m.step += 1 + next(&s->d, 3);
     if (next(&s->d, 16) == 0)
-        m.t = size_of(&s->d, m.t);
+        m.step = size_of(&s->d, m.step);
     if (next(&s->d, 16) == 0)
-        m.line = next(&s->d, 3);
+        m.lineage = next(&s->d, 3);
     return m;
 }
 
