@@ -553,7 +553,7 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     [ "$status" -eq 5 ]
     run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --audit 4
     refused "without errors"
-    for s in "agc:d=1 redundancy" "ignore whatever" "uncoded redundancy"; do
+    for s in "agc:d=1 redundancy" "ignore spare" "uncoded redundancy"; do
         set -- $s
         run kofn regress Xe.npy ye.npy -s $1 -n 9 -p sim --errors detect
         refused "$2"

@@ -258,7 +258,7 @@ static void others_go_while_one_heals(void **state)
 static void memory_flips_while_stopped(void **state)
 {
     story o = {.l = &longer,
-               .epochs = 8, /* it is back before the others end */
+               .epochs = 12, /* it is back before the others end */
                .errors = KOFN_ERRORS_PROBABILISTIC,
                .scrub = 1};
     size_t each = stride(197, 7), at = packet_of(&o, 2, 0), k = 0, runs = 0;
