@@ -114,8 +114,8 @@ static inline int plain_to(const char *port)
     return fd;
 }
 
-/* By Reno, which does not pace what it sends, whatever the system's own way is.
- */
+/* By Reno, which does not pace what it sends, whatever the system's own way
+ * is. */
 static inline int unpaced_to(const char *port)
 {
     int fd = plain_to(port);

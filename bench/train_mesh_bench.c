@@ -510,8 +510,8 @@ static double passing(const school *s)
     return t;
 }
 
-/* One product of a layer: what a node makes of it, encodes for it and decodes.
- */
+/* One product of a layer: what a node makes of it, encodes for it and
+ * decodes. */
 static void model_product(const kofn_plan *p, size_t l, const school *s,
                           double part[PARTS])
 {

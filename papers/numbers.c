@@ -1,5 +1,5 @@
-/* numbers.c -- sizes, matrices, medians and messages that several papers need.
- */
+/* numbers.c -- sizes, matrices, medians and messages that several papers
+ * need. */
 #include "papers.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* show.h -- the program kofn-papers: its arguments, and how results are shown.
- */
+/* show.h -- the program kofn-papers: its arguments, and how results are
+ * shown. */
 #ifndef PAPERS_SHOW_H
 #define PAPERS_SHOW_H
 

@@ -39,8 +39,8 @@ typedef struct kofn_epoch {
     kofn_incarnation proposer;
 } kofn_epoch;
 
-/* Identifies an iterate: its number, and a digest of the epochs that made it.
- */
+/* Identifies an iterate: its number, and a digest of the epochs that made
+ * it. */
 typedef struct kofn_iterate_id {
     uint64_t step, lineage;
 } kofn_iterate_id;

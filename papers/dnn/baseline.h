@@ -57,12 +57,12 @@ typedef struct baseline_word {
     size_t len;
     unsigned updates; /* of the blocks that they were made with */
 } baseline_word;
-/* Writes the set of wrong values; false: more are wrong than the code corrects.
- */
+/* Writes the set of wrong values; false: more are wrong than the code
+ * corrects. */
 bool baseline_judge(const baseline_code *c, bool back, const baseline_word *w,
                     uint64_t *bad);
-/* Writes by which weights the good values make value v; what is not used has 0.
- */
+/* Writes by which weights the good values make value v; what is not used has
+ * 0. */
 void baseline_weights(const baseline_code *c, bool back, uint64_t bad, size_t v,
                       double *weight);
 
@@ -151,8 +151,8 @@ typedef struct baseline_train {
 kofn_status baseline_node_new(baseline_node *n, baseline_train *all,
                               size_t number);
 void baseline_node_free(baseline_node *n);
-/* A phase is a post and a take, for all nodes in lock step, until it is over.
- */
+/* A phase is a post and a take, for all nodes in lock step, until it is
+ * over. */
 kofn_status baseline_node_post(baseline_node *n);
 kofn_status baseline_node_take(baseline_node *n);
 void baseline_node_receive(baseline_node *n, size_t from, baseline_note *m);

@@ -148,8 +148,8 @@ void baseline_batch_forward(baseline_batch *b, size_t l)
     put_ones(b, l);
 }
 
-/* Returns how the penalty on sparsity changes with what unit j is at one point.
- */
+/* Returns how the penalty on sparsity changes with what unit j is at one
+ * point. */
 static double pull(const baseline_batch *b, size_t j)
 {
     double rho = b->l->shape.sparsity, r = 0;

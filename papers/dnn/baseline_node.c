@@ -336,8 +336,8 @@ static kofn_status take_values(baseline_node *n, const product *p)
     return KOFN_OK;
 }
 
-/* Is a node led by the leader of this value?  All of its copy, or of its line.
- */
+/* Is a node led by the leader of this value?  All of its copy, or of its
+ * line. */
 static bool hears(const baseline_node *n, size_t node, const product *p)
 {
     const baseline_code *c = &n->all->code;
@@ -484,8 +484,8 @@ static kofn_status post_blocks(baseline_node *n)
     return KOFN_OK;
 }
 
-/* Judges one layer's blocks of a word, and replaces this node's if it is wrong.
- */
+/* Judges one layer's blocks of a word, and replaces this node's if it is
+ * wrong. */
 static void judge_blocks(baseline_node *n, size_t l, baseline_note *const *m)
 {
     const baseline_train *a = n->all;

@@ -119,8 +119,8 @@ static kofn_status contenders(double p, contender c[SCHEMES])
     return st;
 }
 
-/* Are simulated means in the order of the formula, where that tells them apart?
- */
+/* Are simulated means in the order of the formula, where that tells them
+ * apart? */
 static bool same_order(const contender *c)
 {
     for (size_t i = 0; i < SCHEMES; i++)

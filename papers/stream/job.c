@@ -1,5 +1,5 @@
-/* job.c -- a job of kofn whose plan is for a stream, and what its rounds took.
- */
+/* job.c -- a job of kofn whose plan is for a stream, and what its rounds
+ * took. */
 #include "stream/stream.h"
 
 static void add_round(void *ud, const kofn_stream_round *round)

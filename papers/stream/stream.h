@@ -123,8 +123,8 @@ kofn_status stream_job_open(stream_job *s, const kofn_problem *pb,
                             const char *spec, double mu, kofn_port *port);
 void stream_job_close(stream_job *s);
 
-/* The first argument of this program as a worker; address and pattern follow.
- */
+/* The first argument of this program as a worker; address and pattern
+ * follow. */
 #define PROCESSES_WORKER "worker-of-kofn-papers"
 /* That worker's whole life; the exit code. */
 int processes_serve(const char *address, const char *pattern);

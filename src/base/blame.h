@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The counts of one worker, or of all together.  The level of all is not used.
- */
+/* The counts of one worker, or of all together.  The level of all is not
+ * used. */
 typedef struct kf_blame {
     double level;
     uint64_t wrong,

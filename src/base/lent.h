@@ -7,8 +7,8 @@
 
 #include <kofn/transport.h>
 
-/* Calls the owner's function, which may then reuse the body.  body may be NULL.
- */
+/* Calls the owner's function, which may then reuse the body.  body may be
+ * NULL. */
 static inline void kf_give_back(const kofn_lent *body)
 {
     if (body && body->done)

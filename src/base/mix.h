@@ -40,8 +40,8 @@ KF_WRAPS static inline uint64_t kf_next64(uint64_t *state)
     return kf_mix64(*state += KF_STEP64);
 }
 
-/* A weight of a random number: from 1/2 to 1 by 52 of its bits, of either sign.
- */
+/* A weight of a random number: from 1/2 to 1 by 52 of its bits, of either
+ * sign. */
 static inline double kf_weight64(uint64_t bits)
 {
     uint64_t number = UINT64_C(0x3fe) << 52 |

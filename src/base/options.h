@@ -12,13 +12,13 @@ enum {
         KF_OPTIONS
 };
 
-/* Fails with KOFN_INVAL if the value at `at` is out of the range of option i.
- */
+/* Fails with KOFN_INVAL if the value at `at` is out of the range of option
+ * i. */
 kofn_status kf_option_check(size_t i, const void *at);
 /* Checks all options in the same way. */
 kofn_status kf_options_check(const kofn_options *o);
-/* Replaces each 0 that means a default by the default, and each "never" by 0.
- */
+/* Replaces each 0 that means a default by the default, and each "never" by
+ * 0. */
 void kf_options_settle(kofn_options *o);
 
 #endif

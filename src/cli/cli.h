@@ -206,8 +206,8 @@ void cli_print_json(json_t *o);
  * nothing: so many of its allocations have failed. */
 void cli_json_begin(void);
 size_t cli_json_lost(void);
-/* Prints a line of news to stderr; other processes may have worded parts of it.
- */
+/* Prints a line of news to stderr; other processes may have worded parts of
+ * it. */
 void cli_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The reason of a failure that cli_say gave last. */
 json_t *cli_error_json(void);
@@ -228,8 +228,8 @@ int cli_no_folder(const char *path, int mode);
 /* Writes the result unless --output was not given.  0, or the exit code after a
  * message. */
 int cli_write(const cli_args *a, kofn_operand out, unsigned dims);
-/* The exit code of a file that was to be written, after the library's message.
- */
+/* The exit code of a file that was to be written, after the library's
+ * message. */
 int cli_wrote(kofn_status st);
 
 /* ---- the process (process.c) --------------------------------------------- */
@@ -302,8 +302,8 @@ typedef struct cli_transport {
     bool ours;        /* workers are made here: one BLAS thread each        */
     bool simulated;
     kofn_time silence; /* who was not heard for so long is gone; 0: default */
-    /* Opens it, where no more is needed than this; NULL: that is open's to do.
-     */
+    /* Opens it, where no more is needed than this; NULL: that is open's to
+     * do. */
     kofn_status (*port)(kofn_port **out, size_t workers, const kofn_faults *w);
     /* 0, or the exit code after a message. */
     int (*open)(const cli_args *a, const kofn_problem *pb, uint64_t job,

@@ -95,8 +95,8 @@ static int check_net(const cli_args *a, const kofn_net_shape *s)
     return 0;
 }
 
-/* The label with the largest share, the first of equals, in the place of them.
- */
+/* The label with the largest share, the first of equals, in the place of
+ * them. */
 static void choose(kofn_matrix *out)
 {
     double *x = out->data;

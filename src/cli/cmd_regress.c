@@ -164,8 +164,8 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
                       (json_int_t)rep->scalars));
 }
 
-/* Keeps the state, unless sums that it was made of were not checked (--audit).
- */
+/* Keeps the state, unless sums that it was made of were not checked
+ * (--audit). */
 static void save(fit *f, const kofn_regress_step *now, const kofn_report *rep)
 {
     size_t n = f->w.rows;

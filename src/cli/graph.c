@@ -29,8 +29,8 @@ static int by_column(const void *key, const void *at)
     return a < b ? -1 : a > b;
 }
 
-/* Has every arc one back?  Then nothing was lost where there are no directions.
- */
+/* Has every arc one back?  Then nothing was lost where there are no
+ * directions. */
 static bool goes_both_ways(const kofn_sparse *g)
 {
     for (size_t i = 0; i < g->rows; i++)

@@ -362,8 +362,8 @@ static int find_index(found *f, model *m, const char *folder)
     return take_shape(f->index, folder, &f->shape, f->widths, &m->unit);
 }
 
-/* Weights with this digest that have not got their name; false: there are none.
- */
+/* Weights with this digest that have not got their name; false: there are
+ * none. */
 static bool find_draft(char path[PATH], const char *folder, const char *name,
                        const char *want)
 {

@@ -162,8 +162,8 @@ static kofn_status start(cli_nodes *m, size_t number, uint32_t seat)
     return kofn_mesh_start(m->mesh, live, n);
 }
 
-/* Of the events: as a thread, or, where each process is one, the seat it has.
- */
+/* Of the events: as a thread, or, where each process is one, the seat it
+ * has. */
 static uint32_t number_of(const cli_node *n)
 {
     return n->all->mesh ? (uint32_t)n->number : n->seat;

@@ -165,8 +165,8 @@ static bool read_options(const json_t *o, kofn_core_options *opt)
     return true;
 }
 
-/* Is it of the format of this kofn?  Journals of the first say nothing of it.
- */
+/* Is it of the format of this kofn?  Journals of the first say nothing of
+ * it. */
 static int check_version(player *p, const json_t *o)
 {
     const char *kofn = json_string_value(json_object_get(o, "kofn"));

@@ -74,8 +74,8 @@ int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
 
 /* ---- several of them ----------------------------------------------------- */
 
-/* Certificates of another CA are three files, and used in the place of others.
- */
+/* Certificates of another CA are three files, and used in the place of
+ * others. */
 static int check_certificates(const cli_args *a)
 {
     const char *const file[] = {a->tls_ca, a->tls_cert, a->tls_key};

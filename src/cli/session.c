@@ -179,8 +179,8 @@ static bool is_simulated(const session *s)
     return cli_transport_of(s->args->port)->simulated;
 }
 
-/* Rounds that nobody was told of came before this one: of a search for a step.
- */
+/* Rounds that nobody was told of came before this one: of a search for a
+ * step. */
 static void know_times(session *s)
 {
     kofn_report total = KOFN_REPORT_INIT;

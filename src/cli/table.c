@@ -296,8 +296,8 @@ static unsigned commands_of(unsigned jobs)
            (jobs & KOFN_OF_STREAMS ? IN_STREAM : 0);
 }
 
-/* Completes a row from the library.  `text` is room for the joined help text.
- */
+/* Completes a row from the library.  `text` is room for the joined help
+ * text. */
 static void fill_in(cli_option *o, char text[TEXT])
 {
     const kofn_option *its = kofn_option_at(0);

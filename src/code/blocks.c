@@ -186,8 +186,8 @@ static kofn_status gather(regeneration *t, const uint32_t *seats, size_t n)
     return KOFN_OK;
 }
 
-/* Of the norm of row l of E: what rounding of the others comes to, and X G - E.
- */
+/* Of the norm of row l of E: what rounding of the others comes to, and X G -
+ * E. */
 static void errors_of(const regeneration *t, const double *x, size_t l,
                       double *noise, double *off)
 {

@@ -23,8 +23,8 @@
 
 /* Allowance for the rounding of the lengths that are left. */
 #define SAFETY 1.01
-/* Where not all sets are tried nobody may come as near as so many times that.
- */
+/* Where not all sets are tried nobody may come as near as so many times
+ * that. */
 #define MARGIN 4
 /* The share of X_j that choosing v may leave: the larger, the fewer of T
  * vanish. */

@@ -49,8 +49,8 @@ kf_promise kf_promise_of(const kofn_plan *plan, size_t group,
                          kofn_errors errors);
 /* May those who are wrong be so in ways that agree? */
 bool kf_promise_conspires(const kf_promise *p);
-/* Results that are awaited beyond those that decode; `known` may be anything.
- */
+/* Results that are awaited beyond those that decode; `known` may be
+ * anything. */
 size_t kf_promise_spare(const kf_promise *p, const kf_voices *v);
 /* The same without those who are known to lie, but one. */
 size_t kf_promise_vouch(const kf_promise *p, const kf_voices *v);

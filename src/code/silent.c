@@ -12,8 +12,8 @@
 
 #include "operation.h"
 
-/* Does part i of so many equal ones of n go beyond the first `lo` of its own?
- */
+/* Does part i of so many equal ones of n go beyond the first `lo` of its
+ * own? */
 static bool goes_on(size_t n, size_t parts, size_t i, size_t lo)
 {
     return i * kf_ceil_div(n, parts) + lo < n;

@@ -300,8 +300,8 @@ typedef struct mirror {
     double *v, tau, *w;
 } mirror;
 
-/* A -= v w' with w = tau A' v, of rows and columns from `at` of the mirror on.
- */
+/* A -= v w' with w = tau A' v, of rows and columns from `at` of the mirror
+ * on. */
 static void reflect(const mirror *r, size_t at, size_t rows, size_t cols,
                     double *A, size_t lda)
 {

@@ -192,8 +192,8 @@ static kofn_status invert_tall(kf_sift *s, const double *P, double *W)
     return KOFN_OK;
 }
 
-/* The part of W P - I = E that polishing leaves, which is -E E; per row of it.
- */
+/* The part of W P - I = E that polishing leaves, which is -E E; per row of
+ * it. */
 static double after_polish(size_t n, const double *E)
 {
     return kf_code_sum(E, E, n * n) / sqrt((double)n);

@@ -264,8 +264,8 @@ static void free_sketch(sketch *s)
 
 /* ---- the code ------------------------------------------------------------ */
 
-/* Submessages of a seat, which are one node: who lies may lie in any of them.
- */
+/* Submessages of a seat, which are one node: who lies may lie in any of
+ * them. */
 static size_t each_of(const kf_check *c)
 {
     const kofn_layout *L = &c->plan->layout;

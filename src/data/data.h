@@ -169,8 +169,8 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
 kofn_matrix kf_block_velocity(const kf_block *b, size_t l);
 /* It has a velocity from now on, of zeros where it had none. */
 kofn_status kf_block_set_moving(kf_block *b);
-/* Memory for all lanes, one below the other, which is zeros; and lane l there.
- */
+/* Memory for all lanes, one below the other, which is zeros; and lane l
+ * there. */
 kofn_status kf_block_room(const kf_block *b, void **out);
 kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l);
 /* Bytes of it; false: of no size that can be. */
@@ -301,8 +301,8 @@ kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back);
 
 /* ---- lines of different size (level.c) ----------------------------------- */
 
-/* A line of zeros may be raised by any digits; lowered by these, anything is 0.
- */
+/* A line of zeros may be raised by any digits; lowered by these, anything is
+ * 0. */
 #define KF_LEVEL_ZERO 2200
 /* Binary digits by which each row and each column of a matrix is raised before
  * it is coded; NULL: by none. */

@@ -28,8 +28,8 @@
 /* Numbers of a strip. */
 #define STRIP ((size_t)1 << 18)
 
-/* The root mean square rounding of a sum in units of its norms, as in check.c.
- */
+/* The root mean square rounding of a sum in units of its norms, as in
+ * check.c. */
 #define NOISE_START 0.5
 #define NOISE_ROOT 0.1
 /* Sums beyond so many times what is expected of them do not happen: the chance

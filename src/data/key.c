@@ -451,8 +451,8 @@ static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
     }
 }
 
-/* Returns how far the least number of the type may move the sums of a column.
- */
+/* Returns how far the least number of the type may move the sums of a
+ * column. */
 static double least(const kf_keyed *of, const sums *s, size_t j)
 {
     int digits = of->out->dtype == KOFN_F64 ? 1074 : 149;

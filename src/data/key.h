@@ -17,8 +17,8 @@
 
 /* Rows that are summed up together, at least. */
 #define KF_KEY_RUN 4096
-/* Numbers of A for each number of its key, at least, if a run is not all of A.
- */
+/* Numbers of A for each number of its key, at least, if a run is not all of
+ * A. */
 #define KF_KEY_SHARE 64
 /* Sums of the same rows with weights of their own (math/errors.md 11). */
 #define KF_KEY_SUMS 3
@@ -47,8 +47,8 @@ typedef struct kf_key {
 kofn_status kf_key_new(kf_key **out, const kf_resident *r, double *const *norm,
                        const int *raised, uint64_t secret);
 void kf_key_free(kf_key *k);
-/* Changes the key as kofn_update changes A; U and V are raised as for workers.
- */
+/* Changes the key as kofn_update changes A; U and V are raised as for
+ * workers. */
 kofn_status kf_key_change(kf_key *k, const kf_resident *r,
                           const kofn_change *change, const kofn_matrix *U,
                           const kofn_matrix *V);
@@ -75,8 +75,8 @@ void kf_key_add(double *to, double f, const void *x, size_t n, kofn_dtype type);
 
 /* ---- single answers (key_answers.c) -------------------------------------- */
 
-/* Answers for strips [lo, hi) of a group.  Each is tested alone, which needs A.
- */
+/* Answers for strips [lo, hi) of a group.  Each is tested alone, which needs
+ * A. */
 typedef struct kf_keyed_answers {
     const kofn_plan *plan;
     const kf_resident *resident;

@@ -91,8 +91,8 @@ static inline int digits_of(double x)
     return e;
 }
 
-/* Logarithms by which rows and columns are to be raised, and sums for the mean.
- */
+/* Logarithms by which rows and columns are to be raised, and sums for the
+ * mean. */
 typedef struct even {
     const kofn_matrix *a; /* or */
     const kofn_sparse *S;
@@ -348,8 +348,8 @@ void kf_levels_free(kf_levels *l)
 
 /* ---- raised -------------------------------------------------------------- */
 
-/* Columns that are raised together: their factors are made once for all rows.
- */
+/* Columns that are raised together: their factors are made once for all
+ * rows. */
 #define TOGETHER 256
 #define LANES 16 /* a fixed number: that becomes vector code */
 

@@ -55,8 +55,8 @@ static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
     return w->own->multiply(w->own->ctx, &f, &out);
 }
 
-/* Some rows of a, in steps of so much depth; `room` for as much as comes out.
- */
+/* Some rows of a, in steps of so much depth; `room` for as much as comes
+ * out. */
 static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
                             size_t depth, bool add, void *to, void *room)
 {

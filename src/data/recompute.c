@@ -90,8 +90,8 @@ static double to_half(double x)
     return fabs(y) < 0x1p16 ? y : copysign(HUGE_VAL, x);
 }
 
-/* A sum of products: how many were added up, and the sum of their magnitudes.
- */
+/* A sum of products: how many were added up, and the sum of their
+ * magnitudes. */
 typedef struct total {
     size_t terms;
     double exact, size;

@@ -13,8 +13,8 @@
 
 #include <math.h>
 
-/* The noise above which blocks determine a block too badly to make it of them.
- */
+/* The noise above which blocks determine a block too badly to make it of
+ * them. */
 #define TOLERANCE 1e-9
 #define TOLERANCE_F32 (1e-4 * 0x1p-29) /* that is predicted for float64 */
 

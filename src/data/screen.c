@@ -191,8 +191,8 @@ static void negate(double *x, size_t n)
         x[i] = -x[i];
 }
 
-/* Finds the norms of `rows` rows of A from lo on.  False if one is far from 1.
- */
+/* Finds the norms of `rows` rows of A from lo on.  False if one is far from
+ * 1. */
 static bool find_norms(const kf_factors *f, size_t lo, size_t rows,
                        kf_scale *to)
 {

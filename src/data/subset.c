@@ -231,8 +231,8 @@ static void round_once(const double *sum, const double *lost, size_t n,
     }
 }
 
-/* Mixes one lane of an answer: coefficients times the segments of the values.
- */
+/* Mixes one lane of an answer: coefficients times the segments of the
+ * values. */
 static void mix(const kf_subset *s, const double *c, const kofn_matrix *out,
                 size_t row)
 {

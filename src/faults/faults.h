@@ -18,8 +18,8 @@ double kf_faults_stretch(const kofn_faults *w, uint32_t worker, unsigned round,
 bool kf_faults_slow(const kofn_faults *w, uint32_t worker, unsigned round);
 /* True if the result of this task is wrong. */
 bool kf_faults_corrupts(const kofn_faults *w, uint32_t worker, uint32_t task);
-/* Returns the seconds from its arrival to its departure; HUGE_VAL if it stays.
- */
+/* Returns the seconds from its arrival to its departure; HUGE_VAL if it
+ * stays. */
 double kf_faults_leave(const kofn_faults *w, uint32_t worker);
 /* Returns the seconds between the arrivals of joiners i - 1 and i. */
 double kf_faults_gap(const kofn_faults *w, uint32_t i);

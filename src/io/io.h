@@ -25,8 +25,8 @@
  * their number.  NULL, with a message, on failure.  cols must be below 2^32. */
 kofn_sparse *kf_io_sparse_new(size_t rows, size_t cols, size_t nnz);
 
-/* Return the arrays of a new matrix for writing: they are const in kofn_sparse.
- */
+/* Return the arrays of a new matrix for writing: they are const in
+ * kofn_sparse. */
 static inline size_t *kf_sparse_ptr(const kofn_sparse *s)
 {
     return (size_t *)(uintptr_t)s->ptr;

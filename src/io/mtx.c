@@ -376,8 +376,8 @@ static kofn_status read_coordinate(const market *m, const kf_text *t,
 {
     size_t room = m->entries;
 
-    /* Twice is a little too much, because the diagonal is not counted before.
-     */
+    /* Twice is a little too much, because the diagonal is not counted
+     * before. */
     if (m->symmetry != GENERAL && !kf_mul(room, 2, &room))
         return kf_nomem(SIZE_MAX);
     f->sparse = kf_io_sparse_new(m->rows, m->cols, room);

@@ -52,8 +52,8 @@ static double noise(const probe *b)
     return NOISE * (sqrt(2 * fabs(b->F) * b->most) + gram);
 }
 
-/* out = X' X p / m + ridge p on this thread; or with y, less X' y / m, and F.
- */
+/* out = X' X p / m + ridge p on this thread; or with y, less X' y / m, and
+ * F. */
 static kofn_status product_here(probe *b, const double *p, const double *y,
                                 double *out)
 {

@@ -79,8 +79,8 @@ kofn_status kf_passes_new(kf_passes *p, const kofn_net *net, bool classes,
 void kf_passes_free(kf_passes *p);
 /* An empty batch. */
 void kf_passes_begin(kf_passes *p);
-/* Puts one point more; y: its label or what should come out, NULL: not known.
- */
+/* Puts one point more; y: its label or what should come out, NULL: not
+ * known. */
 void kf_passes_put(kf_passes *p, const double *x, const double *y);
 /* Fill up with zero rows. */
 void kf_passes_pad(kf_passes *p, size_t rows);

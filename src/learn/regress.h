@@ -170,8 +170,8 @@ kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
 /* The losses where margins are d->margin + t d->line, added up, and their slope
  * by t. */
 double kf_learn_losses_along(const kf_descent *d, double t, double *slope);
-/* A sum over so many points becomes the mean, with what the ridge adds at `at`.
- */
+/* A sum over so many points becomes the mean, with what the ridge adds at
+ * `at`. */
 void kf_learn_mean(const kf_descent *d, double points, const double *at,
                    double *sum);
 /* out = H p, H the second derivative of F at the point `at`, where the gradient

@@ -194,8 +194,8 @@ static kofn_status change(kf_descent *d, double F, double step, double *out)
 
 /* ---- rules --------------------------------------------------------------- */
 
-/* A convex function of the step: doubled until it rises, then halved between.
- */
+/* A convex function of the step: doubled until it rises, then halved
+ * between. */
 static double by_bisection(const kf_descent *d, double first)
 {
     double lo = 0, hi = first, slope;

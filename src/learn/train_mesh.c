@@ -153,8 +153,8 @@ static void go_forward(kf_train_mesh *m, size_t stage,
     }
 }
 
-/* Of layer l deltas made those of the one before; the last column is nobody's.
- */
+/* Of layer l deltas made those of the one before; the last column is
+ * nobody's. */
 static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
 {
     const kofn_matrix *D = &m->p.D[l - 2];

@@ -236,8 +236,8 @@ static bool is_reference(const char *file)
     "many times slower than OpenBLAS; as root: apt-get install -y "            \
     "libopenblas-dev; or, where that is: export LD_PRELOAD=libopenblas.so.0"
 
-/* Looks at BLIS.  It computes in plain C on a processor that it does not know.
- */
+/* Looks at BLIS.  It computes in plain C on a processor that it does not
+ * know. */
 static void look_at_blis(kf_blas *b)
 {
     int (*query)(void);

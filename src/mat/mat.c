@@ -12,8 +12,8 @@
 
 /* ---- checks -------------------------------------------------------------- */
 
-/* Kernels of a BLAS may read numbers that lie askew by instructions that trap.
- */
+/* Kernels of a BLAS may read numbers that lie askew by instructions that
+ * trap. */
 static kofn_status check_place(const void *numbers, size_t size,
                                const char *name)
 {

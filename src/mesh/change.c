@@ -188,8 +188,8 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
            (turn == 0 || c->line[turn % recalls] == line);
 }
 
-/* Lent blocks of turns that are over by now turn out to be of our way, or not.
- */
+/* Lent blocks of turns that are over by now turn out to be of our way, or
+ * not. */
 static void settle(kf_host *h)
 {
     kf_changing *c = &h->changing;

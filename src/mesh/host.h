@@ -365,8 +365,8 @@ kofn_status kf_host_random(void *into, size_t bytes);
 void kf_host_advance(kf_host *h, kofn_iterate_id at);
 
 /* result.c */
-/* Has it ended with the result agreed on?  Then `v`, unless NULL, becomes that.
- */
+/* Has it ended with the result agreed on?  Then `v`, unless NULL, becomes
+ * that. */
 kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over);
 /* Are these numbers of our vector those that were told?  Else another's is
  * taken. */
@@ -488,8 +488,8 @@ double kf_host_room(const kf_host *h, size_t numbers, double most);
 /* Of iterate t, which is that vector with these scalars. */
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
                               const double *scalar, const double *v);
-/* The same, with our way; not of the last, which all are to have bit for bit.
- */
+/* The same, with our way; not of the last, which all are to have bit for
+ * bit. */
 kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,
                                      const double *scalar, const double *v,
                                      bool final);
@@ -502,8 +502,8 @@ void kf_host_way_take(kf_host *h, const kf_node_digest *told);
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
-/* Memory for a body of so many bytes, used again when nobody has it any more.
- */
+/* Memory for a body of so many bytes, used again when nobody has it any
+ * more. */
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at,
@@ -553,8 +553,8 @@ bool kf_sketch_vouches(const kf_host *h);
 kofn_status kf_sketch_settle(kf_host *h);
 /* Bytes of a sketch, without that of the velocity. */
 size_t kf_sketch_bytes(const kf_host *h, uint32_t operand);
-/* Ours that this note tells, a reference of the caller's own; NULL: it is gone.
- */
+/* Ours that this note tells, a reference of the caller's own; NULL: it is
+ * gone. */
 kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note);
 kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                            kf_buffer *body);
@@ -624,8 +624,8 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
 /* Have enough others confirmed it?  Then it is handed over. */
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body);
 void kf_vector_quorum_drop(kf_host *h);
-/* Do n numbers differ by no more than `room` each?  What is no number differs.
- */
+/* Do n numbers differ by no more than `room` each?  What is no number
+ * differs. */
 bool kf_mesh_alike(const double *x, const double *y, size_t n, double room);
 
 /* route.c */
@@ -646,8 +646,8 @@ void kf_route_recall(kf_host *h);
 /* Is a body of it coming in that will be whole within KF_SLOWEST since it
  * began, if it goes on as it did so far? */
 bool kf_route_is_arriving(const kf_host *h, const kf_route *r);
-/* It lied: whoever answers for it is not heard for a while, however it comes.
- */
+/* It lied: whoever answers for it is not heard for a while, however it
+ * comes. */
 void kf_route_quarantine(kf_host *h, const kf_route *r);
 /* Is it not heard, since it was found to lie? */
 bool kf_route_is_held(const kf_host *h, kofn_peer peer,
@@ -669,8 +669,8 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
 kofn_status kf_mail_announce(kf_host *h, uint64_t job);
 /* Says who it is to those who have not said it yet, now and then. */
 kofn_status kf_mail_greet(kf_host *h);
-/* Tells the coordinator of the node whose bodies are coming in, now and then.
- */
+/* Tells the coordinator of the node whose bodies are coming in, now and
+ * then. */
 kofn_status kf_mail_look(kf_host *h);
 void kf_mail_free(kf_host *h);
 

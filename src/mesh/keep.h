@@ -10,8 +10,8 @@ kofn_status kf_back_new(kf_host *h);
 void kf_back_free(kf_host *h);
 /* A packet came that is of no note of this attempt: is it of another? */
 void kf_back_hear(kf_host *h, kofn_peer peer, const kofn_packet *p);
-/* For how long a node waits that cannot go on without others: they may go back.
- */
+/* For how long a node waits that cannot go on without others: they may go
+ * back. */
 kofn_time kf_back_patience(const kf_host *h);
 /* Does this node wait for others to go back with it, although it has failed? */
 bool kf_back_waits(const kf_host *h);

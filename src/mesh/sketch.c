@@ -291,8 +291,8 @@ static size_t count_least(const kf_host *h, const kf_sketched *of)
     return least;
 }
 
-/* The last that came of each seat: two nodes may have had it in the same turn.
- */
+/* The last that came of each seat: two nodes may have had it in the same
+ * turn. */
 static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
 {
     const kf_sketches *s = &h->sketches;

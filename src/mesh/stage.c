@@ -103,8 +103,8 @@ static kofn_status check_operand(const kofn_operand *o, const kofn_plan *p)
                     : kf_mat_check_sparse(o->sparse, "the matrix");
 }
 
-/* Where there is no function of the vector, the vector is what is multiplied.
- */
+/* Where there is no function of the vector, the vector is what is
+ * multiplied. */
 static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
                                const kofn_matrix *v)
 {

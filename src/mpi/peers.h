@@ -31,8 +31,8 @@ typedef enum kind {
     PACKET,
     FORGOTTEN, /* the sender neither sends packets nor reads any from now on */
     BYE,       /* as FORGOTTEN, and the last frame; MPI_Finalize is safe */
-    /* as BYE, but MPI_Finalize is not: a rank, perhaps the receiver, was lost
-     */
+    /* as BYE, but MPI_Finalize is not: a rank, perhaps the receiver, was
+     * lost */
     BROKEN
 } kind;
 

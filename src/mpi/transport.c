@@ -268,8 +268,8 @@ static void peer_init(transport *t, size_t i, const kofn_mpi_options *opt)
     kofn_time silence = opt->silence ? opt->silence : SILENCE;
     int own = t->world.rank;
     peer *q = &t->peer[i];
-    /* A node of a mesh has a number among its peers, but is no peer of itself.
-     */
+    /* A node of a mesh has a number among its peers, but is no peer of
+     * itself. */
     bool self = opt->mesh && (int)i == own;
 
     q->t = t;

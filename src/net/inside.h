@@ -370,8 +370,8 @@ typedef struct kf_low {
     int fd[3], count;
 } kf_low;
 
-/* Around a call that opens a descriptor; kf_low_end moves it above 2 if needed.
- */
+/* Around a call that opens a descriptor; kf_low_end moves it above 2 if
+ * needed. */
 void kf_low_begin(void);
 int kf_low_end(int fd);
 /* Around calls that open descriptors which cannot be moved. */
@@ -497,8 +497,8 @@ void *kf_share_map(int fd, size_t bytes);
 void kf_net_ready(uv_poll_t *poll, int status, int events);
 /* Fills in the next arrival; false: there is none. */
 bool kf_net_receive_next(kf_transport *t, kofn_packet *p);
-/* Asks the owner if announced bodies are wanted. Called on the owner's thread.
- */
+/* Asks the owner if announced bodies are wanted. Called on the owner's
+ * thread. */
 void kf_net_receive_ask(kf_transport *t);
 /* Resumes after other links had their turn, if OpenSSL holds bytes that the
  * system no longer reports. */
@@ -603,8 +603,8 @@ bool kf_place_everywhere(const char *address);
  * room for 256 bytes. */
 kofn_status kf_place_there(const char *address, kf_place *out, char *host,
                            const char **port);
-/* Fails if a Unix socket of this path is in use, or if there is another file.
- */
+/* Fails if a Unix socket of this path is in use, or if there is another
+ * file. */
 kofn_status kf_place_vacant(const char *address);
 /* Writes an address as text. */
 void kf_place_text(const struct sockaddr *at, char *out, size_t room);

@@ -79,8 +79,8 @@ const char *kf_openssl_words(void);
 kofn_status kf_keyfile_cannot(const char *path, int error);
 kofn_status kf_keyfile_join(char path[KF_PATH], const char *dir,
                             const char *name);
-/* Reads the text of a file. Refuses a secret one that other users may access.
- */
+/* Reads the text of a file. Refuses a secret one that other users may
+ * access. */
 kofn_status kf_keyfile_text(const char *path, bool secret, BIO **text);
 bool kf_keyfile_is_plain(char c);
 /* Adds every certificate of a file. Its name is that of the file. many: its
@@ -115,8 +115,8 @@ uint64_t kf_list_stamp(const char *path);
 
 /* ---- keys.c -------------------------------------------------------------- */
 
-/* True if the certificate may be that of the link's other end; writes its name.
- */
+/* True if the certificate may be that of the link's other end; writes its
+ * name. */
 bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME]);
 
 #endif

@@ -301,8 +301,8 @@ static void *keep(void *ud)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Starts the keeper with all signals blocked, since they belong to the program.
- */
+/* Starts the keeper with all signals blocked, since they belong to the
+ * program. */
 kofn_status kf_net_loop_keep(kf_transport *t)
 {
     sigset_t all, was;

@@ -53,8 +53,8 @@ void kf_low_fill(kf_low *low)
         close(fd);
 }
 
-/* True if it is still /dev/null, and the program has not opened its own there.
- */
+/* True if it is still /dev/null, and the program has not opened its own
+ * there. */
 static bool is_ours(int fd)
 {
     struct stat s, null;

@@ -114,8 +114,8 @@ static const char *name_of(const kf_transport *t, const kf_link *l)
     return l->name;
 }
 
-/* Returns the peer's name, or that of its principal; valid until the next call.
- */
+/* Returns the peer's name, or that of its principal; valid until the next
+ * call. */
 static const char *words_about(kofn_transport *base, kofn_peer peer,
                                bool principal)
 {

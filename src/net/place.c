@@ -202,8 +202,8 @@ kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out)
 
 /* ---- names --------------------------------------------------------------- */
 
-/* True if the IPv6 address represents an IPv4 address, which is then in `out`.
- */
+/* True if the IPv6 address represents an IPv4 address, which is then in
+ * `out`. */
 static bool is_mapped(const struct sockaddr *at, struct sockaddr_storage *out)
 {
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)at;

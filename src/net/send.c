@@ -8,7 +8,6 @@
 #include <errno.h>
 
 #define TURN ((size_t)4 << 20) /* bytes of one connection in one turn */
-#define MANY 1000              /* packets that wait in a channel */
 
 /* ---- numbers ------------------------------------------------------------- */
 

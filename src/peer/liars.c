@@ -42,8 +42,8 @@ static bool has_a_say(const kf_node *n, const kf_other *o)
     return o->rank != KF_NONE;
 }
 
-/* A member that was not heard yet, and this node, answer for themselves alone.
- */
+/* A member that was not heard yet, and this node, answer for themselves
+ * alone. */
 kf_voices kf_peer_voices(const kf_node *n)
 {
     kf_voices v = {.one = 1, .all = n->members};
@@ -99,8 +99,8 @@ size_t kf_peer_heads(const kf_node *n)
     return kf_max(n->members, kf_min(n->max_seats, heads));
 }
 
-/* Pieces by which those who may lie are told, besides so many who are known to.
- */
+/* Pieces by which those who may lie are told, besides so many who are known
+ * to. */
 static size_t least(const kf_node *n, size_t known)
 {
     const kf_promise *p = &n->on->promise;

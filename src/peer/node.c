@@ -342,8 +342,8 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
            !n->votes.outvoted && kf_peer_wants(n, t->group);
 }
 
-/* The host has done a task: in vain, if the iterate or the epoch has changed.
- */
+/* The host has done a task: in vain, if the iterate or the epoch has
+ * changed. */
 static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
     const kf_node_task *t = ev->task;

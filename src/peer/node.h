@@ -400,8 +400,8 @@ kofn_status kf_peer_tick_epoch(kf_node *n);
 kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note);
 /* An iterate was made: whoever leads is good for something. */
 void kf_peer_reset_leader_backoff(kf_node *n);
-/* Is it past the iterate that we are at, and has not told how that is decoded?
- */
+/* Is it past the iterate that we are at, and has not told how that is
+ * decoded? */
 bool kf_peer_leader_went_on(kf_node *n);
 /* How long a node waits where nobody seems to be at work. */
 kofn_time kf_peer_patience(const kf_node *n);

@@ -17,8 +17,8 @@ static bool can_be_believed(const kf_node *n)
     return have >= kf_node_confirmed_by(n);
 }
 
-/* True if its connection broke within a silence, so that it may be heard again.
- */
+/* True if its connection broke within a silence, so that it may be heard
+ * again. */
 static bool may_be_back(const kf_node *n, const kf_other *o)
 {
     return o->lost != KF_LONG_AGO && n->now - o->lost < n->opt.silence &&

@@ -148,8 +148,8 @@ static bool follows(const kf_node *n, const kf_ballot *own,
            kf_node_hears_makers(n);
 }
 
-/* Of this node alone.  The room for what others told is large, and not cleared.
- */
+/* Of this node alone.  The room for what others told is large, and not
+ * cleared. */
 static void begin(const kf_node *n, tally *t, const kf_ballot *own)
 {
     t->own = own;

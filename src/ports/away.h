@@ -193,8 +193,8 @@ kofn_status kf_away_enrol(port *p, const worker *like);
 /* ---- away_send.c --------------------------------------------------------- */
 
 kofn_status kf_away_send(kofn_port *base, kf_msg *m);
-/* Sends the blocks that have waited, once all workers of the start are there.
- */
+/* Sends the blocks that have waited, once all workers of the start are
+ * there. */
 kofn_status kf_away_store(port *p);
 errand *kf_away_errand(worker *w, uint32_t task);
 /* Ends a task; returns the buffer for its result. */
@@ -202,8 +202,8 @@ kf_buffer *kf_away_end(worker *w, errand *e);
 /* Queues a worker's request for a piece of its block. It is answered when there
  * is time. */
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
-/* Returns the next worker to be sent a piece, or NOBODY. Its outbox is empty.
- */
+/* Returns the next worker to be sent a piece, or NOBODY. Its outbox is
+ * empty. */
 uint32_t kf_away_next(const port *p);
 kofn_status kf_away_serve(port *p, uint32_t id);
 

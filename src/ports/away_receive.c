@@ -62,8 +62,8 @@ static kofn_status meet(port *p, kofn_peer peer)
     return KOFN_OK;
 }
 
-/* Finds the number of the principal that is responsible for the peer; 0: none.
- */
+/* Finds the number of the principal that is responsible for the peer; 0:
+ * none. */
 static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
 {
     const char *name = p->t->principal_of && !p->opt.alone

@@ -89,8 +89,8 @@ static kofn_status announce(end *to, kofn_peer peer, kofn_arrival what)
     return KOFN_OK;
 }
 
-/* Frees a letter. Called without the lock, since `done` belongs to the sender.
- */
+/* Frees a letter. Called without the lock, since `done` belongs to the
+ * sender. */
 static void burn(letter *l)
 {
     kf_give_back(&l->body);

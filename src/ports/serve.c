@@ -337,8 +337,8 @@ static void consider_leaving(server *s)
     }
 }
 
-/* Does the periodic work: sends, receives, repeats requests, checks timeouts.
- */
+/* Does the periodic work: sends, receives, repeats requests, checks
+ * timeouts. */
 static void look_up(server *s)
 {
     making *b = &s->block;

@@ -68,8 +68,8 @@ typedef struct server {
 
 void kf_serve_finish(server *s, kofn_status st);
 void kf_serve_news(server *s, const char *words);
-/* Reports a failure that a received message caused; kofn_errmsg() has the text.
- */
+/* Reports a failure that a received message caused; kofn_errmsg() has the
+ * text. */
 void kf_serve_fail(server *s, kofn_status st);
 /* Closes a connection that sent damaged data and starts over on a new one. */
 void kf_serve_hang_up(server *s);
@@ -125,8 +125,8 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k);
 /* True if this is the next piece, as it was requested. */
 bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes);
 void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k);
-/* Requests the missing pieces again, since requested ones may have been lost.
- */
+/* Requests the missing pieces again, since requested ones may have been
+ * lost. */
 void kf_serve_ask_again(server *s);
 /* True if no requested piece is missing. */
 bool kf_serve_has_pieces(const server *s);

@@ -55,8 +55,8 @@ double kf_dual_spread(const kf_dual *u);
  * with part `first`, and rows are `wide` apart. */
 void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
                  size_t wide, double *G);
-/* KOFN_TOOFEW when these answers are too few equations, which is quick to say.
- */
+/* KOFN_TOOFEW when these answers are too few equations, which is quick to
+ * say. */
 kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base);
 /* Solves for what the answers seat submessages + submessage, ascending from

@@ -153,8 +153,8 @@ static size_t exponent_of(const kf_cut_shape *s, size_t f, size_t k)
 
 /* ---- the circle ---------------------------------------------------------- */
 
-/* The position i and, unless it is the middle, its mirror: how many these are.
- */
+/* The position i and, unless it is the middle, its mirror: how many these
+ * are. */
 static size_t mirrored(size_t size, size_t i, size_t at[2])
 {
     at[0] = i;

@@ -265,8 +265,8 @@ static kofn_status read_rows(reader *r, kf_block_spec *out, size_t n)
     uint32_t *col;
     double *val;
 
-    /* what is left of the block specification bounds the number of coefficients
-     */
+    /* what is left of the block specification bounds the number of
+     * coefficients */
     out->row = make(r, n, sizeof *out->row, sizeof(uint64_t));
     out->numbers = make(r, r->left / 16 + 1, 12, 0);
     TRY(state(r));

@@ -111,8 +111,8 @@ static void a_worker_is_dismissed_before_its_welcome(void **state)
     pthread_mutex_destroy(&net.lock);
 }
 
-/* The job ends before the worker has said hello, as that of a rank of MPI may.
- */
+/* The job ends before the worker has said hello, as that of a rank of MPI
+ * may. */
 static void a_worker_that_is_late_with_its_hello_is_dismissed(void **state)
 {
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;

@@ -316,8 +316,8 @@ static void streams(void **state)
 
 /* ---- it fails, lies, and is late ----------------------------------------- */
 
-/* Others are asked for what one cannot do; a status that is none is a failure.
- */
+/* Others are asked for what one cannot do; a status that is none is a
+ * failure. */
 static void one_that_fails(void **state)
 {
     const kofn_status says[] = {KOFN_IO, KOFN_AGAIN, KOFN_NOMEM, KOFN_PARTIAL};
@@ -342,8 +342,8 @@ static void one_that_fails(void **state)
     }
 }
 
-/* Who is not made up for is named, and why is told; what it says does nothing.
- */
+/* Who is not made up for is named, and why is told; what it says does
+ * nothing. */
 static void one_that_says_why(void **state)
 {
     static const char *const why[] = {"no room\non the \033[2JGPU\n", NULL};

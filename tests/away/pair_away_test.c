@@ -239,8 +239,8 @@ static void to_the_byte(void **state)
     assert_int_equal(o.results, 1);
 }
 
-/* Tasks that wait behind one that lasts take their room from those that come.
- */
+/* Tasks that wait behind one that lasts take their room from those that
+ * come. */
 static void what_waits_counts(void **state)
 {
     const size_t bytes = (5 * 6 + 6 * 3 + 5 * 3) * 8;

@@ -76,8 +76,8 @@ static void sparse_operands_get_light_rows(void **state)
         }
 }
 
-/* Of 196 blocks of four parts: where A has no more rows or columns than parts.
- */
+/* Of 196 blocks of four parts: where A has no more rows or columns than
+ * parts. */
 static void unless_solving_is_more_work(void **state)
 {
     static const struct {

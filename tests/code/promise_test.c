@@ -101,8 +101,8 @@ static const promised table[] = {
      ALIKE(PROBABLY, 4, 7),
      {.all = 12, .here = 12},
      {2, 2, 7, 2, 2}},
-    /* 6: who says nothing is not counted: one, besides the one that all are but
-     */
+    /* 6: who says nothing is not counted: one, besides the one that all are
+     * but */
     {"one is silent",
      OF(PROBABLY, 9, 9),
      {.all = 13, .here = 13, .silent = 1},

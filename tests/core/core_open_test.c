@@ -310,8 +310,8 @@ static void a_product_that_waited_is_not_slow(void **state)
     body_close(&b);
 }
 
-/* Whoever was at what is not wanted any more is not unresponsive because of it.
- */
+/* Whoever was at what is not wanted any more is not unresponsive because of
+ * it. */
 static void a_cancelled_task_is_no_silence(void **state)
 {
     kofn_core_options opt = {

@@ -211,8 +211,8 @@ static void what_is_over_is_done_by_all(void **state)
     down(plan);
 }
 
-/* Worker 1 is late in the first round, and is asked for the same in the second.
- */
+/* Worker 1 is late in the first round, and is asked for the same in the
+ * second. */
 static kofn_plan *one_is_late(void)
 {
     kofn_plan *plan;

@@ -138,8 +138,8 @@ static int setup(void **state)
     return 0;
 }
 
-/* Answers of a transposed code are added up into rows that others' lie between.
- */
+/* Answers of a transposed code are added up into rows that others' lie
+ * between. */
 static void sums_go_between_what_is_there(void **state)
 {
     double a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {10, 20, 30, 40, 50, 60}, y[15];

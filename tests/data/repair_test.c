@@ -130,8 +130,8 @@ static void a_block_is_made_window_by_window(void **state)
         }
 }
 
-/* Two rows of each lane are written, and read with one before and one behind.
- */
+/* Two rows of each lane are written, and read with one before and one
+ * behind. */
 static void write_and_read(const char *spec)
 {
     blocks b;

@@ -200,8 +200,8 @@ static void sums_stop_too(void **state)
     free(out.data);
 }
 
-/* A' A x, some rows at a time: as A' of what A x is, and stopped at every look.
- */
+/* A' A x, some rows at a time: as A' of what A x is, and stopped at every
+ * look. */
 static void grams(void **state)
 {
     static const size_t rows = 331, cols = 500;

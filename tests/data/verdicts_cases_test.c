@@ -138,8 +138,8 @@ static void copies(void **state)
 /* ---- what is tolerated ----------------------------------------------------
  */
 
-/* Nobody is believed who could hide more than the tolerance that is asked for.
- */
+/* Nobody is believed who could hide more than the tolerance that is asked
+ * for. */
 static void tolerance(void **state)
 {
     static const struct {

@@ -153,8 +153,8 @@ static const kofn_errors errors_of[] = {
 
 /* ---- what is empty ------------------------------------------------------- */
 
-/* Of a row of coefficients those of parts that reach to the last strip of all.
- */
+/* Of a row of coefficients those of parts that reach to the last strip of
+ * all. */
 static void without_empty(const kf_row *row, kofn_cut cut, size_t bands,
                           size_t m, size_t n, size_t strip, double *to)
 {

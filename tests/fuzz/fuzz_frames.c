@@ -472,8 +472,8 @@ static void shake(party *p)
     }
 }
 
-/* A transport that listens, with an honest peer and us; or one that dials us.
- */
+/* A transport that listens, with an honest peer and us; or one that dials
+ * us. */
 static void begin(party *p)
 {
     kofn_net_options mine = options(p, !p->dials), o = options(p, p->dials);

@@ -235,8 +235,8 @@ static void labels_told_right_are_counted(void **state)
     digits_free(&d);
 }
 
-/* Of a step that cannot be taken nothing is: the net is what those before made.
- */
+/* Of a step that cannot be taken nothing is: the net is what those before
+ * made. */
 static void steps_that_are_too_long(void **state)
 {
     static const char *const specs[] = {"elastic:k=4", "gpd:m=2,n=2,p=1"};

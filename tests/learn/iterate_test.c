@@ -214,8 +214,8 @@ static void rmat_under_a_trace(void **state)
     kofn_free(graph);
 }
 
-/* The votes on Wikipedia's administrators, where they are beside the checkout.
- */
+/* The votes on Wikipedia's administrators, where they are beside the
+ * checkout. */
 static void wiki_vote_under_a_trace(void **state)
 {
     static const char path[] = "/../../../shared/data/wiki-Vote/wiki-Vote.mtx";

@@ -200,8 +200,8 @@ static double longest_step(const data *d)
     return 1 / res.lipschitz;
 }
 
-/* California's houses, 20,640 x 13: every scheme descends like the plain one.
- */
+/* California's houses, 20,640 x 13: every scheme descends like the plain
+ * one. */
 static void california(void **state)
 {
     kofn_regress_options o = {.size = sizeof o, .tolerance = 1e-300};

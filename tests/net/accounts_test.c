@@ -141,8 +141,8 @@ static void many_connections(void **state)
     t->close(t, 0);
 }
 
-/* A packet of one connection comes next, however many packets of another wait.
- */
+/* A packet of one connection comes next, however many packets of another
+ * wait. */
 static void turns(void **state)
 {
     kofn_transport *t = listener(addresses[0], &narrow);

@@ -182,8 +182,8 @@ static void extend(X509 *x, X509 *by, int nid, const char *text)
     X509_EXTENSION_free(e);
 }
 
-/* Signed by the CA, or, where that is NULL, by itself; until so many seconds.
- */
+/* Signed by the CA, or, where that is NULL, by itself; until so many
+ * seconds. */
 static X509 *issue(const authority *by, EVP_PKEY *key, const char *cn,
                    const char *san, long until)
 {
@@ -605,8 +605,8 @@ static void is_no_file(const kofn_net_options *o, const char *path)
     assert_int_equal(rename(was, path), 0);
 }
 
-/* A pipe in the place of any of these files is refused without waiting for it.
- */
+/* A pipe in the place of any of these files is refused without waiting for
+ * it. */
 static void pipes_are_no_files(void **state)
 {
     static const char *const own[] = {"coordinator.key", "coordinator.crt",

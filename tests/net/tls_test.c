@@ -31,8 +31,8 @@ static void send_one(kofn_transport *from, kofn_peer peer, kofn_transport *to,
     to->release(to, p.own);
 }
 
-/* Also as long as a record of TLS, and a byte more or less with frame and head.
- */
+/* Also as long as a record of TLS, and a byte more or less with frame and
+ * head. */
 static void packets_arrive(void **state)
 {
     static const size_t sizes[] = {0,     1,     100,   1023,    1024,  1025,

@@ -57,8 +57,8 @@ static double *draw_lines(kf_rng *g, size_t n, double digits, bool zeros)
     return x;
 }
 
-/* Lines are alike but for their size, or are zeros: no number is near to zero.
- */
+/* Lines are alike but for their size, or are zeros: no number is near to
+ * zero. */
 static void draw_matrix(kofn_matrix *a, double size, double rows, double cols,
                         kf_rng *g)
 {

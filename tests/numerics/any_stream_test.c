@@ -64,8 +64,8 @@ static void draw_code(any_job *a, kf_rng *g)
     }
 }
 
-/* Of a size near the plan's.  What is summed over has the opposite sizes in Y.
- */
+/* Of a size near the plan's.  What is summed over has the opposite sizes in
+ * Y. */
 static void draw_product(draw *d, product *p, kf_rng *g)
 {
     size_t m = d->m + below(g, 2), n = d->n + below(g, 2);

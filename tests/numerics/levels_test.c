@@ -390,8 +390,8 @@ static void check_read(const rig *r, const kofn_matrix *got,
         }
 }
 
-/* The others change in proportion; what is added to a row of zeros is not lost.
- */
+/* The others change in proportion; what is added to a row of zeros is not
+ * lost. */
 static void rows_change_and_are_read(void **state)
 {
     kofn_change change = KOFN_CHANGE_INIT;

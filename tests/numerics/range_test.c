@@ -93,8 +93,8 @@ static double allowed(const kofn_report *rep)
     return fmax(1e-13, rep->predicted);
 }
 
-/* With A times 2^a and x times 2^b there is the same answer, times 2^(a + b).
- */
+/* With A times 2^a and x times 2^b there is the same answer, times 2^(a +
+ * b). */
 static void check_shifted(const rig_kind *k, int a, int b, int answer,
                           kofn_errors errors)
 {
@@ -164,8 +164,8 @@ static void what_the_plain_product_can_hold(void **state)
     }
 }
 
-/* A result beyond the range is refused, and so are its like; the job goes on.
- */
+/* A result beyond the range is refused, and so are its like; the job goes
+ * on. */
 static void what_it_cannot_hold(void **state)
 {
     (void)state;

@@ -153,8 +153,8 @@ static void small_rows_are_audited(void **state)
         assert_non_null(digits);
         for (size_t i = 0; i < ROWS; i++) {
             double *next = b.product.out->m.data, wrong;
-            /* raised, no entry of A is larger than 1: |A| |v| is ROWS^2 at most
-             */
+            /* raised, no entry of A is larger than 1: |A| |v| is ROWS^2 at
+             * most */
             double unseen = b.unseen * ROWS * ROWS * ldexp(1, -digits[i]);
 
             memcpy(next, b.exact, sizeof b.exact);

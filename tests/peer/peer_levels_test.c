@@ -226,8 +226,8 @@ static kofn_status own_output(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* By nothing: where matrices may change nobody has one to check products with.
- */
+/* By nothing: where matrices may change nobody has one to check products
+ * with. */
 static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
                                   const kofn_matrix *v, kofn_turned *to)
 {
@@ -571,8 +571,8 @@ static void changing_down(sim *s, changing *c)
     }
 }
 
-/* The last node comes when its block can only be made of those of the others.
- */
+/* The last node comes when its block can only be made of those of the
+ * others. */
 static void try_changing(const wide_kind *k, uint64_t seed)
 {
     size_t last = k->nodes - 1;

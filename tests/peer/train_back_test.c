@@ -74,8 +74,8 @@ static void goes_back(void **state)
     }
 }
 
-/* A number of a block that no product shows, as the step is over that is kept.
- */
+/* A number of a block that no product shows, as the step is over that is
+ * kept. */
 static void be_hidden(void *ud, kofn_fault_place where, uint64_t t,
                       kofn_matrix *block)
 {
@@ -210,8 +210,8 @@ static void who_does_not_tell_is_not_waited_for(void **state)
     }
 }
 
-/* They go back by themselves, to the last step that was kept, or to the start.
- */
+/* They go back by themselves, to the last step that was kept, or to the
+ * start. */
 static void go_back_by_themselves(void **state)
 {
     (void)state;

@@ -375,8 +375,8 @@ static void who_fails_first_waits(void **state)
     now_told[0] = 0;
 }
 
-/* A bit of a block flips, the node keeps that, dies, and comes again with it.
- */
+/* A bit of a block flips, the node keeps that, dies, and comes again with
+ * it. */
 static void flipped_and_kept(void **state)
 {
     told sum = {0};

@@ -84,8 +84,8 @@ static void try_story(const story *o, told *sum)
     now_told[0] = 0;
 }
 
-/* Every so many-th place, by day and in the long form; fewer under a sanitizer.
- */
+/* Every so many-th place, by day and in the long form; fewer under a
+ * sanitizer. */
 static size_t stride(size_t day, size_t night)
 {
     double x = test_scale() < 1 ? (double)day / (4 * test_scale())

@@ -385,8 +385,8 @@ static void few_are_ahead(void **state)
         go_apart(&lessons[1], five[i], 50 * MS, 15);
 }
 
-/* Who leads leaves all out but those who lie, and one who is to believe them.
- */
+/* Who leads leaves all out but those who lie, and one who is to believe
+ * them. */
 static void small_epochs(void **state)
 {
     const lesson of_seven = uncut(7);

@@ -152,8 +152,8 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 
 static uint64_t left_out, healed;
 
-/* A node's pieces, vectors or blocks: nobody else is found, and all end well.
- */
+/* A node's pieces, vectors or blocks: nobody else is found, and all end
+ * well. */
 static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
 {
     lesson l = single(which);

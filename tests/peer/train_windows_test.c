@@ -7,15 +7,15 @@
 
 enum { WIDE = 1, MOST_WINDOWS = 64 };
 
-/* What happens to the last node, who makes its blocks, and what is seen of it.
- */
+/* What happens to the last node, who makes its blocks, and what is seen of
+ * it. */
 typedef struct story {
     /* node 1 spoils a number of each of its windows but the first, ... */
     bool lies;
     /* ... or nothing that it sends is what was asked for */
     bool silent;
-    /* nor is what anybody sends, from the third window until two turns are over
-     */
+    /* nor is what anybody sends, from the third window until two turns are
+     * over */
     bool keeps;
     /* its own vector is wrong as a turn ends, when it has some rows */
     bool errs;
@@ -68,8 +68,8 @@ static void listen(sim *s, const sim_packet *p)
     now.turn[now.begun++] = turn_of(s);
 }
 
-/* True if answers do not come to it now: until it is outvoted, where it errs.
- */
+/* True if answers do not come to it now: until it is outvoted, where it
+ * errs. */
 static bool is_kept(const sim *s)
 {
     if (now.errs)
@@ -214,8 +214,8 @@ static void kept_waiting(void **state)
     mesh_down(&s, &f);
 }
 
-/* One of whom nothing comes is waited for in the first window, and in no other.
- */
+/* One of whom nothing comes is waited for in the first window, and in no
+ * other. */
 static void a_lender_is_silent(void **state)
 {
     fixture f;

@@ -161,8 +161,8 @@ static inline void any_events(any_job *a, size_t rounds, kf_rng *g)
     a->opt.event_count = a->events;
 }
 
-/* Only on the simulator it takes no time to wait for joiners who do not come.
- */
+/* Only on the simulator it takes no time to wait for joiners who do not
+ * come. */
 static inline void any_options(any_job *a, kf_rng *g)
 {
     static const double late[] = {0, 0, -1, 3};

@@ -85,8 +85,8 @@ static inline void gate_close(kofn_port *p)
     g->b.sim->close(g->b.sim);
 }
 
-/* All are let through, and nothing happens.  It lives until the job is closed.
- */
+/* All are let through, and nothing happens.  It lives until the job is
+ * closed. */
 static inline kofn_port *gate_new(gate *g, size_t workers)
 {
     *g = (gate){

@@ -86,8 +86,8 @@ static inline void link_crawl(const sim *s)
     l->at += l->at + 1 < link_bytes(l);
 }
 
-/* Some bytes of the next sender's, and one of who crawls, which takes no time.
- */
+/* Some bytes of the next sender's, and one of who crawls, which takes no
+ * time. */
 static inline void link_move(sim *s)
 {
     sim_slow *k = s->slow;

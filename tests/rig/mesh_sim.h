@@ -1,21 +1,17 @@
-/* mesh_sim.h -- a mesh in one thread on a clock of its own: real nodes with
- * real data over a network that loses, delays, repeats and reorders, whose
- * nodes die, stop, are cut off, are slow and join; all drawn from a seed.
- *
- * It watches what must never happen: a vector that is not the plain
- * iteration's, and two vectors under one mark.
- */
+/* mesh_sim.h -- simulates a mesh in one thread: real nodes with real data, over
+ * a network that loses, delays, repeats and reorders packets. Nodes die, stop,
+ * are cut off, slow down and join. A seed decides all of it. Fails if a vector
+ * is not the plain iteration's, or if one iterate has two vectors. */
 #ifndef KF_TEST_MESH_SIM_H
 #define KF_TEST_MESH_SIM_H
 
 #include "rig.h"
 
-#include <stdio.h>
-
 #include "base/heap.h"
 #include "base/lent.h"
 #include "mesh/host.h"
 #include "peer/node.h"
+#include <stdio.h>
 
 #define SIM_NODES 16
 #define SIM_STEPS 64
@@ -74,8 +70,8 @@ typedef struct sim {
     sim_packet **packet;
     size_t packets, packet_cap;
 
-    /* A link with a rate (mesh_link.h), or NULL; `carry` takes what it carries.
-     */
+    /* A link with a rate (mesh_link.h), or NULL; `carry` takes what it
+     * carries. */
     struct sim_slow *slow;
     bool (*carry)(struct sim *s, sim_packet *p, const kofn_lent *body,
                   bool urgent);

@@ -1,5 +1,5 @@
-/* update_rig.h -- operands that change at workers, and the same on one machine.
- */
+/* update_rig.h -- operands that change at workers, and the same on one
+ * machine. */
 #ifndef KF_TEST_UPDATE_RIG_H
 #define KF_TEST_UPDATE_RIG_H
 

@@ -252,8 +252,8 @@ static void who_errs_once_is_asked_again(void **state)
     held_down(&h);
 }
 
-/* Updates that are missed, bits that flip: what comes out is right all along.
- */
+/* Updates that are missed, bits that flip: what comes out is right all
+ * along. */
 static void blocks_fail_by_chance(void **state)
 {
     static const kofn_faults bad =

@@ -109,8 +109,8 @@ static void wrong_answers_are_found(void **state)
     held_down(&h);
 }
 
-/* Workers come, go and lie: what the coordinator made of it can be had again.
- */
+/* Workers come, go and lie: what the coordinator made of it can be had
+ * again. */
 static void journals_replay(void **state)
 {
     static const kofn_fault_event come[] = {

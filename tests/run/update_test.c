@@ -23,8 +23,8 @@ static const char *const one_sided[] = {
 
 /* ---- updates ------------------------------------------------------------- */
 
-/* The caller's matrices are those of before, though blocks were views of them.
- */
+/* The caller's matrices are those of before, though blocks were views of
+ * them. */
 static void placed_are_never_written(held *h, double *const *before)
 {
     for (size_t o = 0; o < OPERANDS; o++) {

@@ -148,8 +148,8 @@ static void every_grid(void **state)
             }
 }
 
-/* Left products whose input is cut otherwise (math/training.md 7, B1 and B2).
- */
+/* Left products whose input is cut otherwise (math/training.md 7, B1 and
+ * B2). */
 static void inputs_cut_apart(void **state)
 {
     char s[80];
