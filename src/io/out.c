@@ -53,7 +53,8 @@ static kofn_status find_target(kf_out *o, const char *path, mode_t *mode)
         path = whole;
     } else if (errno != ENOENT) {
         return kf_io_errno_fail("write", path, errno);
-    } else if (lstat(path, &st) == 0) {
+    } else if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+        /* not a file that another process has just put there */
         return kf_fail(KOFN_IO,
                        "cannot write %s: it is a link to a file that does not "
                        "exist",
