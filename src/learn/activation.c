@@ -1,10 +1,10 @@
-/* activation.c -- what units make of what they are given, and its slopes: a row
- * at a time, many units at once.
+/* activation.c -- activation functions and their slopes, a row at a time, many
+ * units at once.
  *
- * The exponential of a sigmoid is a polynomial, so that the same bits come out
- * on every processor, whatever its vectors and its mathematical library are.
+ * The exponential of a sigmoid is a polynomial. So the bits of a result do not
+ * depend on the processor, its vector units or its mathematical library.
  *
- * Owns nothing, and allocates nothing. */
+ * Owns and allocates nothing. */
 #include "decay.h"
 #include "net.h"
 

@@ -1,10 +1,10 @@
-/* audit.c -- iterations whose sums are not all checked: keeps the state of the
- * last check, and decides when to go back to it.
+/* audit.c -- audits an iteration with unchecked sums: keeps the state of the
+ * last check, and decides when to return to it.
  *
- * The kept state is the audit's own; the state in use is the loop's. */
+ * The audit owns the kept state; the loop owns the state in use. */
 #include "audit.h"
 
-/* A descent does not multiply its loss by this factor. */
+/* A correct descent does not multiply its loss by this factor. */
 #define GROWN 10
 
 static void copy(const kf_audit *a, bool keep)
@@ -53,13 +53,13 @@ kofn_status kf_audit_before(kf_audit *a, uint64_t t, bool last)
     return kofn_audit(a->job, last || t <= a->until ? 1 : a->every);
 }
 
-/* Numbers of no use, which a wrong sum makes. */
+/* True if st reports numbers that a wrong sum can cause. */
 static bool is_of_numbers(kofn_status st)
 {
     return st == KOFN_NONFINITE || st == KOFN_INVAL || st == KOFN_UNSTABLE;
 }
 
-/* Does what happened since the state was kept look wrong? */
+/* True if the iterations since the state was kept look wrong. */
 static bool is_doubtful(const kf_audit *a, const kofn_report *sum,
                         kofn_status st)
 {

@@ -2,13 +2,12 @@
  * Lei, Dimakis, Karampatziakis, "Gradient coding", 2017; math/regression.md
  * 11).
  *
- * The loss is summed along with it, and what is asked for is told in a number
- * after w.  Workers get the rows of their parts and nothing else of the
+ * The loss is summed with the gradient. A number after w in the input says
+ * what is wanted. Workers hold the rows of their parts and nothing else of the
  * regression.
  *
- * Points are borrowed from whoever placed them; scratch is of the call.  The
- * function runs at workers and may call neither the job nor the regression.
- */
+ * The points are borrowed; scratch lives for one call. The function runs at
+ * workers and may call neither the job nor the regression. */
 #include "net.h"
 #include "regress.h"
 #include "watch.h"
@@ -17,18 +16,19 @@
 
 /* ---- what a worker computes ---------------------------------------------- */
 
-/* Some rows at a time, which are still in the cache for their second use. */
+/* Bytes of rows handled at a time, so that they are in the cache for their
+ * second use. */
 #define CACHED ((size_t)256 << 10)
 
-/* Points first, first + step, ... below `end`; `gram`: of X' X w, not of a
- * loss. */
+/* Selects points first, first + step, ... below `end`. `gram`: compute X' X w
+ * instead of a loss. */
 typedef struct every {
     size_t first, step, end;
     bool gram;
 } every;
 
-/* A view of the rows of X that p selects.  Where there are no two of them the
- * step may reach far beyond X. */
+/* Returns a view of the rows of X that p selects. A view of fewer than two
+ * rows has the stride of X, since `step` may exceed its rows. */
 static kofn_matrix rows_of(const kofn_matrix *X, every p)
 {
     size_t n = p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
@@ -37,8 +37,8 @@ static kofn_matrix rows_of(const kofn_matrix *X, every p)
                          X->cols, (n > 1 ? p.step : 1) * X->ld, KOFN_F64};
 }
 
-/* Of a part's points those asked for: all, or those of a batch, which is the
- * same on every worker. */
+/* Selects, in the part that begins at point `first`, all points or those of
+ * one batch. A batch has the same points on every worker. */
 static every points_of(size_t first, size_t count, double batches, double what)
 {
     size_t step = what > 0 ? (size_t)batches : 1;
@@ -48,8 +48,8 @@ static every points_of(size_t first, size_t count, double batches, double what)
                    what == KF_GRAM};
 }
 
-/* out += the gradient of these points, and their loss behind it; room: as
- * many as there are of them, and n. */
+/* Adds the gradient of these points to out, and their loss behind it. `space`
+ * has room for one number per point and n more. */
 static kofn_status add_points(const kofn_rows *part, kofn_loss loss,
                               every which, const double *w, double *out,
                               double *space)
@@ -74,7 +74,7 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss,
     return KOFN_OK;
 }
 
-/* Checks the arguments of a gradient, whoever asks for it. */
+/* Checks the arguments of a gradient, which may come from the wire. */
 static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
                                   const kofn_matrix *in, const kofn_matrix *out)
 {
@@ -98,7 +98,8 @@ static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
     return KOFN_OK;
 }
 
-/* arg: the loss, the batches; out: the gradient and the loss. */
+/* Computes the gradient and the loss into out. arg: the loss, the number of
+ * batches. */
 static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
                                  const kofn_matrix *in, kofn_matrix *out)
 {
@@ -150,7 +151,8 @@ static kofn_status sum_round(kf_descent *d, const double *v, double what)
     return kf_learn_round_of(d, false, &in, &out);
 }
 
-/* By how much the points of the sum are outnumbered by all of them. */
+/* Returns the number of wanted points, divided by the number of points that
+ * the round's sum included. */
 static double outnumbered(const kf_descent *d, double what)
 {
     double all = 0, there = 0;
@@ -167,8 +169,8 @@ static double outnumbered(const kf_descent *d, double what)
     return there > 0 ? all / there : 1;
 }
 
-/* Asks for the sum of the gradients, and F with it.  Where the round shows that
- * the scheme remembers gradients it is done again, with the offset. */
+/* Sums the gradients, and F with them. If the round shows that the scheme
+ * remembers gradients, repeats it with KF_OFFSET. */
 static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
                             double *F)
 {
@@ -183,7 +185,7 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
         return kf_fail(KOFN_UNSUITED,
                        "a scheme that remembers gradients goes "
                        "with descents over all points, not with batches");
-    if (d->remembers && what == 0) { /* as is known now */
+    if (d->remembers && what == 0) { /* the round has just shown it */
         what = KF_OFFSET;
         TRY(sum_round(d, w, what));
     }
@@ -198,7 +200,7 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
 
 static kofn_status gram(kf_descent *d, const double *v, double *out)
 {
-    if (d->remembers) /* of gradients only */
+    if (d->remembers) /* it remembers gradients only */
         return kf_learn_gram_here(d->r, v, NULL, out, NULL);
     TRY(sum_round(d, v, KF_GRAM));
     memcpy(out, d->out, kf_learn_features(d) * sizeof *out);
@@ -207,7 +209,7 @@ static kofn_status gram(kf_descent *d, const double *v, double *out)
 
 /* ---- the way ------------------------------------------------------------- */
 
-/* Of w, and what is asked of it. */
+/* The input is w and one number that says what to compute. */
 static kofn_problem problem(const kofn_regression *r)
 {
     size_t n = r->X.cols + 1;
@@ -224,8 +226,8 @@ static kofn_status check(const kofn_regression *r)
             "dense X, and this is sparse; use scheme pcr or elastic");
     if (r->opt.rule == KOFN_STEP_EXACT && r->opt.loss != KOFN_LOSS_SQUARES)
         return kf_fail(KOFN_UNSUITED,
-                       "an exact step of this loss needs the "
-                       "margins, which a sum of gradients does not tell; use "
+                       "an exact step of this loss needs the margins, "
+                       "and a sum of gradients does not give them; use "
                        "scheme elastic or another rule");
     return KOFN_OK;
 }

@@ -1,12 +1,13 @@
-/* coded.c -- a network whose weights live coded at the workers: every product
- * of a step with them is the workers', of all weights they are told how they
- * change, and here there are activations only (Dutta, Bai, Jeong, Low, Grover,
- * "A unified coded deep neural network training strategy based on generalized
- * PolyDot codes", 2018; math/training.md 10).
+/* coded.c -- a network with its weights coded at the workers (Dutta, Bai,
+ * Jeong, Low, Grover, "A unified coded deep neural network training strategy
+ * based on generalized PolyDot codes", 2018; math/training.md 10).
  *
- * Owns the plans and what it fetched; the job is borrowed and must have been
- * opened with these plans.  Weights are nowhere whole before they are fetched.
- */
+ * Workers compute every product of a step that involves weights. After a step
+ * they receive the change of all weights. This side computes activations only.
+ *
+ * Owns the plans and what it fetched. The job is borrowed and must have been
+ * opened with these plans. The weights exist nowhere uncoded until they are
+ * fetched. */
 #include "coded.h"
 
 #include "base/report.h"
@@ -23,18 +24,18 @@ static kofn_problem problem_of(const kofn_net *net, size_t l, size_t room)
                                            net->shape.dtype, false);
 }
 
-/* Codes that cut the input as well choose their sizes by the forward product;
- * here it is the one of both that needs more answers, and nothing is gained by
- * cutting batches.  Such a one with no sizes given: the most blocks that leave
- * two workers who need not answer, or as many as can be; of those the fewest
- * answers. */
+/* True for codes that also cut the input and are given without sizes. By
+ * themselves they would choose sizes for the forward product alone. Here the
+ * product that needs more answers counts, and cutting batches gains nothing.
+ * `choose` takes the most blocks that leave two workers to spare, or one, or
+ * none; among equals, the grid that needs the fewest answers. */
 static bool chooses(const char *spec)
 {
     return !strcmp(spec, "gpd") || !strcmp(spec, "polydot");
 }
 
-/* The number of answers that both products need with this grid; 0: the grid
- * does not go. */
+/* Returns the number of answers that suffices for both products with this
+ * grid; 0 if the grid is impossible. */
 static size_t answers_of(kofn_problem pb, const char *spec, size_t workers)
 {
     static const kofn_op ops[] = {KOFN_MATMUL, KOFN_LEFT};
@@ -81,7 +82,8 @@ static void choose(const kofn_net *net, const char *name, size_t workers,
     snprintf(spec, size, "%s", found);
 }
 
-/* `polynomial` would choose by the forward product whether to cut the batch. */
+/* True for `polynomial` without p: it would decide by the forward product
+ * whether to cut the batch. */
 static bool may_cut_batches(const char *spec)
 {
     return !strncmp(spec, "polynomial", strlen("polynomial")) &&
@@ -167,7 +169,7 @@ static kofn_matrix laid(void *at, size_t rows, size_t cols, kofn_dtype dtype)
     return (kofn_matrix){at, rows, cols, cols, dtype};
 }
 
-/* X W' = (W X')' */
+/* Computes X W' as (W X')'. */
 static kofn_status forward(kf_coded *c, size_t layer, const kofn_matrix *X,
                            const kofn_matrix *out)
 {
@@ -180,7 +182,7 @@ static kofn_status forward(kf_coded *c, size_t layer, const kofn_matrix *X,
     return KOFN_OK;
 }
 
-/* D W, of which the last column is nobody's. */
+/* Computes D W without its last column, which belongs to the biases. */
 static kofn_status back(kf_coded *c, size_t layer, const kofn_matrix *D,
                         const kofn_matrix *out)
 {
@@ -196,10 +198,11 @@ static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
                             const kofn_matrix *a, const kofn_matrix *b,
                             kofn_matrix *out)
 {
-    (void)b; /* the workers have it */
+    (void)b; /* the workers have b */
     return pass == KF_PASS_FORWARD ? forward(ud, layer, a, out)
-           : pass == KF_PASS_BACK  ? back(ud, layer, a, out)
-                                   : KOFN_OK; /* they add it up themselves */
+           : pass == KF_PASS_BACK
+               ? back(ud, layer, a, out)
+               : KOFN_OK; /* the workers compute gradients themselves */
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -230,7 +233,7 @@ kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,
     return change_all(c, change);
 }
 
-/* All weights, or velocities, of the workers, into such a network. */
+/* Fetches all weights, or all velocities, from the workers into `to`. */
 static kofn_status fetch_all(kf_coded *c, kofn_net *to, bool velocity)
 {
     for (size_t l = 0; l < to->shape.layers; l++) {
@@ -262,8 +265,9 @@ kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
 
 /* ---- velocities ---------------------------------------------------------- */
 
-/* With a step of 0 and a momentum of 1 U' V is added to the velocity and
- * nothing to the weights: rows of the velocity, and which they are. */
+/* Sends velocities. An update with step 0 and momentum 1 adds U' V to the
+ * velocity and nothing to the weights. V holds rows of the velocity, U their
+ * places. */
 static kofn_status move_layer(kf_coded *c, size_t l, const double *velocity,
                               kofn_matrix *U, kofn_matrix *V)
 {
@@ -304,5 +308,6 @@ kofn_status kf_coded_scrub(kf_coded *c)
     kofn_status st = kofn_scrub(c->job, &rep);
 
     kf_report_add(c->sum, &rep);
-    return st == KOFN_TOOFEW ? KOFN_OK : st; /* products find out if it is so */
+    return st == KOFN_TOOFEW ? KOFN_OK
+                             : st; /* a faulty block shows in later products */
 }

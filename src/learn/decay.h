@@ -1,8 +1,8 @@
 /* decay.h -- exp(x) for x <= 0 and log(1 + e), in arithmetic that compilers
  * vectorise.
  *
- * Both are polynomials, so that the same bits come out on every processor,
- * whatever its vectors and its mathematical library are.  A file that calls
+ * Both are polynomials. So the bits of a result do not depend on the
+ * processor, its vector units or its mathematical library. A file that calls
  * them in a loop is compiled with -fno-trapping-math. */
 #ifndef KF_LEARN_DECAY_H
 #define KF_LEARN_DECAY_H
@@ -10,19 +10,21 @@
 #include <stdint.h>
 #include <string.h>
 
-/* 1.5 * 2^52: a number of a magnitude below 2^51 is rounded to an integer when
- * this is added, which the lowest bits hold then. */
+/* 1.5 * 2^52. Adding it rounds a number of magnitude below 2^51 to an integer,
+ * which the lowest bits then hold. */
 #define ROUNDER 0x1.8p52
 #define LOG2E 0x1.71547652b82fep+0
-/* ln 2 in two parts, of which multiples of the first up to 2^11 are exact. */
+/* ln 2 in two parts. Multiples of the first part up to 2^11 are exact. */
 #define LN2_HIGH 0x1.62e42fefap-1
 #define LN2_LOW 0x1.cf79abc9e3b3ap-40
-#define LEAST (-746.0) /* exp of less than that is 0, too */
-#define UP 64 /* binary digits, so that what is subnormal is rounded once */
+#define LEAST (-746.0) /* exp of anything below is 0 as well */
+#define UP                                                                     \
+    64 /* binary digits of scaling: a subnormal result is rounded once         \
+        */
 
-/* exp(x), x <= 0, to less than 2 units in the last place; NaN stays NaN.  2^k
- * times exp of the rest, of magnitude ln 2 / 2 at most, which is Taylor's
- * polynomial. */
+/* Returns exp(x) for x <= 0, within 2 units in the last place; NaN for NaN.
+ * Computes 2^k times exp of the rest. The rest has magnitude at most ln 2 / 2,
+ * and its exp is a Taylor polynomial. */
 static inline double kf_decay(double x)
 {
     static const double over[] = {
@@ -46,8 +48,8 @@ static inline double kf_decay(double x)
     return e * k * 0x1p-64;
 }
 
-/* log(1 + e), 0 <= e <= 1, to a few units in the last place: 2 artanh(e / (2 +
- * e)) by its series; NaN stays NaN. */
+/* Returns log(1 + e) for 0 <= e <= 1, within a few units in the last place;
+ * NaN for NaN. Sums the series of 2 artanh(e / (2 + e)). */
 static inline double kf_log_above(double e)
 {
     static const double over[] = {1.0 / 33, 1.0 / 31, 1.0 / 29, 1.0 / 27,
@@ -56,7 +58,7 @@ static inline double kf_log_above(double e)
                                   1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3};
     double s = e / (2 + e), x = s * s, sum = 1.0 / 35;
 
-    for (int i = 0; i < 16; i++) /* more are not unrolled */
+    for (int i = 0; i < 16; i++) /* the compiler does not unroll more than 16 */
         sum = sum * x + over[i];
     return 2 * s * (sum * x + 1);
 }

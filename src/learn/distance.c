@@ -1,47 +1,47 @@
-/* distance.c -- how far the minimum is from where the gradient has become
- * small.
+/* distance.c -- estimates the distance to the minimum when the gradient has
+ * become small.
  *
- * A small gradient does not say: with one large point it falls by ten orders of
- * magnitude while most weights have not moved yet (math/regression.md 17).  So
- * the distance itself, |H^+ g|, is found by conjugate gradients on H d = -g, H
- * being the curvature of F there.  Their d only grow in length (Steihaug,
- * 1983), so that one which is too long settles it.
+ * A small gradient alone proves nothing. With one large point it falls by ten
+ * orders of magnitude while most weights have not moved (math/regression.md
+ * 17). So the distance |H^+ g| itself is found by conjugate gradients on H d =
+ * -g; H is the curvature of F at this point. Their d only grow in length
+ * (Steihaug, 1983), so one that is too long decides.
  *
- * Owns the vectors of conjugate gradients within a call.  It takes rounds of
- * the job, which are told in the report.
- */
+ * Owns the vectors of conjugate gradients within a call. The rounds it takes
+ * are counted in the report. */
 #include "regress.h"
 #include "vector.h"
 #include "watch.h"
 
 #include <float.h>
 
-#define FEW 8   /* steps that are taken though no more seems to be left */
-#define MOST 30 /* as many as are taken to find L */
+#define FEW 8   /* steps that are always taken, even if the rest seems small */
+#define MOST 30 /* most steps; finding L takes the same number */
 
-/* Of what is taken to be rounding: the share of the size that a gradient would
- * have if the rows did not cancel. */
+/* Rounding level of a gradient, relative to the size it would have if the rows
+ * did not cancel. */
 #define NOISE (1000 * DBL_EPSILON)
-/* A curvature that is no more than this of the largest may be 0. */
+/* A curvature below this share of the largest counts as 0. */
 #define FLAT (64 * DBL_EPSILON)
 
 typedef struct probe {
     kf_descent *d;
     const double *at;
-    double F, enough; /* there; a distance that is small enough */
+    double F, enough; /* F at `at`; a distance that is small enough */
     double *r, *p, *q, *x;
-    double rr, least, most; /* curvatures that were seen */
-    bool here;              /* products are made on this thread */
-    bool blind;             /* there may be more that rounding hides */
+    double rr, least, most; /* |r|^2; smallest and largest curvature seen */
+    bool here;              /* compute products on this thread */
+    bool blind;             /* rounding may hide further directions */
 } probe;
 
-/* The rest that is left of g, at most, as far as curvatures were seen. */
+/* Returns an upper estimate of the distance, from the curvatures seen. */
 static double reach(const probe *b, size_t n)
 {
     return kf_norm(b->x, n) + sqrt(b->rr) / b->least;
 }
 
-/* X' X w less X' y rounds as these two do. */
+/* Returns the rounding error of the gradient: that of the rows, and that of X'
+ * y if it is subtracted from X' X w. */
 static double noise(const probe *b)
 {
     const kofn_regression *r = b->d->r;
@@ -52,8 +52,8 @@ static double noise(const probe *b)
     return NOISE * (sqrt(2 * fabs(b->F) * b->most) + gram);
 }
 
-/* out = X' X p / m + ridge p on this thread; or with y, less X' y / m, and
- * F. */
+/* Computes out = X' X p / m + ridge p on this thread. With y, also subtracts
+ * X' y / m and sets b->F. */
 static kofn_status product_here(probe *b, const double *p, const double *y,
                                 double *out)
 {
@@ -66,7 +66,7 @@ static kofn_status product_here(probe *b, const double *p, const double *y,
     return KOFN_OK;
 }
 
-/* A step; *over when there is nothing more to be learnt. */
+/* Takes one step. Sets *over if further steps would learn nothing. */
 static kofn_status advance(probe *b, size_t n, bool *over)
 {
     double pp = kf_learn_dot(b->p, b->p, n), pq, next, by;
@@ -94,9 +94,9 @@ static kofn_status advance(probe *b, size_t n, bool *over)
     return KOFN_OK;
 }
 
-/* Where rounding hides directions in which F may yet fall, g must be small
- * beside the points and what is left of them: these then hide nothing that
- * matters (Paige and Saunders, 1982). */
+/* Returns the distance, or HUGE_VAL if rounding hides directions in which F
+ * may still fall. Hidden directions do not matter if g is small compared with
+ * the points and their residuals (Paige and Saunders, 1982). */
 static double conclude(const probe *b, size_t n, double gradient)
 {
     double tolerance = b->d->r->opt.tolerance;
@@ -107,8 +107,8 @@ static double conclude(const probe *b, size_t n, double gradient)
     return reach(b, n);
 }
 
-/* Runs conjugate gradients until the distance is known to be too long, or
- * within reach; a few steps are mostly enough (math/regression.md 17). */
+/* Runs conjugate gradients until the distance is known to be too long or small
+ * enough. A few steps mostly suffice (math/regression.md 17). */
 static kofn_status look(probe *b, size_t n, double *distance)
 {
     double gradient;
@@ -149,7 +149,7 @@ kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
     b.x = room + 3 * n;
     memcpy(b.r, d->g, n * sizeof *b.r);
     st = look(&b, n, distance);
-    if (!st && b.blind && d->way->differs) { /* X itself shows more */
+    if (!st && b.blind && d->way->differs) { /* X itself shows more than X' X */
         b.here = true;
         st = product_here(&b, at, d->r->y, b.r);
         if (!st)

@@ -1,23 +1,23 @@
 /* gradient_modes.c -- three ways to have workers compute the gradient of a
  * model.
  *
- *   KOFN_MATVEC  margins X w come first, then z' X, where z_i is how the loss
- *                of point i changes with its margin: two rounds on one
- *                encoding, and 2 m numbers more than a sum would take, but
- *                the master knows every margin (Yang et al., "Coded elastic
- *                computing", 2018; math/elastic.md 11)
- *   KOFN_GRAM    X' X w is the gradient of least squares but for X' y, which
- *                is known once for all (Li et al., "Polynomially coded
- *                regression", 2018; math/regression.md 1)
- *   KOFN_SUM     the gradient of a part of the points, summed over parts
- *                (by_sum.c)
+ * KOFN_MATVEC computes the margins X w first, then z' X. z_i is the derivative
+ * of the loss of point i by its margin. It takes two rounds on one encoding
+ * and transfers 2 m numbers more than a sum, but the coordinator knows every
+ * margin (Yang et al., "Coded elastic computing", 2018; math/elastic.md 11).
  *
- * Without a job the first way is gone on this thread: what the coded ones are
- * compared with.
+ * KOFN_GRAM computes X' X w. Subtracting X' y, which is computed once, gives
+ * the gradient of least squares (Li et al., "Polynomially coded regression",
+ * 2018; math/regression.md 1).
  *
- * The descent owns the vectors; the job is borrowed.  Which way is gone is
- * decided when the regression is placed and may not change after.
- */
+ * KOFN_SUM computes the gradient of each part of the points and sums over the
+ * parts (by_sum.c).
+ *
+ * Without a job the first mode runs on this thread, as the reference for the
+ * coded ones.
+ *
+ * The descent owns the vectors; the job is borrowed. The mode is decided when
+ * the regression is placed and may not change later. */
 #include "regress.h"
 #include "vector.h"
 #include "watch.h"
@@ -29,13 +29,13 @@
 
 /* ---- products on this thread --------------------------------------------- */
 
-/* X, of whichever kind it is. */
+/* Returns X as an operand, dense or sparse. */
 static kofn_operand points_of(const kofn_regression *r)
 {
     return r->S.rows ? KOFN_SPARSE(&r->S) : KOFN_DENSE(&r->X);
 }
 
-/* out = z X */
+/* Computes out = z X. */
 static kofn_status times_points(const kofn_regression *r, const double *z,
                                 double *out)
 {
@@ -82,8 +82,8 @@ double kf_learn_dot(const double *x, const double *y, size_t n)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-/* An answer in part has NaN where there was nobody to answer, unless the
- * scheme makes the best of what there is: then there are numbers throughout. */
+/* True if a has NaN. A partial answer has NaN for missing rows, unless the
+ * scheme estimates them from the answers there are. */
 static bool has_holes(const kofn_matrix *a)
 {
     const double *x = a->data;
@@ -136,7 +136,7 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out)
                   : kofn_product_plain(points_of(d->r), &in, &to);
 }
 
-/* out = X' z */
+/* Computes out = X' z. */
 static kofn_status back(kf_descent *d, const double *z, double *out)
 {
     const kofn_matrix *X = &d->r->X;
@@ -208,9 +208,9 @@ static kofn_status check_gram(const kofn_regression *r)
 {
     if (r->opt.loss != KOFN_LOSS_SQUARES)
         return kf_fail(KOFN_UNSUITED,
-                       "the scheme computes X' X w, of which "
-                       "only the gradient of least squares is made; use a "
-                       "gradient code or scheme elastic");
+                       "the scheme computes X' X w, which gives the "
+                       "gradient of least squares only; use a gradient "
+                       "code or scheme elastic");
     if (r->opt.descent == KOFN_DESCENT_SGD)
         return kf_fail(KOFN_UNSUITED,
                        "the scheme mixes all points before "
@@ -219,7 +219,7 @@ static kofn_status check_gram(const kofn_regression *r)
     return KOFN_OK;
 }
 
-/* X' y and y' y, once for all. */
+/* Computes X' y and y' y, once. */
 static kofn_status know_Xy(kofn_regression *r)
 {
     if (r->Xy)
@@ -249,7 +249,7 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
     const kofn_regression *r = d->r;
     size_t n = r->X.cols;
 
-    (void)which; /* of all points */
+    (void)which; /* X' X w always covers all points */
     TRY(gram(d, w, d->g));
     *F = (kf_learn_dot(w, d->g, n) - 2 * kf_learn_dot(w, r->Xy, n) + r->yy) / 2;
     for (size_t i = 0; i < n; i++)
@@ -303,7 +303,7 @@ void kf_learn_mean(const kf_descent *d, double points, const double *at,
         sum[j] = sum[j] / points + (j < ridged ? d->r->opt.ridge * at[j] : 0);
 }
 
-/* How many of m points. */
+/* Returns the number of points, of m, that p selects. */
 static double count(kf_some p, size_t m)
 {
     size_t rest = kf_min(kf_max(m % p.of, p.lo), p.hi) - p.lo;
@@ -371,7 +371,7 @@ double kf_learn_losses_along(const kf_descent *d, double t, double *slope)
 
 /* ---- curvature ----------------------------------------------------------- */
 
-/* By how the gradient changes on a short way along p. */
+/* Approximates H p by the change of the gradient over a short way along p. */
 static kofn_status curved_by_difference(kf_descent *d, const double *at,
                                         const double *p, double *out)
 {
@@ -385,7 +385,7 @@ static kofn_status curved_by_difference(kf_descent *d, const double *at,
     return KOFN_OK;
 }
 
-/* X' D X p, D the second derivatives of the losses. */
+/* Computes X' D X p; D holds the second derivatives of the losses. */
 static kofn_status curved_by_margins(kf_descent *d, const double *p,
                                      double *out)
 {

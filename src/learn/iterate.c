@@ -1,14 +1,15 @@
-/* iterate.c -- power iteration and PageRank, one coded product a step.
+/* iterate.c -- power iteration and PageRank, one coded product per step.
  *
- * Only the product is coded; everything else is a pass over the vector here.
- * Under any losses and arrivals the iterates are those of the plain iteration
- * to rounding, so the number of iterations is the same (math/elastic.md 15).
+ * Only the product is coded. Everything else is a pass over the vector on this
+ * side. Whatever workers are lost or join, the iterates equal those of the
+ * plain iteration up to rounding. So the number of iterations is the same
+ * (math/elastic.md 15).
  *
- * PageRank: Brin and Page 1998; dangling nodes as if they pointed everywhere.
+ * PageRank follows Brin and Page, 1998. Dangling nodes count as if they linked
+ * to every page.
  *
- * Owns the vectors of the iteration; the result's is the caller's.  It may
- * change nothing of the job but by rounds.
- */
+ * Owns the vectors of the iteration; the caller owns the result's. Changes the
+ * job by rounds alone. */
 #include "vector.h"
 #include "watch.h"
 
@@ -36,21 +37,22 @@ static kofn_status with_defaults(kofn_iterate_options *o,
         o->damping = 0.85;
     if (o->resume && !(o->resume->change >= 0))
         return kf_fail(KOFN_INVAL,
-                       "the result to go on after has the change %g",
+                       "the result to resume from has the change %g",
                        o->resume->change);
     return KOFN_OK;
 }
 
 typedef struct iteration {
-    kofn_job *job; /* or, without one, a plain matrix */
+    kofn_job *job; /* multiplies; NULL: the plain matrix below does */
     kofn_operand A;
     kofn_iterate_options opt;
     kofn_iterate_result res;
-    kofn_iterate_result *told; /* the caller's, or NULL */
+    kofn_iterate_result *told; /* the caller's result, or NULL */
     kofn_matrix *v;
     const uint8_t *dangling;
-    const kofn_peering *mesh; /* instead of a job */
-    /* From the product in `next` make the new v and say how far it moved. */
+    const kofn_peering *mesh; /* multiplies instead of a job */
+    /* Computes the new v from the product in `next`. Returns how far v moved.
+     */
     double (*update)(struct iteration *it, double *next);
 } iteration;
 
@@ -83,8 +85,7 @@ static kofn_status product(iteration *it, kofn_matrix *out, kofn_report *rep)
 }
 
 /* Multiplies and updates until the change is below the tolerance or the
- * iterations are used up.  A vector that is not finite ends it with an
- * error. */
+ * iterations are used up. Fails if the vector is not finite. */
 static kofn_status iterate(iteration *it, double *next)
 {
     kofn_matrix out = {next, it->v->rows, 1, 1, KOFN_F64};
@@ -111,7 +112,7 @@ static kofn_status iterate(iteration *it, double *next)
 
 /* ---- without a master ---------------------------------------------------- */
 
-enum { CHANGE, EIGENVALUE }; /* what goes with the vector */
+enum { CHANGE, EIGENVALUE }; /* scalars that travel with the vector */
 
 static kofn_status mesh_output(void *ud, uint64_t t, kofn_matrix *product,
                                kofn_matrix *v, double scalar[KOFN_SCALARS],
@@ -141,8 +142,8 @@ static uint64_t option_bits(const iteration *it)
     return (bits[0] * 31 + bits[1]) * 31 + it->opt.max_iterations;
 }
 
-/* Runs the iteration as a program of one stage on a mesh; what its nodes agree
- * on becomes the result. */
+/* Runs the iteration as a program of one stage on a mesh. The vector that its
+ * nodes agree on becomes the result. */
 static kofn_status run_mesh(iteration *it)
 {
     const kofn_stage stage = {.plan = it->mesh->plan};
@@ -160,8 +161,9 @@ static kofn_status run_mesh(iteration *it)
 
     if (it->opt.resume)
         return kf_fail(KOFN_UNSUITED,
-                       "a mesh begins at the start; those who "
-                       "join it later go on with the others anyway");
+                       "a mesh cannot resume from a result: it starts at "
+                       "the beginning, and a node that joins later adopts "
+                       "the state of the others");
     st = kofn_peer_run(it->mesh->transport, &program, it->mesh->options, it->v,
                        scalar, &view);
     if (st < 0 && view.at.step == 0)
@@ -174,7 +176,7 @@ static kofn_status run_mesh(iteration *it)
     return st;
 }
 
-/* The vector was checked. */
+/* Runs the iteration from a checked vector. */
 static kofn_status run(iteration *it, kofn_iterate_result *res)
 {
     double *next = NULL;
@@ -201,17 +203,16 @@ static double power_update(iteration *it, double *next)
     size_t n = it->v->rows;
 
     length = kf_norm(next, n);
-    if (!(length <
-          HUGE_VAL)) /* dividing by it would make zeros of everything */
+    if (!(length < HUGE_VAL)) /* dividing by it would turn every entry into 0 */
         return HUGE_VAL;
-    if (length == 0) { /* v is an eigenvector, of the eigenvalue 0 */
+    if (length == 0) { /* v is an eigenvector with eigenvalue 0 */
         it->res.eigenvalue = 0;
         return 0;
     }
-    for (size_t i = 0; i < n; i++) /* no larger than the length */
+    for (size_t i = 0; i < n; i++) /* no entry exceeds the length */
         value += v[i] * (next[i] / length);
     value *= length;
-    /* The vector may turn sign each time: its direction is what converges. */
+    /* The vector may change sign in every step; its direction converges. */
     for (size_t i = 0; i < n; i++) {
         double now = next[i] / length;
         double moved = now - (value < 0 ? -v[i] : v[i]);
@@ -314,7 +315,8 @@ kofn_status kofn_pagerank_peers(const kofn_peering *at, const kofn_sparse *M,
                     opt, res);
 }
 
-/* Row j of M holds, for every arc i -> j, its weight by the sum of i's. */
+/* Checks that row j of M holds, for every arc i -> j, its weight divided by
+ * the sum of the weights of i's arcs. */
 static kofn_status check_graph(const kofn_sparse *g)
 {
     TRY(kf_mat_check_sparse(g, "the graph"));

@@ -1,14 +1,14 @@
-/* lbfgs.c -- directions from the last few steps and what these did to the
- * gradient (Liu and Nocedal, "On the limited memory BFGS method for large scale
- * optimization", 1989; math/regression.md 18).
+/* lbfgs.c -- search directions from the last few steps and their changes of
+ * the gradient (Liu and Nocedal, "On the limited memory BFGS method for large
+ * scale optimization", 1989; math/regression.md 18).
  *
- * Products are those of gradient descent: where margins are known X p tells F
- * and its slope all along the line, and the margins at its end; elsewhere a
- * trial takes a round, whose gradient is the next iteration's.
+ * Its products are those of gradient descent. If margins are known, one
+ * product X p gives F and its slope along the whole line, and the margins at
+ * its end. Otherwise each trial point takes a round, and the last trial's
+ * gradient is that of the next iteration.
  *
- * Owns the last steps and gradients, freed by kf_lbfgs_free.  A pair without
- * curvature is left out and never repaired.
- */
+ * Owns the last steps and gradients, freed by kf_lbfgs_free. A pair without
+ * curvature is skipped, never repaired. */
 #include "regress.h"
 #include "vector.h"
 #include "watch.h"
@@ -17,17 +17,20 @@
 
 #define PAIRS 10
 #define TRIALS 60
-#define REFRESH 16 /* margins are made anew in every so many iterations */
+#define REFRESH                                                                \
+    16 /* iterations between two computations of the margins from w */
 
 #define ARMIJO 1e-4
-#define FLAT 1e-10 /* of F: what may be rounding (Hager and Zhang, 2005) */
+#define FLAT                                                                   \
+    1e-10 /* share of F that may be rounding (Hager and Zhang, 2005)           \
+           */
 
 struct kf_lbfgs {
-    double *s, *y, sy[PAIRS]; /* steps and changes of the gradient, in a ring */
+    double *s, *y, sy[PAIRS]; /* ring of steps and of changes of the gradient */
     size_t kept, next;
     double *from, *g, *p; /* the last step's start, gradient and direction */
     bool stepped;
-    bool known; /* F and g, where the last trial was */
+    bool known; /* F and g are known at the last trial point */
     double F;
 };
 
@@ -36,7 +39,7 @@ typedef struct line {
     kf_descent *d;
     const double *w, *p;
     double F, slope;   /* at t = 0 */
-    double ww, wp, pp; /* of what the ridge is of */
+    double ww, wp, pp; /* products of the penalised weights and directions */
 } line;
 
 typedef struct point {
@@ -72,8 +75,8 @@ void kf_lbfgs_forget(kf_lbfgs *b)
 
 /* ---- directions ---------------------------------------------------------- */
 
-/* Learns the last step, unless rounding or a loss without curvature makes
- * nothing of it. */
+/* Remembers the last step, unless rounding or a loss without curvature makes
+ * it useless. */
 static void learn(kf_lbfgs *b, const kf_descent *d, const double *w)
 {
     size_t n = kf_learn_features(d);
@@ -94,7 +97,7 @@ static void learn(kf_lbfgs *b, const kf_descent *d, const double *w)
     b->kept = kf_min(b->kept + 1, PAIRS);
 }
 
-/* p = -(the inverse curvature) g, by the two loops. */
+/* Computes p = -(inverse curvature) g by the two-loop recursion. */
 static void direct(kf_lbfgs *b, const double *g, size_t n)
 {
     double a[PAIRS], *p = b->p;
@@ -142,7 +145,7 @@ static kofn_status by_round(const line *l, point *at)
     kofn_status st =
         kf_learn_gradient_along(d, l->w, at->t, l->p, d->g, &at->F);
 
-    if (st == KOFN_NONFINITE) { /* much too long a step */
+    if (st == KOFN_NONFINITE) { /* the step is far too long */
         at->F = HUGE_VAL;
         return KOFN_OK;
     }
@@ -151,11 +154,12 @@ static kofn_status by_round(const line *l, point *at)
     return st;
 }
 
-/* The strong conditions of Wolfe; of F that rounding hides, by slopes. */
+/* True if the point meets the strong Wolfe conditions. Uses slopes if rounding
+ * hides the change of F. */
 static bool serves(const line *l, const point *at)
 {
     double curved =
-        l->d->way->margins ? 0.1 : 0.9; /* where looks cost nothing */
+        l->d->way->margins ? 0.1 : 0.9; /* margins make trials cheap */
 
     return fabs(at->slope) <= -curved * l->slope &&
            (at->F <= l->F + ARMIJO * at->t * l->slope ||
@@ -163,7 +167,8 @@ static bool serves(const line *l, const point *at)
              at->slope <= (2 * ARMIJO - 1) * l->slope));
 }
 
-/* Where to look next: between two, where the slopes' line is 0, or beyond. */
+/* Returns the next trial: between two points, at the zero of the slopes'
+ * secant, or beyond. */
 static double next_look(const point *lo, const point *hi, const point *before)
 {
     double room = hi->t - lo->t, at;
@@ -180,8 +185,8 @@ static double next_look(const point *lo, const point *hi, const point *before)
     return fmin(10 * lo->t, fmax(2 * lo->t, lo->t + at));
 }
 
-/* `at` begins with the first t.  F is convex: where it falls no more, or has
- * risen, is too far. */
+/* Searches along the line; *at holds the first t. F is convex: a point at
+ * which it no longer falls, or has risen, is too far. */
 static kofn_status search(const line *l, point *at, bool *found)
 {
     point lo = {0, l->F, l->slope}, hi = {HUGE_VAL, 0, 0}, before = lo;
@@ -211,7 +216,7 @@ static kofn_status begin_line(line *l, kf_lbfgs *b)
     size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
 
     l->slope = kf_learn_dot(d->g, b->p, n);
-    if (!(l->slope < 0)) { /* rounding: begin again */
+    if (!(l->slope < 0)) { /* rounding spoilt the direction: restart */
         b->kept = 0;
         direct(b, d->g, n);
         l->slope = kf_learn_dot(d->g, b->p, n);
@@ -223,7 +228,7 @@ static kofn_status begin_line(line *l, kf_lbfgs *b)
     return d->way->margins ? kf_learn_margins(d, l->p, d->line) : KOFN_OK;
 }
 
-/* Ends the line search: keeps what is known at the end of the step without
+/* Ends the line search. Keeps what is known at the end of the step, without
  * another product. */
 static void end_line(const line *l, kf_lbfgs *b, const point *at, bool found)
 {

@@ -1,8 +1,7 @@
-/* loss.c -- losses of generalised linear models, by point (math/elastic.md 11).
+/* loss.c -- losses of generalised linear models, per point (math/elastic.md
+ * 11).
  *
- * Owns nothing: pure functions of one point.  No loss may be known anywhere
- * else.
- */
+ * Owns nothing: pure functions of one point. No other file knows a loss. */
 #include "decay.h"
 #include "regress.h"
 
@@ -10,7 +9,7 @@
 
 #include <math.h>
 
-/* Points whose losses are made at a time. */
+/* Points handled at a time. */
 #define TILE ((size_t)256)
 
 double kf_loss(kofn_loss loss, double t, double y, double *z)
@@ -32,7 +31,7 @@ double kf_loss(kofn_loss loss, double t, double y, double *z)
     }
 }
 
-/* As kf_loss, of n <= TILE points. */
+/* Computes kf_loss for n <= TILE points. */
 KF_VECTORS(optimize("O3"))
 static void logistic(const double *restrict t, const double *restrict y,
                      size_t n, double *restrict z, double *restrict loss)
@@ -83,7 +82,7 @@ double kf_loss_curvature(kofn_loss loss)
                                         : 0;
 }
 
-/* -1 and 1 are 0 and 1 by other names: log(1 + e^(-y t)) is the same loss. */
+/* Accepts labels -1 and 1 for 0 and 1: log(1 + e^(-y t)) is the same loss. */
 static kofn_status logistic_labels(double *y, size_t n, const char *name)
 {
     bool zero = false, minus = false;

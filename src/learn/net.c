@@ -1,7 +1,7 @@
-/* net.c -- a dense network: its shape, its weights, what it says of points.
+/* net.c -- a dense network: its shape, its weights, and its outputs.
  *
- * A network owns its weights in one allocation, the layers one behind the
- * other.  Nothing here trains. */
+ * A network owns its weights in one allocation, layer after layer. Nothing
+ * here trains. */
 #include "net.h"
 #include "vector.h"
 
@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <math.h>
 
-#define CHUNK 256 /* points that are gone through at a time */
+#define CHUNK 256 /* points handled at a time */
 
 /* ---- shapes -------------------------------------------------------------- */
 
@@ -78,8 +78,8 @@ kofn_status kf_net_check(const kofn_net_shape *s)
     if (s->autoencoder &&
         (s->cost != KOFN_COST_SQUARES || s->widths[0] != s->widths[s->layers]))
         return kf_fail(KOFN_INVAL,
-                       "an autoencoder has as many outputs as inputs, here "
-                       "%zu and %zu, and its cost is squares",
+                       "an autoencoder needs cost squares and the same number "
+                       "of outputs and inputs, not %zu and %zu",
                        s->widths[s->layers], s->widths[0]);
     return check_sparsity(s);
 }
@@ -250,13 +250,13 @@ kofn_status kf_net_check_targets(const kofn_net *net, size_t m,
 
 /* ---- what it says -------------------------------------------------------- */
 
-/* The outputs of a net for all points. */
+/* The outputs of a network for all points. */
 typedef struct said {
-    double *out; /* a row a point; NULL: nowhere */
+    double *out; /* one row per point; NULL: not wanted */
     double cost, right;
 } said;
 
-/* Some points, from row `from` of X on. */
+/* Computes the outputs of some points, from row `from` of X on. */
 static kofn_status go_through(kf_passes *p, const kofn_matrix *X,
                               const kofn_matrix *y, size_t from, said *all)
 {

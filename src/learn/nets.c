@@ -1,10 +1,10 @@
-/* nets.c -- networks trained side by side: every product of each is one of a
- * stream, and is put while those of the others are under way (math/training.md
- * 3, "Coded Sequential Matrix Multiplication For Straggler Mitigation",
- * Krishnan, Hosseini, Khisti, section 5).
+/* nets.c -- networks trained side by side. Each product of a network is one of
+ * a stream, and is started while those of the other networks are under way
+ * (math/training.md 3, "Coded Sequential Matrix Multiplication For Straggler
+ * Mitigation", Krishnan, Hosseini, Khisti, section 5).
  *
- * Owns the passes of each network; networks and job are borrowed while they
- * are trained.  No more products are put than the job may have open. */
+ * Owns the passes of each network. Networks and job are borrowed while they
+ * are trained. Never starts more products than the job may have open. */
 #include "coded.h"
 #include "watch.h"
 
@@ -15,25 +15,26 @@
 
 #define LOOK (KOFN_SECOND / 10)
 
-/* A network on its way. */
+/* A network in training. */
 typedef struct learner {
     kofn_net *net;
     double step, cost;
     kf_passes p;
-    kofn_net *G; /* the gradient, as weights of such a network */
-    size_t s;    /* product of the iteration: under way */
+    kofn_net *G; /* the gradient, stored like weights */
+    size_t s;    /* the product of the iteration that is under way */
     kf_wanted wanted;
-    void *turned; /* the operand that is put turned round */
+    void *turned; /* scratch: a transposed operand */
     uint32_t number;
 } learner;
 
 struct kofn_nets {
     kofn_nets_options opt;
-    kofn_matrix X, y; /* y without data: an autoencoder's */
+    kofn_matrix X, y; /* y has no data for autoencoders */
     bool begun;
     size_t nets;
-    learner *coded, *plain; /* of each; plain ones where that is verified */
-    unsigned *done;         /* iterations of each */
+    learner *coded,
+        *plain;     /* one per network; `plain` only if results are verified */
+    unsigned *done; /* iterations completed, per network */
 };
 
 /* ---- options ------------------------------------------------------------- */
@@ -69,7 +70,8 @@ static kofn_status check_net(const kofn_nets *n, size_t i, const kofn_net *net,
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Numbers of the largest operand that is turned: weights, or deltas. */
+/* Sets *n to the numbers of the largest operand that is transposed: weights or
+ * deltas. */
 static bool largest_turned(const kofn_net *net, size_t batch, size_t *n)
 {
     size_t most = 0, here;
@@ -113,7 +115,7 @@ static kofn_status add_net(kofn_nets *n, kofn_net *net, const kofn_matrix *y)
     bool classes;
 
     TRY(check_net(n, i, net, y, &classes));
-    n->nets++; /* what there is of it is freed */
+    n->nets++; /* kofn_nets_free then frees what exists of it */
     TRY(learner_new(&n->coded[i], net, classes, step, n->opt.batch));
     if (!n->opt.verify)
         return KOFN_OK;
@@ -138,7 +140,7 @@ static kofn_status fill(kofn_nets *n, kofn_net *const *net, size_t nets,
     TRY_ZERO(n->done, nets);
     for (size_t i = 0; i < nets; i++)
         TRY(add_net(n, net[i], y));
-    n->opt.step = NULL; /* they have it */
+    n->opt.step = NULL; /* the learners have copied it */
     return KOFN_OK;
 }
 
@@ -177,7 +179,7 @@ void kofn_nets_free(kofn_nets *n)
 
 /* ---- an iteration -------------------------------------------------------- */
 
-/* Whole batches only: products keep their shape. */
+/* Begins a whole batch: products must keep their shape. */
 static void begin_batch(const kofn_nets *n, learner *a, unsigned iteration)
 {
     size_t each = n->X.rows / n->opt.batch;
@@ -207,7 +209,8 @@ static void move(learner *a)
     }
 }
 
-/* The iteration without workers, and how far theirs is from it. */
+/* Runs the iteration without workers, and sets *apart to how far the two
+ * results differ. */
 static kofn_status verify(const kofn_nets *n, size_t i, unsigned iteration,
                           double *apart)
 {
@@ -279,7 +282,7 @@ static kofn_status end_iteration(kofn_nets *n, size_t i, kofn_nets_step *now)
     return n->opt.verify ? verify(n, i, now->iteration, &now->apart) : KOFN_OK;
 }
 
-/* Takes a product that has come, which is what the passes wanted. */
+/* Takes a completed product and gives it to the passes. */
 static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
 {
     learner *a = &n->coded[i];
@@ -315,7 +318,7 @@ static kofn_status next(const kofn_nets *n, size_t i, kofn_job *job)
     return put(a, job);
 }
 
-/* Adds to the message of a failure the net whose product it was. */
+/* Adds the network's number to the message of a failed product. */
 static kofn_status tell(const kofn_nets *n, size_t i, const kofn_job *job,
                         kofn_status st)
 {
@@ -336,8 +339,9 @@ static kofn_status go(kofn_nets *n, size_t i, kofn_job *job)
     return next(n, i, job);
 }
 
-/* A product of a network is due `delay` rounds after its first and decoded in
- * the one after that, and the next of that network is in its turn then. */
+/* Checks that there are enough networks. A product is due `delay` rounds after
+ * its first round and is decoded in the round after that. Only then is it that
+ * network's turn again. */
 static kofn_status check_delay(const kofn_nets *n, const kofn_job *job)
 {
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
@@ -346,9 +350,9 @@ static kofn_status check_delay(const kofn_nets *n, const kofn_job *job)
     if (!info.delay || info.delay + 2 <= n->nets)
         return KOFN_OK;
     return kf_fail(KOFN_UNSUITED,
-                   "products of %s may take %zu rounds more, for which %zu "
-                   "networks side by side are needed and there are %zu; train "
-                   "more of them, or take a shorter delay",
+                   "products of %s may take %zu rounds more; this needs %zu "
+                   "networks side by side, not %zu; train more of them, or "
+                   "choose a shorter delay",
                    info.spec, info.delay, info.delay + 2, n->nets);
 }
 
@@ -364,7 +368,7 @@ kofn_status kofn_nets_train(kofn_nets *n, kofn_job *job)
         TRY(tell(n, i, job, put(&n->coded[i], job)));
     }
     for (size_t going = n->nets; going > 0;) {
-        going = 0; /* some may be of less depth, and end before others */
+        going = 0; /* networks of less depth may end before others */
         for (size_t i = 0; i < n->nets; i++)
             if (n->done[i] < n->opt.iterations) {
                 TRY(tell(n, i, job, go(n, i, job)));

@@ -1,19 +1,18 @@
-/* order.c -- the order in which an epoch goes through the points.
+/* order.c -- the order in which an epoch visits the points.
  *
- * A permutation of which each place can be asked for by itself, so that a
- * worker finds its points of a batch without the other places and without
- * memory: a Feistel network of eight rounds over the next power of four, gone
- * through again while it leads beyond the points ("cycle walking": Black,
- * Rogaway, "Ciphers with arbitrary finite domains", 2002; Luby, Rackoff 1988
- * for the rounds).
+ * The order is a permutation, and each place is computed on its own. So a
+ * worker finds its points of a batch without memory. A Feistel network of eight
+ * rounds permutes the next power of four, and is applied again while the
+ * result lies beyond the points ("cycle walking": Black, Rogaway, "Ciphers
+ * with arbitrary finite domains", 2002; rounds: Luby, Rackoff, 1988).
  *
- * Owns nothing: pure functions of seed, epoch and place.
- */
+ * Owns nothing: pure functions of seed, epoch and place. */
 #include "net.h"
 
 #define ROUNDS 8
 
-/* The bits that are mixed into one half, of the other half and the round. */
+/* Returns the bits that a round adds to one half, computed from the other
+ * half. */
 static uint64_t mixture(uint64_t half, uint64_t key, uint64_t round,
                         unsigned bits)
 {
@@ -21,8 +20,7 @@ static uint64_t mixture(uint64_t half, uint64_t key, uint64_t round,
            (((uint64_t)1 << bits) - 1);
 }
 
-/* Through all rounds; `back`: through all of them the other way, which undoes
- * it. */
+/* Applies all rounds; with `back`, their inverses in reverse order. */
 static uint64_t scrambled(uint64_t x, uint64_t key, unsigned bits, bool back)
 {
     uint64_t left = x >> bits, right = x & (((uint64_t)1 << bits) - 1);
@@ -43,7 +41,7 @@ static uint64_t key_of(uint64_t seed, uint64_t epoch)
     return kf_mix64(kf_state64(kf_mix64(seed), epoch + 1));
 }
 
-/* Of half a number that can name all of m points. */
+/* Returns the bits of half a number that can count m points. */
 static unsigned bits_for(size_t m)
 {
     unsigned bits = 1;

@@ -1,13 +1,11 @@
-/* passes.c -- a batch forward through the layers, its cost, and back again
- * (math/training.md 1 to 4).
+/* passes.c -- takes a batch forward through the layers, computes its cost, and
+ * takes it back (math/training.md 1 to 4).
  *
- * Every product is somebody else's: BLAS on this thread, or workers.  What is
- * done by the row is done in double precision whatever the numbers are kept in.
+ * The caller supplies every product with weights: by BLAS on this thread, or
+ * by workers. Row operations are done in double precision, whatever type the
+ * numbers are stored in.
  *
- * Owns the activations and deltas of one batch, freed by kf_passes_free.  It
- * multiplies nothing by weights: the caller does, in the order that the passes
- * say.
- */
+ * Owns the activations and deltas of one batch, freed by kf_passes_free. */
 #include "net.h"
 #include "watch.h"
 
@@ -33,7 +31,7 @@ const kf_multiplier kf_multiplier_plain = {multiply_plain, NULL};
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Row i in double precision: where it lies, or in `room`. */
+/* Returns row i in double precision: in place, or as a copy in `room`. */
 static double *open_row(const kofn_matrix *a, size_t i, double *room)
 {
     if (a->dtype == KOFN_F64)
@@ -54,7 +52,8 @@ static void zero_rows(const kofn_matrix *a, size_t from, size_t to)
         memset(kf_at(a, i, 0), 0, a->cols * kf_dtype_size(a->dtype));
 }
 
-/* The first rows of it, and columns less `without`. */
+/* Returns a view of the first `rows` rows, without the last `without` columns.
+ */
 static kofn_matrix part_of(const kofn_matrix *a, size_t rows, size_t without)
 {
     kofn_matrix b = *a;
@@ -71,14 +70,14 @@ static size_t last_of(const kf_passes *p)
     return p->net->shape.layers;
 }
 
-/* Numbers of a row of everything. */
+/* Returns the numbers of one row of all matrices, and the widest row. */
 static size_t count_numbers(const kofn_net *net, size_t *widest)
 {
     size_t n = net->widths[net->shape.layers] + 1;
 
     *widest = 0;
     for (size_t l = 0; l <= net->shape.layers; l++) {
-        assert(net->widths[l] < INT_MAX); /* kf_net_check */
+        assert(net->widths[l] < INT_MAX); /* kf_net_check saw to it */
         n += 2 * net->widths[l] + 2;
         *widest = kf_max(*widest, net->widths[l] + 1);
     }
@@ -212,7 +211,7 @@ void kf_passes_know_means(kf_passes *p, double *means)
 
 /* ---- cost ---------------------------------------------------------------- */
 
-/* x becomes its softmax; the log of the sum of exponentials. */
+/* Replaces x by its softmax. Returns the log of the sum of exponentials. */
 static double soften(double *x, size_t n)
 {
     double most = x[0], sum = 0;
@@ -234,8 +233,8 @@ static bool is_largest(const double *x, size_t n, size_t at)
     return true;
 }
 
-/* Of one point with output x; d: how its cost changes with the output, or with
- * what the softmax is of. */
+/* Returns the cost of one point with output x. Sets d to the derivative by the
+ * output, or by the input of the softmax. */
 static double cost_of(const kf_passes *p, double *x, const double *target,
                       double *d, bool *right)
 {
@@ -327,8 +326,8 @@ double kf_passes_penalty(const kofn_net *net, const double *means)
     return net->shape.sparsity_weight * sum;
 }
 
-/* How the penalty changes with what unit j is at one point, of which there are
- * 1/weight. */
+/* Returns the derivative of the penalty by unit j's activation at one point,
+ * which has weight `weight`. */
 static double pull(const kofn_net *net, double mean, double weight)
 {
     double rho = net->shape.sparsity, r = clipped(mean);
@@ -377,8 +376,8 @@ kf_wanted kf_passes_wanted(const kf_passes *p, size_t s,
                               : back(p, l);
 }
 
-/* Bends what came from layer l: makes the deltas of layer l-1 of what those of
- * layer l have become. */
+/* Turns products with layer l's deltas into the deltas of layer l - 1, by the
+ * slopes of its activations. */
 static void bend_rows(kf_passes *p, size_t l, kf_draw draw, size_t from,
                       size_t to)
 {

@@ -1,11 +1,10 @@
-/* predict.c -- what a fitted model says of points, and how well that fits.
+/* predict.c -- predictions of a fitted model, and how well they fit.
  *
- * The share that a model explains: of the squares of y around their mean (R^2),
- * of the deviance of counts around theirs, or, of classes, the share that is
- * told right.
+ * The score is the explained share: of the squares of y around their mean
+ * (R^2), or of the deviance of counts around their mean. For classes it is the
+ * share of labels predicted correctly.
  *
- * Writes into the caller's matrix; the model is only read.
- */
+ * Writes into the caller's matrix and only reads the model. */
 #include "regress.h"
 #include "vector.h"
 
@@ -15,7 +14,7 @@
 
 /* ---- predictions --------------------------------------------------------- */
 
-/* Can w be the weights of rows of so many numbers? */
+/* Checks that w can be the weights of rows with `cols` numbers. */
 static kofn_status check_weights(const kofn_matrix *w, size_t cols)
 {
     TRY(kf_regress_shape(w, "w"));
@@ -27,7 +26,7 @@ static kofn_status check_weights(const kofn_matrix *w, size_t cols)
     return kf_mat_check_finite(w, "w");
 }
 
-/* x . w, and the intercept where there is one, of every row. */
+/* Computes x . w, plus the intercept if there is one, for every row. */
 static kofn_status margins(kofn_operand X, const kofn_matrix *w, double *t)
 {
     size_t rows = X.sparse ? X.sparse->rows : X.dense->rows;
@@ -46,7 +45,7 @@ static double mean_of(kofn_loss loss, double t)
 {
     double z;
 
-    kf_loss(loss, t, 0, &z); /* the slope at y = 0: the mean itself */
+    kf_loss(loss, t, 0, &z); /* the slope at y = 0 is the mean itself */
     return z;
 }
 
@@ -68,11 +67,11 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
 
 /* ---- how well they fit --------------------------------------------------- */
 
-/* The deviance of a point is rounding if it is no more than this times its
- * deviance from a prediction of 0. */
+/* A deviance below this share of the point's deviance from a prediction of 0
+ * is rounding. */
 #define ROUNDING 0x1p-50
 
-/* Half of what a point adds to the deviance when m is predicted. */
+/* Returns half of a point's deviance if m is predicted. */
 static double deviance(kofn_loss loss, double y, double m)
 {
     if (loss == KOFN_LOSS_POISSON)
@@ -80,8 +79,8 @@ static double deviance(kofn_loss loss, double y, double m)
     return (y - m) * (y - m) / 2;
 }
 
-/* Returns 1 if only rounding is left of a constant y, else 0, as scikit-learn's
- * r2_score does. */
+/* Returns 1 if only rounding is left of a constant y, else 0, as
+ * scikit-learn's r2_score does. */
 static double share_of_constant(kofn_loss loss, double left, double y, size_t n)
 {
     double size = loss == KOFN_LOSS_POISSON ? y : y * y;
@@ -120,7 +119,8 @@ static void fit(kofn_fit *f, const double *t, const double *y, size_t n,
     f->share = share(loss, t, y, n);
 }
 
-/* The labels y, one a row of X, as kf_loss takes them, and how many. */
+/* Converts the labels y, one per row of X, to the form that kf_loss uses, and
+ * counts them. */
 static kofn_status take_points(kofn_operand X, const kofn_matrix *y,
                                const kofn_matrix *w, kofn_loss loss,
                                double **labels, size_t *rows)

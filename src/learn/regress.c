@@ -1,17 +1,17 @@
-/* regress.c -- linear models by gradient descent, one coded gradient a step.
+/* regress.c -- linear models by gradient descent, one coded gradient per step.
  *
- * Only the gradient is coded (gradient_modes.c); w is updated here.  With a
- * fixed step the iterates are those of the plain descent to rounding, whatever
- * the workers do.
+ * Only the gradient is coded (gradient_modes.c); w is updated here. With a
+ * fixed step the iterates equal those of the plain descent up to rounding,
+ * whatever the workers do.
  *
- * Nesterov's constants t/(t+3) are of math/regression.md 9: w and v begin at
- * the same point, v is what workers get, and
+ * Nesterov's constants t/(t+3) are those of math/regression.md 9. w and v
+ * start at the same point, and workers receive v:
  *
  *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
  *
- * A regression borrows points and labels and owns what it prepared of them; a
- * fit owns its vectors while it runs.  Workers are reached by rounds alone.
- */
+ * A regression borrows points and labels and owns what it derived from them. A
+ * fit owns its vectors while it runs. Rounds are its only contact with
+ * workers. */
 #include "regress.h"
 
 #include "audit.h"
@@ -40,7 +40,7 @@ static kofn_status with_defaults(kofn_regress_options *o,
         o->batches = 10;
     if (o->loss == KOFN_LOSS_POISSON && o->descent == KOFN_DESCENT_GD &&
         o->rule == KOFN_STEP_FIXED && o->step == 0)
-        o->rule = KOFN_STEP_ARMIJO; /* there is no 1/L */
+        o->rule = KOFN_STEP_ARMIJO; /* this loss has no 1/L */
     return KOFN_OK;
 }
 
@@ -66,9 +66,9 @@ static kofn_status check_options(const kofn_regress_options *o, size_t m)
         o->loss == KOFN_LOSS_POISSON && o->descent != KOFN_DESCENT_LBFGS)
         return kf_fail(KOFN_INVAL,
                        "the curvature of Poisson's loss has no "
-                       "bound, so that 1/L is no step for this descent; give "
-                       "a step, or use lbfgs, or plain gradient descent, "
-                       "which search along the line");
+                       "bound, so there is no fixed step 1/L; give a step, or "
+                       "use lbfgs or plain gradient descent, which search "
+                       "for one");
     if (o->descent == KOFN_DESCENT_SGD && o->batches > m)
         return kf_fail(KOFN_INVAL, "%u batches of %zu points", o->batches, m);
     return KOFN_OK;
@@ -104,7 +104,8 @@ kofn_status kf_regress_labels(const kofn_matrix *y, size_t rows,
     return st;
 }
 
-/* Of one class alone weights grow for ever, or are those of the ridge. */
+/* Checks the labels of classification. With one class alone, weights grow
+ * without limit, or the ridge alone determines them. */
 static kofn_status check_classes(const kofn_regression *r)
 {
     size_t m = r->X.rows, ones = 0;
@@ -116,7 +117,7 @@ static kofn_status check_classes(const kofn_regression *r)
     if (ones == 0 || ones == m)
         return kf_fail(KOFN_INVAL,
                        "all %zu labels of y are of one class; logistic "
-                       "regression tells two apart and needs points of both",
+                       "regression needs points of two classes",
                        m);
     return KOFN_OK;
 }
@@ -206,13 +207,14 @@ void kofn_regression_free(kofn_regression *r)
 
 /* ---- which way ----------------------------------------------------------- */
 
-#define SMALL ((size_t)1 << 20) /* numbers of X: 8 MB */
+#define SMALL ((size_t)1 << 20) /* numbers of X that count as small: 8 MB */
 
 const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
                                    char *out, size_t size)
 {
     size_t spare = kf_min(workers / 2, 16);
-    size_t parts = (workers - spare + 1) / 2; /* pcr: 2 parts - 1 decode */
+    size_t parts =
+        (workers - spare + 1) / 2; /* pcr decodes from 2 parts - 1 answers */
 
     if (workers < 3 || workers > 16 || r->X.rows < workers ||
         r->X.rows > SMALL / r->X.cols)
@@ -246,7 +248,7 @@ kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
     }
     return kf_fail(KOFN_UNSUITED,
                    "scheme %.*s computes neither X' X w nor sums of gradients "
-                   "nor z' X beside X w; scheme elastic does",
+                   "nor both X w and z' X; use scheme elastic",
                    (int)strcspn(spec, ":"), spec);
 }
 
@@ -294,9 +296,9 @@ static kofn_status descent_new(kf_descent *d)
                                                    : KOFN_OK;
 }
 
-/* The points of iteration t: all, or a batch; each batch once in an epoch, in
- * an order drawn for it.  Batches are equal runs of strips where workers can do
- * some strips only (math/elastic.md 11), else every B-th point. */
+/* Returns the points of iteration t: all, or a batch. An epoch visits each
+ * batch once, in a shuffled order. Batches are equal runs of strips if workers
+ * can do single strips (math/elastic.md 11), else every B-th point. */
 static kf_some points_of(const kofn_regression *r, unsigned t)
 {
     size_t B = r->opt.batches, at = t % B, first = 0;
@@ -305,7 +307,7 @@ static kf_some points_of(const kofn_regression *r, unsigned t)
 
     if (r->opt.descent != KOFN_DESCENT_SGD)
         return KF_ALL;
-    first = at; /* where a shuffle of 0 .. B-1 takes it */
+    first = at; /* follows batch 0 .. B-1 through a shuffle */
     for (size_t i = 1; i < B; i++) {
         size_t j = (size_t)kf_rng_below(&rng, i + 1);
 
@@ -337,7 +339,7 @@ static kofn_status test_loss(const kofn_regression *r, const double *w,
     return st;
 }
 
-/* w and v, which are the same but in Nesterov's descent. */
+/* Moves w and v, which differ in Nesterov's descent only. */
 static void move(const kf_descent *d, double *w, double *v)
 {
     unsigned t = d->now.iteration - 1;
@@ -353,15 +355,16 @@ static void move(const kf_descent *d, double *w, double *v)
     }
 }
 
-/* Where the gradient is small, is the minimum near, too?  It is not asked again
- * before the gradient is as much smaller as the distance has to be.  A gradient
- * of some of the points, or of their past, does not tell. */
+/* Decides whether a small gradient means that the minimum is near. The next
+ * check waits until the gradient has shrunk in proportion to the missing
+ * distance. A gradient of some of the points, or with remembered parts,
+ * decides nothing. */
 static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
-    /* a share of |w|: F is flat at its minimum, so that half of the digits to
-     * which it is known are those of w */
+    /* a share of |w|: F is flat at its minimum, so w is known to half of F's
+     * digits */
     double enough = sqrt(o->tolerance) * kf_norm(v, kf_learn_features(d));
 
     *converged = now->gradient == 0 && (now->first == 0 || !d->way->differs);
@@ -378,13 +381,13 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
     return KOFN_OK;
 }
 
-/* A gradient and a step. */
+/* Computes a gradient and takes a step. */
 static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 {
     kofn_regress_step *now = &d->now;
     size_t n = kf_learn_features(d);
 
-    if (d->job) /* however many rounds it takes */
+    if (d->job) /* the rounds of the iteration are counted together */
         TRY(kofn_step(d->job, now->iteration - d->done));
     TRY(d->pairs
             ? kf_lbfgs_gradient(d, v, &now->objective)
@@ -412,7 +415,7 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     return test_loss(d->r, w, &now->test);
 }
 
-/* The state is the one that was kept. */
+/* Continues from the kept state. */
 static void went_back(kf_descent *d)
 {
     d->lipschitz = d->now.lipschitz;
@@ -421,7 +424,7 @@ static void went_back(kf_descent *d)
         kf_lbfgs_forget(d->pairs);
 }
 
-/* One iteration, and what the audit makes of it. */
+/* Takes one iteration, and lets the audit judge it. */
 static kofn_status take_step(kf_descent *d, kf_audit *a, double *w,
                              bool *converged)
 {
@@ -443,8 +446,8 @@ static kofn_status take_step(kf_descent *d, kf_audit *a, double *w,
     return st;
 }
 
-/* Takes steps until the descent has converged or may take no more.  A step
- * that failed does not count, but the rounds it took do. */
+/* Takes steps until the descent has converged or reached its limit. A failed
+ * step does not count, but its rounds do. */
 static kofn_status descend(kf_descent *d, kf_audit *a, double *w,
                            bool *converged)
 {
@@ -474,7 +477,8 @@ static kofn_status descend_audited(kf_descent *d, double *w, bool *converged)
     return st;
 }
 
-/* After the step that the options tell of; was it the last? */
+/* Resumes after the step in the options. Returns true if that step was the
+ * last. */
 static bool go_on(kf_descent *d)
 {
     d->now = *d->r->opt.resume;

@@ -1,28 +1,30 @@
-/* regress.h -- what the files of regression share: a problem, a descent under
- * way, and the three ways in which workers compute its gradient.
+/* regress.h -- what the files of regression share: a problem, a running
+ * descent, and the three ways in which workers compute its gradient.
  *
  * A regression and a descent own what is declared in them; points, labels and
- * job are borrowed.  No other room may include this. */
+ * job are borrowed. No other room may include this. */
 #ifndef KF_REGRESS_H
 #define KF_REGRESS_H
 
 #include "base/base.h"
 
 struct kofn_regression {
-    kofn_matrix X; /* without data where it is sparse: */
-    kofn_sparse S; /* rows == 0: it is dense           */
-    double *y;     /* as the loss takes them: 0 and 1 in logistic regression */
+    kofn_matrix X; /* has no data if X is sparse */
+    kofn_sparse S; /* the sparse X; rows == 0: X is dense */
+    double
+        *y; /* labels as the loss uses them: 0 and 1 in logistic regression */
     kofn_matrix test;
     double *test_y; /* NULL: no held-out points */
     kofn_regress_options opt;
-    kofn_job *job; /* that it was placed on */
+    kofn_job *job; /* the job that the points are placed on */
     const struct kf_gradient_mode *way;
-    size_t strips; /* of that job, if its rounds can be of some of them; or 0 */
-    double *Xy, yy; /* X' y and y' y, where they were needed */
+    size_t strips; /* strips of that job if a round can cover some of them only;
+                      else 0 */
+    double *Xy, yy; /* X' y and y' y, computed when first needed */
 };
 
-/* Points k of + lo .. k of + hi - 1 for k = 0, 1, ...: of every `of` points
- * some that follow each other. */
+/* Points k of + lo .. k of + hi - 1 for k = 0, 1, ...: from each run of `of`
+ * points, those from lo to hi - 1. */
 typedef struct kf_some {
     size_t lo, hi, of;
 } kf_some;
@@ -40,35 +42,37 @@ static inline kofn_matrix kf_learn_row_of(const double *x, size_t n)
 
 /* ---- regress.c ----------------------------------------------------------- */
 
-/* It is there and float64. */
+/* Checks that X has data and is float64. */
 kofn_status kf_regress_shape(const kofn_matrix *X, const char *name);
-/* Are they points and labels?  The labels as kf_loss takes them. */
+/* Checks points and labels. Sets *labels to the labels as kf_loss uses them. */
 kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss,
                               double **labels);
-/* A label for each of the rows of what is called `what`, likewise. */
+/* Does the same for labels alone: y must have one label for each of `rows`
+ * rows. `what` names the points in messages. */
 kofn_status kf_regress_labels(const kofn_matrix *y, size_t rows,
                               const char *what, kofn_loss loss,
                               double **labels);
 
-/* out = X' (X v - y) on this thread (gradient_modes.c), and *squares those of X
- * v - y; either may be NULL. */
+/* Computes out = X' (X v - y) on this thread, and *squares = |X v - y|^2. y
+ * and squares may be NULL. In gradient_modes.c. */
 kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
                                const double *y, double *out, double *squares);
 
 /* ---- loss.c -------------------------------------------------------------- */
 
-/* The loss of one point; *z is its derivative by the margin t = x . w. */
+/* Returns the loss of one point. Sets *z to its derivative by the margin t = x
+ * . w. */
 double kf_loss(kofn_loss loss, double t, double y, double *z);
-/* The sum of the losses of n points; z[i], which may be t[i], becomes the
- * derivative of that of point i. */
+/* Returns the sum of the losses of n points. Sets z[i] to the derivative for
+ * point i; z may be t. */
 double kf_loss_sum(kofn_loss loss, const double *t, const double *y, size_t n,
                    double *z);
-/* The loss's second derivative there. */
+/* Returns the second derivative of the loss at margin t. */
 double kf_loss_second(kofn_loss loss, double t);
-/* A bound of its second derivative; 0: there is none. */
+/* Returns an upper bound of the second derivative; 0 if there is no bound. */
 double kf_loss_curvature(kofn_loss loss);
-/* Labels as kf_loss takes them. */
+/* Writes the labels y as kf_loss uses them. */
 kofn_status kf_loss_labels(kofn_loss loss, const kofn_matrix *y,
                            const char *name, double *out);
 
@@ -76,31 +80,34 @@ kofn_status kf_loss_labels(kofn_loss loss, const kofn_matrix *y,
 
 typedef struct kf_descent {
     const kofn_regression *r;
-    kofn_job *job; /* NULL: all on this thread */
+    kofn_job *job; /* NULL: everything runs on this thread */
     const struct kf_gradient_mode *way;
     kofn_regress_step now;
-    kofn_report sum, setup, all; /* of this iteration's rounds; of those that
-                             were to find L; of the others                  */
-    void *memory;           /* all the vectors below                         */
-    double *v;              /* where the gradient is taken                   */
-    double *g;              /* the gradient at the point under consideration  */
-    double *margin;         /* m: there                                       */
-    bool knows_margins;     /* they are those of the next gradient's point   */
-    double *line;           /* m: X g, of a line search                       */
-    double *z;              /* m: derivatives                                 */
-    double *in, *out;       /* n + 1: of a round of KOFN_SUM                  */
-    double *t, *there;      /* n: scratch, and a point on a line              */
-    double lipschitz;       /* 0: not known                                   */
-    double curvature;       /* of F along g, for squares                      */
-    const double *from;     /* where the line begins                          */
-    double gg;              /* |g|^2 there                                    */
-    struct kf_lbfgs *pairs; /* that it remembers; or NULL                    */
-    double distance;        /* to the minimum, when last asked; 0: it was not */
-    unsigned done;          /* iterations before this start                   */
-    bool partial;           /* a gradient was of some of the points only      */
-    const double *weights;  /* of the last round's sum (kofn_report)         */
+    kofn_report sum, setup, all; /* rounds of this iteration; rounds that found
+                                    L; all other rounds */
+    void *memory;                /* holds all vectors below */
+    double *v;                   /* point at which the gradient is taken */
+    double *g;          /* the gradient at the point under consideration */
+    double *margin;     /* m numbers: margins at that point */
+    bool knows_margins; /* `margin` belongs to the point of the next gradient */
+    double *line;       /* m numbers: X g, in a line search */
+    double *z;          /* m numbers: derivatives of the losses */
+    double *in,
+        *out; /* n + 1 numbers: input and output of a round of KOFN_SUM */
+    double *t, *there;      /* n numbers: scratch, and a point on a line */
+    double lipschitz;       /* L; 0: unknown */
+    double curvature;       /* second derivative of F along g, for squares */
+    const double *from;     /* start of the line */
+    double gg;              /* |g|^2 at the start of the line */
+    struct kf_lbfgs *pairs; /* remembered steps; NULL: none */
+    double distance; /* last estimate of the distance to the minimum; 0: none
+                        yet */
+    unsigned done;   /* iterations before this start */
+    bool partial;    /* a gradient covered some of the points only */
+    const double *weights; /* weights of the last round's sum (kofn_report) */
     size_t parts;
-    bool remembers; /* the scheme has stand-ins for what is missing   */
+    bool remembers; /* the scheme substitutes remembered gradients for missing
+                       ones */
 } kf_descent;
 
 static inline size_t kf_learn_features(const kf_descent *d)
@@ -108,110 +115,113 @@ static inline size_t kf_learn_features(const kf_descent *d)
     return d->r->X.cols;
 }
 
-/* How many of them, the first ones, the ridge is of. */
+/* Returns the number of weights that the ridge penalises. They come first. */
 static inline size_t kf_learn_penalised(const kf_descent *d)
 {
     return d->r->X.cols - d->r->opt.intercept;
 }
 
 double kf_learn_dot(const double *x, const double *y, size_t n);
-/* The whole of it, from w. */
+/* Runs the whole descent from w. */
 kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
                              kofn_regress_result *res);
 
-/* ---- gradient_modes.c, by_sum.c
- * ---------------------------------------------------- */
+/* ---- gradient_modes.c, by_sum.c ------------------------------------------ */
 
-/* A way to have workers compute the gradient. */
+/* A way in which workers compute the gradient. */
 typedef struct kf_gradient_mode {
     kofn_op op;
-    bool left;    /* rounds from the left belong to it   */
-    bool margins; /* X w is known to the master          */
-    bool differs; /* the gradient is X' X w less X' y    */
-    bool bent;    /* F is no parabola along a line, whatever the loss: some
-                     gradients are of another time */
-    /* NULL: X itself is what is multiplied. */
+    bool left;    /* rounds of z' X belong to it */
+    bool margins; /* the coordinator knows the margins X w */
+    bool differs; /* the gradient is the difference X' X w - X' y */
+    bool bent;    /* F is no parabola along a line, whatever the loss is: some
+                     gradients belong to earlier iterates */
+    /* Returns the problem to plan; NULL: X itself is multiplied. */
     kofn_problem (*problem)(const kofn_regression *r);
-    /* Is this regression to be had so?  NULL: any is. */
+    /* Checks that this regression can be computed so; NULL: any can. */
     kofn_status (*check)(const kofn_regression *r);
     kofn_status (*place)(kofn_regression *r, kofn_job *job);
-    /* The sum of the losses at w, and of their gradients in d->g. */
+    /* Sets *F to the sum of the losses at w, and d->g to the sum of their
+     * gradients. */
     kofn_status (*gradient)(kf_descent *d, const double *w, kf_some which,
                             double *F);
-    /* out = X' X v. */
+    /* Computes out = X' X v. */
     kofn_status (*gram)(kf_descent *d, const double *v, double *out);
 } kf_gradient_mode;
 
 extern const kf_gradient_mode kf_by_products, kf_by_sum;
 extern const kf_gradient_mode
-    *const kf_gradient_modes[]; /* the best first; ends with NULL */
+    *const kf_gradient_modes[]; /* the preferred first; ends with NULL */
 const kf_gradient_mode *
-kf_gradient_mode_by(kofn_op op); /* NULL: there is none */
-/* What workers compute in it, and whether this regression is to be had so. */
+kf_gradient_mode_by(kofn_op op); /* returns NULL if there is none */
+/* Return the problem that workers compute in this mode, and whether this
+ * regression can be computed so. */
 kofn_problem kf_gradient_mode_problem(const kf_gradient_mode *way,
                                       const kofn_regression *r);
 kofn_status kf_gradient_mode_check(const kf_gradient_mode *way,
                                    const kofn_regression *r);
-/* Runs one round, with a look at the watch now and then. */
+/* Runs one round, and calls the user's watch function now and then. */
 kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out);
 
-/* kf_learn_remedy of this descent. */
+/* Returns kf_learn_remedy for this descent. */
 const char *kf_learn_remedy_of(const kf_descent *d);
-/* F at w over these points (all of them but in SGD), its gradient in d->g. */
+/* Sets *F to F at w over these points, and d->g to its gradient. `which` is
+ * KF_ALL except in SGD. */
 kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F);
-/* Have the job's rounds be of these points only, if it can. */
+/* Limits the job's rounds to these points, if the job can do so. */
 kofn_status kf_learn_limit(kf_descent *d, kf_some which);
-/* F at from + t p over all points, and its gradient in g, not in d->g unless
- * that is g. */
+/* Computes F at from + t p over all points, and its gradient into g. Leaves
+ * d->g unchanged unless g is d->g. */
 kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
                                     const double *p, double *g, double *F);
-/* The losses where margins are d->margin + t d->line, added up, and their slope
- * by t. */
+/* Returns the sum of the losses at the margins d->margin + t d->line. Sets
+ * *slope to its derivative by t. */
 double kf_learn_losses_along(const kf_descent *d, double t, double *slope);
-/* A sum over so many points becomes the mean, with what the ridge adds at
+/* Turns a sum over `points` points into the mean, and adds the ridge's part at
  * `at`. */
 void kf_learn_mean(const kf_descent *d, double points, const double *at,
                    double *sum);
-/* out = H p, H the second derivative of F at the point `at`, where the gradient
- * was just taken. */
+/* Computes out = H p. H is the second derivative of F at `at`, where the
+ * gradient was just taken. */
 kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,
                             double *out);
-/* out = X v, where the way computes such. */
+/* Computes out = X v, if the mode computes margins. */
 kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
-/* The number after w in the input of KOFN_SUM: 0 for all points, b + 1 for
- * batch b, or this for X' X w, or with the loss less its slope along w: what
- * is left then may stand in for the loss at any w, to first order. */
+/* Kinds of sums, as the number that follows w in the input of KOFN_SUM. 0 means
+ * all points, b + 1 means batch b. KF_GRAM asks for X' X w. KF_OFFSET asks for
+ * the gradient and for the loss minus its slope along w. To first order, that
+ * difference is valid at any w, so it may be reused later. */
 #define KF_GRAM (-1)
 #define KF_OFFSET (-2)
 /* ---- steps.c ------------------------------------------------------------- */
 
-/* The step along -g from w, where F and g are known. */
+/* Finds the length of the step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
 
 /* ---- lbfgs.c ------------------------------------------------------------- */
 
-/* A descent that remembers its last steps. */
+/* The last steps that a descent remembers. */
 typedef struct kf_lbfgs kf_lbfgs;
 
-/* For n features; to be freed even where it fails. */
+/* Creates it for n features. Free it even if this fails. */
 kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n);
 void kf_lbfgs_free(kf_lbfgs *b);
-/* It remembers no step. */
+/* Forgets all steps. */
 void kf_lbfgs_forget(kf_lbfgs *b);
-/* F at w and its gradient in d->g, of a descent with d->pairs; without a
- * product where the last step knows them. */
+/* Sets *F to F at w, and d->g to its gradient; d->pairs must be set.
+ * Multiplies nothing if the last step already knows both. */
 kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F);
-/* A step from w, where F and d->g are known; its length in d->now.step. */
+/* Takes a step from w, where F and d->g are known. Sets d->now.step to its
+ * length. */
 kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F);
 
-/* ---- distance.c
- * -------------------------------------------------------------- */
+/* ---- distance.c ---------------------------------------------------------- */
 
-/* From `at`, where F and its gradient, in d->g, were just taken, to the
- * minimum: an estimate from below where it is more than `enough`; HUGE_VAL
- * where it cannot be told.  It takes some products. */
+/* Sets *distance to the distance from `at` to the minimum. F and its gradient
+ * d->g were just taken at `at`. A value above `enough` is a lower estimate.
+ * HUGE_VAL: the distance cannot be determined. Takes several products. */
 kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
                               double enough, double *distance);
 

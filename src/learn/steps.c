@@ -1,12 +1,11 @@
-/* steps.c -- how long a step is.
+/* steps.c -- step lengths.
  *
- * Along -g from w least squares is a parabola, which one product more tells;
- * of other losses every trial step costs a pass over the margins where these
- * are known (math/elastic.md 11), and a round where they are not.
+ * Along -g from w least squares is a parabola, which one product determines.
+ * For other losses every trial step costs a pass over the margins if these are
+ * known (math/elastic.md 11), else a round.
  *
- * Owns its scratch within a call; the descent is the caller's.  It may try
- * steps, but only the one it returns changes w.
- */
+ * Owns its scratch within a call; the descent is the caller's. Only the
+ * returned step changes w. */
 #include "regress.h"
 #include "vector.h"
 #include "watch.h"
@@ -20,7 +19,7 @@
 
 /* ---- L ------------------------------------------------------------------- */
 
-/* A start with a part in every direction. */
+/* Returns a start vector with a part in every direction. */
 static void start(double *v, size_t n, uint64_t seed)
 {
     kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 0, 0);
@@ -29,7 +28,8 @@ static void start(double *v, size_t n, uint64_t seed)
         v[i] = kf_rng_normal(&r);
 }
 
-/* The largest eigenvalue of X' X, from below; v and t are of n numbers. */
+/* Estimates the largest eigenvalue of X' X, from below. v and t have n
+ * numbers. */
 static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
 {
     size_t n = kf_learn_features(d);
@@ -53,8 +53,9 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
     return KOFN_OK;
 }
 
-/* Begins the setup, whose rounds are told apart from the iteration's; the
- * workers that are there are known best from the last of these rounds. */
+/* Begins the setup: its rounds are counted apart from the iteration's. The
+ * iteration's report takes the workers present from the last of these rounds.
+ */
 static void begin_setup(kf_descent *d, kofn_report *before)
 {
     *before = d->sum;
@@ -80,7 +81,7 @@ static void end_setup(kf_descent *d, const kofn_report *before)
     d->sum.parts = now.parts;
 }
 
-/* L, by power iterations the first time. */
+/* Finds L by power iterations, the first time. */
 static kofn_status know_lipschitz(kf_descent *d)
 {
     kofn_report before = KOFN_REPORT_INIT;
@@ -104,13 +105,14 @@ static kofn_status know_lipschitz(kf_descent *d)
 
 /* ---- F along the line ---------------------------------------------------- */
 
-/* Not of the points that are there now and the gradients of others. */
+/* True if F is a parabola. A sum that mixes fresh and remembered gradients is
+ * none. */
 static bool is_parabola(const kf_descent *d)
 {
     return d->r->opt.loss == KOFN_LOSS_SQUARES && !d->way->bent;
 }
 
-/* The product that the line needs. */
+/* Computes the product that the line needs. */
 static kofn_status line_begin(kf_descent *d, const double *w)
 {
     const kofn_regression *r = d->r;
@@ -133,7 +135,7 @@ static kofn_status line_begin(kf_descent *d, const double *w)
     return st;
 }
 
-/* ridge/2 |w - step g|^2 */
+/* Returns ridge/2 |w - step g|^2. */
 static double penalty(const kf_descent *d, double step)
 {
     double sum = 0;
@@ -146,7 +148,7 @@ static double penalty(const kf_descent *d, double step)
     return d->r->opt.ridge / 2 * sum;
 }
 
-/* F by the margins; *slope is its derivative by the step. */
+/* Returns F by the margins. Sets *slope to its derivative by the step. */
 static double by_margins(const kf_descent *d, double step, double *slope)
 {
     double F = kf_learn_losses_along(d, -step, slope);
@@ -159,24 +161,24 @@ static double by_margins(const kf_descent *d, double step, double *slope)
     return F / n + penalty(d, step);
 }
 
-/* By a round there. */
+/* Computes F by a round at that point. */
 static kofn_status by_round(kf_descent *d, double step, double *F)
 {
     kofn_status st = kf_learn_gradient_along(d, d->from, -step, d->g, d->t, F);
 
     if (st != KOFN_NONFINITE)
         return st;
-    *F = HUGE_VAL; /* much too long a step */
+    *F = HUGE_VAL; /* the step is far too long */
     return KOFN_OK;
 }
 
-/* F there less F here. */
+/* Sets *out to F at the step minus F here. */
 static kofn_status change(kf_descent *d, double F, double step, double *out)
 {
     double there = F, slope;
     kofn_status st = KOFN_OK;
 
-    if (is_parabola(d)) { /* told apart however near the minimum */
+    if (is_parabola(d)) { /* no cancellation near the minimum */
         *out = step * (step * d->curvature / 2 - d->gg);
         return KOFN_OK;
     }
@@ -194,8 +196,8 @@ static kofn_status change(kf_descent *d, double F, double step, double *out)
 
 /* ---- rules --------------------------------------------------------------- */
 
-/* A convex function of the step: doubled until it rises, then halved
- * between. */
+/* Returns the minimum of a convex function: doubles the step until it rises,
+ * then bisects. */
 static double by_bisection(const kf_descent *d, double first)
 {
     double lo = 0, hi = first, slope;
@@ -221,9 +223,10 @@ static kofn_status exact_step(kf_descent *d, double *step)
     if (!(d->curvature > 0) && d->way->differs)
         return kf_fail(KOFN_INVAL,
                        "iteration %u: the curvature along the gradient is "
-                       "lost in the rounding of X' X, for single rows or "
-                       "columns of X dominate; divide such rows and their "
-                       "labels by their size, or use scheme elastic",
+                       "lost in the rounding of X' X, because some rows or "
+                       "columns of X are far larger than the others; scale "
+                       "them (and the labels of rows), or use scheme "
+                       "elastic",
                        d->now.iteration);
     if (!(d->curvature > 0))
         return kf_fail(KOFN_INVAL,
@@ -245,7 +248,7 @@ static kofn_status armijo_step(kf_descent *d, double F, double *step)
         if (st || by <= -1e-4 * *step * d->gg)
             return st;
     }
-    return KOFN_OK; /* at a minimum, as far as rounding shows */
+    return KOFN_OK; /* at a minimum up to rounding */
 }
 
 static kofn_status grid_step(kf_descent *d, double F, double *step)

@@ -1,8 +1,8 @@
-/* train.c -- steps: a gradient of a batch, from workers or made on this thread,
- * and what becomes of the weights (math/training.md 5 and 6).
+/* train.c -- training steps: a gradient of a batch, from workers or from this
+ * thread, and the update of the weights (math/training.md 5 and 6).
  *
- * A training borrows the network, the points and the job, and owns velocities,
- * batches and scratch.  Without a job every step is made on this thread. */
+ * A training borrows the network, the points and the job. It owns velocities,
+ * batches and scratch. Without a job every step runs on this thread. */
 #include "audit.h"
 #include "coded.h"
 #include "training.h"
@@ -14,18 +14,19 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A training under way. */
+/* A running training. */
 typedef struct run {
     kofn_training *t;
-    bool plain, some; /* on this thread; the last sum was of some points only */
+    bool plain,
+        some; /* runs on this thread; the last sum covered some points only */
     kofn_train_step now;
     kofn_report sum, all;
-    void *memory; /* the vectors: */
+    void *memory; /* holds the vectors below */
     double *in, *out, *means;
     double *state;   /* weights and velocities */
     unsigned done;   /* steps before this start */
-    kf_coded *coded; /* weights are with the workers; or NULL */
-    bool fetched;    /* ... and here */
+    kf_coded *coded; /* the workers hold the weights; NULL: they do not */
+    bool fetched;    /* c->net has the workers' weights */
 } run;
 
 /* ---- options ------------------------------------------------------------- */
@@ -73,7 +74,7 @@ static kofn_status check_options(const kofn_training *t)
 
 /* ---- points -------------------------------------------------------------- */
 
-/* Where what should come out is more than a number it goes behind the point. */
+/* Appends targets of more than one number to each point's row. */
 static kofn_status widen(kofn_training *t, const kofn_matrix *y)
 {
     const kofn_matrix X = t->points;
@@ -184,8 +185,8 @@ kofn_status kofn_training_plans(const kofn_training *t, const char *spec,
                           plan);
 }
 
-/* Blocks may point into what is placed, and the net's own weights are written
- * when those of the workers are fetched. */
+/* Places the weights at the workers. Blocks may point into what is placed, and
+ * fetching overwrites the net's own weights; so a copy is placed. */
 static kofn_status place_weights(kofn_training *t, kofn_job *job)
 {
     const kofn_train_step *before = t->opt.resume;
@@ -250,7 +251,7 @@ static int look(void *ud)
     return r->t->opt.watch(r->t->opt.watch_ud, &r->now, NULL);
 }
 
-/* A round of a job. */
+/* Runs one round of the job. */
 static kofn_status sum_round(run *r, const kf_batch *batch)
 {
     const kofn_training *t = r->t;
@@ -286,7 +287,7 @@ static kofn_status not_finite(const run *r)
                    r->now.step, remedy(r));
 }
 
-/* Computes the sum that is asked for over all points, into r->out. */
+/* Computes the wanted sum over all points, into r->out. */
 static kofn_status sum(run *r, const kf_batch *batch)
 {
     const kofn_training *t = r->t;
@@ -313,7 +314,7 @@ static kofn_status sum(run *r, const kf_batch *batch)
                          r->now.step);
 }
 
-/* The gradient in r->out, its costs taken from it. */
+/* Computes the gradient into r->out, and takes the costs out of it. */
 static kofn_status gradient(run *r, kf_batch batch)
 {
     const kofn_training *t = r->t;
@@ -335,7 +336,7 @@ static kofn_status gradient(run *r, kf_batch batch)
         r->out[i] /= share;
     r->now.loss = extra[0] / share + kf_passes_penalty(t->net, r->means);
     r->now.accuracy = t->classes ? extra[1] / share : (double)NAN;
-    if (t->classes && !r->some) /* it is so many of them */
+    if (t->classes && !r->some) /* there `right` is a count */
         r->now.accuracy = round(extra[1] * points) / points;
     return KOFN_OK;
 }
@@ -356,15 +357,15 @@ static void move(run *r)
                 (o->nesterov ? g + o->momentum * velocity[i] : velocity[i]);
     }
     kf_net_write(r->t->net, w);
-    kf_net_read(r->t->net, w); /* as rounded */
+    kf_net_read(r->t->net, w); /* as rounded to the network's type */
 }
 
-/* Fetches the weights that the workers have into the net and the state. */
+/* Fetches the workers' weights into the net and the state. */
 static kofn_status fetch(run *r)
 {
     if (!r->coded || r->fetched)
         return KOFN_OK;
-    if (r->coded->midway) /* a worker may hang, and is not to be waited for */
+    if (r->coded->midway) /* a worker may hang; do not wait for it */
         return kf_fail(KOFN_STATE, "a round is under way; the state is asked "
                                    "for after a step");
     TRY(kf_coded_fetch(r->coded));
@@ -427,7 +428,7 @@ static kofn_status step(run *r)
     return test(r);
 }
 
-/* One step, and what the audit makes of it. */
+/* Takes one step, and lets the audit judge it. */
 static kofn_status take_step(run *r, kf_audit *a)
 {
     const kofn_train_options *o = &r->t->opt;
@@ -492,8 +493,8 @@ static kofn_status run_new(run *r)
     return KOFN_OK;
 }
 
-/* Fetches what the last step made, if enough workers are there to determine it;
- * a training that failed has nothing better to say. */
+/* Fetches the weights after the last step, if enough workers are there. A
+ * training that failed keeps its first error. */
 static kofn_status fetch_last(run *r, kofn_status st)
 {
     kofn_status got;

@@ -1,17 +1,17 @@
-/* train_mesh.c -- steps of a training on a mesh: the products of its passes are
- * stages, and weights are matrices that change with every turn (Dutta, Bai,
- * Jeong, Low, Grover, "A unified coded deep neural network training strategy
- * based on generalized PolyDot codes", 2018; math/training.md 10).
+/* train_mesh.c -- training steps on a mesh. The products of the passes are
+ * stages, and the weights are matrices that change after every step (Dutta,
+ * Bai, Jeong, Low, Grover, "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes", 2018; math/training.md 10).
  *
- * The vector has *tapes* of the last steps, what came out of every layer and
- * the deltas, which is all that the updates are made of besides the points that
- * everybody has; and behind them room for the weights, which are read when the
- * last step is over.  It is float64 also where the network is float32: each
- * number of it is then one that float32 has.
+ * The vector holds *tapes* of the last steps: the outputs and deltas of every
+ * layer. With the points, which every node has, tapes determine the updates.
+ * Behind the tapes there is room for the weights, which are read after the
+ * last step. The vector is float64 even if the network is float32. Then each
+ * of its numbers is a float32 number.
  *
- * Owns the passes of this node; points are borrowed.  What a stage makes may
- * depend on the vector and the points alone, for another node may have to make
- * the same. */
+ * Owns the passes of this node; points are borrowed. A stage may use the
+ * vector and the points alone, because another node may have to compute the
+ * same. */
 #include "coded.h"
 #include "training.h"
 
@@ -21,14 +21,15 @@
 #include <math.h>
 
 #define TAPES 4
-enum { LOSS, ACCURACY }; /* in `scalar` */
+enum { LOSS, ACCURACY }; /* places in `scalar` */
 
 static size_t layers_of(const kf_train_mesh *m)
 {
     return m->t->net->shape.layers;
 }
 
-/* Products of a step: forward of all layers, back of all but the first. */
+/* Returns the products of a step: forward for all layers, back for all but the
+ * first. */
 static size_t turn_of(const kf_train_mesh *m)
 {
     return 2 * layers_of(m) - 1;
@@ -41,7 +42,7 @@ static bool is_single(const kf_train_mesh *m)
     return m->t->net->shape.dtype == KOFN_F32;
 }
 
-/* Numbers of the tape, where they lie or as a copy in float32. */
+/* Opens a matrix of the tape: in place, or as a copy in float32. */
 static double *open(const kf_train_mesh *m, kofn_matrix *a, double *at)
 {
     if (is_single(m))
@@ -57,15 +58,15 @@ static double *store(const kofn_matrix *a, double *at)
     return at + a->rows * a->ld;
 }
 
-/* What came out of a layer, and its deltas. */
+/* Returns the numbers of a layer in the tape: its outputs and deltas. */
 static size_t layer_of(const kf_train_mesh *m, size_t l)
 {
     return m->p.X[l + 1].rows * m->p.X[l + 1].ld +
            m->p.D[l].rows * m->p.D[l].ld;
 }
 
-/* Where a layer lies in a tape, which is as long as to where one more would
- * lie. */
+/* Returns the place of a layer in a tape. For the number of layers, that is
+ * the length of a tape. */
 static size_t layer_at(const kf_train_mesh *m, size_t layer)
 {
     size_t numbers = 0;
@@ -75,8 +76,8 @@ static size_t layer_at(const kf_train_mesh *m, size_t layer)
     return numbers;
 }
 
-/* The passes look at this step, from 0, on its tape; where their numbers are
- * float32 at a copy of it. */
+/* Points the passes to this step, from 0, and its tape, or to a float32 copy
+ * of it. */
 static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
 {
     double *at = (double *)v->data + step % TAPES * m->tape;
@@ -95,13 +96,13 @@ static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
 
 /* ---- stages -------------------------------------------------------------- */
 
-/* `stage` is below that of the last forward product. */
+/* True if the stage is a forward product. */
 static bool is_forward(const kf_train_mesh *m, size_t stage)
 {
     return stage < layers_of(m);
 }
 
-/* The layer of which a stage makes what came out, or the deltas. */
+/* Returns the layer that gets outputs or deltas from this stage. */
 static size_t layer_made(const kf_train_mesh *m, size_t stage)
 {
     return is_forward(m, stage) ? stage : 2 * layers_of(m) - 2 - stage;
@@ -125,8 +126,7 @@ static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
     return KOFN_OK;
 }
 
-/* Rows that are made one after the other of the same, as long as a cache holds
- * them. */
+/* Rows handled together, so that they stay in the cache. */
 #define SLICE 16
 
 static void go_forward(kf_train_mesh *m, size_t stage,
@@ -153,8 +153,8 @@ static void go_forward(kf_train_mesh *m, size_t stage,
     }
 }
 
-/* Of layer l deltas made those of the one before; the last column is
- * nobody's. */
+/* Turns the product with layer l's deltas into the deltas of layer l - 1. The
+ * product's last column belongs to the biases and is skipped. */
 static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
 {
     const kofn_matrix *D = &m->p.D[l - 2];
@@ -169,7 +169,7 @@ static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
     }
 }
 
-/* What the passes have made of a layer goes to its tape. */
+/* Copies a layer from the passes to its tape. */
 static void store_layer(const kf_train_mesh *m, uint64_t step, size_t layer,
                         const kofn_matrix *v)
 {
@@ -178,7 +178,7 @@ static void store_layer(const kf_train_mesh *m, uint64_t step, size_t layer,
     store(&m->p.D[layer], store(&m->p.X[layer + 1], tape + layer_at(m, layer)));
 }
 
-/* The weights of a layer, where they belong. */
+/* Copies a layer's weights to their place in the vector. */
 static void keep_weights(const kf_train_mesh *m, size_t l,
                          const kofn_matrix *product, const kofn_matrix *v)
 {
@@ -219,8 +219,9 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* Of a stage what came out of its layer or went back to it, of the last one of
- * a step the whole tape, and of the last of all the weights. */
+/* Returns which numbers of the vector a stage writes: a layer's outputs or
+ * deltas. The last stage of a step writes the whole tape; the final stages
+ * write the weights. */
 static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
 {
     kf_train_mesh *m = ud;
@@ -255,7 +256,7 @@ static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
 
 /* ---- what must be the same at all nodes ---------------------------------- */
 
-/* Numbers of 64 bits. */
+/* Adds n 64-bit numbers to the digest. */
 static uint64_t digest(uint64_t d, const void *numbers, size_t n)
 {
     const char *at = numbers;
@@ -275,7 +276,7 @@ static uint64_t digest_of(const kofn_training *t)
     const kofn_train_options *o = &t->opt;
     const double reals[] = {o->step, o->momentum, o->l2, s->sparsity,
                             s->sparsity_weight};
-    /* not the epochs: a training goes on with more */
+    /* without the epochs: a training may resume with more of them */
     const uint64_t counts[] = {o->nesterov,    o->batch,      o->seed,
                                t->points.rows, s->layers,     s->output,
                                s->cost,        s->activation, s->autoencoder};
@@ -302,7 +303,7 @@ static void fill_stages(kf_train_mesh *m, const kofn_plan *const *plan)
         m->operand[l] = (kofn_operand){.dense = &m->t->net->W[l]};
         m->stage[l] = *reads = s;
         reads->read = true;
-        if (l == 0) /* nobody asks for deltas of the points */
+        if (l == 0) /* deltas of the points are not needed */
             continue;
         m->stage[turn_of(m) - l] = s;
         m->stage[turn_of(m) - l].left = true;
@@ -318,8 +319,9 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
     *m = (kf_train_mesh){.t = t};
     if (t->opt.resume && t->opt.resume->step)
         return kf_fail(KOFN_UNSUITED,
-                       "a mesh begins at the start; those who join it later go "
-                       "on with the others anyway");
+                       "a mesh cannot resume from a result: it starts at "
+                       "the beginning, and a node that joins later adopts "
+                       "the state of the others");
     m->steps = (uint64_t)kf_training_steps(t) * t->opt.epochs;
     TRY(kf_passes_new(&m->p, t->net, t->classes, kf_training_room(t)));
     m->tape = layer_at(m, layers_of(m));

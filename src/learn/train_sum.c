@@ -1,21 +1,21 @@
-/* train_sum.c -- what a worker makes of a part of the points: the gradient of
- * those that belong to the batch, which is then summed over parts (Tandon, Lei,
- * Dimakis, Karampatziakis, "Gradient coding", 2017; math/training.md 6).
+/* train_sum.c -- a worker's share of a training step: the gradient of those
+ * points of its part that belong to the batch. The coordinator sums over the
+ * parts (Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding", 2017;
+ * math/training.md 6).
  *
- * All that is asked stands in the round's input: the network's shape, which
- * batch, the weights.  On a worker elsewhere it comes from the wire, and
- * nothing of it is believed.
+ * The round's input says what to compute: the network's shape, the batch, the
+ * weights. On a remote worker it comes from the wire, so every number in it is
+ * checked.
  *
- * Scratch is of the call; the points are the worker's rows.  It may call
- * neither the job nor the training.
- */
+ * Scratch lives for one call; the points are the worker's rows. It may call
+ * neither the job nor the training. */
 #include "net.h"
 
 #include "mat/mat.h"
 
 #include <math.h>
 
-/* Numbers before the means and the weights. */
+/* Numbers in front of the means and the weights. */
 enum {
     LAYERS,
     ACTIVATION,
@@ -26,7 +26,7 @@ enum {
     CLASSES,
     SPARSITY,
     SPARSITY_WEIGHT,
-    SEED, /* two halves */
+    SEED, /* in two halves */
     SEED_REST,
     EPOCH,
     POINTS,
@@ -97,8 +97,8 @@ static kofn_status odd(const char *what, double x)
                    what, x);
 }
 
-/* Reads the network's shape from the round's input.  It came over the wire, so
- * every number is checked to be a count within its range. */
+/* Reads the network's shape from the round's input. The input came over the
+ * wire, so every number is checked to be a count within its range. */
 static kofn_status take_shape(question *q, const double *in)
 {
     static const char *const what[] = {"activation", "activation", "cost",
@@ -182,7 +182,7 @@ static kofn_status check_rows(const question *q, const kofn_rows *part)
     return KOFN_OK;
 }
 
-/* Weights where they lie, or as float32 in memory of their own. */
+/* Takes the weights in place, or as float32 in its own memory. */
 static kofn_status take_weights(question *q, const double *from)
 {
     if (q->net.shape.dtype == KOFN_F64) {
@@ -236,9 +236,10 @@ kofn_status kf_train_formula(const double *arg, const kofn_rows *part,
 
 /* ---- answering ----------------------------------------------------------- */
 
-#define CHUNK 512 /* points that are gone through at a time */
+#define CHUNK 512 /* points handled at a time */
 
-/* The points that were put, added to `out`; G has room for a gradient. */
+/* Adds the results of the points put to `out`. G has room for a
+ * gradient. */
 static kofn_status add_batch(kf_passes *p, const kf_batch *batch,
                              const double *means, kofn_net *G, double *out)
 {
@@ -259,8 +260,9 @@ static kofn_status add_batch(kf_passes *p, const kf_batch *batch,
     return KOFN_OK;
 }
 
-/* The i-th candidate: a place of the batch whose point may be in the part, or a
- * point of the part that may be in the batch, of whichever there are fewer. */
+/* Examines the i-th candidate and sets *row. Candidates are the places of the
+ * batch or the points of the part, whichever are fewer. True if the point is
+ * in both. */
 static bool is_in_both(const kf_batch *b, const kofn_rows *part, size_t i,
                        size_t *row)
 {

@@ -1,7 +1,8 @@
-/* training.h -- what a training is of, for whoever takes its steps.
+/* training.h -- a training, for the files that take its steps.
  *
- * The training owns what it points to unless it says borrowed.  Steps are
- * taken by train.c, train_mesh.c or train_sum.c, by one of them at a time. */
+ * The training owns what it points to unless a comment says borrowed. Its
+ * steps are taken by train.c, train_mesh.c or train_sum.c, by one of them at a
+ * time. */
 #ifndef KF_TRAINING_H
 #define KF_TRAINING_H
 
@@ -14,19 +15,21 @@ struct kofn_training {
     kofn_train_options opt;
     bool classes;
     kofn_matrix points; /* rows as workers have them */
-    double *wide;       /* in memory of their own: with what should come out */
-    double *y;          /* a number for each of them */
+    double *wide; /* owned memory of `points` if targets follow each point */
+    double *y;    /* one number per point */
     kofn_job *job;
-    kofn_net *placed; /* as it was handed out, where workers have the weights */
-    struct run *run;  /* while there is one */
+    kofn_net
+        *placed; /* the network as it was placed, if workers hold the weights */
+    struct run *run; /* NULL unless a run is under way */
 };
 
-size_t kf_training_steps(const kofn_training *t); /* of an epoch */
+size_t kf_training_steps(const kofn_training *t); /* steps of an epoch */
 size_t kf_training_room(const kofn_training *t);  /* points of a batch */
-/* The batch of a step, from 0; and its points put into the passes. */
+/* Return the batch of a step, counted from 0; put its points into the passes.
+ */
 kf_batch kf_training_batch(const kofn_training *t, uint64_t step);
 void kf_training_put(const kofn_training *t, const kf_batch *b, kf_passes *p);
-/* The change that a step makes of weights and velocities. */
+/* Returns how a step changes weights and velocities. */
 kofn_change kf_training_change(const kofn_training *t);
 
 /* ---- train_mesh.c -------------------------------------------------------- */
@@ -37,13 +40,13 @@ typedef struct kf_train_mesh {
     uint64_t steps;
     kofn_stage stage[3 * KOFN_NET_MOST];
     kofn_operand operand[KOFN_NET_MOST];
-    kf_passes p;     /* with the points of a step, and its tape in the vector */
-    uint64_t loaded; /* 1 + that step; 0: none */
-    size_t tape;     /* numbers of one         */
+    kf_passes p;     /* hold the points of a step; its tape is in the vector */
+    uint64_t loaded; /* 1 + the step of the loaded points; 0: none */
+    size_t tape;     /* numbers of one tape */
     double *means, *v;
 } kf_train_mesh;
 
-/* v: the vector to begin with. */
+/* Sets up the program. v: the first vector. */
 kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
                               const kofn_plan *const *plan,
                               kofn_program *program, kofn_matrix *v);

@@ -1,6 +1,6 @@
-/* vector.h -- what iterations do with vectors.
+/* vector.h -- vector operations of the iterations.
  *
- * Pure functions of vectors of the caller's. */
+ * All are pure functions of the caller's vectors. */
 #ifndef KF_LEARN_VECTOR_H
 #define KF_LEARN_VECTOR_H
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Is it such a matrix, or vector, as a caller's numbers are written into? */
+/* Checks that a has this shape, is float64 and has room for results. */
 static inline kofn_status kf_vector_check(const kofn_matrix *a, size_t rows,
                                           size_t cols, const char *name)
 {
@@ -20,14 +20,16 @@ static inline kofn_status kf_vector_check(const kofn_matrix *a, size_t rows,
     return kf_mat_check_matrix(a, name);
 }
 
-/* The length of x, also where squares leave the range; NaN if there is one. */
+/* Returns the Euclidean length of x, even if squares overflow or underflow;
+ * NaN if an entry is NaN. */
 static inline double kf_norm(const double *x, size_t n)
 {
     double top = 0, sum = 0;
 
     for (size_t i = 0; i < n; i++)
         top = kf_larger(top, fabs(x[i]));
-    if (!(top > 0 && top < HUGE_VAL)) /* 0, infinite or NaN: so is the norm */
+    if (!(top > 0 &&
+          top < HUGE_VAL)) /* top is 0, infinite or NaN, and so is the norm */
         return top;
     for (size_t i = 0; i < n; i++)
         sum += x[i] / top * (x[i] / top);

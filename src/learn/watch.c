@@ -1,4 +1,4 @@
-/* watch.c -- waiting for a round, and for who may want to end it.
+/* watch.c -- waits for a round that the caller may stop.
  *
  * Owns nothing; the round and its output are the caller's. */
 #include "watch.h"
@@ -15,7 +15,7 @@ kofn_status kf_learn_wait(kofn_job *job, uint32_t number, kf_look look,
     do
         st = kofn_take(job, number, look.stops ? LOOK : KOFN_NEVER, rep);
     while (st == KOFN_AGAIN && !(look.stops && look.stops(look.ud)));
-    if (st == KOFN_AGAIN) /* its output is the caller's, who may free it */
+    if (st == KOFN_AGAIN) /* the caller may free the output */
         (void)kofn_cancel(job, number);
     return st;
 }
