@@ -1,13 +1,13 @@
-/* agc_link.c -- what gradient codes send over links, counted on the wire.
+/* agc_link.c -- the traffic of gradient codes over links, counted on the wire.
+ *
+ * The coordinator sums vectors of 600,000 float32 numbers from eight workers.
+ * It prints a line per round: the seconds, and the bytes that came in over the
+ * device since the last round, as a share of eight vectors. The last line has
+ * the same for all rounds, with what still comes in the next two seconds.
+ * scripts/agc-link runs it on narrow links.
  *
  *     agc_link work ADDRESS [FAULTS]
  *     agc_link coordinate ADDRESS SCHEME ROUNDS DEVICE
- *
- * The coordinator sums vectors of 600,000 float32 numbers of eight workers and
- * prints a line for each round: its seconds, and the bytes that came in over
- * the device since the round before was over, as a share of eight vectors.  The
- * last line has the same of all rounds, with what still comes in the two
- * seconds after. scripts/agc-link runs it where links are narrow.
  */
 #define BENCH_NO_BLAS
 #include "bench.h"
@@ -41,7 +41,7 @@ static void check_sum(const float *y, float x)
     }
 }
 
-/* Bytes that came in over the device. */
+/* Returns the bytes received over the device. */
 static double received(const char *device)
 {
     FILE *f = fopen("/proc/net/dev", "r");
@@ -88,7 +88,7 @@ static void rounds(kofn_job *job, size_t count, const char *device)
     kofn_matrix out = {y, NUMBERS, 1, 1, KOFN_F32};
     double took = 0, first = 0, before = 0;
 
-    for (size_t i = 0; i <= count; i++) { /* the first one meets all */
+    for (size_t i = 0; i <= count; i++) { /* in the first round all connect */
         double start = now(), bytes;
 
         x = (float)i + 1;

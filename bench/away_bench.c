@@ -1,28 +1,31 @@
 /* away_bench.c -- workers that are processes, against the bare network and
  * against ScaLAPACK.
  *
- *     away_bench [ROUNDS]
- *
- * 1. Rounds of answers of 8 MiB from one worker, computed, checked at both ends
- *    and copied into the result, in bytes a second; against as many bytes
- *    through a plain socket of the loopback, as the system has it and by Reno,
- *    which does not pace what it sends.  Each end has a core of its own.
+ * 1. Rounds with answers of 8 MiB from one worker, computed, checked at both
+ * ends
+ *    and copied into the result, in bytes per second. The reference is the same
+ *    bytes through a plain socket of the loopback, with the system's congestion
+ *    control and with Reno, which does not pace. Each end has its own core.
  *    (net_bench measures packets alone.)
- * 2. Rounds of 8 workers with next to no work, against packets of the size of
- *    a task there and back between the coordinator and 8 such processes over
- *    the transport alone.
+ * 2. Rounds of 8 workers with next to no work, against packets of a task's
+ * size
+ *    there and back between the coordinator and 8 such processes, over the
+ *    transport alone.
  * 3. The product of two matrices of 4096 x 4096 on four workers, any three of
- *    which are enough: without a fault, with a worker that is stopped for
- *    10 s, and with one that was killed; and by ScaLAPACK's pdgemm on four
- *    ranks, who finish together or not at all.
- * 4. The same product by elastic codes on three workers, all of whom are
- * needed, and on four to six, which are processes of this machine over a Unix
- * socket, as with `-p processes`; and on as many threads.  The work is dealt to
- * all who are there, so one more makes a round longer by no more than what it
- * is sent, B, takes on a plain socket.
+ *    which suffice: without a fault, with a worker stopped for 10 s, and with
+ * one killed. The reference is ScaLAPACK's pdgemm on four ranks, which needs
+ * all of them.
+ * 4. The same product by elastic codes on three workers, all of them needed,
+ * and
+ *    on four to six. Workers are processes of this machine over a Unix socket,
+ * as with `-p processes`, or threads. The work is dealt to all workers present.
+ *    So one more worker makes a round longer by at most the time that sending
+ * it B takes on a plain socket.
  *
- * Each round measures everything once, one after the other; shown are medians,
- * and medians of the ratios of one round.
+ * Each round measures everything once, in turn. Prints medians, and medians of
+ * the ratios within a round.
+ *
+ *     away_bench [ROUNDS]
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include "bench.h"
@@ -37,7 +40,7 @@
 
 #define BULK ((size_t)8 << 20)
 #define BULKS 24 /* of them in a round */
-#define PLAYS 4  /* rounds of them     */
+#define PLAYS 4  /* of them in a round */
 #define TRIPS 300
 #define WORKERS 8
 #define SIDE ((size_t)4096)
@@ -85,7 +88,7 @@ static double plain_bulk(void (*life)(const char *))
     must(into != NULL, "memory");
     pid = plain_open(life, &fd);
     for (int i = 0; i <= PLAYS; i++) {
-        if (i == 1) /* the first makes the pages */
+        if (i == 1) /* the first one allocates the pages */
             t = now();
         write_all(fd, "g", 1);
         read_all(fd, into, BULKS * BULK);
@@ -117,7 +120,7 @@ static void echo_life(const char *address)
     }
 }
 
-/* A packet of a task's size to each of them, and back. */
+/* Sends a packet of a task's size to each of them and back. */
 static double bare_round(void)
 {
     kofn_transport *t;
@@ -148,7 +151,7 @@ static double bare_round(void)
 
 /* ---- jobs ---------------------------------------------------------------- */
 
-static placing placed; /* where workers run */
+static placing placed; /* cores of the workers */
 
 static void worker_life(const char *address)
 {
@@ -163,7 +166,7 @@ static void worker_life(const char *address)
     kofn_serve(t, &o);
 }
 
-/* Where workers come to; NULL: they are threads. */
+/* Address of the workers; NULL: they are threads. */
 static const char *where = "tcp://127.0.0.1:*";
 
 typedef struct work {
@@ -303,8 +306,8 @@ static void open_fleets(void)
     where = before;
 }
 
-/* All fleets are open at a time and multiply by turns, up and down again, so
- * that what the machine does beside is shared by neighbours. */
+/* All fleets are open at a time and multiply in turn, up and down again, so
+ * that neighbours share other load on the machine. */
 static void fleets(int i)
 {
     for (int turn = TURNS * i; turn < TURNS * (i + 1); turn++)
@@ -324,8 +327,8 @@ static void close_fleets(void)
     }
 }
 
-/* A program in a folder beside this one, where it was built (it cannot be run
- * alone, so it is not among the benches); its last line is a time. */
+/* Runs a program of a folder next to this one, if it was built. (It cannot run
+ * alone, so it is not among the benches.) Its last line is a time. */
 static bool scalapack(const char *self, int i, const char **why)
 {
     char command[4096], line[200];
@@ -392,8 +395,8 @@ int main(int argc, char **argv)
     bool with = true;
 
     must(rounds >= 1 && rounds <= MOST / TURNS, "rounds: 1 to 33");
-    kf_blas_single(); /* workers inherit it; OpenBLAS would start threads anew,
-                         which spin for a tenth of a second */
+    kf_blas_single(); /* workers inherit it; otherwise OpenBLAS would start
+                         threads, which spin for a tenth of a second */
     keep_memory();
     for (int i = 0; i < rounds; i++) {
         place(placed = TWO_CORES, false);

@@ -1,5 +1,5 @@
-/* bench.h -- what the benches share: clocks, medians of repetitions, operands,
- * and giving up.  It comes before every other header. */
+/* bench.h -- parts that the benches share: clocks, medians of repetitions,
+ * operands, and failing. Include it before every other header. */
 #ifndef KF_BENCH_H
 #define KF_BENCH_H
 
@@ -19,14 +19,14 @@
 
 #include "base/clock.h"
 
-#define MOST 101 /* repetitions */
+#define MOST 101 /* most repetitions */
 
 static inline double now(void)
 {
     return kf_clock_seconds();
 }
 
-/* Processor time of this thread. */
+/* Returns the processor time of this thread. */
 static inline double cpu_now(void)
 {
     return 1e-9 * (double)kf_cpu_time();
@@ -41,14 +41,14 @@ static inline int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts x: the least and the greatest are its ends. */
+/* Returns the median and sorts x, so that its ends are the extremes. */
 static inline double median(double *x, int n)
 {
     qsort(x, (size_t)n, sizeof *x, by_value);
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* The same of MOST at the most, which stay in the order of their turns. */
+/* Returns the median of at most MOST numbers without changing their order. */
 static inline double turn_median(const double *x, int n)
 {
     double y[MOST];
@@ -57,7 +57,7 @@ static inline double turn_median(const double *x, int n)
     return median(y, n);
 }
 
-/* The median of x / y, taken turn by turn. */
+/* Returns the median of x / y, taken turn by turn. */
 static inline double turn_ratio(const double *x, const double *y, int n)
 {
     double r[MOST];
@@ -67,7 +67,8 @@ static inline double turn_ratio(const double *x, const double *y, int n)
     return median(r, n);
 }
 
-/* ---- giving up ----------------------------------------------------------- */
+/* ---- failing --------------------------------------------------------------
+ */
 
 static inline void check(kofn_status st, const char *what)
 {
@@ -78,7 +79,7 @@ static inline void check(kofn_status st, const char *what)
     exit(1);
 }
 
-/* The same of what may be the system's fault. */
+/* Ends the bench if a system call failed. */
 static inline void must(bool good, const char *what)
 {
     if (good)
@@ -90,10 +91,10 @@ static inline void must(bool good, const char *what)
 
 /* ---- figures ------------------------------------------------------------- */
 
-/* What a run is compared with another by: a line of JSON each, at the end of
- * the file that KOFN_FIGURES names (scripts/bench).  The case is made of the
- * format and says which of the bench's figures it is; `better` is "less" or
- * "more".  Ratios have no unit, "". */
+/* Reports a figure for comparisons between runs: appends a line of JSON to the
+ * file named by KOFN_FIGURES (scripts/bench). The case is the formatted text
+ * and identifies the figure within the bench. `better` is "less" or "more".
+ * Ratios have the unit "". */
 __attribute__((format(printf, 4, 5))) static inline void
 figure(double value, const char *unit, const char *better, const char *format,
        ...)
@@ -116,7 +117,7 @@ figure(double value, const char *unit, const char *better, const char *format,
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* As the command does (src/cli/process.c). */
+/* Keeps freed memory, as the command does (src/cli/process.c). */
 static inline void keep_memory(void)
 {
     mallopt(M_MMAP_THRESHOLD, INT_MAX);
@@ -138,7 +139,7 @@ static inline void *need(size_t bytes)
     return p;
 }
 
-/* What they are does not matter. */
+/* Returns n numbers; their values do not matter. */
 static inline double *numbers(size_t n)
 {
     double *x = need(n * sizeof *x);
@@ -150,9 +151,9 @@ static inline double *numbers(size_t n)
 
 /* ---- the BLAS ------------------------------------------------------------ */
 
-/* Every bench begins anew with the fastest kernels that OpenBLAS has for this
- * processor, as the command does, and says what computes.  One that uses no
- * BLAS defines BENCH_NO_BLAS. */
+/* Restarts every bench with the fastest OpenBLAS kernels for this processor,
+ * as the command does, and prints what computes. A bench without BLAS defines
+ * BENCH_NO_BLAS. */
 #ifndef BENCH_NO_BLAS
 __attribute__((constructor)) static void choose_blas(int argc, char **argv)
 {
@@ -168,7 +169,7 @@ __attribute__((constructor)) static void choose_blas(int argc, char **argv)
 }
 #endif
 
-/* OpenBLAS alone is told: others are left as they are. */
+/* Sets OpenBLAS's threads; other libraries are left as they are. */
 static inline void blas_threads(int n)
 {
     void *found = dlsym(RTLD_DEFAULT, "openblas_set_num_threads");

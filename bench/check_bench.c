@@ -1,16 +1,16 @@
-/* check_bench.c -- what it costs to check results that are right.
+/* check_bench.c -- the cost of checking results that are right.
+ *
+ * One thread computes the results of one worker after another again, and
+ * checks and decodes those of the whole fleet, in turn. The check is compared
+ * with two sums. The first is decoding plus the computing time of one worker:
+ * the length of a round if all work at once on their own machines. The second
+ * is decoding plus the computing time of all. Figures are processor time,
+ * medians of repetitions; ratios are taken turn by turn.
+ *
+ * Also measures the scales of the operands, once for A and once per round for
+ * the input, and the parities, once per survivor set.
  *
  *     check_bench [REPETITIONS]
- *
- * Results of one worker after the other are computed again, and those of the
- * whole fleet checked and decoded, by one thread, in turn.  The check is
- * compared with decoding plus the computing of one worker, which is what a
- * round lasts when all work at once on machines of their own, and with decoding
- * plus the computing of all.  Processor time; medians of repetitions, ratios
- * taken turn by turn.
- *
- * Also: the scales of the operands, which are measured once for A and once a
- * round for the input, and the parities, once for each survivor set.
  */
 #include "bench.h"
 
@@ -121,7 +121,7 @@ static void fleet_down(fleet *f)
 
 /* ---- what is compared ---------------------------------------------------- */
 
-/* Of workers lo..hi-1. */
+/* Returns the seconds of workers lo..hi-1. */
 static double compute(fleet *f, size_t lo, size_t hi)
 {
     double t = cpu_now();
@@ -215,7 +215,8 @@ static void compare(const char *spec, size_t n, kofn_problem pb)
     fleet_down(&f);
 }
 
-/* A result of so many MiB a seat, from sums of 1000 products. */
+/* Measures results of `mib` MiB per seat, each number a sum of 1000 products.
+ */
 static void products(size_t mib, kofn_dtype dtype)
 {
     size_t size = kf_dtype_size(dtype), cols = 512;

@@ -1,33 +1,32 @@
-/* codes_bench.c -- published codes beside ours: how exact, and how fast to
- * decode.
+/* codes_bench.c -- published codes next to kofn's: accuracy, and speed of
+ * decoding.
  *
- *     codes_bench [--accuracy | --speed] [REPETITIONS]
+ * 1. Accuracy. Takes a whole product for each family of coefficients. Operands
+ * are coded. Every worker multiplies in float64 over an inner side of 64. The
+ * K answers of a survivor set are decoded, with kofn's solver for all
+ * families. The error is the Frobenius norm against a product in long double.
+ * There are three kinds of survivor sets:
  *
- * 1. Accuracy.  A whole product for each family of coefficients: operands are
- *    coded, every worker multiplies in float64 over an inner side of 64, and
- *    the K answers of a survivor set are decoded, by our solver for all of
- *    them.  The error is that of the Frobenius norm against a product in long
- *    double.  Survivor sets:
+ *      rack    workers with the lowest numbers are lost.
+ *      random  the worst of 50.
+ *      steps   losses at equal distances, the worst of all distances. One of
+ *              them is neighbouring points of a code on a line or circle.
  *
- *      rack    workers with the lowest numbers are lost
- *      random  the worst of 50
- *      steps   losses at equal distances, the worst of all distances: one of
- *              them is the neighbouring points of a code on a line or circle
+ * The table begins with the answers needed, and what a worker stores, in parts
+ * of A. A complex block is kept as a real one of four times the size. Then
+ * come the errors, and the worst noise of these sets (docs/numerics.md). The
+ * condition number is the worst of the survivors' rows, for the rack and for
+ * the noisiest random set. The last columns are the worst predicted error, and
+ * how many sets the default tolerance would refuse.
  *
- *    Before them: the answers decoded from, and what a worker stores, in parts
- *    of A; a complex block is kept as a real one of four times the size.
- *    After them: the worst noise of these sets (docs/numerics.md), the worst
- *    condition number of the survivors' rows, of the rack and of the random
- *    set with the most noise, the worst predicted error, and how many sets
- *    would have been refused at the default tolerance.
+ * 2. Speed. Results of 8 MiB are decoded with the lowest-numbered workers
+ * lost. The figure is bytes of results read and output written per second. It
+ * is divided by the speed of bare calls of the engine with the same sources
+ * and outputs, or of memcpy if nothing is mixed. Both are measured in turn, in
+ * processor time of this thread, with caches full of other data. Ratios are
+ * taken turn by turn.
  *
- * 2. Speed.  Results of 8 MiB decoded when workers with the lowest numbers are
- *    lost, in bytes of results read and output written, over what the engine
- *    moves when it is simply called with as many sources and outputs; where
- *    nothing is to be mixed, over memcpy.  Measured in turn, in processor time
- *    of this thread, with caches full of other data; ratios are taken turn by
- *    turn.
- */
+ *     codes_bench [--accuracy | --speed] [REPETITIONS] */
 #include "bench.h"
 
 #include "base/rng.h"
@@ -141,7 +140,7 @@ static void fleet_down(fleet *f)
 
 /* ---- 1: how exact -------------------------------------------------------- */
 
-/* ||G|| by the power method; what it needs of time is nothing. */
+/* Returns ||G|| by the power method; its speed does not matter. */
 static double norm2(size_t m, size_t n, const double *G)
 {
     double *x = need((m + n) * 8), *y = x + n, size = 0;
@@ -171,7 +170,7 @@ static double norm2(size_t m, size_t n, const double *G)
     return size;
 }
 
-/* Of the rows that the survivors hold, in the 2-norm. */
+/* Returns the condition number, in the 2-norm, of the survivors' rows. */
 static double condition(const fleet *f, const uint32_t *set, size_t seats)
 {
     size_t lanes = f->plan->layout.lanes, n = f->plan->layout.symbols;
@@ -207,7 +206,7 @@ typedef struct finding {
 
 static double larger(double a, double b)
 {
-    return a >= b ? a : b == b ? b : HUGE_VAL; /* a NaN is as bad as can be */
+    return a >= b ? a : b == b ? b : HUGE_VAL; /* NaN counts as the worst */
 }
 
 static double error_of(const fleet *f)
@@ -223,7 +222,7 @@ static double error_of(const fleet *f)
     return sqrt(off / all);
 }
 
-/* Decode from these; true when it is the noisiest set so far. */
+/* Decodes from this set. Returns true if it is the noisiest set up to now. */
 static bool try_set(fleet *f, const uint32_t *set, size_t n, finding *out)
 {
     kf_source source[SEATS];
@@ -252,7 +251,7 @@ static bool try_set(fleet *f, const uint32_t *set, size_t n, finding *out)
     return worst;
 }
 
-/* All but those marked. */
+/* Writes all workers but the marked ones. */
 static size_t survivors(const fleet *f, const bool *lost, uint32_t *set)
 {
     size_t n = 0;
@@ -309,7 +308,7 @@ static void try_steps(fleet *f, finding *out)
     }
 }
 
-/* Above what makes sense it does not matter by how much. */
+/* Prints x; above `most` its exact value does not matter. */
 static void put(double x, double most)
 {
     char text[16];
@@ -366,7 +365,7 @@ static const size sizes[] = {
     {103, 99, 50, {7, 2, 7}, {11, 9}},
 };
 
-/* The first of each is ours. */
+/* The first of each is kofn's. */
 static const char *const mds[] = {"quaternion",  "harmonic", "haar",
                                   "chebyshev",   "monomial", "cauchy",
                                   "vandermonde", NULL};
@@ -378,9 +377,9 @@ static const char *const outer[] = {"quaternion", "circle",   "complex",
                                     "chebyshev",  "monomial", "vandermonde",
                                     NULL};
 
-/* A is cut into `parts` of them; products are m x n by n x p and decoded from
- * k answers.  Of complex answers to real questions fewer are enough: these
- * codes are shown with as few as the plan says, too. */
+/* A is cut into `parts` parts. Products are m x n by n x p, decoded from k
+ * answers. For real operands, complex codes need fewer answers: they are also
+ * shown with the number that the plan states. */
 static void family(size_t workers, const char *args, const char *const *basis,
                    size_t parts, size_t k, size_t m, size_t n, size_t p)
 {
@@ -427,7 +426,7 @@ static void accuracy(const size *s)
 typedef struct stack {
     kofn_plan *plan;
     kf_code *code;
-    size_t groups, n; /* results of each group */
+    size_t groups, n; /* results in each group */
     kofn_decoder *d;
     kofn_matrix result[SEATS], out;
     kf_source source[SEATS];
@@ -442,7 +441,7 @@ typedef struct stack {
 
 static volatile double sink;
 
-/* Caches full of other data that need not be written back. */
+/* Fills the caches with other, clean data. */
 static void wash(void)
 {
     static double *other;
@@ -457,7 +456,7 @@ static void wash(void)
     sink = sum;
 }
 
-/* What decodes when the lowest numbered workers of each group are lost. */
+/* Prepares decoding with the lowest-numbered workers of each group lost. */
 static void stack_decoder(stack *s)
 {
     const kofn_layout *L = &s->plan->layout;
@@ -471,8 +470,8 @@ static void stack_decoder(stack *s)
         check(kf_decoder_new(&s->d, s->code, set, s->n, false), "decoder");
 }
 
-/* Sources, outputs and coefficients of the bare engine: the lanes of the
- * results, and as much of the output as is mixed. */
+/* Prepares sources, outputs and coefficients of the bare engine: the lanes of
+ * the results, and the mixed part of the output. */
 static void stack_engine(stack *s)
 {
     size_t lanes = s->d ? s->plan->layout.lanes : 1, rows;
@@ -499,7 +498,7 @@ static void stack_up(stack *s, const char *spec, size_t workers)
 
     *s = (stack){0};
     check(kofn_plan_new(&s->plan, &pb, spec, workers, 1), spec);
-    L = &s->plan->layout; /* now that it is known, the output's size is */
+    L = &s->plan->layout; /* the output's size depends on the layout */
     pb.m = L->adjoint ? rows : rows / L->lanes * L->groups * L->cut[0].rows;
     pb.p = L->adjoint ? COLUMNS : COLUMNS * L->cut[1].cols;
     kofn_plan_free(s->plan);
@@ -526,7 +525,7 @@ static void stack_down(stack *s)
     kofn_plan_free(s->plan);
 }
 
-/* Bytes per second. */
+/* Returns bytes per second. */
 static double decode(stack *s)
 {
     size_t bytes = s->out.rows * s->out.cols * 8 + s->groups * s->n * 8 * MIB;

@@ -1,26 +1,25 @@
-/* combine_bench.c -- the dot-product engine against the machine's own limits.
+/* combine_bench.c -- the dot-product engine against the machine's limits.
  *
- *     combine_bench [--memory | --compute] [REPETITIONS]
+ * Bound by memory: the figure is bytes moved per second; each source is read
+ * once, each output written once. It is divided by the best of three plain
+ * ways to move the same bytes between the same addresses: memcpy, a scaling
+ * loop, a triad. Both sides count the bytes a program asks for. Lines that are
+ * read only to be written count for neither.
  *
- * Bound by memory: bytes moved per second (each source read once, each output
- * written once), over the best of three plain ways to move as many bytes
- * between the same addresses: memcpy, a scaling loop, a triad.  Plain counts
- * what a program asks for too, so that lines which are read only because they
- * are written count for neither.
- *
- * With many sources nearly all of that is reading, and a core reads less per
- * second than it copies, since what is written around the cache waits for
- * nothing: `read` is what plain sums of one stream reach.
+ * With many sources nearly all of that is reading. A core reads less per
+ * second than it copies, because stores around the cache do not wait. `read`
+ * is the speed of plain sums of one stream.
  *
  * Bound by arithmetic: operations per second in the second-level cache, over
- * those of DGEMM of the same shape on one core, and over DGEMM of a large one.
+ * DGEMM of the same shape on one core, and over DGEMM of a large one.
  *
- * What is compared is measured in turn, in processor time of this thread, and
- * the ratio is taken turn by turn: median, least and greatest are of these
- * ratios.  A turn bound by memory is three runs of the engine, one after each
- * of the three plain ways; the best counts on either side, and each begins with
- * caches full of other data that need not be written back.
- */
+ * The compared values are measured in turn, in processor time of this thread,
+ * and ratios are taken turn by turn. Prints their median, least and greatest.
+ * A turn bound by memory runs the engine three times, once after each plain
+ * way. The best of each side counts, and each run begins with caches full of
+ * other, clean data.
+ *
+ *     combine_bench [--memory | --compute] [REPETITIONS] */
 #include "bench.h"
 
 #include "code/combine.h"
@@ -88,7 +87,8 @@ static void wash(void)
     sink = sum(other, WASH / sizeof *other);
 }
 
-/* Seconds for one of four ways to move about `bytes`; *moved says how much. */
+/* Returns the seconds of one of four ways to move about `bytes`. Sets *moved
+ * to the bytes it moved. */
 static double run_plain(int way, char *arena, size_t bytes, size_t *moved)
 {
     size_t half = bytes / 2 / 64, third = bytes / 3 / 64;
@@ -201,7 +201,7 @@ static void gemm(const double *D, const double *S, double *C, size_t m,
                 (int)k, 1, D, (int)k, S, (int)n, 0, C, (int)n);
 }
 
-/* One core's operations per second on n x n matrices. */
+/* Returns one core's operations per second on n x n matrices. */
 static double large_gemm(size_t n)
 {
     static double *a;

@@ -1,19 +1,19 @@
-/* cost_bench.c -- what a round costs when nobody is missing.
+/* cost_bench.c -- the cost of a round if no worker is missing.
  *
- *     cost_bench [ROUNDS [SIZE]]
+ * For every scheme and operation, on threads. The time of a round is divided
+ * by its share of the work (docs/model.md: `load` times the workers) times
+ * plain BLAS of the same shape. 1 means that coding costs its redundancy and
+ * nothing else. A round and a plain product run in turn. Prints medians of the
+ * ratios of ROUNDS turns, worst first:
  *
- * For every scheme and operation, on threads: a round over its share of the
- * work (docs/model.md: `load` times the workers) times plain BLAS of the same
- * shape.  1: coding costs its redundancy and nothing else.  A round and a plain
- * product in turn, medians of the ratios of ROUNDS turns, worst first:
+ *     wall   time, over plain BLAS with one thread per core.
+ *     cpu    processor time of the process, over one thread of BLAS. It is
+ *            meaningful on a busy machine too, but misses waiting.
  *
- *     wall   time, over that of plain BLAS with a thread for each core
- *     cpu    processor time of the process, over that of one thread of BLAS; it
- *            is meaningful on a busy machine too, and misses waiting
+ * A ratio below 1 is possible. If more answers are asked for than needed, the
+ * rest is cancelled and counts in no worker's share.
  *
- * What was not needed any more when it was taken back is in no worker's share,
- * so where more answers are asked for than needed less than 1 is possible.
- */
+ *     cost_bench [ROUNDS [SIZE]] */
 #include "bench.h"
 
 #include <cblas.h>
@@ -25,7 +25,7 @@ typedef struct entry {
     kofn_op op;
     const char *spec;
     size_t workers;
-    size_t cols; /* of the input; 0: SIZE */
+    size_t cols; /* columns of the input; 0: SIZE */
 } entry;
 
 static const entry entries[] = {
@@ -97,7 +97,7 @@ static void plain(const entry *e, const kofn_matrix *A, const kofn_matrix *in,
                 A->data, (int)A->ld, margins, 1, 0, out->data, 1);
 }
 
-/* Its seconds, with so many threads of BLAS. */
+/* Returns the seconds with `threads` threads of BLAS. */
 static double plain_time(const entry *e, const kofn_matrix *A,
                          const kofn_matrix *in, kofn_matrix *out, void *margins,
                          int threads)
@@ -113,8 +113,8 @@ static double plain_time(const entry *e, const kofn_matrix *A,
     return t;
 }
 
-/* The left product of a code of rows deals each strip to as many as it needs:
- * it does the work once (docs/math/elastic.md). */
+/* In a left product a code of rows deals each strip to exactly as many workers
+ * as needed, so it does the work once (docs/math/elastic.md). */
 static kofn_status one_round(const entry *e, kofn_job *job,
                              const kofn_matrix *in, kofn_matrix *out)
 {
@@ -155,7 +155,7 @@ static line measure(const entry *e)
     check(kofn_open(&job, plan, port, &o), e->spec);
     check(kofn_place(job, &A), e->spec);
     work = left ? 1 : info.load * (double)e->workers;
-    for (int i = -1; i < rounds; i++) { /* the first is to warm up */
+    for (int i = -1; i < rounds; i++) { /* the first one warms up */
         double w = now(), c = process_cpu();
         int at = i < 0 ? 0 : i;
 

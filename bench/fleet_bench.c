@@ -1,28 +1,26 @@
 /* fleet_bench.c -- whole products A B by every scheme, under the same faults.
  *
- *     fleet_bench [ROUNDS]
+ * The simulator's measured clock counts the processor time that a worker's
+ * task really took, as if each worker had its own machine. So it does for the
+ * coordinator. Messages take no time, so the bytes sent are shown as well. A
+ * round is all of it, from coding the input to the last row of the answer.
  *
- * On the simulator's measured clock: what a worker computes takes the
- * processor time it really took, as if each had a machine of its own, and so
- * does what the coordinator does; messages take no time, so what would be sent
- * is shown as well.  A round is all of it, from coding the input for the
- * workers to the last row of the answer.
+ * Every worker stores a quarter of A; uncoded has four workers. On the others'
+ * number of workers, uncoded stores less. A round of these four workers
+ * without faults follows every measured round. The figure is the ratio of the
+ * two: its median over ROUNDS rounds. With stragglers, which do not occur in
+ * every round, it is the mean over twice the rounds. There are five cases:
  *
- * Everybody stores a quarter of A, so that uncoded is four workers; on as many
- * as the others have it stores less.  A round of the four without faults
- * follows every round of anybody, and what is shown is the ratio of the two:
- * its median over ROUNDS rounds; with stragglers, who are not in every round,
- * its mean over twice as many.
+ *     fair        no faults.
+ *     slow        worker 1 is five times slower.
+ *     straggle    every worker is, in a tenth of its rounds.
+ *     compare     no faults; results are compared (errors=probabilistic).
+ *     liars       the same, and results of workers 1 and 2 are wrong.
  *
- *     fair        no faults
- *     slow        worker 1 takes 5 times as long
- *     straggle    everybody does in a tenth of its rounds
- *     compare     no faults; results are compared (errors=probabilistic)
- *     liars       the same, and results of workers 1 and 2 are wrong
+ * Every answer is compared with a plain BLAS product. If one is wrong, the
+ * table shows that instead of a time.
  *
- * Every answer is compared with a plain BLAS product.  Where they are not all
- * right there is no time, but what they were.
- */
+ *     fleet_bench [ROUNDS] */
 #include "bench.h"
 
 #include <cblas.h>
@@ -42,7 +40,7 @@ typedef struct entry {
     const char *spec;
     size_t workers;
     double late;
-    bool blind; /* has nothing to compare */
+    bool blind; /* has no spare answers to compare */
 } entry;
 
 static const entry entries[] = {
@@ -115,7 +113,7 @@ static double error(void)
     return sqrt(off / all);
 }
 
-/* Seconds of a round; what an answer is worth is counted. */
+/* Returns the seconds of a round, and checks its answer. */
 static double one_round(fleet *f, kofn_report *rep)
 {
     kofn_matrix in = {B, INNER, COLS, COLS, KOFN_F64};
@@ -136,7 +134,8 @@ static double one_round(fleet *f, kofn_report *rep)
     return (double)rep->took * 1e-9;
 }
 
-/* ---- series of rounds, each beside one of the reference ------------------ */
+/* ---- series of rounds, each followed by one of the reference --------------
+ */
 
 static fleet reference; /* four workers, uncoded, no faults */
 static double alone[20000];
@@ -166,7 +165,7 @@ static void run(fleet *f, series *s, int n)
     s->refused = f->refused - before.refused;
 }
 
-/* Until buffers are there to be used again. */
+/* Runs rounds until buffers are reused. */
 static void warm_up(fleet *f)
 {
     kofn_report rep = KOFN_REPORT_INIT;
@@ -184,7 +183,7 @@ static double mean(const double *x, int n)
     return sum / n;
 }
 
-/* What is not right has no time worth comparing. */
+/* Prints the ratio, or that answers were wrong. */
 static void put(double ratio, const series *s)
 {
     if (s->right == s->n)
@@ -204,7 +203,7 @@ static void note(double ratio, const series *s, const char *faults,
 
 /* ---- kinds of faults ------------------------------------------------ */
 
-/* No faults, then worker 1 at a fifth of its speed. */
+/* Measures without faults, then with worker 1 at a fifth of its speed. */
 static void fair_and_slow(const entry *e, series *fair, series *slow)
 {
     const kofn_faults w =
@@ -237,8 +236,8 @@ static void stragglers(const entry *e, series *s)
     fleet_down(&f);
 }
 
-/* Results are compared, first without and then with lies of workers 1 and 2,
- * who are never dismissed for them. */
+/* Measures with comparison, first without and then with wrong results of
+ * workers 1 and 2, which are never evicted. */
 static void liars(const entry *e, series *watched, series *lied)
 {
     const kofn_faults w =

@@ -1,13 +1,14 @@
-/* gradient_bench.c -- what gradient codes cost the coordinator.
+/* gradient_bench.c -- the coordinator's cost of gradient codes.
+ *
+ * Decodes the sum of 64 workers' gradients of 10,000,000 float32 numbers with
+ * a known decoder. The reference adds up the same number of messages of the
+ * same length: by a plain loop over tiles, or by kofn's engine with
+ * coefficients 1, whichever is faster. All are timed in turn, and ratios are
+ * taken turn by turn. Then measures the time to find a decoder, once per set
+ * of stragglers, and to set up adaptive codes that are drawn at random, best
+ * of 8.
  *
  *     gradient_bench [REPETITIONS [NUMBERS]]
- *
- * Decoding the sum of 64 workers' gradients of 10,000,000 float32 numbers, once
- * the decoder is known, against adding up as many messages of the same length:
- * a plain loop over tiles, or this library's engine with coefficients 1, which-
- * ever is faster.  All are timed by turns and ratios taken turn by turn.  Then
- * what it takes to find a decoder, once for each set of stragglers, and to set
- * up adaptive codes that are drawn at random, best of 8.
  */
 #include "bench.h"
 
@@ -23,7 +24,7 @@ static size_t p = 4000000;
 
 /* ---- decoding ------------------------------------------------------------ */
 
-/* The messages that came: what is in them does not matter. */
+/* The messages; their contents do not matter. */
 typedef struct fleet {
     kofn_plan *plan;
     kf_code *code;
@@ -34,7 +35,8 @@ typedef struct fleet {
     uint32_t *answer;
 } fleet;
 
-/* Every third of the `out` stragglers follows another, the rest lie apart. */
+/* True for stragglers: every third of the `out` stragglers follows another,
+ * the others lie apart. */
 static bool straggles(size_t i, size_t out)
 {
     for (size_t k = 0; k < out; k++)
@@ -67,7 +69,7 @@ static void fleet_up(fleet *f, const char *spec, size_t out, size_t submessages,
         f->source[k] = (kf_source){&f->message[k], 0, f->plan->span};
     }
     check(kf_decoder_new(&f->decoder, f->code, f->answer, f->count, false),
-          spec); /* the rows are made */
+          spec); /* kofn has set up the rows */
     kf_decoder_free(f->decoder);
     start = now();
     check(kf_decoder_new(&f->decoder, f->code, f->answer, f->count, false),

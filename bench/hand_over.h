@@ -1,5 +1,5 @@
-/* hand_over.h -- what the coordinator is held against: as many tasks handed to
- * threads, and back, by mutex and condition variable and nothing else. */
+/* hand_over.h -- the coordinator's reference: hands tasks to threads and back,
+ * by mutex and condition variable alone. */
 #ifndef KF_BENCH_HAND_OVER_H
 #define KF_BENCH_HAND_OVER_H
 
@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#define STOP 1000000 /* so full a box means: stop */
+#define STOP 1000000 /* a box this full means: stop */
 
 typedef struct box {
     pthread_mutex_t lock;
@@ -70,7 +70,7 @@ static inline void hands_up(hands *h, int workers)
     }
 }
 
-/* So many tasks to each of them, and back, and that so many times. */
+/* Hands `each` tasks to each thread and back, `rounds` times. */
 static inline double hand_over(hands *h, int each, int rounds)
 {
     double t = now();

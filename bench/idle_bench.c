@@ -1,14 +1,14 @@
-/* idle_bench.c -- what a coordinator of a thousand idle workers takes.
+/* idle_bench.c -- the cost of a coordinator with a thousand idle workers.
+ *
+ * Another process opens the connections over TCP. They greet and then send
+ * heartbeats as workers do, three in the 0.8 s after which they would be lost.
+ * The coordinator sends its own as rarely as for workers. Measures the
+ * transport's processor time per second and its memory per connection. The
+ * reference is a bare loop of epoll that reads each heartbeat and answers
+ * none. Each round measures both in turn for three seconds. Prints medians,
+ * and medians of the ratios within a round.
  *
  *     idle_bench [ROUNDS [WORKERS]]
- *
- * Another process has as many connections over TCP, which greet and then beat
- * as workers do, three times in the 0.8 s after which they would be lost, and
- * for whom the coordinator beats as rarely as it does for workers.  Measured
- * are the processor time that the transport takes a second, and the memory that
- * it holds for each; against a bare loop of epoll that reads each beat as it
- * comes and answers none. Each round measures both one after the other, for
- * three seconds; shown are medians, and medians of the ratios of one round.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #define BENCH_NO_BLAS
@@ -25,8 +25,8 @@
 #include <sys/resource.h>
 
 #define SECONDS 3.0
-#define SILENCE 0.8  /* of the coordinator      */
-#define PATIENCE 6.4 /* of workers, eight times */
+#define SILENCE 0.8  /* of the coordinator, seconds */
+#define PATIENCE 6.4 /* of workers, eight times that */
 #define BEATS 3
 
 static int workers = 1000;
@@ -47,7 +47,7 @@ static void greet(int fd)
     write_all(fd, frame, sizeof frame);
 }
 
-/* They beat one after the other, and take no notice of what comes. */
+/* Sends heartbeats in turn and ignores what comes. */
 static void workers_life(const char *address)
 {
     const char *port = strrchr(address, ':') + 1;
@@ -74,7 +74,7 @@ static void workers_life(const char *address)
 /* ---- the transport ------------------------------------------------------- */
 
 typedef struct idle {
-    double share, bytes; /* of a core; for each */
+    double share, bytes; /* of a core; per connection */
 } idle;
 
 static double resident(void)
@@ -124,7 +124,7 @@ static idle ours(void)
 
 /* ---- a bare loop --------------------------------------------------------- */
 
-/* Reads what comes for so long. */
+/* Reads what comes until `end`. */
 static void bare_loop(int at, double end)
 {
     struct epoll_event e[64];

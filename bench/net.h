@@ -1,5 +1,5 @@
-/* net.h -- what the benches of networks share: other processes, a plain socket
- * of the loopback, and packets that must arrive. */
+/* net.h -- parts that the network benches share: other processes, a plain
+ * socket on the loopback, and packets that must arrive. */
 #ifndef KF_BENCH_NET_H
 #define KF_BENCH_NET_H
 
@@ -19,11 +19,11 @@
 
 /* ---- processes ----------------------------------------------------------- */
 
-/* Where two ends run.  The system puts both on one core or not, for minutes at
- * a time, which changes what is measured by half. */
+/* Cores of the two ends. Left alone, the system puts both on one core or on
+ * two for minutes at a time, which changes the figures by half. */
 typedef enum placing { ANYWHERE, ONE_CORE, TWO_CORES } placing;
 
-/* Of this thread, the threads it starts from now on, and children. */
+/* Places this thread, its later threads, and its children. */
 static inline void place(placing how, bool is_child)
 {
     static cpu_set_t all;
@@ -40,7 +40,7 @@ static inline void place(placing how, bool is_child)
          "two ends need two cores");
 }
 
-/* It lives until it is killed, or this process ends. */
+/* Starts a child, which lives until it is killed or this process ends. */
 static inline pid_t child(void (*life)(const char *), const char *where)
 {
     pid_t pid = fork();
@@ -60,7 +60,7 @@ static inline void end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* Processor time of this process and of another. */
+/* Returns the processor time of this process and of another. */
 static inline double cpu_both(pid_t pid)
 {
     struct timespec mine = {0}, its = {0};
@@ -114,8 +114,8 @@ static inline int plain_to(const char *port)
     return fd;
 }
 
-/* By Reno, which does not pace what it sends, whatever the system's own way
- * is. */
+/* Connects with the Reno algorithm, which does not pace its traffic, whatever
+ * the system's default is. */
 static inline int unpaced_to(const char *port)
 {
     int fd = plain_to(port);
@@ -124,7 +124,7 @@ static inline int unpaced_to(const char *port)
     return fd;
 }
 
-/* A socket that listens on the loopback, and its port as text. */
+/* Listens on the loopback; writes the port as text. */
 static inline int plain_listen(char port[16])
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -139,7 +139,7 @@ static inline int plain_listen(char port[16])
     return l;
 }
 
-/* A child that connects to here. */
+/* Starts a child that connects to this process. */
 static inline pid_t plain_open(void (*life)(const char *), int *fd)
 {
     char port[16];
@@ -164,8 +164,8 @@ static inline kofn_packet packet(kofn_transport *t)
     return p;
 }
 
-/* A packet without a body, as soon as there is room on the way; nothing is
- * expected before. */
+/* Sends a packet without a body, as soon as there is room. Nothing is expected
+ * to arrive before. */
 static inline void deliver(kofn_transport *t, kofn_peer peer, const void *head,
                            size_t bytes)
 {

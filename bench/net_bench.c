@@ -1,25 +1,23 @@
 /* net_bench.c -- the transport over TCP and Unix sockets against bare sockets.
  *
+ * Two processes. Bulk: messages of MIB MiB (8) go from one into the memory of
+ * the other, which reads one byte of each page. Figures are bytes per second
+ * and the processor time of both ends. The reference is a bare socket of the
+ * same kind, read into one buffer of that size. Round trip: 100 bytes there
+ * and back, one at a time, against the bare socket. Each round measures all of
+ * them in turn. Prints medians, and medians of the ratios within a round.
+ *
+ * With keys: the same over TLS, against TCP without. Also measures how fast
+ * one core encrypts and decrypts AES-GCM in records of 16 KiB, the limit of
+ * TLS in one thread at either end.
+ *
+ * Under a flood: connections are made to the port and send junk, 1000 per
+ * second or as fast as one process can, while trips and bulk are measured. The
+ * same flood also goes to a port of another process, since it keeps a core
+ * busy anyway. These measurements use any cores and begin after a while: a
+ * flood is worst until the system's queue of pending connections is full.
+ *
  *     net_bench [ROUNDS [MIB]]
- *
- * Two processes.  Bulk: messages of 8 MiB, or as many as are said, from one
- * into the memory of the other, where a byte of each page is read, in bytes a
- * second, and the processor time that both ends take; the measure is a bare
- * socket of the same kind that is read into one buffer of that size.  Round
- * trip: 100 bytes there and back, one at a time, against the bare socket, too.
- * Each round measures all of them one after the other; shown are medians, and
- * medians of the ratios of one round.
- *
- * With keys the same over TLS, against TCP without; and how fast one core
- * encrypts and decrypts with AES-GCM, in records of 16 KiB, which is the most
- * that TLS could do in one thread at either end.
- *
- * Under a flood, connections are made to the port and sent junk, 1000 a second
- * or as fast as one process can, while trips and bulk are measured; also while
- * the same flood goes to a port of another process, for it keeps a core busy
- * wherever it goes; these run on any cores, and are measured when the flood
- * goes on for a while: it is worst until the system's line of those who wait to
- * be accepted is full.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #define BENCH_NO_BLAS
@@ -32,11 +30,11 @@
 #include <openssl/evp.h>
 #include <sys/un.h>
 
-#define TOTAL 256 /* MiB that are sent at a time */
-#define WARM 4    /* as often before it is measured */
+#define TOTAL 256 /* MiB sent at a time */
+#define WARM 4    /* repetitions before measuring */
 #define TRIPS 1000
 #define SMALL 100
-#define BOUND 1000 /* connections a second */
+#define BOUND 1000 /* connections per second */
 
 static placing placed;
 static size_t bulk_bytes;
@@ -52,12 +50,12 @@ static unsigned touch(const unsigned char *p, size_t n)
     return sum;
 }
 
-/* Bytes a second, and seconds of the processor for each. */
+/* Bytes per second, and processor seconds per byte. */
 typedef struct pace {
     double speed, cost;
 } pace;
 
-/* Since a clock showed t and the processors' cpu. */
+/* Returns the pace since wall clock t and processor time cpu. */
 static pace pace_since(double t, double cpu, pid_t pid)
 {
     double bytes = messages * (double)bulk_bytes;
@@ -67,8 +65,8 @@ static pace pace_since(double t, double cpu, pid_t pid)
 
 /* ---- a plain socket -------------------------------------------------------
  *
- * It sends the messages when it gets "b", and otherwise sends back what it
- * gets, until it is killed. */
+ * Sends the messages when it receives "b", else echoes what it receives, until
+ * it is killed. */
 
 static void plain_talk(int fd)
 {
@@ -126,7 +124,7 @@ static double plain_trip(int fd)
     return (now() - t) / TRIPS;
 }
 
-/* The same over a pair of Unix sockets. */
+/* Runs the same over a pair of Unix sockets. */
 static void pair_life(const char *fd)
 {
     plain_talk(atoi(fd));
@@ -245,7 +243,7 @@ static void pour(const char *address, double each)
         int fd = plain_to(strrchr(address, ':') + 1);
 
         if (write(fd, junk, sizeof junk) < 0) {
-            /* it was turned away */
+            /* the connection was refused */
         }
         close(fd);
         while (now() < next)
@@ -263,8 +261,8 @@ static void bounded_life(const char *address)
     pour(address, 1.0 / BOUND);
 }
 
-/* A port that takes a flood as cheaply as can be: the flood itself costs the
- * machine as much. */
+/* A port that takes a flood as cheaply as possible: the reference for the
+ * flood's own cost. */
 static void sink_life(const char *fd)
 {
     char junk[200];
@@ -275,7 +273,7 @@ static void sink_life(const char *fd)
         int in = accept(l, NULL, NULL);
 
         if (read(in, junk, sizeof junk) < 0) {
-            /* whatever it was */
+            /* ignores errors */
         }
         close(in);
     }
@@ -302,7 +300,7 @@ enum { AES128, AES256, CIPHERS };
 
 static double gcm[CIPHERS][MOST];
 
-/* Bytes a second that one thread encrypts. */
+/* Returns the bytes per second that one thread encrypts. */
 static double gcm_speed(const EVP_CIPHER *cipher)
 {
     static unsigned char out[RECORD + 16], key[32], iv[12], tag[16];
@@ -350,7 +348,7 @@ static void keep(int kind, int i, pace p)
     cost[kind][i] = p.cost;
 }
 
-/* The figures are of connections that have found their speed. */
+/* Measures connections that have reached their speed. */
 static pace warm_bulk(line *l)
 {
     for (int i = 0; i < WARM; i++)

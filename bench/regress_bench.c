@@ -1,13 +1,13 @@
-/* regress_bench.c -- iterations of regression against what they are made of.
+/* regress_bench.c -- iterations of regression against their parts.
+ *
+ * One step of least squares with all workers present, against one cblas_dgemv
+ * and one with the transpose. Both cover the bytes that all workers together
+ * are asked for, on the same number of cores: coding should cost its
+ * redundancy and nothing else. If fewer answers suffice, the other workers are
+ * stopped and a step costs less; the first code needs all answers. The two are
+ * measured in turn, and ratios are taken turn by turn.
  *
  *     regress_bench [REPETITIONS]
- *
- * One step of least squares, all workers present, against one cblas_dgemv and
- * one with the transpose, over as many bytes as all workers together are asked
- * to work on and on as many cores: coding should cost its redundancy and
- * nothing else.  Where fewer answers are enough than there are workers the
- * others are stopped, and a step costs less; of the first code all are needed.
- * The two are measured by turns; ratios are taken turn by turn.
  */
 #include "bench.h"
 
@@ -23,7 +23,7 @@ typedef struct rig {
     kofn_regression *r;
     kofn_plan *plan;
     kofn_job *job;
-    size_t rows; /* of work, for all workers together */
+    size_t rows; /* rows of work, over all workers */
 } rig;
 
 static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n)
@@ -70,7 +70,8 @@ static void rig_down(rig *r)
     free(r->w.data);
 }
 
-/* ---- and without --------------------------------------------------------- */
+/* ---- without workers ------------------------------------------------------
+ */
 
 typedef struct plain {
     size_t m, n;

@@ -1,17 +1,15 @@
-/* round_bench.c -- whole rounds against what they are made of.
+/* round_bench.c -- whole rounds against their parts.
  *
- *     round_bench [REPETITIONS]
+ * 1. An elastic matvec with all workers present, against one cblas_dgemv on
+ * the same number of cores: the cost of coding if nothing goes wrong. 2. A
+ * task with an empty kernel, against a bare hand-over by mutex and condition
+ * variable: the cost of the coordinator. 3. The time of a round times n on the
+ * simulator's measured clock: the work of a round falls as 1/n. 4. A thousand
+ * simulated workers.
  *
- * 1. an elastic matvec, everybody present, against one cblas_dgemv over as
- *    many cores: what coding costs when nothing goes wrong;
- * 2. a task with an empty kernel against a bare hand-over by mutex and
- *    condition variable: what the coordinator costs;
- * 3. time of a round times n on the simulator's measured clock: the work of a
- *    round falls as 1/n;
- * 4. a thousand simulated workers.
+ * The compared values are measured in turn; ratios are taken turn by turn.
  *
- * What is compared is measured in turn; ratios are taken turn by turn.
- */
+ *     round_bench [REPETITIONS] */
 #include "bench.h"
 
 #include "hand_over.h"

@@ -1,15 +1,15 @@
-/* stream_bench.c -- what the coordinator of a stream costs.
+/* stream_bench.c -- the coordinator's cost of a stream.
+ *
+ * Products have one number, so tasks compute next to nothing. A task of a
+ * stream is compared with a bare hand-over by mutex and condition variable,
+ * with the same number of tasks in lists of the same length. All tasks count
+ * that are handed over, even if their answers came too late to be decoded.
+ * Measures wall time and the processor time of all threads; other load changes
+ * the latter less.
+ *
+ * The compared values are measured in turn, and ratios are taken turn by turn.
  *
  *     stream_bench [REPETITIONS]
- *
- * Products of one number, so that tasks have next to nothing to compute: a task
- * of a stream against a bare hand-over by mutex and condition variable, of as
- * many tasks in as long lists.  What counts are tasks that are handed over,
- * whether or not their answers were in time to be decoded with.  By the wall,
- * and by the processor time of all threads, which what else the machine does
- * changes less.
- *
- * What is compared is measured in turn; ratios are taken turn by turn.
  */
 #include "bench.h"
 
@@ -21,7 +21,7 @@
 
 static int reps = 9;
 
-/* Processor time of all threads. */
+/* Returns the processor time of all threads. */
 static double all_now(void)
 {
     struct timespec t;
@@ -34,11 +34,11 @@ typedef struct flow {
     kofn_plan *plan;
     kofn_job *job;
     kofn_matrix X, Y, C[KOFN_OPEN_MOST];
-    uint32_t puts, takes, flight; /* products: so many at once */
+    uint32_t puts, takes, flight; /* flight: products open at a time */
 } flow;
 
 static kofn_status (*send_on)(kofn_port *p, kf_msg *m);
-static double handed; /* tasks, so far */
+static double handed; /* tasks handed over */
 
 static kofn_status send_and_count(kofn_port *p, kf_msg *m)
 {
@@ -55,7 +55,7 @@ static void flow_up(flow *f, const char *spec, size_t workers)
 
     check(kofn_plan_new(&f->plan, &pb, spec, workers, 1), "plan");
     check(kofn_plan_describe(f->plan, false, &info), "describe");
-    pb.m = pb.p = info.threshold; /* so that every part has a number */
+    pb.m = pb.p = info.threshold; /* every part has a number */
     kofn_plan_free(f->plan);
     check(kofn_plan_new(&f->plan, &pb, spec, workers, 1), "plan");
     check(kofn_port_threads(&port, workers, NULL), "port");
@@ -78,7 +78,7 @@ static void take(flow *f)
     check(kofn_take(f->job, ++f->takes, KOFN_NEVER, &rep), "take");
 }
 
-/* So many products more. */
+/* Runs `products` more products. */
 static double run(flow *f, int products)
 {
     double t = now();
@@ -107,7 +107,7 @@ static void flow_down(flow *f)
         free(f->C[i].data);
 }
 
-/* Lists have `each` tasks where nobody is slow. */
+/* Lists have `each` tasks if no worker is slow. */
 static void against_hand_over(const char *spec, int workers, int each)
 {
     int products = 2000 / workers + 50, tasks = products * each * workers;

@@ -1,18 +1,18 @@
-/* train_bench.c -- what training on coded weights costs.
- *
- *     train_bench [REPETITIONS [WIDTH [BATCH]]]
+/* train_bench.c -- the cost of training on coded weights.
  *
  * 1. A step of a network of three layers, each as wide as the points, by eight
- *    workers that are threads, against one of the same passes by plain BLAS
- * over as many cores; also processor time of the whole process.
- * 2. What a worker does for an update of its block against the product alone
- * that is in it, and what the coordinator does to tell it.
- * 3. A step in which a worker leaves, and one that must wait until a joiner's
- *    blocks are made of those of others: how much longer than others, and for
- * the latter by how many times as long as copying takes what is sent for it.
+ * workers that are threads. It is compared with a step of the same passes by
+ * plain BLAS on the same number of cores, also in processor time of the
+ * process. 2. A worker's time for an update of its block, against the product
+ * in it alone; and the coordinator's time to send it. 3. A step in which a
+ * worker leaves, and one that waits until a joiner's blocks are rebuilt from
+ * those of others: how much longer it takes. For the latter, also relative to
+ * copying the bytes that are sent.
  *
- * What is compared is measured by turns; medians, ratios taken turn by turn.
- */
+ * The compared values are measured in turn. Prints medians; ratios are taken
+ * turn by turn.
+ *
+ *     train_bench [REPETITIONS [WIDTH [BATCH]]] */
 #include "bench.h"
 
 #include <unistd.h>
@@ -74,7 +74,8 @@ static void put_points(const school *s, kf_passes *p)
 
 /* ---- a plain step -------------------------------------------------------- */
 
-/* Weights change as the gradient is made: no other reads them in this step. */
+/* Weights change while the gradient is computed: nothing else reads them in
+ * this step. */
 static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
                             const kofn_matrix *a, const kofn_matrix *b,
                             kofn_matrix *out)
@@ -144,7 +145,7 @@ static double coded_step(course *c, const school *s, unsigned number)
 
 /* ---- 1: steps ------------------------------------------------------------ */
 
-/* Until nobody works any more: what is told last nobody waits for. */
+/* Waits until no worker is busy: nothing waits for the last update. */
 static void settle(void)
 {
     const struct timespec moment = {0, 5000000};
@@ -157,8 +158,8 @@ static void settle(void)
     }
 }
 
-/* Of two steps, from the end of one before them, whose update is done in the
- * first, to that of the second, whose is not. */
+/* Measures two steps, from the end of a step before them to the end of the
+ * second. The update of the step before counts, the second's does not. */
 static void two_steps(course *c, const school *s, unsigned first, double *took,
                       double *cpu)
 {
@@ -224,7 +225,7 @@ static void compare(const school *s, const char *spec, kofn_errors errors)
 
 /* ---- 2: updates ---------------------------------------------------------- */
 
-/* A seat's block, and what it is told of an update. */
+/* A seat's block, and the update it receives. */
 typedef struct seat {
     kofn_plan *plan;
     kf_code *code;
@@ -260,7 +261,8 @@ static void seat_up(seat *s, const char *spec)
                     .change = change,
                     .in = buffer(batch, s->block->lanes * s->block->rows),
                     .with = buffer(batch, s->block->cols)};
-    check(kf_block_change(s->block, &s->m), "update"); /* it is its own now */
+    check(kf_block_change(s->block, &s->m),
+          "update"); /* from here on the block is the seat's own */
 }
 
 static void seat_down(seat *s)
@@ -306,10 +308,10 @@ static void update(const char *spec)
 
 /* ---- 3: leaves and joins ------------------------------------------------- */
 
-/* To copy so many bytes, as threads do what they send each other. */
+/* Measures copying `bytes`, as threads do for messages. */
 static void copying(uint64_t bytes, double *took, double *cpu)
 {
-    static volatile char seen; /* or nothing need be copied */
+    static volatile char seen; /* keeps the copy from being optimised away */
     const size_t piece = (size_t)64 << 20;
     char *from = need(piece), *to = need(piece);
 
@@ -327,7 +329,7 @@ static void copying(uint64_t bytes, double *took, double *cpu)
     free(to);
 }
 
-#define EVERY 4 /* steps from one event to the next */
+#define EVERY 4 /* steps between two events */
 #define MANY 3
 #define FEW 8
 
@@ -337,10 +339,10 @@ static void say(kofn_fault_event *h, size_t *n, unsigned step, double fraction,
     h[(*n)++] = (kofn_fault_event){step, fraction, kind, worker, 0};
 }
 
-/* In every fourth step, when half of a product has come, a worker leaves, and
- * before the next another comes.  Or so many leave before the step before it
- * that the rest are too few for a product, and enough to tell the weights, and
- * as many come. */
+/* In every fourth step a worker leaves, when half of a product has come, and
+ * another joins before the next step. Or `many` leave before the step before
+ * that. Then the rest are too few for a product but enough to determine the
+ * weights; and `many` join. */
 static size_t happen(kofn_fault_event *h, size_t many)
 {
     size_t n = 0;
@@ -357,9 +359,10 @@ static size_t happen(kofn_fault_event *h, size_t many)
 }
 
 typedef struct course_of_events {
-    double step;                    /* of those without an event        */
-    double longer[MOST], cpu[MOST]; /* by so much was one with it ...   */
-    double more[MOST];              /* ... and so many bytes more moved */
+    double step; /* of steps without an event */
+    double longer[MOST],
+        cpu[MOST];     /* how much longer a step with one was ... */
+    double more[MOST]; /* ... and how many bytes more were moved */
 } course_of_events;
 
 static void run_events(const school *s, const char *spec, size_t many,
@@ -383,7 +386,7 @@ static void run_events(const school *s, const char *spec, size_t many,
         cpu[i] = all_cpu() - from;
         moved[i] = (double)(c.sum.sent + c.sum.received);
     }
-    for (int r = 0; r < reps; r++) { /* beside the step before it */
+    for (int r = 0; r < reps; r++) { /* compared with the step before it */
         int at = EVERY * (r + 1) - 1;
 
         e->longer[r] = took[at] - took[at - 1];
@@ -404,7 +407,7 @@ static void leave(const school *s, const char *spec)
            1e3 * turn_median(e.longer, reps), 1e3 * e.step);
 }
 
-/* Batches are of a few points, so that steps are short. */
+/* Batches have few points, so that steps are short. */
 static void heal(const school *s, const char *spec)
 {
     course_of_events e;
@@ -418,7 +421,7 @@ static void heal(const school *s, const char *spec)
            spec, MANY, MANY, 1e3 * turn_median(e.longer, reps),
            1e3 * turn_median(e.cpu, reps), 1e-6 * turn_median(e.more, reps),
            turn_ratio(e.longer, copy, reps), turn_ratio(e.cpu, copy_cpu, reps));
-    /* it may be lost in what steps differ by */
+    /* it may vanish in the noise of steps */
     if (turn_ratio(e.longer, copy, reps) > 0)
         figure(turn_ratio(e.longer, copy, reps), "", "less",
                "making blocks of others' of %s of %d, %zu", spec, WORKERS,

@@ -1,19 +1,18 @@
-/* train_mesh_bench.c -- what a step of a training costs on a mesh.
+/* train_mesh_bench.c -- the cost of a training step on a mesh.
  *
- *     train_mesh_bench [REPETITIONS [WIDTH [BATCH]]]
+ * 1. A step on eight nodes that are threads, of a network of two layers as
+ * wide as the points and one of ten. It is compared with a step of the same
+ * training by a coordinator and eight workers, in processor time of the
+ * process. With error detection; also with blocks compared in every step; and
+ * with a node that is wrong in every product. 2. The work of a node in a step,
+ * part by part. Each part is a bare loop, BLAS call or packet of the same
+ * size, times its number. The step is compared with the sum. One thread per
+ * processor runs the parts at a time, since nodes share memory and caches.
  *
- * 1. A step of a network of two layers as wide as the points and one of ten, by
- * eight nodes that are threads, against one of the same training by a
- * coordinator and eight workers: processor time of the whole process.  With
- * errors looked for; with blocks compared in every step as well; and where a
- * node errs in every product.
- * 2. What a node has to do in a step, each part of it as a bare loop, call of
- * BLAS or packet of the same size, multiplied by how often that happens; and
- * the step against their sum.  As many threads as there are processors do it at
- * a time, as nodes do: they share memory and caches.
+ * The compared values are measured in turn. Prints medians; ratios are taken
+ * turn by turn.
  *
- * What is compared is measured by turns; medians, ratios taken turn by turn.
- */
+ *     train_mesh_bench [REPETITIONS [WIDTH [BATCH]]] */
 #include "bench.h"
 
 #include "code/operation.h"
@@ -32,9 +31,9 @@
 #define NODES 8
 #define SCHEME "gpd:m=2,n=2,p=1"
 #define TURN (2 * LAYERS - 1) /* iterates of a step */
-#define WARM 2                /* steps that are not counted ... */
-#define STEPS 8               /* ... and that are              */
-#define LIAR 1                /* node that errs                */
+#define WARM 2                /* steps that do not count ... */
+#define STEPS 8               /* ... and steps that count */
+#define LIAR 1                /* the node that is wrong */
 
 static int reps = 3;
 static size_t width = 512, batch = 256;
@@ -88,7 +87,7 @@ static void school_down(school *s)
 
 /* ---- a job --------------------------------------------------------------- */
 
-/* Of one step. */
+/* Returns the processor time of one step. */
 static double job_cpu(const school *s, kofn_errors errors)
 {
     const kofn_change change = {sizeof change, 0.1, 0, 0, false};
@@ -178,7 +177,7 @@ static void live(void *ud, kofn_transport *t)
     of.scrub = c->scrub;
     opt.errors = c->errors;
     opt.decoding = c->decoding;
-    opt.quarantine = UINT_MAX; /* who errs goes on */
+    opt.quarantine = UINT_MAX; /* the wrong node stays */
     opt.fault = c->lies && n->number == LIAR ? err : NULL;
     opt.watch = watch;
     opt.watch_ud = n;
@@ -192,8 +191,8 @@ static void live(void *ud, kofn_transport *t)
     kofn_net_free(net);
 }
 
-/* Of one step, as its first node sees it; *adopted: vectors that all nodes
- * took. */
+/* Returns the processor time of one step, as the first node sees it. Sets
+ * *adopted to the vectors that nodes took from others. */
 static double mesh_cpu(const school *s, const course *c, uint64_t *adopted)
 {
     node n[NODES];
@@ -217,7 +216,7 @@ enum { PLAIN, EACH, CHECKED, SCRUBBED, LIED, COURSES };
 
 static const struct {
     const char *name, *to_name;
-    int to; /* the course that it is measured by; -1: the job */
+    int to; /* the course it is compared with; -1: the job */
     course c;
 } courses[COURSES] = {
     {"mesh", "the job", -1, {.decoding = KOFN_DECODE_AUTO}},
@@ -251,13 +250,13 @@ static const char *const part_name[PARTS] = {
     "products",         "updates", "mixing inputs and changes", "decoding",
     "activations, ...", "packets", "comparing (where checked)"};
 
-/* What a turn measures, of a step. */
+/* Measurements of a turn, per step. */
 typedef struct turns {
-    double job[2][MOST]; /* with errors looked for, too */
+    double job[2][MOST]; /* also with error detection */
     double took[COURSES][MOST];
     uint64_t adopted[COURSES];
-    double part[PARTS][MOST];          /* a node                 */
-    double plain[MOST], checked[MOST]; /* of all nodes  */
+    double part[PARTS][MOST];          /* per node */
+    double plain[MOST], checked[MOST]; /* over all nodes */
 } turns;
 
 static void steps(const school *s, turns *t, int turn)
@@ -300,7 +299,7 @@ static kofn_matrix room(size_t rows, size_t cols)
     return (kofn_matrix){numbers(rows * cols), rows, cols, cols, KOFN_F64};
 }
 
-/* What some of the nodes do, on a thread. */
+/* The work of some of the nodes, on a thread. */
 typedef struct hand {
     pthread_t thread;
     pthread_barrier_t *all;
@@ -322,9 +321,9 @@ static void *work(void *ud)
     return NULL;
 }
 
-/* Nodes have memory of their own, so that what one uses is seldom in the caches
- * when its turn comes: so is that of the model.  Of one node, on the average.
- */
+/* Returns the time per node, on average. Nodes have their own memory, so what
+ * one uses is seldom in the caches when its turn comes. The model has its own
+ * memory, too. */
 static double at_each_node(void (*do_it)(kofn_matrix m[3]),
                            const kofn_matrix shape[3])
 {
@@ -355,11 +354,9 @@ static double at_each_node(void (*do_it)(kofn_matrix m[3]),
     return took / NODES;
 }
 
-/* Packets without bodies, which stay where they are on a mesh of threads: a
- * node sends each other one as many, and waits for theirs, before the next
- * iterate. */
-static size_t
-    pieces[TURN]; /* that it sends each of them, besides its question */
+/* Packets without bodies, which are not copied on a mesh of threads. Before
+ * the next iterate a node sends one to each other node and waits for theirs. */
+static size_t pieces[TURN]; /* pieces sent to each node, besides the question */
 
 static void exchange(void *ud, kofn_transport *t)
 {
@@ -388,13 +385,13 @@ static void exchange(void *ud, kofn_transport *t)
     }
 }
 
-/* Of a step. */
+/* Returns the time of the packets of a step. */
 static double packets(const school *s)
 {
     kofn_mesh *mesh;
     double from = all_cpu();
 
-    for (size_t k = 0; k < TURN; k++) /* of as many groups as there are nodes */
+    for (size_t k = 0; k < TURN; k++) /* there are as many groups as nodes */
         pieces[k] = (k < LAYERS ? s->plan[k]
                                 : kf_plan_use(s->plan[k - LAYERS + 1], true))
                         ->layout.enough;
@@ -415,7 +412,7 @@ static void multiply_turned(kofn_matrix m[3])
     kf_mat_multiply_turned(&m[0], true, &m[1], false, &m[2]);
 }
 
-/* a b, or a' b. */
+/* Returns the time of a b, or of a' b. */
 static double product(size_t m, size_t k, size_t n, bool turned)
 {
     const kofn_matrix shape[3] = {
@@ -426,7 +423,7 @@ static double product(size_t m, size_t k, size_t n, bool turned)
     return at_each_node(turned ? multiply_turned : multiply, shape);
 }
 
-/* What is done with one number after the other of two vectors. */
+/* Returns the time of a pass over two vectors. */
 static double sweep(void (*do_it)(kofn_matrix m[3]), size_t n)
 {
     const kofn_matrix shape[3] = {
@@ -435,7 +432,7 @@ static double sweep(void (*do_it)(kofn_matrix m[3]), size_t n)
     return at_each_node(do_it, shape);
 }
 
-/* y += x: what mixing one part costs. */
+/* y += x: the cost of mixing one part. */
 static void mix(kofn_matrix m[3])
 {
     double *x = m[0].data, *y = m[1].data;
@@ -444,7 +441,7 @@ static void mix(kofn_matrix m[3])
         y[i] += 0.5 * x[i];
 }
 
-/* The sum of numbers with weights. */
+/* Sums numbers with weights. */
 static void weigh(kofn_matrix m[3])
 {
     const double *x = m[0].data, *w = m[1].data;
@@ -460,7 +457,7 @@ static void hash(kofn_matrix m[3])
     *(double *)m[2].data = (double)kf_hash(0, m[0].data, m[0].cols * 8);
 }
 
-/* What an iterate is compared by: so many numbers of it. */
+/* Returns the time of a digest of n numbers, by which iterates are compared. */
 static double digest(size_t n)
 {
     return sweep(weigh, n) + sweep(hash, n);
@@ -479,7 +476,8 @@ static kofn_status no_product(void *ud, kf_pass pass, size_t layer,
     return KOFN_OK;
 }
 
-/* Activations and deltas of a step, and what is turned for the products. */
+/* Returns the time of activations and deltas of a step, and of transpositions
+ * for the products. */
 static double passing(const school *s)
 {
     const kf_multiplier by = {no_product, NULL};
@@ -510,8 +508,8 @@ static double passing(const school *s)
     return t;
 }
 
-/* One product of a layer: what a node makes of it, encodes for it and
- * decodes. */
+/* Adds one product of a layer: what a node encodes, computes and decodes for
+ * it. */
 static void model_product(const kofn_plan *p, size_t l, const school *s,
                           double part[PARTS])
 {
@@ -529,8 +527,8 @@ static void model_product(const kofn_plan *p, size_t l, const school *s,
         (double)(L->cut[1].rows * L->cut[1].cols) * sweep(mix, deep * batch);
     part[DECODING] +=
         product(L->wants, L->enough * L->lanes, numbers_of, false);
-    /* the pieces of all, which are made for that; the input; and what is
-     * written, once as it is and once with the step */
+    /* the pieces of all nodes, made for comparing; the input; and the output,
+     * written once as it is and once with the step */
     part[COMPARING] += (1 - share) * all +
                        sweep(weigh, NODES * L->lanes * numbers_of) +
                        2 * sweep(weigh, s->widths[l + !left] * batch) +
@@ -551,7 +549,7 @@ static void model(const school *s, double part[PARTS])
         part[UPDATES] += product(rows, batch, cols, true);
         part[ENCODING] += (double)cut.rows * sweep(mix, rows * batch) +
                           (double)cut.cols * sweep(mix, cols * batch);
-        /* half of squares of 32 rows for each bound of norms */
+        /* half of the squares of 32 rows, for each bound of norms */
         part[COMPARING] += (product(batch, s->widths[l + 1], 32, false) +
                             product(batch, s->widths[l] + 1, 32, false)) /
                            2;

@@ -1,5 +1,5 @@
-# mpi.cmake -- one plugin for each MPI that is found, beside libkofn, which
-# loads the one that a job was started with.  Nothing is linked with MPI.
+# mpi.cmake -- builds one plugin for each MPI that is found, next to libkofn.
+# libkofn loads the plugin of the MPI that started the job, and links none.
 #
 # Elsewhere than on Debian name the compiler wrapper yourself:
 #   cmake -DKOFN_MPICC_OPENMPI=/opt/openmpi/bin/mpicc

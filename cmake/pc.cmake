@@ -1,5 +1,5 @@
-# pc.cmake -- what the files of pkg-config say.  A shared library brings what it
-# needs; with static ones whoever links them has to name it.
+# pc.cmake -- writes the pkg-config files.  A shared library names its own
+# dependencies; a program that links the static one has to name them.
 
 # "-LDIRECTORY -lNAME" for each library that was found.
 function(kofn_pc_flags out)

@@ -1,10 +1,10 @@
-/* liars.c -- who returned wrong numbers?
+/* liars.c -- finds the workers that returned wrong numbers.
+ *
+ * Nine workers, any five of which suffice. Two of them are silently wrong. The
+ * four spare answers reveal the errors and locate the workers, and the product
+ * is right all the same.
  *
  *     cc liars.c $(pkg-config --cflags --libs kofn) -lm -o liars && ./liars
- *
- * Nine workers, any five of which are enough; two of them are silently wrong.
- * The answers over and above five tell that, tell who, and the product is
- * right all the same.
  */
 #include <kofn.h>
 

@@ -1,4 +1,4 @@
-/* matvec.c -- y = X w on eight workers, any four of which are enough.
+/* matvec.c -- computes y = X w on eight workers; any four suffice.
  *
  *     cc matvec.c $(pkg-config --cflags --libs kofn) -o matvec && ./matvec
  */

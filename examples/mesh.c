@@ -1,10 +1,11 @@
-/* mesh.c -- power iteration without a master: five nodes among equals, any
- * three of which can make the next iterate, and one of which leaves on the way.
+/* mesh.c -- power iteration without a coordinator: five equal nodes. Any three
+ * can compute the next iterate, and one of them leaves during the run.
+ *
+ * Here the nodes are threads. On other machines each node would be a program
+ * that calls kofn_power_peers in the same way, on a transport of
+ * kofn_net_mesh.
  *
  *     cc mesh.c $(pkg-config --cflags --libs kofn) -lm -o mesh && ./mesh
- *
- * The nodes are threads here.  On other machines each would be a program that
- * calls kofn_power_peers on a transport of kofn_net_mesh in the same way.
  */
 #include <kofn/peer.h>
 

@@ -1,18 +1,18 @@
-/* scheme.c -- a coding scheme of one's own, outside the library.
+/* scheme.c -- a coding scheme of your own, outside the library.
+ *
+ * One parity, as in RAID 4: A is cut into n - 1 blocks of rows. Worker i
+ * stores block i, the last worker stores their sum, and any n - 1 of n
+ * suffice. A scheme says only that. The library encodes, decodes, checks
+ * accuracy and recovers, and the scheme runs on every port.
  *
  *     cc scheme.c $(pkg-config --cflags --libs kofn) -lm -o scheme && ./scheme
- *
- * One parity, as in RAID 4: A is cut into n - 1 blocks of rows, worker i stores
- * block i, the last worker stores their sum, and any n - 1 of n are enough.  A
- * scheme says only that; encoding, decoding, accuracy and recovery are the
- * library's, and it runs on every port.
  */
 #include <kofn/scheme.h>
 
 #include <math.h>
 #include <stdio.h>
 
-static const kofn_param params[] = {{0}}; /* none */
+static const kofn_param params[] = {{0}}; /* no parameters */
 
 static kofn_status layout(kofn_layout *L)
 {
@@ -27,13 +27,14 @@ static kofn_status layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* What seat i stores: its row of the generator matrix. */
+/* Writes what seat i stores: its row of the generator matrix. */
 static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {
     size_t blocks = L->cut[0].rows;
 
-    (void)E1, (void)G; /* whole input; results are mixed as blocks are */
+    (void)E1,
+        (void)G; /* the input is sent whole; results are mixed like blocks */
     for (size_t j = 0; j < blocks; j++)
         E0[j] = i == j || i == blocks;
     return KOFN_OK;
@@ -72,7 +73,7 @@ int main(void)
 
     for (int i = 0; i < ROWS * COLS; i++)
         X[i] = sin(i), w[i % COLS] = cos(i % COLS);
-    opt.events = &gone; /* worker 2 vanishes before the first round */
+    opt.events = &gone; /* worker 2 disappears before the first round */
     opt.event_count = 1;
     if ((st = kofn_plan_new_for(&plan, &pb, &parity, "", 5, 1)) ||
         (st = kofn_port_threads(&port, 5, NULL)) ||

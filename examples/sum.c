@@ -1,13 +1,13 @@
-/* sum.c -- the sum of a function of one's own over parts, on workers that are
- * other processes, on this machine or on others.
+/* sum.c -- sums a function of your own over parts, on workers that are other
+ * processes, on this machine or on others.
+ *
+ * Gradient coding (gc:d=2): each worker computes two of three parts, and any
+ * two workers suffice. Here part j is the integral of e^(-x t) over its share
+ * of 0 <= t <= 1, for each of 4 numbers x.
  *
  *     cc sum.c $(pkg-config --cflags --libs kofn) -lm -o sum
  *     ./sum tcp://127.0.0.1:5555 worker &   # three times, or on three machines
  *     ./sum tcp://127.0.0.1:5555
- *
- * Gradient coding (gc:d=2): each worker computes two of three parts, and any
- * two workers are enough.  Here part j is the integral of e^(-x t) over its
- * share of 0 <= t <= 1, for each of 4 numbers x.
  */
 #include <kofn.h>
 #include <kofn/net.h>
@@ -41,7 +41,7 @@ static kofn_status work(const char *address)
 
     opt.f = integrate;
     opt.patience = 10 * KOFN_SECOND;
-    return st ? st : kofn_serve(t, &opt); /* which ends the transport */
+    return st ? st : kofn_serve(t, &opt); /* kofn_serve ends the transport */
 }
 
 static kofn_status coordinate(const char *address)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# sum.sh PROGRAM -- the coordinator of sum.c and its three workers, on a Unix
-# socket of its own.
+# sum.sh PROGRAM -- runs sum.c as a coordinator and three workers, on a private
+# Unix socket.
 set -eu
 dir=$(mktemp -d)
 trap 'kill $workers 2>/dev/null || true; rm -rf "$dir"' EXIT

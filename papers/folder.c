@@ -1,6 +1,6 @@
-/* folder.c -- a folder for what a run leaves on disk.
+/* folder.c -- a folder for the files of a run.
  *
- * Owns nothing: the path is the caller's, who has it removed. */
+ * Owns nothing: the caller owns the path and removes the folder. */
 #define _GNU_SOURCE
 #include "papers.h"
 

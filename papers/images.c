@@ -1,4 +1,4 @@
-/* images.c -- points to train networks with: made here, or read from MNIST's
+/* images.c -- points to train networks with: generated, or read from MNIST's
  * files. */
 #include "images.h"
 
@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- made ---------------------------------------------------------------- */
+/* ---- generated ------------------------------------------------------------
+ */
 
-/* One of ten patterns of waves, stronger or fainter, with noise on it. */
+/* Draws one of ten wave patterns, of random strength, with noise. */
 static void draw(dice *d, double *x, double *label)
 {
     size_t kind = (size_t)(dice_uniform(d) * IMAGES_KINDS);
@@ -65,7 +66,7 @@ void images_free(images *p)
 
 /* ---- read ---------------------------------------------------------------- */
 
-/* As numbers of their own, divided by `unit`. */
+/* Copies a, divided by `unit`. */
 static kofn_status keep(const kofn_matrix *a, double unit, kofn_matrix *out)
 {
     double *x = calloc(a->rows, a->cols * sizeof *x);
@@ -90,7 +91,7 @@ static kofn_status read_one(const char *folder, const char *name, size_t cols,
         sizeof path)
         return papers_fail(KOFN_INVAL, "%.40s...: the name is too long",
                            folder);
-    if (access(path, R_OK)) /* or unpacked */
+    if (access(path, R_OK)) /* try the unpacked name */
         snprintf(path, sizeof path, "%s/%s", folder, name);
     st = kofn_file_open(&file, path, KOFN_FILE_READ);
     a = st ? NULL : file->matrix.dense;

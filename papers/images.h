@@ -1,10 +1,10 @@
-/* images.h -- points to train networks with: images, and a label each. */
+/* images.h -- points to train networks with: images with labels. */
 #ifndef PAPERS_IMAGES_H
 #define PAPERS_IMAGES_H
 
 #include "papers.h"
 
-#define IMAGES_PIXELS 784 /* 28 x 28, as MNIST's */
+#define IMAGES_PIXELS 784 /* 28 x 28, as in MNIST */
 #define IMAGES_KINDS 10
 
 typedef struct images {
@@ -12,10 +12,10 @@ typedef struct images {
     size_t classes;
 } images;
 
-/* As MNIST has them, 0 to 1, of ten patterns.  Freed with images_free, after a
- * failure, too. */
+/* Makes images like MNIST's, pixels from 0 to 1, of ten patterns. Free them
+ * with images_free, also after a failure. */
 kofn_status images_make(images *p, size_t train, size_t test, uint64_t seed);
-/* The four files of MNIST in this folder, compressed or not. */
+/* Reads the four files of MNIST from this folder, compressed or not. */
 kofn_status images_read(images *p, const char *folder);
 void images_free(images *p);
 

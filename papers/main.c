@@ -1,6 +1,6 @@
-/* main.c -- kofn-papers: published experiments and closed forms, computed, and
- * put beside what was published.  Every figure shown is computed in the run,
- * but for those said to be published. */
+/* main.c -- kofn-papers: computes published experiments and closed forms, and
+ * shows them next to the published values. Every shown figure is computed in
+ * the run, except those marked as published. */
 #include "show.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define OF_RUNS "a thousand times as many runs"
 #define OF_SEEDS "all seeds and steps"
 
-/* By --scenario. */
+/* Scenarios, in the order of --scenario. */
 typedef const papers_scenario *const scenarios;
 static scenarios elastic[] = {&elastic_figure_2a, &elastic_figure_2b,
                               &elastic_figure_2c};
@@ -27,70 +27,74 @@ static const paper papers[] = {
     {"pcr", "polynomially coded regression, simulated",
      "Against gradient coding, BCC and no code, with stragglers.",
      "kofn-papers pcr  all four scenarios, and what explains them\n"
-     "kofn-papers pcr --scenario 2 --stale reset  as if sleepers woke up with "
-     "every iteration",
+     "kofn-papers pcr --scenario 2 --stale reset  as if sleeping workers woke "
+     "with every iteration",
      PAPER_PCR, papers_pcr, NULL, 4, 4, "1234", 1000, OF_RUNS},
     {"elastic", "coded elastic computing, simulated",
      "Products and regression on machines that come and go, with real matrices.",
-     "kofn-papers elastic --scenario 3 --json  test errors of all 60 iterations\n"
+     "kofn-papers elastic --scenario 3 --json  test errors of all 60 "
+     "iterations\n"
      "kofn-papers elastic --scale 0.1  smaller matrices",
      PAPER_ELASTIC, NULL, elastic, 3, 3, "3", 1, OF_PUBLISHED},
     {"gradient", "adaptive gradient coding, simulated", "Against its formula.",
-     "kofn-papers gradient --scale 10  ten times as many iterations",
+     "kofn-papers gradient --scale 10  ten times the iterations",
      PAPER_GRADIENT, papers_gradient, gradient, 2, 2, "12", 1000, OF_RUNS},
     {"stream", "DIP and IDIP: streams of products",
-     "Formulas and chains against rounds that are played out, and against "
-     "products that are computed.",
-     "kofn-papers stream --scenario 3  Table 1 of the paper on sequential codes\n"
-     "kofn-papers stream --scenario 6 --scale 0.004  the same with networks that "
+     "Formulas and Markov chains against simulated rounds, and against "
+     "computed products.",
+     "kofn-papers stream --scenario 3  Table 1 of the paper on sequential "
+     "codes\n"
+     "kofn-papers stream --scenario 6 --scale 0.004  the same with networks "
+     "that "
      "are trained",
      PAPER_STREAM, NULL, stream, 6, 4, "123", 1000, OF_RUNS},
-    {"dnn", "training whose nodes err",
-     "Nodes without a master that err, with a Generalized PolyDot code and without "
-     "code, on threads; beside them the baselines of the paper, replication and two "
-     "MDS codes, trained as well, on a simulated mesh or on threads; and how many "
-     "nodes may be wrong. Scenario 2 takes a quarter of an hour of two cores, with "
-     "--scale 0.1 a minute.",
-     "kofn-papers dnn --scenario 3  a sparse autoencoder whose nodes err\n"
-     "kofn-papers dnn --scenario 2 --scale 0.2  trainings under soft errors, one "
-     "seed and two epochs\n"
-     "kofn-papers dnn --scenario 2 --points X.npy --labels y.npy  the same with "
-     "your own points, every fourth of them held out",
+    {"dnn", "training on faulty nodes",
+     "Masterless training on faulty nodes, with a Generalized PolyDot code "
+     "and uncoded, on threads. Compares with the paper's baselines, "
+     "replication and two MDS codes, and counts how many nodes may be wrong. "
+     "Scenario 2 takes a quarter of an hour on two cores, with --scale 0.1 a "
+     "minute.",
+     "kofn-papers dnn --scenario 3  a sparse autoencoder on faulty nodes\n"
+     "kofn-papers dnn --scenario 2 --scale 0.2  trainings under soft errors, "
+     "one seed and two epochs\n"
+     "kofn-papers dnn --scenario 2 --points X.npy --labels y.npy  the same "
+     "with your own points, every fourth of them held out",
      PAPER_DNN, NULL, dnn, 3, 3, "12", 1, OF_SEEDS},
-    {"aet", "what gradient codes take on the average",
-     "The average execution time of an iteration under every gradient code, in "
-     "closed form, when stragglers are started again; with --json one object of "
+    {"aet", "mean times of gradient codes",
+     "The mean execution time of an iteration under every gradient code, in "
+     "closed form, if stragglers are restarted. With --json, one object of "
      "scheme and time.",
-     "kofn-papers aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
-     "least\n"
+     "kofn-papers aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and the fastest "
+     "scheme\n"
      "kofn-papers aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines",
      PAPER_AET, papers_aet, NULL, 0, 0, NULL, 0, NULL},
     {"agc-table", "Table VI of the paper on adaptive gradient coding",
      "As printed and without its two slips.",
-     "kofn-papers agc-table  all 18 numbers, and what they should be",
+     "kofn-papers agc-table  all 18 numbers, and their correct values",
      PAPER_AGC_TABLE, papers_agc_table, NULL, 0, 0, NULL, 0, NULL},
-    {"rhat", "what streams of products take on the average",
-     "The mean time of a round when a product begins in each, by that of a whole "
-     "product on one worker, of a scheme or of the best of each. T of dip may be "
-     "inf; idip goes with m and p or without, and early=no.",
-     "kofn-papers rhat -n 4 --alpha 5 --delta 0.3  what is best where one in "
-     "three is five times as slow\n"
-     "kofn-papers rhat -n 4 --alpha 5 --delta 0.3 -s idip:N=10,W=4 --json  one "
-     "of them, with the bounds of the paper",
+    {"rhat", "mean times of streams of products",
+     "The mean time of a round in which one product begins, relative to a "
+     "whole product on one worker: for one scheme, or the best of each kind. "
+     "dip accepts T=inf. idip accepts m and p, and early=no.",
+     "kofn-papers rhat -n 4 --alpha 5 --delta 0.3  the best schemes if a "
+     "third of the workers is five times slower\n"
+     "kofn-papers rhat -n 4 --alpha 5 --delta 0.3 -s idip:N=10,W=4 --json  "
+     "one scheme, with the paper's bounds",
      PAPER_RHAT, papers_rhat, NULL, 0, 0, NULL, 0, NULL},
     {"tolerance", "how many nodes that train a network may be wrong",
-     "How many of the nodes, each with a block of the weights, may lie or fail "
-     "under each of four redundancies, in closed form (Fig. 8 of the paper on "
-     "Generalized PolyDot codes).",
+     "The number of nodes that may return wrong answers under each of four "
+     "kinds of redundancy, in closed form (Fig. 8 of the paper on Generalized "
+     "PolyDot codes). Each node has a block of the weights.",
      "kofn-papers tolerance --grid 3x3  for 9 to 100 nodes\n"
-     "kofn-papers tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  thresholds, "
-     "too",
+     "kofn-papers tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  also the "
+     "thresholds",
      PAPER_TOLERANCE, papers_tolerance, NULL, 0, 0, "", 0, NULL},
-    {"codes", "the same of the codes that kofn has, and what they cost",
-     "What a coded training stands, keeps, sends and computes for a layer, how "
-     "long messages take, and answers against numbers sent, each beside what was "
-     "published.",
-     "kofn-papers codes -n 12 --grid 2x2 --width 2048 --batch 256  Tables I to IV "
+    {"codes", "the same for kofn's codes, and their costs",
+     "The tolerated faults, memory, traffic and computation of coded training "
+     "for one layer, the time of its messages, and answers against numbers "
+     "sent. Each value stands next to the published one.",
+     "kofn-papers codes -n 12 --grid 2x2 --width 2048 --batch 256  Tables I "
+     "to IV "
      "and Fig. 5 of the paper on Generalized PolyDot codes",
      PAPER_CODES, papers_codes, NULL, 0, 0, NULL, 0, NULL},
     {.name = NULL},
@@ -100,13 +104,15 @@ static const paper papers[] = {
 
 static int help(void)
 {
-    printf(
-        "kofn-papers NAME [options] -- published experiments and closed forms, "
-        "computed\n\n");
+    printf("kofn-papers NAME [options] -- published experiments and closed "
+           "forms, computed\n"
+           "\n");
     for (const paper *p = papers; p->name; p++)
         printf("  %-12s%s\n", p->name, p->summary);
-    printf("\nkofn-papers NAME --help says more.  Ends with 0, with 1 where "
-           "something fails, with\n2 where arguments are wrong.\n");
+    printf("\n"
+           "kofn-papers NAME --help says more.  Ends with 0, with 1 where "
+           "something fails, with\n"
+           "2 where arguments are wrong.\n");
     return 0;
 }
 
@@ -128,7 +134,7 @@ static int help_paper(const paper *p)
 
 /* ---- which it is --------------------------------------------------------- */
 
-/* All names, or of those that have pictures. */
+/* Returns all names, or those of papers with pictures. */
 static const char *names_of(bool pictures)
 {
     static char known[200];
@@ -150,7 +156,7 @@ static int no_paper(const char *name)
                              names_of(false));
 }
 
-/* Is there a picture of what is asked for? */
+/* Checks that there is a picture of what is asked for. */
 static int check_picture(const papers_args *a)
 {
     const char *have = a->paper->pictures;
@@ -168,8 +174,8 @@ static int check_picture(const papers_args *a)
                       have[1] ? have + strlen(have) - 1 : "");
 }
 
-/* Checks that --points and --labels fit what else is asked for, and that the
- * files can be used, before anything is computed. */
+/* Checks that --points and --labels fit the other options, and that the files
+ * can be used, before anything is computed. */
 static int check_points(const papers_args *a, bool with_images)
 {
     kofn_status st;
@@ -231,8 +237,8 @@ static int run(const paper *p, int argc, char **argv)
     return code;
 }
 
-/* OpenBLAS chooses its kernels when it is loaded, before main: where it chose
- * some that are too slow, another choice takes a new start. */
+/* OpenBLAS chooses its kernels when it is loaded, before main. If they are too
+ * slow, the process restarts with another choice. */
 static void choose_blas(char **argv)
 {
     kofn_machine m = KOFN_MACHINE_INIT;
@@ -250,7 +256,7 @@ int main(int argc, char **argv)
     int code;
 
     choose_blas(argv);
-    setlocale(LC_CTYPE, ""); /* for the terminal's character set */
+    setlocale(LC_CTYPE, ""); /* selects the terminal's character set */
     if (argc == 4 && !strcmp(name, PROCESSES_WORKER))
         return processes_serve(argv[2], argv[3]);
     while (name && p->name && strcmp(p->name, name) != 0)

@@ -1,5 +1,4 @@
-/* numbers.c -- sizes, matrices, medians and messages that several papers
- * need. */
+/* numbers.c -- sizes, matrices, medians and messages for several papers. */
 #include "papers.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* options.c -- from argv to papers_args, and help, by one table of options. */
+/* options.c -- converts argv to papers_args, and prints help, by one table. */
 #include "show.h"
 
 #include <ctype.h>
@@ -10,54 +10,55 @@
 #include <string.h>
 
 typedef enum kind {
-    FLAG, /* bool: it was given                                   */
+    FLAG, /* bool, set if the option is given */
     TEXT, /* const char *                                         */
-    WORD, /* int: 1 and the place of the word in `arg`            */
+    WORD, /* int: 1 and the place of the word in `arg` */
     SIZE, /* size_t or uint64_t, with k, M or G; most 0: INT64_MAX */
     REAL  /* double                                               */
 } kind;
 
 typedef struct row {
-    char letter; /* of a short form, or 0 */
+    char letter; /* letter of the short form; 0: none */
     const char *name, *arg, *help;
-    unsigned of; /* papers */
+    unsigned of; /* papers that have the option */
     kind kind;
-    double least, most; /* of numbers                     */
-    size_t at;          /* where it goes in papers_args   */
+    double least, most; /* range of a number */
+    size_t at;          /* offset in papers_args */
 } row;
 
 #define AT(field) offsetof(papers_args, field)
 
 static const row rows[] = {
     {0, "scenario", "K",
-     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream 1 to 6, "
-     "dnn 1 to 3 (all; stream: 1 to 4, where nothing is multiplied)",
+     "only this scenario: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream "
+     "1 to 6, dnn 1 to 3 (all; stream: 1 to 4, which multiply nothing)",
      PAPER_RUNS, SIZE, 1, 0, AT(scenario)},
     {0, "scale", "F",
-     "elastic, stream 5: size of the matrices, 1: as published (0.2, 0.6, 0.06; "
-     "1); stream 6: iterations, 1: as published; dnn: seeds and epochs; else "
-     "runs that are averaged, 1: as usual (1)",
+     "elastic, stream 5: size of the matrices, 1: as published (0.2, 0.6, "
+     "0.06; 1); stream 6: iterations, 1: as published; dnn: seeds and epochs; "
+     "else number of averaged runs, 1: the usual one (1)",
      PAPER_RUNS, REAL, 0.001, 1000, AT(scale)},
-    {0, "seed", "S", "of all that is drawn (1)", PAPER_RUNS, SIZE, 0, 0,
+    {0, "seed", "S", "seed of all random draws (1)", PAPER_RUNS, SIZE, 0, 0,
      AT(seed)},
     {0, "mnist", "DIR",
-     "stream 6, dnn: a folder with the four files of MNIST, as published or unpacked "
+     "stream 6, dnn: a folder with the four files of MNIST, as published or "
+     "unpacked "
      "(images of that shape are made; dnn: of 7 x 7)",
      PAPER_STREAM | PAPER_DNN, TEXT, 0, 0, AT(mnist)},
     {0, "points", "FILE",
-     "dnn: your own points, a row each, in place of images; every fourth is held out, "
-     "and the others are learnt from",
+     "dnn: your own points instead of images, one per row; every fourth is "
+     "held out",
      PAPER_DNN, TEXT, 0, 0, AT(points)},
     {0, "labels", "FILE",
      "dnn: with --points, a label of each point: 0, 1 and so on", PAPER_DNN,
      TEXT, 0, 0, AT(labels)},
     {0, "mesh", "simulated|threads",
-     "dnn: nodes of replication and two MDS codes in turn on one thread, or on a "
-     "thread each, with the same result (simulated)",
+     "dnn: nodes of replication and two MDS codes run in turn on one thread, "
+     "or on one thread each, with the same result (simulated)",
      PAPER_DNN, WORD, 0, 0, AT(mesh)},
     {0, "stale", "fifo|latest|reset",
-     "who is late works through its backlog, goes on with the newest, or "
-     "drops everything at once (fifo)",
+     "a late worker works through its backlog, continues with the newest "
+     "iteration, or drops everything at once (fifo)",
      PAPER_PCR, WORD, 0, 0, AT(stale)},
     {0, "n", "N", "workers, and subsets of the data (20)", PAPER_AET, SIZE, 1,
      AET_MOST_N, AT(aet.n)},
@@ -70,36 +71,37 @@ static const row rows[] = {
     {0, "tcm", "T", "time of a message as long as the gradient (1)", PAPER_AET,
      REAL, 0, 1e100, AT(aet.t_cm)},
     {'n', "workers", "N",
-     "workers or nodes (rhat: 8; tolerance: all numbers up to 100; codes: three "
+     "workers or nodes (rhat: 8; tolerance: all numbers up to 100; codes: "
+     "three "
      "times the blocks)",
      PAPER_RHAT | PAPER_TOLERANCE | PAPER_CODES, SIZE, 1, 1e6, AT(workers)},
     {'s', "scheme", "NAME[:key=value,...]",
-     "this one only: dip:m,p,n,T,lambda or dip:beta,T,lambda, idip:N,W, uncoded, "
-     "polynomial:S, or a code of kofn (the best of each)",
+     "only this scheme: dip:m,p,n,T,lambda or dip:beta,T,lambda, idip:N,W, "
+     "uncoded, polynomial:S, or a code of kofn (the best of each)",
      PAPER_RHAT, TEXT, 0, 0, AT(scheme)},
-    {0, "alpha", "A", "how many times as long the slow take (5)", PAPER_RHAT,
+    {0, "alpha", "A", "slowdown of slow workers, as a factor (5)", PAPER_RHAT,
      REAL, 1, 1e6, AT(stream.alpha)},
     {0, "delta", "D", "chance that a worker is slow in a round (0.3)",
      PAPER_RHAT, REAL, 0, 1, AT(stream.delta)},
     {0, "mu", "MU",
-     "patience of a round: it lasts so many times longer than the first worker "
-     "took, unless all are done (0)",
+     "patience: unless all workers are done, a round lasts 1 + MU times the "
+     "first worker's time (0)",
      PAPER_RHAT, REAL, 0, 1e6, AT(stream.mu)},
     {0, "delay", "T",
-     "without a scheme: rounds that a product may take more than one (3)",
+     "without --scheme: rounds that a product may take beyond its first (3)",
      PAPER_RHAT, SIZE, 0, 100, AT(delay)},
     {0, "grid", "MxN", "blocks that weights are cut into (codes: 2x2)",
      PAPER_TOLERANCE | PAPER_CODES, TEXT, 0, 0, AT(grid)},
     {0, "batch-cut", "B1,B2",
-     "parts of a batch in the forward product, and on the way back (1,1)",
+     "parts of a batch in the forward and in the backward product (1,1)",
      PAPER_TOLERANCE | PAPER_CODES, TEXT, 0, 0, AT(batch_cut)},
-    {0, "width", "N", "of a layer and of the one before it (1024)", PAPER_CODES,
-     SIZE, 1, 1e6, AT(width)},
+    {0, "width", "N", "width of a layer and of the layer before it (1024)",
+     PAPER_CODES, SIZE, 1, 1e6, AT(width)},
     {0, "batch", "B", "points of a step (64)", PAPER_CODES, SIZE, 1, 1e6,
      AT(batch)},
     {'j', "json", NULL, "one JSON object on stdout", ~0u, FLAG, 0, 0, AT(json)},
     {0, "svg", "FILE",
-     "a picture, too, of this scenario or of what the paper is known for", ~0u,
+     "also draw a picture of this scenario, or of the paper's main one", ~0u,
      TEXT, 0, 0, AT(svg)},
     {'h', "help", NULL, "this text", ~0u, FLAG, 0, 0, AT(help)},
 };
@@ -108,7 +110,7 @@ static const row rows[] = {
 
 /* ---- values -------------------------------------------------------------- */
 
-/* A whole number with an optional k, M or G. */
+/* Reads a whole number with an optional k, M or G. */
 static bool whole(const char *text, size_t max, size_t *out)
 {
     unsigned long long x, scale = 1;
@@ -198,13 +200,14 @@ static int set(papers_args *a, const row *o, const char *text)
 
 /* ---- the parser ---------------------------------------------------------- */
 
-/* What getopt_long is to answer: the letter, or a number above all letters. */
+/* Returns the key that getopt_long reports: the letter, or a number above all
+ * letters. */
 static int key_of(const row *o)
 {
     return o->letter ? o->letter : UCHAR_MAX + 1 + (int)(o - rows);
 }
 
-/* The rows of this paper as getopt_long wants them. */
+/* Converts the rows of this paper for getopt_long. */
 static void getopt_tables(const paper *p, struct option *longs, char *shorts)
 {
     *shorts++ = ':';
@@ -224,8 +227,9 @@ static void getopt_tables(const paper *p, struct option *longs, char *shorts)
     *shorts = 0;
 }
 
-/* getopt_long leaves the option's key in optopt; an unknown letter as it is;
- * 0 for an unknown word, which is then the last argument it read. */
+/* Returns the exit code after a message about an unknown option. getopt_long
+ * puts the option's key into optopt, an unknown letter unchanged. For an
+ * unknown word optopt is 0, and the word is the last argument read. */
 static int bad_option(const paper *p, bool bare, const char *word)
 {
     for (size_t i = 0; i < ROWS; i++)

@@ -1,10 +1,8 @@
-/* papers.h -- what the papers that are computed here share.
+/* papers.h -- parts that the computed papers share.
  *
- * They stand on the public interface of libkofn, and on two headers of a few
- * lines, base/mix.h and base/clock.h.  Every draw comes from the seed and the
- * names of what it is for, so that schemes that are compared meet the same
- * fault model.
- */
+ * They use the public interface of libkofn and two short headers, base/mix.h
+ * and base/clock.h. Every draw depends on the seed and on the names of its
+ * purpose. So compared schemes meet the same faults. */
 #ifndef PAPERS_H
 #define PAPERS_H
 
@@ -36,7 +34,7 @@ static inline dice dice_for(uint64_t seed, uint64_t i, uint64_t j)
     return d;
 }
 
-/* [0, 1) */
+/* Returns a number in [0, 1). */
 static inline double dice_uniform(dice *d)
 {
     return (double)(dice_roll(d) >> 11) * 0x1p-53;
@@ -49,21 +47,21 @@ static inline double dice_normal(dice *d)
     return sqrt(-2 * log1p(-u)) * cos(6.283185307179586477 * v);
 }
 
-/* Mean 1. */
+/* Returns an exponential number with mean 1. */
 static inline double dice_exponential(dice *d)
 {
     return -log1p(-dice_uniform(d));
 }
 
-/* rows x cols normal numbers into x; what is behind them. */
+/* Writes rows x cols normal numbers into x. Returns the place behind them. */
 double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols,
                     double *x);
 
 /* ---- folders (folder.c) -------------------------------------------------- */
 
-/* A new one where temporary files go; path[0] == 0: there is none. */
+/* Makes a new folder where temporary files go; path[0] == 0: it failed. */
 kofn_status papers_folder_make(char *path, size_t room);
-/* With the files in it. */
+/* Removes the folder with its files. */
 void papers_folder_remove(const char *path);
 
 /* ---- numbers (numbers.c) ------------------------------------------------- */
@@ -78,13 +76,14 @@ kofn_status papers_fail(kofn_status st, const char *fmt, ...)
             return try_status_;                                                \
     } while (0)
 
-/* How far a is from b, by the size of b. */
+/* Returns the distance of a from b, relative to the size of b. */
 double papers_distance(const double *a, const double *b, size_t n);
-/* For qsort: doubles from the least on. */
+/* Compares doubles for qsort, ascending. */
 int papers_ascending(const void *a, const void *b);
-/* Of numbers, which are put in order. */
+/* Returns the median; sorts x. */
 double papers_median(double *x, size_t n);
-/* A share of the published size, as a multiple of `step`, one at least. */
+/* Returns `scale` times the published size, rounded to a multiple of `step`,
+ * at least one step. */
 size_t scaled_size(double scale, size_t published, size_t step);
 kofn_matrix as_matrix(const double *x, size_t rows, size_t cols);
 

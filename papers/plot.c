@@ -1,6 +1,5 @@
-/* plot.c -- a picture of curves or bars, with axes, ticks, a legend and a
- * title, in plain SVG 1.1.  Texts are those of this program: they have no
- * markup. */
+/* plot.c -- draws curves or bars with axes, ticks, a legend and a title, in
+ * plain SVG 1.1. Texts come from this program and contain no markup. */
 #include "plot.h"
 
 #include <errno.h>
@@ -11,13 +10,13 @@
 
 enum { CURVES = 16, POINTS = 128, GROUPS = 24 };
 
-/* Pixels, of 840 x 470: the corner and the sides of what the axes enclose. */
+/* Pixels, of 840 x 470: corner and sides of the plotting area. */
 enum { LEFT = 70, TOP = 50, WIDE = 520, HIGH = 340 };
 enum { BOTTOM = TOP + HIGH, LEGEND = LEFT + WIDE + 18 };
 
 typedef struct curve {
     plot_style style;
-    size_t colour, n, slot; /* slot: of the bars of a group */
+    size_t colour, n, slot; /* slot: among the bars of a group */
     char name[48];
     double x[POINTS], y[POINTS], base[POINTS];
 } curve;
@@ -27,15 +26,15 @@ typedef struct axis {
 } axis;
 
 struct plot {
-    char title[3][100]; /* of all, of x, of y */
+    char title[3][100]; /* of the plot, of x, of y */
     char group[GROUPS][24];
     size_t groups, curves, slots;
     curve curve[CURVES];
-    axis x, y; /* and where it goes, when it is written */
+    axis x, y; /* the axes; the file while it is written */
     FILE *f;
 };
 
-/* Of Okabe and Ito, which the colour-blind tell apart, too. */
+/* Colours of Okabe and Ito, which colour-blind readers can distinguish. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73",
                                       "#cc79a7", "#e69f00", "#56b4e9",
                                       "#000000"};
@@ -134,7 +133,7 @@ static void write_text(const plot *p, double x, double y, const char *more,
     fprintf(p->f, "<text x='%.1f' y='%.1f' %s>%s</text>\n", x, y, more, text);
 }
 
-/* A number at each step: across, with a line, or below the axis. */
+/* Writes a number at each step: across, with a line, or below the axis. */
 static void write_ticks(const plot *p, axis a, bool across)
 {
     for (double at = a.low; at <= a.high + a.step / 2; at += a.step) {
@@ -168,8 +167,8 @@ static void write_axes(const plot *p)
                p->title[2]);
 }
 
-/* By style how shapes are filled and outlined, in a colour; and one in the
- * legend. */
+/* How each style fills and outlines shapes, in a colour, and its legend entry.
+ */
 static const char *const looks[][2] = {
     {"fill='none' stroke-width='2' stroke='%s'", "h24"},
     {"fill='none' stroke-width='2' stroke-dasharray='6 4' stroke='%s'", "h24"},
@@ -207,7 +206,7 @@ static void write_line(const plot *p, const curve *c)
     fputs("'/>\n", p->f);
 }
 
-/* And its entry in the legend. */
+/* Writes a curve and its legend entry. */
 static void write_curve(const plot *p, const curve *c)
 {
     int y = TOP + 10 + 20 * (int)(c - p->curve);

@@ -1,7 +1,7 @@
-/* points.c -- one's own points to train networks with: a file of points, a row
- * each, and a file of their labels.
+/* points.c -- reads the user's points to train networks with: a file of
+ * points, one row each, and a file of labels.
  *
- * Every fourth point is held out: those at 3, 7, 11 and so on, from 0. */
+ * Every fourth point is held out: points 3, 7, 11 and so on, counted from 0. */
 #include "show.h"
 
 #include <kofn/io.h>
@@ -20,13 +20,13 @@ static double at(const kofn_matrix *a, size_t i, size_t j)
                                 : (double)((const float *)a->data)[k];
 }
 
-/* Returns how many rows of a part there are: held out, or not. */
+/* Returns the number of rows of a part: the held-out points, or the others. */
 static size_t part_of(size_t rows, bool held)
 {
     return held ? rows / FOURTH : rows - rows / FOURTH;
 }
 
-/* Copies that part of the rows, as numbers of its own. */
+/* Copies the rows of a part into new memory. */
 static kofn_status copy_part(const kofn_matrix *a, bool held, kofn_matrix *out)
 {
     double *x = calloc(part_of(a->rows, held), a->cols * sizeof *x), *to = x;

@@ -1,4 +1,5 @@
-/* show.c -- messages, and how results are shown: published beside computed. */
+/* show.c -- messages, and the display of results: published next to computed.
+ */
 #include "show.h"
 
 #include <ctype.h>
@@ -39,7 +40,7 @@ int papers_ended(kofn_status st)
                       "%s", kofn_errmsg());
 }
 
-/* On stdout, and freed. */
+/* Prints o on stdout and frees it. */
 static void print_json(json_t *o)
 {
     char *text = json_dumps(o, JSON_REAL_PRECISION(17));
@@ -55,7 +56,7 @@ void papers_print_failure(const papers_args *a)
 {
     if (!a->json || printed)
         return;
-    for (char *p = said; *p; p++) /* a name that is not UTF-8 */
+    for (char *p = said; *p; p++) /* a name may not be UTF-8 */
         if ((unsigned char)*p >= 0x80)
             *p = '?';
     print_json(papers_pack("status:s command:s error:s", "failed",
@@ -102,7 +103,7 @@ size_t papers_runs(const papers_args *a, size_t usual)
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* What a letter stands for. */
+/* Returns the value for a letter of the format. */
 static json_t *value_of(char kind, va_list *ap)
 {
     switch (kind) {
@@ -205,7 +206,8 @@ json_t *papers_band_json(double value, double low, double high)
                        papers_within(value, low, high));
 }
 
-/* ---- of JSON again ------------------------------------------------------- */
+/* ---- reading JSON ---------------------------------------------------------
+ */
 
 json_t *papers_at(const json_t *o, const char *path)
 {
@@ -236,7 +238,7 @@ bool papers_true(const json_t *o, const char *path)
     return json_is_true(papers_at(o, path));
 }
 
-/* One value; the format has its letter, or none. */
+/* Prints one value; the format may have its letter. */
 static void print_value(const json_t *x, double factor, const char *format)
 {
     bool real = *format && strchr("efg", format[strlen(format) - 1]);
@@ -338,7 +340,8 @@ int papers_draw(const papers_args *a, plot *p)
     return st ? papers_ended(st) : 0;
 }
 
-/* The picture of what was asked for, or of what the paper is known for. */
+/* Draws the picture of the chosen scenario, or the best-known picture of the
+ * paper. */
 static int draw(const papers_args *a, json_t *list)
 {
     size_t k = a->scenario ? a->scenario : (size_t)(*a->paper->pictures - '0');

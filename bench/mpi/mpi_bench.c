@@ -1,14 +1,14 @@
 /* mpi_bench.c -- the MPI transport against bare MPI_Send and MPI_Recv.
  *
- *     mpirun -n 2 mpi_bench [REPETITIONS]
+ * 1. The round trip of a packet with a head of 8 bytes, against a message of 8
+ * bytes. 2. Bytes per second in packets with bodies of 8 MiB, against plain
+ * sends of the same size. Each packet is sent as soon as the last body is the
+ * sender's again.
  *
- * 1. round trip of a packet whose head has 8 bytes, against one of 8 bytes;
- * 2. bytes a second in packets with bodies of 8 MiB, the next sent as soon as
- *    the last is the sender's again, against sends of as many.
+ * Both run in turn on the same ranks. The ratio is taken turn by turn; prints
+ * its median.
  *
- * Both in turn, on the same ranks; the ratio is taken turn by turn and its
- * median is shown.
- */
+ *     mpirun -n 2 mpi_bench [REPETITIONS] */
 #include "../bench.h"
 
 #include <kofn/mpi.h>
@@ -25,7 +25,7 @@ static unsigned char *body;
 
 /* ---- the transport ------------------------------------------------------- */
 
-static unsigned arrived; /* and not yet asked for */
+static unsigned arrived; /* arrived packets that were not asked for */
 
 static kofn_status look(kofn_time atmost)
 {
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 
     keep_memory();
     reps = reps < 1 ? 1 : reps > MOST ? MOST : reps;
-    opt.silence = 60 * KOFN_SECOND; /* bare MPI says nothing of us */
+    opt.silence = 60 * KOFN_SECOND; /* bare MPI gives no sign of life */
     check(kofn_mpi_open(&t, &opt, &info), "open");
     rank = info.rank;
     body = calloc(1, BODY);

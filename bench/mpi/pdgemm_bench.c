@@ -1,11 +1,11 @@
 /* pdgemm_bench.c -- ScaLAPACK's product of two N x N matrices on all ranks,
- * which away_bench compares with.
+ * the reference of away_bench.
+ *
+ * Prints the seconds of the second product; the first warms up. Matrices lie
+ * in blocks of 128 over a square of ranks, as ScaLAPACK's guide advises.
+ * Bringing them there and back does not count.
  *
  *     mpirun -n 4 pdgemm_bench N
- *
- * Prints seconds, of the second product: the first warms up.  Matrices lie in
- * blocks of 128 over a square of ranks, as ScaLAPACK's guide advises; that they
- * have to come there and back is not counted.
  */
 #include "../bench.h"
 

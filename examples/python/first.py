@@ -1,4 +1,4 @@
-"""A product that does not wait: eight workers, any five are enough."""
+"""A product on eight workers; any five suffice."""
 import pathlib
 import sys
 

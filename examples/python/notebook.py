@@ -23,7 +23,7 @@ except ImportError:
     plt = None
 
 # %% [markdown]
-# ## A product, and what became of it
+# ## A product, and its report
 # The report of a round is a table in Jupyter.
 
 # %%
@@ -36,9 +36,9 @@ print("differs from NumPy's by", f"{np.abs(y - X @ w).max():.0e}")
 report
 
 # %% [markdown]
-# ## Sixty rounds in which things happen
-# Worker 2 becomes twenty times slower in round 15 and worker 6 is gone from round 30
-# on, which without a code is the end. In round 45 another comes.
+# ## Sixty rounds with faults
+# Worker 2 becomes twenty times slower in round 15. Worker 6 is gone from round 30 on,
+# which would end an uncoded job. In round 45 another worker joins.
 
 
 # %%
@@ -81,8 +81,8 @@ if plt:
         fig.savefig(sys.argv[1])
 
 # %% [markdown]
-# ## Who lies is named
-# Worker 5 answers wrongly from the first round on. The answer is right all the same.
+# ## A faulty worker is located
+# Worker 5 answers wrongly from the first round on. The result is right all the same.
 
 # %%
 with kofn.Matrix(X, where="sim", scheme="mds:k=5", workers=8,
@@ -90,8 +90,9 @@ with kofn.Matrix(X, where="sim", scheme="mds:k=5", workers=8,
     print("right:", np.allclose(A @ w, X @ w), "- liars:", A.report.liars)
 
 # %% [markdown]
-# ## A product from anywhere
-# From a GPU, a vendor's BLAS or a colleague's cluster: is it one, and where not?
+# ## Checking a product from elsewhere
+# The product comes from a GPU, another BLAS or another cluster. Is it right, and if
+# not, which entries are wrong?
 
 # %%
 B = rng.standard_normal((800, 30))

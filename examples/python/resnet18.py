@@ -1,21 +1,20 @@
 """ResNet-18 on twenty workers under nine gradient codes, scaled down.
 
 Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021, section VII and Table VI, on a
-simulator that plays every message. Gradients are real and of all 11,173,962
-parameters (--width 64; less by default); what computing a part takes and what
-decoding takes is measured here, and a message takes as many times as long as
-computing as it did there (13 to 2.45), as does a straggler's idling (16 to 2.45).
-Sending the parameters out, which all codes do alike, and mixing gradients at the
-workers are left out.
+simulator that plays every message. Gradients are real and have all 11,173,962
+parameters (--width 64; fewer by default). The times of computing a part and of decoding
+are measured here. A message's time is in the paper's proportion to computing (13 to
+2.45), and so is a straggler's idling (16 to 2.45). All codes broadcast the parameters
+in the same way, so that is left out. Mixing gradients at the workers is left out as
+well.
 
-Beside the time that was played out stands that of the paper's model, of the same
-stragglers: computing, a message of 1/(d-s) of the gradient, and where too many
-straggle their idling; and what that comes to on the average of all stragglers that
-there may be, by which the codes are put in order, beside the order of Table VI,
-without its slips. Two things differ. AGC's segments share the link of their worker and
-are sent one after the other until enough have come, which takes some hundredths longer
-than in the model. And the paper has a message after idling take a thirteenth, where here
-it takes as long as any: codes that wait often come later.
+The simulated time stands next to the time of the paper's model for the same stragglers:
+computing, a message of 1/(d-s) of the gradient, and idling if too many straggle. The
+model's mean over all possible stragglers orders the codes. This order is compared with
+Table VI without its slips. Two things differ. AGC's segments share the link of their
+worker and are sent in sequence until enough have come, which takes slightly longer than
+in the model. And in the paper a message after idling takes a thirteenth of the usual
+time. Here it takes the full time, so codes that wait often come later.
 """
 import argparse
 import itertools
@@ -44,7 +43,7 @@ ORDER = {0.05: ["G-AGC", "G-CGC(1)", "AGC", "CGC(1)", "CGC(0) G-CGC(0)", "uncode
 
 
 class Block(nn.Module):
-    """Two convolutions and a way round them."""
+    """Two convolutions and a shortcut around them."""
 
     def __init__(self, before, width, stride):
         super().__init__()
@@ -61,7 +60,7 @@ class Block(nn.Module):
 
 
 def resnet18(width=64):
-    """As for CIFAR-10; of width 64 it has 11,173,962 parameters."""
+    """The variant for CIFAR-10; with width 64 it has 11,173,962 parameters."""
     sizes = [width, width, 2 * width, 2 * width, 4 * width, 4 * width, 8 * width,
              8 * width]
     blocks = [Block(before, size, 1 if before == size else 2)
@@ -73,7 +72,7 @@ def resnet18(width=64):
 
 
 def images(file, n):
-    """Of a binary batch of CIFAR-10, or generated."""
+    """Reads a binary batch of CIFAR-10, or generates images."""
     if file:
         raw = np.fromfile(file, np.uint8)[:n * 3073].reshape(-1, 3073)
         return (torch.from_numpy(raw[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255)),
@@ -87,9 +86,9 @@ def images(file, n):
 
 
 class Recorded:
-    """Gradients of the parts of some batches along plain training, and the time that
-    one part takes. A code's workers find what they compute here, so that nine codes
-    and two chances do not take eighteen times as long."""
+    """Gradients of the parts of some batches along plain training, and the time of one
+    part. The workers of every code take their results from here, so that nine codes
+    and two probabilities need one training."""
 
     def __init__(self, width, each, iterations, file):
         torch.manual_seed(1)
@@ -122,7 +121,7 @@ class Recorded:
 
 
 def groups(name):
-    """Workers that decode by themselves: of three, and the last five."""
+    """Returns the groups that decode separately: of three workers, and the last of five."""
     if name.startswith("G-"):
         return [range(3 * h, 3 * h + 3) for h in range(5)] + [range(15, 20)]
     return [range(N)]
@@ -133,7 +132,7 @@ def tolerated(name):
 
 
 def model_time(name, most, c):
-    """Of an iteration in which the group with the most has so many stragglers."""
+    """Returns the time of an iteration with at most `most` stragglers per group."""
     late = most > tolerated(name)
     if name == "uncoded":
         share = 1.0
@@ -147,8 +146,8 @@ def model_time(name, most, c):
 
 
 def mean_time(name, p, c):
-    """Over all stragglers there may be: the model at each most of a group, times how
-    likely it is."""
+    """Returns the mean over all possible stragglers: the model for each maximum per
+    group, times its probability."""
     def below(s):
         return math.prod(sum(math.comb(len(g), k) * p ** k * (1 - p) ** (len(g) - k)
                              for k in range(min(s, len(g)) + 1)) for g in groups(name))
@@ -157,7 +156,7 @@ def mean_time(name, p, c):
 
 
 def events(name, late, c):
-    """Idling as an events file has it: so many times as slow."""
+    """Returns events for idling: slow by a factor."""
     computing = c["part"] * (1 if name == "uncoded" else D)
     for t, who in enumerate(late, 1):
         for w in who:
@@ -166,9 +165,9 @@ def events(name, late, c):
 
 
 def play(name, recorded, late, c, clock="modelled"):
-    """Rounds of one code: seconds of each, bytes, seconds of decoding, error."""
+    """Runs rounds of one code. Returns seconds of each, bytes, seconds of decoding, error."""
     seconds, decoding, error = [], [], 0.0
-    # A multiply-add, such as those that mix gradients, as good as costs nothing.
+    # Multiply-adds, such as those that mix gradients, cost next to nothing.
     faults = f"bandwidth={c['bandwidth']:.9g},clock={clock},work=1e-6"
     with kofn.Sum(recorded, recorded.length, inputs=1,
                   scheme=CODES[name], workers=N, where="sim", dtype=np.float32,
@@ -186,7 +185,7 @@ def play(name, recorded, late, c, clock="modelled"):
 
 
 def ordered(names, times, expected):
-    """Pairs that Table VI tells apart, and how many of them stand the same way."""
+    """Counts the pairs that Table VI orders, and those with the same order here."""
     rank = {n: i for i, same in enumerate(expected) for n in same.split()}
     pairs = [(a, b) for a, b in itertools.combinations(names, 2)
              if rank[a] != rank[b]]

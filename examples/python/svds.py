@@ -1,4 +1,4 @@
-"""Singular values by SciPy on a fleet of processes, two of which are killed."""
+"""Singular values by SciPy on a fleet of processes. Two of them are killed."""
 import os
 import pathlib
 import signal
@@ -13,8 +13,8 @@ from scipy.sparse.linalg import svds
 
 X = np.random.default_rng(1).standard_normal((3000, 200))
 with kofn.Matrix(X, "processes", scheme="elastic:k=4", workers=8,
-                 below="pause") as A:  # with too few: wait until some come again
-    A @ np.ones(200)  # the blocks are handed out
+                 below="pause") as A:  # wait if too few workers are left
+    A @ np.ones(200)  # distributes the blocks
     for after, child in ((0.05, 2), (0.1, 5)):
         threading.Timer(after, os.kill, (A.processes[child], signal.SIGKILL)).start()
     s = np.sort(svds(A.aslinearoperator(), k=5)[1])[::-1]

@@ -1,8 +1,8 @@
-"""A network that reads digits, trained by eight processes of which two are killed.
+"""Trains a network that reads digits on eight processes. Two of them are killed.
 
     python3 torch_digits.py [FOLDER]
 
-FOLDER has MNIST's train-images-idx3-ubyte and train-labels-idx1-ubyte; without it
+FOLDER has MNIST's train-images-idx3-ubyte and train-labels-idx1-ubyte. Without it, the
 digits are drawn, as on pocket calculators and badly printed.
 """
 import os
@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import nn
 
-# Which of the seven strokes a digit has: top, middle, bottom; then left and right,
-# above and below.
+# The strokes of each digit, of seven: top, middle, bottom; then left and right, above
+# and below.
 STROKES = [0b1011111, 0b0000011, 0b1110110, 0b1110011, 0b0101011, 0b1111001,
            0b1111101, 0b1000011, 0b1111111, 0b1111011]
 
 
 def drawn(n, seed=1):
-    """n images of 28 x 28, and what they show."""
+    """Returns n images of 28 x 28 and their digits."""
     rng = np.random.default_rng(seed)
     images = 0.2 * rng.random((n, 28, 28), np.float32)
     labels = rng.integers(0, 10, n)
@@ -39,7 +39,7 @@ def drawn(n, seed=1):
 
 
 def read(folder):
-    """MNIST as it is published."""
+    """Reads MNIST as published."""
     images = np.fromfile(f"{folder}/train-images-idx3-ubyte", np.uint8)[16:]
     labels = np.fromfile(f"{folder}/train-labels-idx1-ubyte", np.uint8)[8:]
     return (torch.from_numpy(images.reshape(-1, 1, 28, 28) / np.float32(255)),

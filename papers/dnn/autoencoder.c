@@ -1,10 +1,11 @@
-/* autoencoder.c -- a sparse autoencoder that nodes which err train, with a code
- * of "A unified coded deep neural network training strategy based on
- * generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018) and
- * without; math/training.md 7. */
+/* autoencoder.c -- trains a sparse autoencoder on faulty nodes, coded and
+ * uncoded. The code is that of "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low,
+ * Grover, 2018); math/training.md 7. */
 #include "dnn/dnn.h"
 
-/* Sparse: F.11's cost, of images into a third as many units and back. */
+/* Trains images to a third of their size and back, with the sparse cost of
+ * F.11. */
 static kofn_status train(const papers_args *a, const images *points,
                          unsigned epochs, json_t *list)
 {
@@ -63,7 +64,8 @@ static void tell(json_t *o)
     papers_each(papers_at(o, "runs"),
                 "{@:-12} {mesh:-11} {loss:10.4g} {rollbacks:10} "
                 "{corrected:10} {apart:10.1e}\n");
-    papers_print(o, "coded weights within 1e-8 of those without errors {ok}\n");
+    papers_print(o,
+                 "coded weights within 1e-8 of the error-free weights {ok}\n");
 }
 
 const papers_scenario dnn_autoencoder = {run, tell, NULL};

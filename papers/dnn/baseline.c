@@ -1,7 +1,7 @@
-/* baseline.c -- a whole training of a baseline: replication or two systematic
- * MDS codes of "A unified coded deep neural network training strategy based on
- * generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018);
- * math/training.md 7. */
+/* baseline.c -- runs a whole training of a baseline: replication or two
+ * systematic MDS codes of "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low,
+ * Grover, 2018); math/training.md 7. */
 #include "dnn/baseline.h"
 
 #include <stdlib.h>
@@ -39,10 +39,11 @@ static void measure(baseline_train *t)
     }
 }
 
-/* ---- what came of it ----------------------------------------------------- */
+/* ---- the result -----------------------------------------------------------
+ */
 
-/* Copies the blocks that were kept last into the net: those of the first grid,
- * which both redundancies have. */
+/* Copies the blocks that were kept last into the network. Both ways have the
+ * blocks of the first grid. */
 static void read_weights(baseline_train *t)
 {
     const baseline_code *c = &t->code;
@@ -86,7 +87,8 @@ static kofn_status gather(baseline_train *t, dnn_run *out)
     return KOFN_OK;
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------
+ */
 
 static kofn_status train(baseline_train *t, dnn_run *out)
 {

@@ -1,9 +1,9 @@
-/* baseline.h -- the baselines of the paper, trained: replication and two
- * systematic MDS codes, on blocks that nodes hold and with products that they
- * make (math/training.md 7).
+/* baseline.h -- trains the baselines of the paper: replication and two
+ * systematic MDS codes, on the blocks and with the products of nodes
+ * (math/training.md 7).
  *
- * A baseline_train owns its nodes, a node its blocks, its batch and its mail.
- * All of it ends with the call of dnn_baseline_train. */
+ * A baseline_train owns its nodes. A node owns its blocks, its batch and its
+ * mail. All of it ends with the call of dnn_baseline_train. */
 #ifndef PAPERS_DNN_BASELINE_H
 #define PAPERS_DNN_BASELINE_H
 
@@ -11,27 +11,29 @@
 
 #include <stdatomic.h>
 
-#define BASELINE_MOST_NODES 48  /* a set of them is a number in a note */
-#define BASELINE_MOST_VALUES 12 /* of two codes: all sets of them are tried */
+#define BASELINE_MOST_NODES 48 /* a set of nodes is a number in a note */
+#define BASELINE_MOST_VALUES                                                   \
+    12 /* for two codes: all sets of them are tried                            \
+        */
 
 /* ---- places and codes (baseline_code.c) -----------------------------------
  */
 
-/* The values of a product come in groups, each a code word.  A value is the sum
- * of what its members, which are nodes, answer. */
+/* The values of a product come in groups; each group is a code word. A value
+ * is the sum of the answers of its members, which are nodes. */
 typedef struct baseline_way {
     size_t groups, values, members;
-    size_t K;  /* values that make all others */
+    size_t K;  /* values that determine all others */
     double *G; /* values x K: [I; parity], or ones */
 } baseline_way;
 
 typedef struct baseline_code {
-    dnn_nodes nodes;     /* P: without those of no use */
-    bool copies;         /* replication; else two codes */
-    size_t more;         /* parity rows, and as many parity columns */
-    baseline_way way[2]; /* forward and back */
-    double *
-        mix[2]; /* what a row, or a column, is of the parts of W: a line each */
+    dnn_nodes nodes; /* P: without nodes that are not needed */
+    bool copies;     /* replication; else two codes */
+    size_t more;     /* parity rows, and the same number of parity columns */
+    baseline_way way[2]; /* forward and backward */
+    double *mix[2]; /* coefficients of a row, or a column, of blocks: one line
+                       each */
 } baseline_code;
 
 typedef struct baseline_place {
@@ -41,60 +43,61 @@ typedef struct baseline_place {
 kofn_status baseline_code_new(baseline_code *c, const dnn_nodes *nodes);
 void baseline_code_free(baseline_code *c);
 baseline_place baseline_place_of(const baseline_code *c, size_t node);
-/* The node that is member k of a value. */
+/* Returns the node that is member k of a value. */
 size_t baseline_member(const baseline_code *c, bool back, size_t group,
                        size_t value, size_t k);
 size_t baseline_leader(const baseline_code *c, bool back, size_t group,
                        size_t value);
-/* out[i] = sum of weight[p] times a[p * len + i]; a weight of 0 is left out. */
+/* Computes out[i] = sum of weight[p] times a[p * len + i]. Skips weights of 0.
+ */
 void baseline_combine(const double *weight, size_t parts, const double *a,
                       size_t len, double *out);
 
-/* The values of one code word, each `len` numbers, one behind the other. */
+/* The values of one code word, each `len` numbers, one after another. */
 typedef struct baseline_word {
     const double *value;
-    const double *bound; /* no value is longer than this, for each of them */
+    const double *bound; /* upper bound of each value's length */
     size_t len;
-    unsigned updates; /* of the blocks that they were made with */
+    unsigned updates; /* updates of the blocks that made the values */
 } baseline_word;
-/* Writes the set of wrong values; false: more are wrong than the code
- * corrects. */
+/* Writes the set of wrong values. Returns false if more are wrong than the
+ * code corrects. */
 bool baseline_judge(const baseline_code *c, bool back, const baseline_word *w,
                     uint64_t *bad);
-/* Writes by which weights the good values make value v; what is not used has
- * 0. */
+/* Writes the weights by which the good values give value v; unused values have
+ * weight 0. */
 void baseline_weights(const baseline_code *c, bool back, uint64_t bad, size_t v,
                       double *weight);
 
 /* ---- a batch (baseline_batch.c) ------------------------------------------ */
 
-/* A batch on its way through the layers, a row a unit, a column a point.  Rows
- * are padded with zeros to whole parts. */
+/* A batch in its passes through the layers: a row per unit, a column per
+ * point. Rows are padded with zeros to whole parts. */
 typedef struct baseline_batch {
     const dnn_lesson *l;
-    size_t B, count;                /* columns; points            */
-    size_t rows[KOFN_NET_MOST + 1]; /* of X; all of them are zero
-                                                behind the ones of biases  */
-    double *X[KOFN_NET_MOST + 1];   /* X[l] is what layer l made  */
-    double *D[KOFN_NET_MOST + 1];   /* D[l]: deltas of layer l    */
-    double *product;                /* S of a layer, or C         */
-    double *label;                  /* of each point, or NULL     */
+    size_t B, count;                /* columns; points */
+    size_t rows[KOFN_NET_MOST + 1]; /* rows of X; those after the ones for the
+                                       biases are zero */
+    double *X[KOFN_NET_MOST + 1];   /* X[l]: outputs of layer l */
+    double *D[KOFN_NET_MOST + 1];   /* D[l]: deltas of layer l */
+    double *product;                /* product of a layer: S or C */
+    double *label;                  /* label of each point, or NULL */
     void *memory;
 } baseline_batch;
 
 kofn_status baseline_batch_new(baseline_batch *b, const dnn_lesson *l,
                                const dnn_nodes *nodes);
 void baseline_batch_free(baseline_batch *b);
-/* Loads the points of a step, from 0. */
+/* Loads the points of a step, counted from 0. */
 void baseline_batch_load(baseline_batch *b, unsigned step);
-/* Makes X[l] of the product, and of the last layer its deltas. */
+/* Computes X[l] from the product, and the deltas of the last layer. */
 void baseline_batch_forward(baseline_batch *b, size_t layer);
-/* Makes D[l-1] of the product, for a layer of 2 or more. */
+/* Computes D[l-1] from the product, for layer 2 or later. */
 void baseline_batch_back(baseline_batch *b, size_t layer);
 
 /* ---- nodes (baseline_node.c) --------------------------------------------- */
 
-/* Numbers from one node to another. */
+/* Numbers that one node sends to another. */
 typedef struct baseline_note {
     struct baseline_note *next;
     size_t count;
@@ -106,14 +109,15 @@ typedef struct baseline_node {
     size_t number;
     baseline_place at;
     dice d;
-    double *blocks, *kept; /* of all layers, layer after layer; as last kept */
-    double *value;         /* that it leads, and the values of its group    */
+    double *blocks, *kept; /* of all layers, one after another; as last kept */
+    double *value; /* the value this node leads, and the values of its group */
     double *group, *bound;
-    uint64_t bad[BASELINE_MOST_NODES]; /* values of each group */
+    uint64_t bad[BASELINE_MOST_NODES]; /* wrong values of each group */
     baseline_batch b;
-    unsigned taken, saved; /* steps tried; steps done when blocks were kept */
-    size_t stage, phase;   /* of a step */
-    bool failed;           /* this product, or this check */
+    unsigned taken,
+        saved; /* steps tried; steps done when blocks were last kept */
+    size_t stage, phase; /* position within a step */
+    bool failed;         /* this product, or this check, failed */
     bool over;
     dnn_did did;
     baseline_note *first[BASELINE_MOST_NODES], *last[BASELINE_MOST_NODES];
@@ -121,18 +125,19 @@ typedef struct baseline_node {
         kofn_transport *t;
         kofn_peer peer[BASELINE_MOST_NODES];
         bool known[BASELINE_MOST_NODES];
-        unsigned silent; /* looks since anything came */
+        unsigned silent; /* looks since the last note arrived */
     } net;
     kofn_status status;
-    char why[400]; /* of a status that is no success */
+    char why[400]; /* reason of a failure */
 } baseline_node;
 
-/* How notes travel.  A carrier only moves them: a note that was sent is in the
- * mail of the other node by the time that `wait` has returned there. */
+/* Moves notes. A note that was sent is in the other node's mail when `wait`
+ * returns there. */
 typedef struct baseline_carrier {
     kofn_status (*run)(struct baseline_train *all);
     kofn_status (*send)(baseline_node *from, size_t to, baseline_note *m);
-    kofn_status (*wait)(baseline_node *n); /* for any note more */
+    kofn_status (*wait)(
+        baseline_node *n); /* waits for at least one more note */
 } baseline_carrier;
 
 typedef struct baseline_train {
@@ -140,19 +145,20 @@ typedef struct baseline_train {
     const dnn_lesson *l;
     const baseline_carrier *carrier;
     baseline_code code;
-    kofn_net *net; /* the weights to begin with, and at the end */
-    size_t h[KOFN_NET_MOST + 1], w[KOFN_NET_MOST + 1]; /* of a layer's blocks */
-    size_t at[KOFN_NET_MOST + 2]; /* where a layer's begins; all numbers */
-    size_t longest;               /* of values */
+    kofn_net *net; /* the first weights, later the result */
+    size_t h[KOFN_NET_MOST + 1],
+        w[KOFN_NET_MOST + 1];     /* sizes of a layer's blocks */
+    size_t at[KOFN_NET_MOST + 2]; /* start of a layer; number of all weights */
+    size_t longest;               /* length of the longest value */
     baseline_node *node;
-    atomic_bool abandoned; /* a node has failed */
+    atomic_bool abandoned; /* set if a node has failed */
 } baseline_train;
 
 kofn_status baseline_node_new(baseline_node *n, baseline_train *all,
                               size_t number);
 void baseline_node_free(baseline_node *n);
-/* A phase is a post and a take, for all nodes in lock step, until it is
- * over. */
+/* One phase: post notes, then take them, for all nodes in lock step, until the
+ * training is over. */
 kofn_status baseline_node_post(baseline_node *n);
 kofn_status baseline_node_take(baseline_node *n);
 void baseline_node_receive(baseline_node *n, size_t from, baseline_note *m);
@@ -160,9 +166,9 @@ baseline_note *baseline_note_new(size_t count);
 
 /* ---- carriers (baseline_carry.c) ----------------------------------------- */
 
-/* All nodes in turn on this thread. */
+/* Runs all nodes in turn on this thread. */
 extern const baseline_carrier baseline_simulated;
-/* Nodes of a mesh of threads, by packets. */
+/* Runs nodes of a mesh of threads, with packets. */
 extern const baseline_carrier baseline_threads;
 
 #endif

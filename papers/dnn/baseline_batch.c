@@ -1,5 +1,6 @@
-/* baseline_batch.c -- a batch on its way through the layers of a baseline: all
- * but the products, which nodes make (math/training.md 1 to 5). */
+/* baseline_batch.c -- takes a batch through the layers of a baseline:
+ * everything but the products, which nodes compute (math/training.md 1 to 5).
+ */
 #include "dnn/baseline.h"
 
 #include <stdlib.h>
@@ -9,9 +10,8 @@
 
 #define ROUNDS 8
 
-/* Returns the point, of m, at place i of an epoch, as math/training.md 5 has
- * it: a Feistel network that is gone through again while it leads beyond the
- * points. */
+/* Returns the point, of m, at place i of an epoch (math/training.md 5): a
+ * Feistel network, applied again while the result lies beyond the points. */
 static size_t point_at(uint64_t seed, uint64_t epoch, size_t i, size_t m)
 {
     uint64_t key = kf_mix64(kf_state64(kf_mix64(seed), epoch + 1)), x = i, mask;
@@ -76,7 +76,7 @@ void baseline_batch_free(baseline_batch *b)
 
 /* ---- steps --------------------------------------------------------------- */
 
-/* Writes the ones that biases are multiplied by. */
+/* Writes the ones for the biases. */
 static void put_ones(baseline_batch *b, size_t l)
 {
     double *x = b->X[l] + width(b, l) * b->B;
@@ -110,7 +110,8 @@ static double sigmoid(double s)
     return (s > 0 ? 1 : e) / (1 + e);
 }
 
-/* The deltas of softmax and cross-entropy at point p, of the product. */
+/* Computes the deltas of softmax and cross-entropy at point p from the
+ * product. */
 static void soften(baseline_batch *b, size_t p)
 {
     size_t L = b->l->shape.layers, n = width(b, L);
@@ -136,7 +137,7 @@ void baseline_batch_forward(baseline_batch *b, size_t l)
             double x = p < b->count ? sigmoid(b->product[i]) : 0;
 
             b->X[l][i] = x;
-            if (l == L) /* an autoencoder: points are what should come out */
+            if (l == L) /* an autoencoder's targets are the points */
                 b->D[L][i] = (x - b->X[0][i]) * x * (1 - x) / (double)b->count;
         }
     for (size_t p = 0; p < b->B && softmax; p++)
@@ -148,8 +149,7 @@ void baseline_batch_forward(baseline_batch *b, size_t l)
     put_ones(b, l);
 }
 
-/* Returns how the penalty on sparsity changes with what unit j is at one
- * point. */
+/* Returns the derivative of the sparsity penalty by unit j at one point. */
 static double pull(const baseline_batch *b, size_t j)
 {
     double rho = b->l->shape.sparsity, r = 0;

@@ -1,6 +1,5 @@
-/* baseline_carry.c -- how the nodes of a baseline reach each other: all of them
- * in turn on one thread, or each on a thread of its own, by packets of a mesh.
- */
+/* baseline_carry.c -- carries notes between the nodes of a baseline: all nodes
+ * in turn on one thread, or one thread each with packets of a mesh. */
 #include "dnn/baseline.h"
 
 #include <stdio.h>
@@ -39,14 +38,15 @@ const baseline_carrier baseline_simulated = {run_in_turn, hand_over,
 
 /* ---- threads ------------------------------------------------------------- */
 
-/* A packet says which node it is from; its body is the numbers of a note. */
+/* A packet names its sender; its body is the numbers of a note. */
 typedef struct head {
     uint32_t node;
     bool hello;
 } head;
 
-#define LOOK (KOFN_SECOND / 10) /* whether others have failed */
-#define PATIENCE 600            /* looks */
+#define LOOK                                                                   \
+    (KOFN_SECOND / 10) /* interval of looking whether others have failed */
+#define PATIENCE 600   /* looks until giving up */
 
 static void give_up(baseline_train *all)
 {
@@ -91,7 +91,7 @@ static kofn_status take_in(baseline_node *n, const kofn_packet *p)
                                     : KOFN_OK;
 }
 
-/* Takes in what comes next, if anything does. */
+/* Takes the next packet, if one comes. */
 static kofn_status wait(baseline_node *n)
 {
     kofn_transport *t = n->net.t;

@@ -1,5 +1,5 @@
-/* baseline_code.c -- which node has which block, the two codes, and which
- * values of a word are wrong (math/training.md 7). */
+/* baseline_code.c -- assigns blocks to nodes, makes the two codes, and locates
+ * wrong values of a word (math/training.md 7). */
 #include "dnn/baseline.h"
 
 #include <float.h>
@@ -10,10 +10,10 @@
 
 /* ---- codes --------------------------------------------------------------- */
 
-/* Writes [I; parity], K + more lines: parity lines are of a Cauchy matrix, each
- * of length 1.  Its nodes are Chebyshev's, dealt out in turn, so that lines
- * differ.  Every square part of a Cauchy matrix has an inverse: any K lines
- * decode. */
+/* Writes [I; parity] with K + more lines. Parity lines come from a Cauchy
+ * matrix and have length 1. Its points are Chebyshev's, dealt in turn, so that
+ * lines differ. Every square part of a Cauchy matrix is invertible, so any K
+ * lines decode. */
 static void fill_systematic(double *G, size_t K, size_t more)
 {
     size_t all = K + more, data = 0, parity = 0;
@@ -101,8 +101,8 @@ void baseline_code_free(baseline_code *c)
 
 /* ---- places -------------------------------------------------------------- */
 
-/* Copies: the grids one after the other.  Two codes: the grid with its parity
- * rows, column by column, and then its parity columns. */
+/* Copies: the grids one after another. Two codes: the grid with its parity
+ * rows, column by column, then the parity columns. */
 static size_t node_at(const baseline_code *c, baseline_place p)
 {
     size_t m = c->nodes.m, n = c->nodes.n, tall = m + c->more;
@@ -161,14 +161,14 @@ void baseline_combine(const double *weight, size_t parts, const double *a,
 
 /* ---- small matrices ------------------------------------------------------ */
 
-/* The lines of G that are not bad, Q R: columns of Q are orthonormal. */
+/* Holds the good lines of G as Q R; columns of Q are orthonormal. */
 typedef struct lines {
     size_t count, K, of[BASELINE_MOST_VALUES];
     double Q[BASELINE_MOST_VALUES][BASELINE_MOST_VALUES];
     double R[BASELINE_MOST_VALUES][BASELINE_MOST_VALUES];
 } lines;
 
-/* Takes column k of Q off column j, twice, since once leaves rounding. */
+/* Subtracts column k of Q from column j, twice: once leaves rounding. */
 static void orthogonalize(lines *s, size_t j)
 {
     for (size_t k = 0; k < 2 * j; k++) {
@@ -202,7 +202,8 @@ static void factor(const baseline_way *w, uint64_t bad, lines *s)
     }
 }
 
-/* ---- which are wrong ----------------------------------------------------- */
+/* ---- locating errors ------------------------------------------------------
+ */
 
 /* Returns the length of H Y for an orthonormal parity H of the lines, which is
  * that of Y - Q Q' Y. */
@@ -227,9 +228,9 @@ static double syndrome(const lines *s, const baseline_word *w)
     return sqrt(sum);
 }
 
-/* Returns how long the syndrome of right values may be.  A rounded value is off
- * by a few units of its bound, and each update of its block has rounded once
- * more.  The median bound is that of a right value, unless most are wrong. */
+/* Returns the longest syndrome of right values. A rounded value is off by a
+ * few units of its bound, and each update of its block has rounded once more.
+ * The median bound belongs to a right value, unless most are wrong. */
 static double threshold(const baseline_word *w, size_t values)
 {
     double bound[BASELINE_MOST_VALUES];
@@ -248,8 +249,9 @@ static size_t size_of(uint64_t set)
     return n;
 }
 
-/* Finds the least set without which all others agree: of so few values all sets
- * are tried.  One more than K must be left, or nothing confirms it. */
+/* Finds the smallest set of wrong values that leaves all others consistent, by
+ * trying all sets. At least K + 1 values must remain; otherwise nothing
+ * confirms them. */
 static bool judge_code(const baseline_way *w, const baseline_word *word,
                        uint64_t *bad)
 {
@@ -267,10 +269,10 @@ static bool judge_code(const baseline_way *w, const baseline_word *word,
                 return true;
         }
     *bad = 0;
-    return spare == 0; /* nothing shows an error */
+    return spare == 0; /* without spare values no error shows */
 }
 
-/* Votes: a value that occurs twice or more, to the bit, is right. */
+/* Votes: a value that occurs at least twice, bit for bit, is right. */
 static bool judge_copies(const baseline_way *w, const baseline_word *word,
                          uint64_t *bad)
 {
@@ -316,7 +318,7 @@ void baseline_weights(const baseline_code *c, bool back, uint64_t bad, size_t v,
         weight[c->copies ? first : v] = 1;
         return;
     }
-    factor(w, bad, &s); /* y R = the line of v, and what is wanted is y Q' */
+    factor(w, bad, &s); /* solve y R = line v; the weights are y Q' */
     for (size_t j = 0; j < s.K; j++) {
         y[j] = w->G[v * w->K + j];
         for (size_t k = 0; k < j; k++)

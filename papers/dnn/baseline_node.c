@@ -1,24 +1,23 @@
-/* baseline_node.c -- a node of a baseline: its blocks, its products, what it
- * leads, and how wrong blocks are made anew (math/training.md 7).
+/* baseline_node.c -- a node of a baseline: its blocks, its products, the value
+ * it leads, and the repair of wrong blocks (math/training.md 7).
  *
- * A step is a list of stages: the products forward and back, and where blocks
- * are kept a check of them.  A stage is a list of phases.  In each phase a node
- * posts notes and then takes those for it.  Nodes know from the notes of a
- * phase what the next one is, so all are in lock step without a clock.
+ * A step is a list of stages: the products forward and backward, and a check
+ * when blocks are kept. A stage is a list of phases. In each phase a node
+ * posts notes and then takes the notes for it. The notes of a phase determine
+ * the next one, so all nodes run in lock step without a clock.
  *
- * A product errs where a node makes it, and an update where it is made.  Sums,
- * votes, decoding, activations and what was kept are right (Dutta et al. 2018).
- */
+ * Only products and updates go wrong. Sums, votes, decoding, activations and
+ * kept blocks are right (Dutta et al., 2018). */
 #include "dnn/baseline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define CHECKPOINT 50
-#define GIVE_UP 10  /* times as many steps as there should be */
-#define STRENGTH 10 /* times the mean magnitude of what was made */
+#define GIVE_UP 10  /* times the planned steps */
+#define STRENGTH 10 /* of an error, times the mean magnitude of the result */
 
-/* The phases of a product, and those of a check. */
+/* Phases of a product, and of a check. */
 enum { PARTS, VALUES, VERDICTS, REPAIRS, PRODUCT_PHASES };
 enum { ROWS, COLUMNS, FLAGS, CHECK_PHASES };
 
@@ -37,7 +36,7 @@ static void begin_step(baseline_node *n)
     baseline_batch_load(&n->b, n->did.steps);
 }
 
-/* Mixes the parts of the weights to begin with. */
+/* Mixes the parts of the first weights into a block. */
 static void fill_block(baseline_node *n, size_t l)
 {
     const baseline_train *a = n->all;
@@ -117,7 +116,7 @@ void baseline_node_receive(baseline_node *n, size_t from, baseline_note *m)
     n->last[from] = m;
 }
 
-/* Sends `count` numbers and one more in front of them. */
+/* Sends `count` numbers with one more in front. */
 static kofn_status post(baseline_node *n, size_t to, double head,
                         const double *x, size_t count)
 {
@@ -131,7 +130,7 @@ static kofn_status post(baseline_node *n, size_t to, double head,
     return n->all->carrier->send(n, to, m);
 }
 
-/* The next note of that node, which the caller frees. */
+/* Takes the next note from that node; the caller frees it. */
 static kofn_status take(baseline_node *n, size_t from, size_t count,
                         baseline_note **m)
 {
@@ -153,7 +152,7 @@ typedef struct product {
     bool back;
     size_t layer, len; /* numbers of a value */
     const baseline_way *way;
-    size_t group, value; /* that the node is a member of */
+    size_t group, value; /* the value this node is a member of */
     bool member, leader;
 } product;
 
@@ -187,7 +186,8 @@ static product product_of(const baseline_node *n)
     return p;
 }
 
-/* ---- what a node computes, and may compute wrongly ----------------------- */
+/* ---- computation, which may go wrong --------------------------------------
+ */
 
 static double norm(const double *x, size_t n)
 {
@@ -198,8 +198,7 @@ static double norm(const double *x, size_t n)
     return sqrt(sum);
 }
 
-/* Adds Gaussian noise to all of what was made, when it is the node's turn to
- * err. */
+/* Adds Gaussian noise to the whole result if this operation goes wrong. */
 static void may_err(baseline_node *n, dnn_operation op, size_t layer, double *x,
                     size_t count)
 {
@@ -217,7 +216,7 @@ static void may_err(baseline_node *n, dnn_operation op, size_t layer, double *x,
         x[i] += STRENGTH * mean * dice_normal(&n->d);
 }
 
-/* out (h x B) += W (h x w) X (w x B). */
+/* Computes out (h x B) += W (h x w) X (w x B). */
 static void multiply(const baseline_node *n, size_t l, const double *X,
                      double *out)
 {
@@ -230,7 +229,7 @@ static void multiply(const baseline_node *n, size_t l, const double *X,
                 out[i * B + p] += W[i * w + k] * X[k * B + p];
 }
 
-/* out (w x B) += W' (w x h) D (h x B). */
+/* Computes out (w x B) += W' (w x h) D (h x B). */
 static void multiply_turned(const baseline_node *n, size_t l, const double *D,
                             double *out)
 {
@@ -261,7 +260,7 @@ static kofn_status post_part(baseline_node *n, const product *p)
                 n->group, p->len);
 }
 
-/* W becomes (1 - step l2) W - step D X', of what this node has of them. */
+/* Updates W to (1 - step l2) W - step D X', in this node's part. */
 static void update(baseline_node *n, size_t l)
 {
     const baseline_train *a = n->all;
@@ -336,8 +335,8 @@ static kofn_status take_values(baseline_node *n, const product *p)
     return KOFN_OK;
 }
 
-/* Is a node led by the leader of this value?  All of its copy, or of its
- * line. */
+/* True if the value's leader also leads this node: all nodes of its copy, or
+ * of its line. */
 static bool hears(const baseline_node *n, size_t node, const product *p)
 {
     const baseline_code *c = &n->all->code;
@@ -346,8 +345,8 @@ static bool hears(const baseline_node *n, size_t node, const product *p)
     return (c->copies ? at.copy : p->back ? at.col : at.row) == p->value;
 }
 
-/* A leader says which values are wrong, -1: too many, and what is right: of K
- * values, or of the only one. */
+/* A leader reports which values are wrong, -1 if too many are, and the right
+ * ones: K values, or the only one. */
 static kofn_status post_verdict(baseline_node *n, const product *p)
 {
     const baseline_code *c = &n->all->code;
@@ -389,7 +388,7 @@ static kofn_status take_verdicts(baseline_node *n, const product *p)
     return KOFN_OK;
 }
 
-/* Which member of its value is this node? */
+/* Returns which member of its value this node is. */
 static size_t rank_of(const baseline_node *n, const product *p)
 {
     return p->back ? n->at.row : n->at.col;
@@ -400,8 +399,8 @@ static bool is_bad(const baseline_node *n, const product *p)
     return p->member && n->bad[p->group] >> p->value & 1;
 }
 
-/* Wrong values do not say which member erred: all have their blocks anew, of
- * the members of good values. */
+/* A wrong value does not show which member erred. So all its members get new
+ * blocks, from the members of good values. */
 static kofn_status post_repairs(baseline_node *n, const product *p)
 {
     const baseline_train *a = n->all;
@@ -451,8 +450,9 @@ static kofn_status take_repairs(baseline_node *n, const product *p)
 
 /* ---- phases of a check --------------------------------------------------- */
 
-/* Blocks of a column are a word of the code on rows, and those of a row one of
- * the code on columns.  Copies are the same both ways. */
+/* True if this node's blocks are in a checked word. Blocks of a column form a
+ * word of the row code, blocks of a row one of the column code. Copies are the
+ * same both ways. */
 static bool is_checked(const baseline_node *n)
 {
     bool columns = n->phase == COLUMNS;
@@ -460,7 +460,7 @@ static bool is_checked(const baseline_node *n)
     return is_member(n, columns) && !(columns && n->all->code.copies);
 }
 
-/* The node of value v in the word of this one. */
+/* Returns the node of value v in this node's word. */
 static size_t beside(const baseline_node *n, size_t v)
 {
     bool back = n->phase == COLUMNS;
@@ -546,7 +546,8 @@ static kofn_status take_flags(baseline_node *n)
     return KOFN_OK;
 }
 
-/* ---- from one to the next ------------------------------------------------ */
+/* ---- the next stage -------------------------------------------------------
+ */
 
 static void roll_back(baseline_node *n)
 {
@@ -565,14 +566,14 @@ static void keep(baseline_node *n)
     begin_step(n);
 }
 
-/* What becomes of a product that is right. */
+/* Uses a right product. */
 static void use(baseline_node *n, const product *p)
 {
     size_t L = n->all->l->shape.layers;
 
     if (!p->back)
         baseline_batch_forward(&n->b, p->layer);
-    else { /* the product is of the old weights: only now may they change */
+    else { /* the product needed the old weights; now they may change */
         update(n, p->layer);
         baseline_batch_back(&n->b, p->layer);
     }

@@ -1,6 +1,6 @@
-/* codes.c -- kofn-papers codes: what training on coded weights stands, costs
- * and waits for, of the codes that kofn has and as it was published, in Tables
- * I to IV and Fig. 5 of "A unified coded deep neural network training strategy
+/* codes.c -- kofn-papers codes: tolerated faults, costs and answers needed of
+ * training on coded weights, for kofn's codes and as published in Tables I to
+ * IV and Fig. 5 of "A unified coded deep neural network training strategy
  * based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018);
  * math/training.md 7, 9. */
 #include "dnn/dnn.h"
@@ -24,7 +24,7 @@ kofn_status dnn_describe(const kofn_problem *pb, const char *spec,
 
 static const char *const names[] = {"I", "II", "III", "IV"};
 
-/* Tables I and II have batches in one part, II one point. */
+/* Tables I and II have batches in one part; Table II has one point. */
 static dnn_layer layer_of(const dnn_layer *s, size_t table)
 {
     dnn_layer one = *s;
@@ -83,8 +83,7 @@ int papers_codes(const papers_args *a)
     if (cut[0] > s.B || cut[1] > s.B)
         return papers_say(
             PAPERS_USAGE,
-            "--batch-cut %zu,%zu: a batch of %zu points has not so many "
-            "parts",
+            "--batch-cut %zu,%zu: a batch of %zu points has fewer parts",
             cut[0], cut[1], s.B);
     if (s.P < s.m * s.n)
         return papers_say(PAPERS_USAGE,

@@ -1,9 +1,9 @@
-/* erring_limits.c -- how many nodes may be wrong, by trying: the tables of
- * math/training.md 7 as limits that are reached.
+/* erring_limits.c -- finds by experiment the number of faulty nodes that each
+ * code tolerates: the limits in the tables of math/training.md 7.
  *
- * What nodes answer is drawn as a word of their code, some of it is made wrong,
- * and who that was is found as in every product of kofn that is checked; so
- * this file stands on what is inside libkofn. */
+ * The answers of the nodes are drawn as a word of their code, and some are
+ * made wrong. The wrong ones are located as in every checked product of kofn.
+ * So this file uses internals of libkofn. */
 #include "dnn/dnn.h"
 
 #include "base/rng.h"
@@ -11,15 +11,16 @@
 #include "code/code.h"
 #include "code/suspect.h"
 
-/* Numbers of an answer: more than there are nodes to be told apart. */
+/* Numbers in an answer; more than there are nodes. */
 #define COLUMNS 36
-/* Rounding of an answer of size 1, and what no honest one reaches, as in
- * src/data/check.c. */
+/* Rounding of an answer of size 1, and a factor that no correct answer
+ * reaches, as in src/data/check.c. */
 #define USUAL 0x1p-51
 #define ALARM 256
 #define MOST_NODES 4096
 
-/* `n` values are the rows of G times symbols; W: what is wanted of these. */
+/* A code: `n` values are the rows of G times symbols. W: the wanted
+ * combinations of symbols. */
 typedef struct words {
     size_t n, symbols, wants, needed, q;
     double *G, *W;
@@ -30,14 +31,13 @@ typedef struct trial {
     words c;
     bool adversarial;
     kf_rng rng;
-    double *S, *Y, *D; /* symbols x columns; values; what decodes */
+    double *S, *Y, *D; /* symbols x columns; values; the decoding matrix */
     uint32_t *order;   /* values                                  */
     uint8_t *wrong;
-    size_t passed; /* wrong products that were not told of */
+    size_t passed; /* wrong products that passed undetected */
 } trial;
 
-/* ---- codes ----------------------------------------------------------------
- */
+/* ---- codes --------------------------------------------------------------- */
 
 static kofn_status words_new(words *c)
 {
@@ -50,7 +50,7 @@ static kofn_status words_new(words *c)
     return KOFN_OK;
 }
 
-/* Of kofn's own plan, a value a node. */
+/* Takes the code of kofn's own plan, one value per node. */
 static kofn_status words_of_plan(words *c, const kofn_plan *plan)
 {
     const kofn_layout *L = &plan->layout;
@@ -94,7 +94,8 @@ static kofn_status gpd(words *c, const dnn_nodes *k, bool back)
     return st;
 }
 
-/* Any `symbols` of n values tell all: powers of Chebyshev's points. */
+/* A code that any `symbols` of n values decode: powers of Chebyshev's points.
+ */
 static kofn_status powers(words *c, size_t n, size_t symbols)
 {
     c->n = n;
@@ -110,8 +111,8 @@ static kofn_status powers(words *c, size_t n, size_t symbols)
     return KOFN_OK;
 }
 
-/* Copies of a row of the grid are values of a code of one symbol; of two codes
- * the sums of rows, or of columns, are the values. */
+/* The code of one of the ways. Copies: a row of the grid is a code of one
+ * symbol. Two codes: the values are the sums of rows, or of columns. */
 static kofn_status words_for(words *c, const dnn_nodes *k, bool back)
 {
     size_t mn = k->m * k->n, lines = back ? k->n : k->m;
@@ -132,8 +133,9 @@ static double dot(const double *a, const double *b, size_t n)
     return s;
 }
 
-/* Row `at` of Q, the longest that is left, becomes row k of H, and is taken out
- * of all others, twice, so that what is left is orthogonal to rounding. */
+/* Moves row `at` of Q, the longest one left, to row k of H. Removes its
+ * direction from all other rows, twice, so that they are orthogonal to
+ * rounding. */
 static void take_longest(double *Q, size_t n, double *H, size_t k)
 {
     size_t at = 0;
@@ -160,7 +162,7 @@ static void take_longest(double *Q, size_t n, double *H, size_t k)
     }
 }
 
-/* The parities: what of I - G G^+ is left. */
+/* Computes the parities: an orthonormal basis of I - G G^+. */
 static kofn_status find_parities(words *c)
 {
     size_t n = c->n;
@@ -180,7 +182,7 @@ static kofn_status find_parities(words *c)
     return st;
 }
 
-/* ---- lies ------------------------------------------------------------------
+/* ---- wrong answers --------------------------------------------------------
  */
 
 static void draw(kf_rng *r, double *x, size_t n)
@@ -189,7 +191,7 @@ static void draw(kf_rng *r, double *x, size_t n)
         x[i] = kf_rng_normal(r);
 }
 
-/* out = A B, B of so many columns. */
+/* Computes out = A B; B has `cols` columns. */
 static void multiply(const double *A, const double *B, size_t rows,
                      size_t inner, size_t cols, double *out)
 {
@@ -214,8 +216,8 @@ static void shuffle(trial *t)
     }
 }
 
-/* Values that those of other symbols would have, and 0 for as many as can be:
- * those that come last in the order.  M is what the symbols are more. */
+/* Makes the values of other symbols that agree in as many values as possible,
+ * the last in the order. M is the change of the symbols. */
 static kofn_status other_codeword(trial *t, double *codeword)
 {
     const words *c = &t->c;
@@ -228,7 +230,7 @@ static kofn_status other_codeword(trial *t, double *codeword)
         memcpy(A + k * S, c->G + t->order[c->n - 1 - k] * S, S * sizeof *A);
     if (!st)
         draw(&t->rng, M, S);
-    if (!st && K) { /* of M what those K values do not see: the rest of A^+ A */
+    if (!st && K) { /* project M onto what those K values do not determine */
         double *I = kofn_layout_table(S, S), *D = kofn_layout_table(S, K);
 
         for (size_t i = 0; I && i < S; i++)
@@ -252,7 +254,8 @@ static kofn_status other_codeword(trial *t, double *codeword)
     return st;
 }
 
-/* The first so many of the order lie, together or each for itself. */
+/* Makes the first `wrong` values of the order wrong, together or
+ * independently. */
 static kofn_status lie(trial *t, size_t wrong)
 {
     double *codeword = kofn_layout_table(t->c.n, 1), x[COLUMNS];
@@ -270,10 +273,10 @@ static kofn_status lie(trial *t, size_t wrong)
     return st;
 }
 
-/* ---- one product
- * ------------------------------------------------------------- */
+/* ---- one product ----------------------------------------------------------
+ */
 
-/* Who is wrong, by the parities of all. */
+/* Locates the wrong values by the parities of all values. */
 static kofn_status tell(trial *t)
 {
     const words *c = &t->c;
@@ -296,7 +299,7 @@ static kofn_status tell(trial *t)
     return c->q ? kf_suspect(&e, most, t->wrong, &count, &unseen) : KOFN_OK;
 }
 
-/* How far what those decode who are left is from what is wanted. */
+/* Decodes from the remaining values, and returns the error. */
 static kofn_status decode(trial *t, double *off)
 {
     const words *c = &t->c;
@@ -331,7 +334,7 @@ static kofn_status decode(trial *t, double *off)
     return st;
 }
 
-/* Is the product right although so many are wrong? */
+/* True if the product is right with `wrong` wrong values. */
 static kofn_status try_once(trial *t, size_t wrong, bool *right)
 {
     const words *c = &t->c;
@@ -353,8 +356,8 @@ static kofn_status try_once(trial *t, size_t wrong, bool *right)
     return KOFN_OK;
 }
 
-/* As many as are always stood; beyond it, where they do not conspire, one more
- * and all of them are tried as well, which must be told. */
+/* Finds the limit: the largest number that never fails. Also tries one more
+ * and all nodes, if they do not conspire; such failures must be detected. */
 static kofn_status try_all(trial *t, size_t trials, size_t *limit)
 {
     bool stood = true;
@@ -375,8 +378,8 @@ static kofn_status try_all(trial *t, size_t trials, size_t *limit)
     return KOFN_OK;
 }
 
-/* ---- all
- * --------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------
+ */
 
 static kofn_status trial_new(trial *t, const dnn_nodes *nodes, bool back)
 {

@@ -1,14 +1,14 @@
 /* figure_5.c -- Figure 5 of "A unified coded deep neural network training
- * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover,
- * 2018): answers that decode a product, against numbers that are sent;
- * math/training.md 9. */
+ * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low,
+ * Grover, 2018): answers needed against numbers sent; math/training.md 9. */
 #include "dnn/dnn.h"
 
-/* The numbers by which a plan decodes; beyond that kofn is not asked. */
+/* Limit of the numbers in a decoding matrix; larger plans are not made. */
 #define MOST_DECODING 1e7
 
-/* A product of square matrices with both operands kept as m n-ths, p = m, on as
- * many workers as decode: these, and numbers sent. */
+/* Adds one point of the trade-off. Square matrices are cut so that a worker
+ * keeps an (m n)-th of both operands, with p = m, on the minimum number of
+ * workers. The point is that number and the numbers sent. */
 static kofn_status trade(const dnn_layer *s, size_t m, size_t n, json_t *list)
 {
     kofn_problem pb =

@@ -1,14 +1,13 @@
 /* figure_8.c -- Figure 8 of "A unified coded deep neural network training
- * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover,
- * 2018): how many of the nodes that train a network may be wrong, by how many
- * there are and in what way they are redundant.  For kofn-papers dnn of GPD,
- * copies and two MDS codes, and for kofn-papers tolerance of every grid;
- * math/training.md 7. */
+ * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low,
+ * Grover, 2018): the number of nodes that may be wrong, against the number of
+ * nodes and for each way of redundancy. kofn-papers dnn shows GPD, copies and
+ * two MDS codes; kofn-papers tolerance takes any grid; math/training.md 7. */
 #include "dnn/dnn.h"
 
 #include <stdlib.h>
 
-/* A curve of those that may lie, or, i odd, fail. */
+/* Begins a curve: nodes that may lie or, for odd i, fail. */
 static void begin_curve(plot *p, size_t i, const char *name)
 {
     plot_curve(p, i % 2 ? PLOT_DASHED : PLOT_LINE, i / 2, "%s, %s", name,
@@ -23,7 +22,8 @@ static void begin_picture(plot *p, size_t m, size_t n)
         n);
 }
 
-/* ---- in the forward product, of 3 x 3; the paper does not say its m and n  */
+/* ---- the forward product of 3 x 3; the paper omits its m and n ------------
+ */
 
 #define SIDE 3
 #define CURVES 3
@@ -95,7 +95,7 @@ void dnn_figure_8_draw(json_t *o, plot *p)
 const char *const dnn_ways_published[DNN_WAYS_PUBLISHED] = {
     "gpd_uvn", "gpd_vum", "replication", "two_mds"};
 
-/* "3x2" or "1,4". */
+/* Reads "3x2" or "1,4". */
 static int read_pair(const char *option, const char *text, char between,
                      size_t pair[2])
 {
@@ -122,7 +122,7 @@ static json_t *way_json(const dnn_tolerance *t)
     return o;
 }
 
-/* What P nodes stand; null where they are too few. */
+/* Returns the limits of P nodes; null if they are too few. */
 static json_t *nodes_json(size_t P, const size_t grid[2], const size_t cut[2])
 {
     json_t *o = papers_pack("workers:z grid:p batch_cut:p", P, grid, cut);
@@ -143,8 +143,8 @@ static void tell(json_t *list)
 {
     json_t *o, *way;
 
-    printf("so many may lie (forward, back), or fail without a plan (forward, "
-           "back)\nnodes");
+    printf("tolerated nodes: arbitrary answers (forward, back), or "
+           "independent failures (forward, back)\nnodes");
     for (size_t i = 0; i < DNN_WAYS_PUBLISHED; i++)
         printf("  %15s", dnn_ways_published[i]);
     putchar('\n');
@@ -194,8 +194,8 @@ int papers_tolerance(const papers_args *a)
     int code = a->grid
                    ? dnn_grid(a, grid, cut)
                    : papers_say(PAPERS_USAGE,
-                                "--grid is missing: into how many rows and "
-                                "columns of blocks weights are cut, as 2x2");
+                                "--grid is missing: give the rows and columns "
+                                "of blocks of the weights, as 2x2");
 
     if (code)
         return code;
@@ -204,8 +204,8 @@ int papers_tolerance(const papers_args *a)
     if (from < grid[0] * grid[1])
         return papers_say(
             PAPERS_USAGE,
-            "--workers %zu: a grid of %zu x %zu needs %zu, to tell "
-            "that something is wrong more",
+            "--workers %zu: a grid of %zu x %zu needs %zu, and more to detect "
+            "errors",
             from, grid[0], grid[1], grid[0] * grid[1]);
     list = json_array();
     for (size_t P = from; P <= to; P++)

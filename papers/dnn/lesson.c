@@ -1,7 +1,7 @@
-/* lesson.c -- what the trainings of kofn-papers dnn share: points, the training
- * without errors, and one whose nodes err in one of four ways.  The paper has
- * no training; here kofn's own nodes train on a mesh (mesh.c), and beside them
- * the baselines, which kofn does not have (baseline.c). */
+/* lesson.c -- parts that the trainings of kofn-papers dnn share: points, the
+ * training without errors, and trainings with faulty nodes in four ways. The
+ * paper has no training. Here kofn's own nodes train on a mesh (mesh.c).
+ * baseline.c trains the paper's baselines, which kofn does not have. */
 #include "dnn/dnn.h"
 
 #include <stdlib.h>
@@ -11,9 +11,9 @@ const char *const dnn_names[DNN_WAYS] = {"uncoded", "coded", "replication",
 
 #define EPOCHS 10
 #define NODES 12
-#define SMALL 7 /* images of 28 x 28 in squares of 4 x 4 */
+#define SMALL 7 /* side of the images: 28 x 28 averaged over 4 x 4 */
 
-/* Means over squares. */
+/* Replaces squares of pixels by their means. */
 static kofn_status shrink(kofn_matrix *X)
 {
     size_t side = 4 * SMALL;
@@ -30,7 +30,7 @@ static kofn_status shrink(kofn_matrix *X)
     return KOFN_OK;
 }
 
-/* With MNIST's points as many steps as of fewer, and more. */
+/* MNIST has more points; the number of steps stays the same. */
 kofn_status dnn_points(const papers_args *a, images *p, unsigned *epochs)
 {
     *epochs = (unsigned)papers_runs(a, EPOCHS);

@@ -1,17 +1,18 @@
-/* limits.c -- kofn-papers dnn --scenario 1: how many nodes may be wrong, in
- * Tables I and III, Corollary 1 and Fig. 8 of "A unified coded deep neural
- * network training strategy based on generalized PolyDot codes" (Dutta, Bai,
- * Jeong, Low, Grover, 2018); math/training.md 7. */
+/* limits.c -- kofn-papers dnn --scenario 1: the number of nodes that may be
+ * wrong, in Tables I and III, Corollary 1 and Fig. 8 of "A unified coded deep
+ * neural network training strategy based on generalized PolyDot codes" (Dutta,
+ * Bai, Jeong, Low, Grover, 2018); math/training.md 7. */
 #include "dnn/dnn.h"
 
-/* ---- Corollary 1 -----------------------------------------------------------
+/* ---- Corollary 1 ----------------------------------------------------------
  */
 
-/* What GPD stands by what replication and two MDS codes do, by P and by its
- * root. */
+/* Tolerance of GPD relative to replication and to two MDS codes, per P and per
+ * root of P. */
 static const double limit[2] = {0.25, 1}, band[2] = {0.01, 0.05};
 
-/* m = n = sqrt(P/4); forward, lies of any kind, and without rounding down. */
+/* Grows P with m = n = sqrt(P/4): forward product, any kind of error, without
+ * rounding down. */
 static kofn_status grow(json_t *o)
 {
     json_t *list = json_array();
@@ -50,10 +51,10 @@ static void tell_growth(json_t *o)
     papers_print(o, "{corollary_1_ok}\n");
 }
 
-/* ---- all -------------------------------------------------------------------
+/* ---- all of them ----------------------------------------------------------
  */
 
-/* All three in one object. */
+/* Puts all three into one object. */
 static kofn_status run(const papers_args *a, size_t k, json_t *list)
 {
     json_t *o = papers_pack("scenario:z", k);

@@ -1,21 +1,20 @@
-/* mesh.c -- a training by nodes of a mesh that err: twelve with a Generalized
- * PolyDot code, which look for errors, or four without code, which do not. They
- * are kofn's own, on threads of this process, and what they make is spoilt
- * where they may err. */
+/* mesh.c -- trains on the nodes of a mesh that go wrong: twelve with a
+ * Generalized PolyDot code, which check for errors, or four uncoded, which do
+ * not. The nodes are kofn's own, on threads of this process. Their results are
+ * spoilt here. */
 #include "dnn/dnn.h"
 
-#define STRENGTH 10 /* times the mean magnitude of what was made */
-/* Twelve threads may have one core: nobody is taken for gone for that.  The
- * mesh ends by itself where nothing goes on (docs/masterless.md), and goes back
- * after PATIENCE, or 32 silences, where more have lost their blocks than can be
- * made anew: all are here, and nobody else will come. */
+#define STRENGTH 10 /* times the mean magnitude of the result */
+/* Twelve threads may share one core, so none is declared lost for silence. The
+ * mesh ends by itself if nothing moves (docs/masterless.md). If more nodes
+ * have lost their blocks than can be rebuilt, it rolls back after PATIENCE, or
+ * 32 silences: all nodes are here and no others will come. */
 #define SILENCE (2 * KOFN_SECOND)
 #define PATIENCE (60 * KOFN_SECOND)
-#define KEPT                                                                   \
-    50 /* steps from one checkpoint to the next, as in baseline_node.c */
+#define KEPT 50 /* steps between checkpoints, as in baseline_node.c */
 
-/* What a step is made of (<kofn/faults.h>): everything that a node
- * makes, and, where nothing is looked for, products and changes of blocks. */
+/* Operations of a step (<kofn/faults.h>): all, and, without error detection,
+ * only products and updates of blocks. */
 #define EVERYWHERE                                                             \
     (KOFN_FAULT_IN_ENCODING | KOFN_FAULT_IN_PRODUCT | KOFN_FAULT_IN_DECODING | \
      KOFN_FAULT_IN_VECTOR | KOFN_FAULT_IN_UPDATE)
@@ -33,7 +32,7 @@ typedef struct node {
     const struct run *all;
     kofn_net *net;
     dice d;
-    bool multiplies_wrong; /* in this product */
+    bool multiplies_wrong; /* this product is wrong */
     size_t faults;
     kofn_node_view end;
     kofn_status status;
@@ -44,14 +43,14 @@ typedef struct run {
     const struct way *way;
     double chance;
     kofn_plan *plan[KOFN_NET_MOST];
-    char folder[64]; /* of checkpoints; "": there are none */
+    char folder[64]; /* of checkpoints; "": none */
     node node[12];
 } run;
 
-/* ---- a node's life --------------------------------------------------------
+/* ---- a node ---------------------------------------------------------------
  */
 
-/* Gaussian noise on all of it. */
+/* Adds Gaussian noise to all of it. */
 static void spoil(dice *d, kofn_matrix *a)
 {
     double *x = a->data, mean = 0;
@@ -72,9 +71,9 @@ static bool strikes(node *n)
     return hit;
 }
 
-/* A product is made piece by piece, all of which are wrong or none: that is
- * drawn as its input is encoded, which comes before and, where it is made
- * again, once more. */
+/* A product is computed piece by piece; all of its pieces are wrong or none.
+ * The draw happens when its input is encoded, which comes first, and once more
+ * if the product is repeated. */
 static void fault(void *ud, kofn_fault_place where, uint64_t t,
                   kofn_matrix *numbers)
 {
@@ -125,7 +124,7 @@ static void live(void *ud, kofn_transport *t)
     n->status = train(n, t);
 }
 
-/* ---- what came of it -------------------------------------------------------
+/* ---- the result -----------------------------------------------------------
  */
 
 double dnn_apart(const kofn_net *a, const kofn_net *b)
@@ -147,15 +146,16 @@ kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
 {
     kofn_status st = kofn_net_score(net, l->test_X, l->test_y, score);
 
-    if (st == KOFN_NONFINITE) { /* what became of it tells nothing right */
+    if (st == KOFN_NONFINITE) { /* such a network predicts nothing correctly */
         *score = (kofn_score){HUGE_VAL, 0};
         st = KOFN_OK;
     }
     return st;
 }
 
-/* Nodes may fail for nothing is finite any more, or for it cannot be told who
- * erred, or too few have blocks to give, or nothing goes on. */
+/* Takes the result of a node. A node may fail because its numbers are no
+ * longer finite, the faulty node cannot be located, too few nodes have blocks
+ * to give, or nothing moves. */
 static kofn_status look_at(const run *r, const node *n, dnn_run *out)
 {
     unsigned steps = (unsigned)(n->end.at.step / (2 * r->l->shape.layers - 1));
@@ -173,7 +173,7 @@ static kofn_status look_at(const run *r, const node *n, dnn_run *out)
                : n->status;
 }
 
-/* As for kofn train, more than half of the nodes must have weights. */
+/* As with kofn train, more than half of the nodes must have weights. */
 static kofn_status gather(const run *r, dnn_run *out)
 {
     const dnn_lesson *l = r->l;
@@ -205,7 +205,7 @@ static kofn_status gather(const run *r, dnn_run *out)
     return KOFN_OK;
 }
 
-/* ---- the whole -------------------------------------------------------------
+/* ---- the run --------------------------------------------------------------
  */
 
 static kofn_status make_plans(run *r)

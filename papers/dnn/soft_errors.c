@@ -1,5 +1,5 @@
-/* soft_errors.c -- trainings on coded weights under soft errors, and without
- * code: any operation of a node goes wrong with some chance.  With a code of "A
+/* soft_errors.c -- trainings with soft errors, on coded weights and uncoded.
+ * Any operation of a node goes wrong with some chance. The code is that of "A
  * unified coded deep neural network training strategy based on generalized
  * PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018), which has no such
  * figure; math/training.md 7. */
@@ -9,16 +9,16 @@
 #define SEEDS 5
 #define BAND 0.003
 
-/* All seeds with one chance. */
+/* Results of all seeds for one chance. */
 typedef struct tally {
     double q;
-    json_t *runs; /* by way, a list of seeds                            */
-    bool same;    /* coded as error-free, BAND and 1e-8                 */
-    bool lost;    /* uncoded tells less than half right                 */
-    bool fewest;  /* rollbacks of coded: no more than of the others     */
+    json_t *runs; /* for each way, a list by seed */
+    bool same;    /* coded equals error-free, within BAND and 1e-8 */
+    bool lost;    /* uncoded predicts less than half correctly */
+    bool fewest;  /* coded has no more rollbacks than the others */
 } tally;
 
-/* One training in each of the four ways. */
+/* Trains once in each of the four ways. */
 static kofn_status err(const papers_args *a, const dnn_lesson *l,
                        const kofn_score *clean, tally *r)
 {
@@ -103,9 +103,11 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
     return st;
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
-/* Right, in %, the mean of those that have ended; infinite: none has. */
+/* Returns the mean share of correct labels, in %, over finished runs; infinite
+ * if none finished. */
 static double mean_right(json_t *runs)
 {
     double sum = 0;
@@ -120,7 +122,7 @@ static double mean_right(json_t *runs)
     return ended ? sum / (double)ended : HUGE_VAL;
 }
 
-/* Of numbers that there may not be. */
+/* Prints a number, or a dash if it is missing. */
 static void print_or_dash(const char *format, double x)
 {
     char text[32] = "-";
@@ -188,8 +190,8 @@ static void draw(json_t *o, plot *p)
     json_t *rate, *rates = papers_at(o, "rates");
 
     plot_titles(p, "chance that an operation goes wrong",
-                "right, %, mean of those that ended",
-                "Trainings whose nodes err: held-out points told right");
+                "correct labels, %, mean of finished runs",
+                "Trainings on faulty nodes: accuracy on held-out points");
     for (size_t i = 0; (rate = json_array_get(rates, i)); i++)
         plot_group(p, "%g", papers_real(rate, "q"));
     for (size_t w = 0; w < DNN_WAYS; w++) {

@@ -1,11 +1,12 @@
 /* tables_i_iii.c -- Tables I and III of "A unified coded deep neural network
  * training strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong,
- * Low, Grover, 2018): how many nodes may be wrong, with a batch in one part and
- * in several.  By trying, for kofn-papers dnn, and of kofn's plans, for
- * kofn-papers codes; math/training.md 7. */
+ * Low, Grover, 2018): the number of nodes that may be wrong, with a batch in
+ * one part and in several. By experiment for kofn-papers dnn, and for kofn's
+ * plans for kofn-papers codes; math/training.md 7. */
 #include "dnn/dnn.h"
 
-/* ---- by trying ----------------------------------------------------------- */
+/* ---- by experiment --------------------------------------------------------
+ */
 
 #define TRIALS 8
 #define KINDS 4
@@ -16,7 +17,7 @@ static const dnn_redundancy table_kinds[KINDS] = {DNN_GPD_UVN, DNN_GPD_VUM,
 static const char *const kinds[KINDS] = {"gpd u=v^n", "gpd v=u^m",
                                          "replication", "two MDS"};
 
-/* Those of Table I have a batch in one part. */
+/* Table I has batches in one part. */
 static const dnn_nodes sizes[TABLES] = {{0, 12, 2, 2, {1, 1}},
                                         {0, 18, 3, 2, {1, 1}},
                                         {0, 27, 3, 3, {1, 1}},
@@ -102,9 +103,11 @@ void dnn_tables_tell(json_t *o)
     }
 }
 
-/* ---- of kofn's plans ----------------------------------------------------- */
+/* ---- for kofn's plans -----------------------------------------------------
+ */
 
-/* The scheme that is this way of redundancy, and how many of P it is on. */
+/* Returns the scheme for this way of redundancy, and its number of nodes, at
+ * most P. */
 static size_t spec_of(size_t way, const dnn_layer *s, bool back, char *spec,
                       size_t size)
 {
@@ -163,7 +166,7 @@ static json_t *way_json(const dnn_tolerance *o, const dnn_tolerance *p)
     return j;
 }
 
-/* null where the paper has nothing to say. */
+/* null if the paper has no value. */
 kofn_status dnn_tolerances(const dnn_layer *s, json_t *table)
 {
     for (size_t i = 0; i < DNN_WAYS_PUBLISHED; i++) {

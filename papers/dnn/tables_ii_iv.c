@@ -1,14 +1,14 @@
 /* tables_ii_iv.c -- Tables II and IV of "A unified coded deep neural network
  * training strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong,
- * Low, Grover, 2018): what a node keeps, sends and computes in a training step,
- * of one point and of a batch, and how long messages take; math/training.md 9.
- */
+ * Low, Grover, 2018): what a node keeps, sends and computes per training step,
+ * for one point and for a batch, and the times of messages; math/training.md
+ * 9. */
 #include "dnn/dnn.h"
 
 #include <string.h>
 
-/* kofn: counted, with sides filled up to whole blocks.  published: orders.  Of
- * what is sent the number of messages one after another, and of numbers. */
+/* kofn: counted, with sides padded to whole blocks. published: orders of
+ * magnitude. Sent: messages in sequence, and numbers. */
 typedef struct cost {
     const char *name;
     double kofn[2], published[2];

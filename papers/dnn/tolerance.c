@@ -1,10 +1,11 @@
-/* tolerance.c -- how many of the nodes that train a network together may
- * compute wrongly (math/training.md 7). */
+/* tolerance.c -- computes how many nodes of a training may be faulty
+ * (math/training.md 7). */
 #include "dnn/dnn.h"
 
-#define MOST ((size_t)1 << 20) /* of a side, a cut; products stay small */
+#define MOST                                                                   \
+    ((size_t)1 << 20) /* limit of a side or a cut; keeps products small */
 
-/* Answers that decode: the degree of what is multiplied, and one. */
+/* Computes the answers that suffice: the degree of the product plus one. */
 static kofn_status of_code(const dnn_nodes *c, dnn_tolerance *t)
 {
     bool uvn = c->kind == DNN_GPD_UVN;
@@ -16,8 +17,7 @@ static kofn_status of_code(const dnn_nodes *c, dnn_tolerance *t)
         if (c->P < t->K[i] + 1)
             return papers_fail(
                 KOFN_TOOFEW,
-                "%zu nodes do not tell that one of them is wrong: "
-                "%zu answers decode",
+                "%zu nodes cannot detect an error: decoding needs %zu answers",
                 c->P, t->K[i]);
         t->adversarial[i] = (c->P - t->K[i]) / 2;
         t->probabilistic[i] = c->P - t->K[i] - 1;
@@ -25,7 +25,7 @@ static kofn_status of_code(const dnn_nodes *c, dnn_tolerance *t)
     return KOFN_OK;
 }
 
-/* Of a code that has so many more answers than it needs. */
+/* Sets the limits of a code with `more` answers beyond the ones it needs. */
 static void spare(dnn_tolerance *t, size_t more)
 {
     for (int i = 0; i < 2; i++) {
@@ -56,7 +56,7 @@ kofn_status dnn_tolerance_of(const dnn_nodes *c, dnn_tolerance *out)
         spare(out, 0);
     else if (c->kind == DNN_REPLICATION)
         spare(out, P / (m * n) - 1);
-    else /* as many more rows as columns */
+    else /* there are as few parity rows as parity columns */
         spare(out, (P - m * n) / (m + n));
     return KOFN_OK;
 }

@@ -1,15 +1,15 @@
 /* figure_2a.c -- Figure 2a of "Coded Elastic Computing" (Yang, Interlandi,
- * Grover, Kar, Amizadeh, Weimer, 2018): y = X w on 6, 5, 4, 3 workers of which
- * any 3 are enough, as c0 + c1/n; math/elastic.md 18. */
+ * Grover, Kar, Amizadeh, Weimer, 2018): y = X w on 6, 5, 4 and 3 workers, any
+ * 3 suffice, fitted as c0 + c1/n; math/elastic.md 18. */
 #include "elastic/elastic.h"
 
 #include <stdlib.h>
 
 #define SIZES 4
 
-/* A data centre's network, as the simulator has it: every message takes LATENCY
- * and its bytes' time.  Added to rounds that ran without, so that what workers
- * do and the whole are of the same rounds. */
+/* The simulated network of a data centre: every message takes LATENCY and the
+ * time of its bytes. It is added to rounds that ran without it, so that the
+ * workers' time and the total belong to the same rounds. */
 #define LATENCY 1e-4
 #define BANDWIDTH 1.25e9
 
@@ -20,7 +20,7 @@ static double travel(const timings *b, double of_rows)
     return 2 * LATENCY + 8 * numbers / BANDWIDTH;
 }
 
-/* Least squares for whole = c0 + c1 / n. */
+/* Fits whole = c0 + c1 / n by least squares. */
 static void fit(const json_t *sizes, double c[2])
 {
     double n = SIZES, x = 0, y = 0, xx = 0, xy = 0;
@@ -39,7 +39,7 @@ static void fit(const json_t *sizes, double c[2])
     c[0] = (y - c[1] * x) / n;
 }
 
-/* Medians over the trials, and the line through them. */
+/* Takes medians over the trials, and fits the line. */
 static void conclude(const timings *b, size_t k, json_t *list)
 {
     json_t *sizes = json_array();
@@ -66,7 +66,7 @@ static void conclude(const timings *b, size_t k, json_t *list)
 
 static kofn_status run(const papers_args *a, size_t k, json_t *list)
 {
-    /* 240: shares of 6, 5, 4 and 3 workers are whole. */
+    /* With 240 rows, shares of 6, 5, 4 and 3 workers are whole. */
     double scale = papers_scale(a, 0.2);
     timings b = {.rows = scaled_size(scale, 30000, 240),
                  .cols = scaled_size(scale, 10000, 1),

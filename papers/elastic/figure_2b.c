@@ -7,7 +7,7 @@
 
 #define BARS 3
 
-/* What the figure shows, by uncoded, at the decimal that is told of. */
+/* The figure's values relative to uncoded, with the printed precision. */
 static const double bands[BARS][2] = {{1, 1}, {1.0, 1.3}, {1.7, 2.5}};
 
 static bool within(double ratio, size_t i)
@@ -41,8 +41,8 @@ static json_t *conclude(const timings *b)
 
 static kofn_status run(const papers_args *a, size_t k, json_t *list)
 {
-    /* 80: shares of 20 and of 10 workers are whole.  Any 20 of 20 is what is
-     * called uncoded: plain parts, and all must answer. */
+    /* With 80 rows, shares of 20 and of 10 workers are whole. Any 20 of 20 is
+     * what the paper calls uncoded: plain parts, and all must answer. */
     double scale = papers_scale(a, 0.6);
     timings b = {
         .rows = scaled_size(scale, 10000, 80),

@@ -1,20 +1,19 @@
-/* figure_2c.c -- linear regression on machines that fail: Figure 2c of
- * "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh, Weimer,
- * 2018); math/elastic.md 11, 17, 18.
+/* figure_2c.c -- linear regression on machines that fail: Figure 2c of "Coded
+ * Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh, Weimer, 2018);
+ * math/elastic.md 11, 17, 18.
  *
- * 20 machines fail with chance 0.05 an iteration, a replacement is ready ten
- * iterations later.  Steepest descent with a line search over a grid.  The
- * coded run is kofn's own, on the simulator, with the failures as its events.
- * The others differ in which residuals a gradient is made of, and are
- * computed from the whole matrix:
+ * 20 machines fail with chance 0.05 per iteration. A replacement is ready ten
+ * iterations later. Steepest descent searches the step on a grid. The coded
+ * run is kofn's own, on the simulator, with the failures as events. The other
+ * runs use the whole matrix, and differ in the residuals of a gradient:
  *
- *   noiseless     all of them; the measure of the others
+ *   noiseless     all residuals; the reference
  *   replication   those of partitions with a live replica
- *   ignore        those of live partitions; forget: of those that never failed
- *   distr-bgd     of a lost partition those that it had when it was last live,
- *                 a first-order Taylor model of its loss (Narayanamurthy,
- *                 Weimer, Mahajan, Condie, Sellamanickam, Keerthi, 2013)
- */
+ *   ignore        those of live partitions
+ *   forget        those of partitions that never failed
+ *   distr-bgd     a lost partition's last gradient, as a first-order Taylor
+ *                 model of its loss (Narayanamurthy, Weimer, Mahajan, Condie,
+ *                 Sellamanickam, Keerthi, 2013) */
 #include "elastic/elastic.h"
 
 #include <stdlib.h>
@@ -29,12 +28,12 @@
 #define REALISATIONS 5
 
 typedef enum descent_kind {
-    DESCENT_NOISELESS,   /* no failures                                  */
-    DESCENT_CODED,       /* coded elastic computing, through kofn        */
-    DESCENT_REPLICATION, /* every partition on two machines              */
+    DESCENT_NOISELESS,   /* no failures */
+    DESCENT_CODED,       /* coded elastic computing, by kofn */
+    DESCENT_REPLICATION, /* every partition on two machines */
     DESCENT_TAYLOR,      /* Distr-BGD: lost parts by their last gradient */
-    DESCENT_IGNORE,      /* of what is lost until it is back             */
-    DESCENT_FORGET       /* lost partitions stay lost                    */
+    DESCENT_IGNORE,      /* without the lost parts until they are back */
+    DESCENT_FORGET       /* lost partitions stay lost */
 } descent_kind;
 
 #define KINDS 6
@@ -45,12 +44,12 @@ typedef struct descent_result {
     /* Test error after each iteration. */
     double mse[KINDS][REALISATIONS][ITERATIONS];
     double mean[KINDS][ITERATIONS];
-    size_t paused[REALISATIONS]; /* iterations with too few live  */
-    size_t left[REALISATIONS], joined[REALISATIONS]; /* kofn's */
-    /* Distr-BGD: iterations from the tenth on that end ahead of noiseless. */
+    size_t paused[REALISATIONS]; /* iterations with too few live machines */
+    size_t left[REALISATIONS], joined[REALISATIONS]; /* counted by kofn */
+    /* Distr-BGD: iterations from the tenth on that end below noiseless. */
     size_t ahead[REALISATIONS];
-    double overlap; /* coded by noiseless at the end, less 1 */
-    double worst;   /* relative error of any coded product   */
+    double overlap; /* coded relative to noiseless at the end, minus 1 */
+    double worst;   /* largest relative error of a coded product */
     bool coded_overlaps, ignoring_worst, taylor_differs;
 } descent_result;
 
@@ -59,11 +58,12 @@ typedef struct descent_result {
 typedef struct planted {
     size_t m, d;
     double *X, *y, *X_test, *y_test;
-    double step; /* the longest of the line search */
+    double step; /* the longest step of the line search */
 } planted;
 
-/* Feature k is scaled by (1+k)^-1/2; labels are made of the rows as they are,
- * with noise of variance 1; then rows are scaled to length 1 in the mean. */
+/* Makes points and labels. Feature k is scaled by (1+k)^-1/2. Labels follow
+ * from these rows, with noise of variance 1. Then rows are scaled to mean
+ * length 1. */
 static void plant(const planted *p, double *X, double *y, const double *w,
                   uint64_t seed, uint64_t which)
 {
@@ -93,7 +93,7 @@ static kofn_status times(const planted *p, const double *X, const double *w,
     return kofn_product_plain(KOFN_DENSE(&A), &in, &y);
 }
 
-/* 16 / (the largest eigenvalue of X'X / m), by power iteration. */
+/* Computes 16 / (the largest eigenvalue of X'X / m) by power iteration. */
 static kofn_status longest_step(planted *p)
 {
     double *v = calloc(p->d, sizeof *v), *u = calloc(p->m, sizeof *u);
@@ -118,7 +118,7 @@ static kofn_status longest_step(planted *p)
     return st;
 }
 
-/* p->X is to be freed, after a failure, too. */
+/* Makes the problem. Free p->X, also after a failure. */
 static kofn_status planted_new(planted *p, uint64_t seed)
 {
     size_t numbers = (2 * p->m + 1) * p->d + 2 * p->m;
@@ -170,8 +170,8 @@ static size_t count_live(const bool *live)
     return n;
 }
 
-/* The run of kofn as events: three rounds an iteration, none while fewer
- * machines are live than are needed.  The number of events. */
+/* Writes the run as events for kofn: three rounds per iteration, none while
+ * too few machines are live. Returns the number of events. */
 static size_t events_of(const trace *t, kofn_fault_event *out)
 {
     uint32_t name[MACHINES], next = MACHINES;
@@ -211,13 +211,14 @@ typedef struct descent {
     kofn_job *job;              /* coded only */
     double *w, *g;              /* d          */
     double *margin, *z, *along; /* m: X w, residuals, X g */
-    double *plain;              /* m or d: what a coded product should be */
-    double worst;               /* relative error of one  */
-    size_t r, products;         /* realisation            */
+    double *plain;              /* m or d: the plain value of a coded product */
+    double worst;               /* largest relative error of one */
+    size_t r, products;         /* realisation */
     bool lost[MACHINES];
 } descent;
 
-/* Rows of partition q of `parts`: the first m mod parts have one more. */
+/* Returns the first row of partition q of `parts`. The first m mod parts have
+ * one row more. */
 static size_t cut(size_t m, size_t parts, size_t q)
 {
     size_t more = m % parts;
@@ -225,12 +226,12 @@ static size_t cut(size_t m, size_t parts, size_t q)
     return q * (m / parts) + (q < more ? q : more);
 }
 
-/* The line search makes rounding grow about tenfold in a few iterations, until
- * runs that are the same but for it part (math/elastic.md 11); where they end
- * is then a matter of chance.  So that this does not pass for an effect of
- * coding, every coded realisation has a code of its own, and noiseless
- * realisations but the first have errors, too: a factor of 1 + 2e-15 N(0,1) on
- * each twentieth of a product, which is the size of coded products' errors. */
+/* The line search amplifies rounding about tenfold in a few iterations, until
+ * equal runs diverge (math/elastic.md 11). Where they end is then chance. So
+ * that this does not look like an effect of coding, every coded realisation
+ * has its own code. All noiseless realisations but the first have errors as
+ * well: a factor of 1 + 2e-15 N(0,1) on each twentieth of a product, as large
+ * as the errors of coded products. */
 #define JITTER 2e-15
 
 static void jitter(descent *s, double *out)
@@ -275,8 +276,8 @@ static kofn_status backward(descent *s, const double *z, double *out)
     return st;
 }
 
-/* Is partition q to be had; there are MACHINES of them, of replication half as
- * many, each on two machines. */
+/* True if partition q is available. There are MACHINES partitions; replication
+ * has half the number, each on two machines. */
 static bool at_hand(const descent *s, const bool *live, size_t q)
 {
     switch (s->kind) {
@@ -292,7 +293,7 @@ static bool at_hand(const descent *s, const bool *live, size_t q)
     }
 }
 
-/* Loss along -g, less what it is at 0: -eta slope + eta^2/2 bend. */
+/* Loss along -g minus the loss at 0: -eta slope + eta^2/2 bend. */
 typedef struct parabola {
     double slope, bend;
 } parabola;
@@ -302,7 +303,7 @@ static size_t partitions(const descent *s)
     return s->kind == DESCENT_REPLICATION ? MACHINES / 2 : MACHINES;
 }
 
-/* Residuals that the gradient is to be made of; 0 for the others. */
+/* Computes the residuals for the gradient; the others are 0. */
 static size_t residuals(descent *s, const bool *live)
 {
     size_t parts = partitions(s), rows = 0;
@@ -324,7 +325,8 @@ static size_t residuals(descent *s, const bool *live)
     return rows;
 }
 
-/* A lost partition's Taylor model is a straight line: it has no bend. */
+/* Returns the parabola. A lost partition's Taylor model is a straight line and
+ * adds no bend. */
 static parabola look_ahead(const descent *s, const bool *live, size_t rows)
 {
     size_t parts = partitions(s);
@@ -344,7 +346,8 @@ static parabola look_ahead(const descent *s, const bool *live, size_t rows)
     return f;
 }
 
-/* The best of the grid; the shortest step where none goes down. */
+/* Returns the best step of the grid; the shortest one if none decreases the
+ * loss. */
 static double search(const parabola *f, double longest)
 {
     double eta = longest, best = 0, at = ldexp(longest, 1 - GRID);
@@ -407,7 +410,7 @@ static kofn_status iterate_all(descent *s, double *mse)
     return KOFN_OK;
 }
 
-/* Of what s says: the test errors after each iteration. */
+/* Runs one descent; writes the test error after each iteration. */
 static kofn_status descend(descent *s, double *mse)
 {
     const planted *p = s->p;
@@ -456,7 +459,8 @@ static kofn_status descend_coded(const planted *p, const trace *t, size_t r,
     return st;
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- all runs -------------------------------------------------------------
+ */
 
 static kofn_status realise(const planted *p, uint64_t seed, size_t r,
                            descent_result *out)
@@ -475,7 +479,7 @@ static kofn_status realise(const planted *p, uint64_t seed, size_t r,
     return st;
 }
 
-/* What is expected of Figure 2c. */
+/* Checks the claims of Figure 2c. */
 static void judge(descent_result *r)
 {
     const size_t end = ITERATIONS - 1, settled = 10;
@@ -508,7 +512,7 @@ static void average_all(descent_result *r)
                 r->mean[k][it] += r->mse[k][i][it] / REALISATIONS;
 }
 
-/* By kind. */
+/* Returns one curve per kind. */
 static json_t *curves_json(const descent_result *r)
 {
     json_t *curves = json_object();
@@ -558,7 +562,8 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
     return st;
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
 static double entry(json_t *list, size_t i)
 {

@@ -1,13 +1,13 @@
-/* fleet.c -- what the figures of "Coded Elastic Computing" (Yang, Interlandi,
- * Grover, Kar, Amizadeh, Weimer, 2018) share: workers under the elastic code,
- * and timings of settings by turns (Figures 2a and 2b; math/elastic.md 18).
+/* fleet.c -- parts that the figures of "Coded Elastic Computing" (Yang,
+ * Interlandi, Grover, Kar, Amizadeh, Weimer, 2018) share: workers under the
+ * elastic code, and timings of several settings in turn (Figures 2a and 2b;
+ * math/elastic.md 18).
  *
- * Real matrices on kofn's simulator with the measured clock: every task takes
- * the processor time it really took, as if each worker had a machine of its
- * own.  Caches are emptied before every round, as if other work went on in
- * between: when they are not, the ratios are those of a cache that holds the
- * shares of many workers and not of few.
- */
+ * Real matrices run on kofn's simulator with the measured clock: every task
+ * takes the processor time it really took, as if each worker had its own
+ * machine. Caches are emptied before every round, as other work would do.
+ * Otherwise one cache would hold the shares of many workers but not those of
+ * few, and the ratios would show that. */
 #include "elastic/elastic.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ kofn_status fleet_open(fleet *f, const kofn_matrix *A, const kofn_options *opt,
     kofn_status st;
     char spec[40];
 
-    published.late = -1; /* there all who are there are waited for */
+    published.late = -1; /* the paper waits for all workers present */
     snprintf(spec, sizeof spec, "elastic:k=%zu", f->k);
     st = kofn_plan_new(&f->plan, &pb, spec, f->n, f->seed);
     if (!st)
@@ -57,7 +57,7 @@ void fleet_close(fleet *f)
 
 #define FIGURES 3
 
-/* Twice the last cache of most machines. */
+/* Twice the last-level cache of most machines. */
 #define SWEEP ((size_t)8 << 20)
 
 static double empty_caches(const double *sweep)
@@ -69,7 +69,7 @@ static double empty_caches(const double *sweep)
     return sum;
 }
 
-/* Rows of its block that the busiest worker was asked for. */
+/* Returns the rows of its block that the busiest worker was asked for. */
 static size_t busiest(const kofn_report *rep)
 {
     size_t most = 0;
@@ -116,7 +116,7 @@ static kofn_status fill(timings *b, uint64_t seed)
     b->time = b->got + n;
     b->room = b->time + times;
     b->sweep = b->room + TIMINGS_TRIALS;
-    for (size_t i = 0; i < SWEEP; i++) /* pages of its own */
+    for (size_t i = 0; i < SWEEP; i++) /* touches fresh pages */
         b->sweep[i] = (double)i;
     return plain_answers(b);
 }
@@ -131,7 +131,7 @@ static kofn_status set_up(timings *b)
         setting *t = &b->setting[s];
         kofn_options opt = KOFN_OPTIONS_INIT;
 
-        for (size_t i = 0; i < t->gone; i++) /* every other one */
+        for (size_t i = 0; i < t->gone; i++) /* every other worker */
             t->leave[i] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE,
                                              (uint32_t)(2 * i), 0};
         opt.events = t->leave;
@@ -142,7 +142,7 @@ static kofn_status set_up(timings *b)
     return st;
 }
 
-/* What a round took is added to trial i of setting s. */
+/* Adds the times of a round to trial i of setting s. */
 static void note(timings *b, size_t s, size_t i, const kofn_report *rep)
 {
     times_of(b, TIMINGS_WORK, s)[i] += 1e-9 * (double)rep->waiting;
@@ -167,7 +167,7 @@ kofn_status timings_product(timings *b, size_t s, size_t i)
     return KOFN_OK;
 }
 
-/* Margins from the fleet, residuals here, and their product with A. */
+/* Computes margins on the fleet, residuals here, and their product with A. */
 kofn_status timings_gradient(timings *b, size_t s, size_t i)
 {
     kofn_matrix z = as_matrix(b->z, 1, b->rows);
@@ -185,7 +185,8 @@ kofn_status timings_gradient(timings *b, size_t s, size_t i)
     return KOFN_OK;
 }
 
-/* By turns, so that what else the machine does meets all settings alike. */
+/* Takes the settings in turn, so that other load affects all of them equally.
+ */
 kofn_status timings_take(timings *b, uint64_t seed,
                          kofn_status (*once)(timings *, size_t, size_t))
 {

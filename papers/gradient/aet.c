@@ -1,12 +1,11 @@
-/* aet.c -- how long an iteration of gradient descent takes on the average
- * when stragglers are started again, for every gradient scheme.
+/* aet.c -- the mean time of an iteration of gradient descent if stragglers are
+ * restarted, for every gradient scheme.
  *
- * The model and its sums are those of "Adaptive Gradient Coding" (Cao, Yan,
- * Tang, Han, 2020), equations 81 to 84 and 90; math/gradients.md 10.  Lengths
- * and groups are those of D.2, D.4 and D.7.  A worker fails through epoch i
- * with probability p^(i+1), independently of the others, so everything here is
- * a binomial probability.
- */
+ * Model and sums are those of "Adaptive Gradient Coding" (Cao, Yan, Tang, Han,
+ * 2020), equations 81 to 84 and 90; math/gradients.md 10. Lengths and groups
+ * follow D.2, D.4 and D.7. A worker fails through epoch i with probability
+ * p^(i+1), independently of the others. So every quantity here is a binomial
+ * probability. */
 #include "show.h"
 
 #include <string.h>
@@ -14,7 +13,7 @@
 #define GROUPED (AET_G_CGC | AET_G_AGC)
 #define ADAPTIVE (AET_AGC | AET_G_AGC)
 
-/* Probability that is left when no more epochs are looked at. */
+/* Remaining probability at which the sum over epochs stops. */
 #define LEFT_OVER 1e-15
 
 /* ---- binomial probabilities ---------------------------------------------- */
@@ -31,10 +30,10 @@ static void count_weight(binomial *b, double *below, double w, size_t v,
     *(v > k ? &b->above : below) += w;
 }
 
-/* X ~ Bin(n, q).  Weights relative to the most probable value, by the ratio of
- * neighbours, divided by their sum: no factorial is ever formed, so nothing
- * overflows or cancels, whatever n is.  Weights that vanish beside the largest
- * are left out. */
+/* Returns the probabilities of X ~ Bin(n, q). Weights relative to the most
+ * probable value follow from the ratio of neighbours and are divided by their
+ * sum. No factorial is formed, so nothing overflows or cancels for any n.
+ * Negligible weights are left out. */
 static binomial binomial_at(size_t n, double q, size_t k)
 {
     const double tiny = 1e-60;
@@ -73,7 +72,7 @@ const char *aet_name(aet_scheme scheme, char *out, size_t size)
     return out;
 }
 
-/* Stragglers that a group can do without. */
+/* Returns the stragglers that a group tolerates. */
 static size_t tolerance(const aet_params *q, aet_scheme scheme)
 {
     switch (scheme.kind) {
@@ -87,7 +86,7 @@ static size_t tolerance(const aet_params *q, aet_scheme scheme)
     }
 }
 
-/* C_s; s is at most the tolerance. */
+/* Returns C_s; s is at most the tolerance. */
 static double length_with(const aet_params *q, aet_scheme scheme, size_t s)
 {
     if (scheme.kind == AET_UNCODED)
@@ -99,7 +98,7 @@ static double length_with(const aet_params *q, aet_scheme scheme, size_t s)
     return 1 / (double)(q->d - s);
 }
 
-/* Equation 66: groups of d, and what does not fill one goes to the last. */
+/* Equation 66: groups of d workers; the last group takes the remainder. */
 size_t aet_groups(const aet_params *q, aet_scheme scheme)
 {
     if (!(scheme.kind & GROUPED) || q->d == 0)
@@ -127,14 +126,15 @@ size_t aet_lengths(const aet_params *q, aet_scheme scheme, double *c)
     return most + 1;
 }
 
-/* ---- when it ends, and with how many stragglers -------------------------- */
+/* ---- end of an iteration, and stragglers at the end -----------------------
+ */
 
-/* The workers as the sums see them: at most two sizes of groups. */
+/* The workers in the sums: at most two sizes of groups. */
 typedef struct fleet {
     struct part {
         size_t size, groups;
-        double before;  /* P{tau_h < i} of one such group                   */
-        double decoded; /* P{tau_h = i, X_h <= s}, for s one after the other */
+        double before;  /* P{tau_h < i} of one such group */
+        double decoded; /* P{tau_h = i, X_h <= s}, for s in turn */
     } part[2];
     size_t parts, tolerance;
     double p;
@@ -152,8 +152,9 @@ static fleet fleet_of(const aet_params *q, aet_scheme scheme)
     return f;
 }
 
-/* P{tau >= i}, where a worker failed through epoch i - 1 with probability
- * `failing`.  Late in the sum it is far below 1: not as 1 - (1 - it). */
+/* Returns P{tau >= i}, if a worker failed through epoch i - 1 with probability
+ * `failing`. Late in the sum it is far below 1, so it is not computed as 1 -
+ * (1 - it). */
 static double still_running(const fleet *f, double failing)
 {
     double log_done = 0;
@@ -167,9 +168,10 @@ static double still_running(const fleet *f, double failing)
     return -expm1(log_done);
 }
 
-/* F(N, S, i, s) of equation 81, summed: s of the N workers fail through epoch
- * i, and of the others more than S - s did so through epoch i - 1, which is
- * what kept the group running.  In epoch 0 everybody failed before. */
+/* Returns F(N, S, i, s) of equation 81, summed: s of the N workers fail
+ * through epoch i. Of the others, more than S - s failed through epoch i - 1,
+ * which kept the group running. Before epoch 0 every worker counts as failed.
+ */
 static double ends_with(size_t N, size_t S, double failing, double p, size_t s)
 {
     double through = failing * p;
@@ -179,9 +181,9 @@ static double ends_with(size_t N, size_t S, double failing, double p, size_t s)
            binomial_at(N - s, only_now, S - s).above;
 }
 
-/* P{tau = i, M <= s} for s = 0, 1, .. in turn (equation 90): the probability
- * that every group ended before or ends now with at most s, less that of all
- * having ended before. */
+/* Returns P{tau = i, M <= s} for s = 0, 1, .. in turn (equation 90): the
+ * probability that every group ended before or ends now with at most s, minus
+ * that of all having ended before. */
 static double all_within(fleet *f, double failing, size_t s)
 {
     double gone = 1, within = 1, gain = 0;
@@ -198,7 +200,7 @@ static double all_within(fleet *f, double failing, size_t s)
         within *= pow(h->before + h->decoded, (double)h->groups);
         gain += (double)h->groups * log1p(h->decoded / h->before);
     }
-    /* When nearly all is over the difference of the products is rounding. */
+    /* Near the end the difference of the products would be rounding. */
     return gone < 0.5 ? within - gone : gone * expm1(gain);
 }
 
@@ -218,8 +220,8 @@ static void add(average *a, size_t i, size_t s, double probability)
     a->sum.mass += probability;
 }
 
-/* Epoch i: with `failing` = p^i.  Where messages have one length it does not
- * matter how many straggle in the end. */
+/* Adds epoch i, with `failing` = p^i. If messages have one length, the final
+ * number of stragglers does not matter. */
 static void add_epoch(average *a, fleet *f, size_t i, double failing,
                       double ending)
 {
@@ -258,15 +260,16 @@ kofn_status aet_with(const aet_params *q, aet_scheme scheme, aet_time time,
     return KOFN_OK;
 }
 
-/* ---- average execution time ---------------------------------------------- */
+/* ---- mean execution time --------------------------------------------------
+ */
 
 typedef struct plain_time {
     const aet_params *q;
     aet_scheme scheme;
 } plain_time;
 
-/* Equation 82: epochs that failed take all of t_cp + t_cm, for every scheme
- * alike; the last one takes what the scheme needs. */
+/* Equation 82: failed epochs take t_cp + t_cm with every scheme. The last one
+ * takes what the scheme needs. */
 static double time_of(void *ctx, size_t i, size_t s)
 {
     const plain_time *t = ctx;
@@ -285,7 +288,8 @@ kofn_status aet_of(const aet_params *q, aet_scheme scheme, aet_result *res)
     return aet_with(q, scheme, time_of, &t, res);
 }
 
-/* ---- the best of them ---------------------------------------------------- */
+/* ---- the best scheme ------------------------------------------------------
+ */
 
 static kofn_status consider(const aet_params *q, aet_scheme scheme,
                             aet_scheme *best, aet_result *least)
@@ -293,7 +297,7 @@ static kofn_status consider(const aet_params *q, aet_scheme scheme,
     aet_result r;
 
     PAPERS_TRY(aet_of(q, scheme, &r));
-    /* Schemes that are the same by other names differ by rounding. */
+    /* Equal schemes with different names differ by rounding. */
     if (best->kind && !(r.time < least->time * (1 - 1e-12)))
         return KOFN_OK;
     *best = scheme;
@@ -328,8 +332,8 @@ static aet_scheme at(aet_kind kind, size_t s)
     return (aet_scheme){kind, s};
 }
 
-/* Returns scheme i in the order of the report: uncoded, the adaptive ones, then
- * CGC(s) and G-CGC(s) by turns. */
+/* Returns scheme i in the order of the report: uncoded, the adaptive ones,
+ * then CGC(s) and G-CGC(s) alternately. */
 static aet_scheme nth(size_t i)
 {
     static const aet_kind first[] = {AET_UNCODED, AET_AGC, AET_G_AGC};
@@ -354,8 +358,8 @@ static kofn_status line(const aet_params *q, aet_scheme scheme, json_t *o)
     return KOFN_OK;
 }
 
-/* An adaptive code needs a message that stops the workers; without one the
- * choice is among the others. */
+/* Finds the best scheme. An adaptive code needs a message that stops the
+ * workers; without it only the others are considered. */
 static kofn_status least(const aet_params *q)
 {
     const unsigned fixed = AET_UNCODED | AET_CGC | AET_G_CGC;

@@ -1,17 +1,16 @@
-/* table_vi.c -- Table VI of "Adaptive Gradient Coding" (Cao, Yan, Tang,
- * Han, 2020) from its own measurements, twice.
+/* table_vi.c -- Table VI of "Adaptive Gradient Coding" (Cao, Yan, Tang, Han,
+ * 2020) from its own measurements, twice.
  *
- * The table gives seconds an iteration of nine schemes on 20 workers of which
- * each computes three subsets, from times that were measured (Tables IV, V)
- * put into equations 91 and 92; math/gradients.md 11.  `straight` does that.
- * `as_printed` also makes the paper's two slips, which give all 18 numbers to
- * the digit: rows of grouped schemes are for 11 workers (groups of 3, 3, 5),
- * and AGC takes its time to encode and decode from the wrong rows.
- */
+ * The table gives seconds per iteration for nine schemes on 20 workers, with
+ * three subsets per worker. It puts measured times (Tables IV, V) into
+ * equations 91 and 92; math/gradients.md 11. `straight` does exactly that.
+ * `as_printed` also makes the paper's two slips, which reproduce all 18
+ * numbers to the digit. Rows of grouped schemes are for 11 workers (groups of
+ * 3, 3, 5), and AGC takes its coding times from the wrong rows. */
 #include "show.h"
 
-/* Seconds.  The first epoch's messages were measured as nearly proportional to
- * their length; later epochs restart few workers on an idle network. */
+/* Seconds. Messages of the first epoch were measured as nearly proportional to
+ * their length. Later epochs restart few workers on an idle network. */
 #define BROADCAST_UPDATE (1.15 + 0.04)
 #define FIRST_MESSAGE 13
 #define LATER_MESSAGE 1
@@ -31,9 +30,9 @@ double agc_seconds(void *ctx, size_t i, size_t s)
 
 typedef struct line {
     aet_scheme scheme;
-    double printed[2];    /* p = 0.05, 0.10                          */
+    double printed[2];    /* p = 0.05, 0.10 */
     double straight[3];   /* encoding and decoding with s stragglers */
-    double as_printed[3]; /* what the printed numbers take for it    */
+    double as_printed[3]; /* the values used in the printed numbers */
 } line;
 
 #define ALL(x)                                                                 \
@@ -41,8 +40,8 @@ typedef struct line {
         x, x, x                                                                \
     }
 
-/* What is measured of AGC: 0.37 + 0.63, 0.47 + 0.87, 0.92 + 1.67.  Printed as
- * if with one straggler it encoded only, and with two took the time of one. */
+/* Measured for AGC: 0.37 + 0.63, 0.47 + 0.87, 0.92 + 1.67. The printed numbers
+ * count encoding alone for one straggler, and for two take the time of one. */
 #define AGC_CODES                                                              \
     {1.00, 1.34, 2.59},                                                        \
     {                                                                          \
@@ -71,14 +70,15 @@ static agc_costs costs_of(const line *l, const double lengths[3],
 
     for (size_t s = 0; s < 3; s++) {
         c.code[s] = code[s];
-        /* Measured apart for AGC only, 0.32 + 0.65, and not used in print. */
+        /* Measured for AGC only, 0.32 + 0.65, and not used in the printed
+         * numbers. */
         c.code_again[s] = adaptive && !as_printed ? 0.97 : code[s];
         c.length[s] = lengths[s];
     }
     return c;
 }
 
-/* Of the grouped rows only G-CGC(0) is for 20 workers: it was copied from
+/* Among the grouped rows only G-CGC(0) is for 20 workers: it was copied from
  * CGC(0), which is the same. */
 static size_t printed_workers(aet_scheme scheme)
 {

@@ -1,15 +1,13 @@
 /* table_vi_simulated.c -- Table VI of "Adaptive Gradient Coding" (Cao, Yan,
  * Tang, Han, 2020) in simulated time: an iteration of gradient descent on 20
- * workers that straggle, under nine gradient codes, run by run; p = 0.05, and
- * 0.10.
+ * workers with stragglers, under nine gradient codes, for p = 0.05 and 0.10.
  *
- * Equations 91 and 92 with the measurements of its Tables IV and V;
- * math/gradients.md 11, 12.  Stragglers are drawn and counted here, and the
- * closed form (aet.c) adds up probabilities: neither knows of the other.
+ * It uses equations 91 and 92 with the measurements of its Tables IV and V;
+ * math/gradients.md 11, 12. Stragglers are drawn and counted here. The closed
+ * form (aet.c) adds up probabilities. The two are independent.
  *
- * Every scheme meets the same workers: what is drawn is how many epochs on end
- * a worker straggles.
- */
+ * Every scheme meets the same workers: the draw is the number of consecutive
+ * epochs in which a worker straggles. */
 #include "show.h"
 
 #define SCHEMES 9
@@ -24,8 +22,9 @@
 typedef struct contender {
     agc_row row;
     bool adaptive;
-    size_t tolerance, groups, first[WORKERS + 1]; /* worker of each group */
-    double mean, squares, epochs, length;         /* squares about the mean */
+    size_t tolerance, groups,
+        first[WORKERS + 1];               /* first worker of each group */
+    double mean, squares, epochs, length; /* squares: about the mean */
 } contender;
 
 static void enter(contender *c, const agc_row *row)
@@ -43,7 +42,7 @@ static void enter(contender *c, const agc_row *row)
 
 /* ---- one iteration ------------------------------------------------------- */
 
-/* Of the workers of group h those that straggle in epoch i, and did in all
+/* Returns the workers of group h that straggle in epoch i and in all epochs
  * before. */
 static size_t stragglers(const contender *c, size_t h, const size_t *failures,
                          size_t i)
@@ -55,8 +54,8 @@ static size_t stragglers(const contender *c, size_t h, const size_t *failures,
     return count;
 }
 
-/* The epoch in which all have decoded, and the most stragglers in it in a
- * group that was still running. */
+/* Returns the epoch in which the last group decodes. Sets *most to the most
+ * stragglers in it in a group that was still running. */
 static size_t last_epoch(const contender *c, const size_t *failures,
                          size_t *most)
 {
@@ -76,7 +75,8 @@ static size_t last_epoch(const contender *c, const size_t *failures,
     return last;
 }
 
-/* ---- many of them -------------------------------------------------------- */
+/* ---- many iterations ------------------------------------------------------
+ */
 
 static void count(contender *c, const size_t *failures, size_t done)
 {
@@ -90,8 +90,8 @@ static void count(contender *c, const size_t *failures, size_t done)
     c->length += c->row.costs.length[s];
 }
 
-/* How many epochs on end each worker fails; do no more than one of them fail at
- * all? */
+/* Draws how many consecutive epochs each worker fails. Returns true if at most
+ * one worker fails at all. */
 static bool draw_stragglers(double p, uint64_t seed, size_t iteration,
                             size_t *failures)
 {
@@ -107,7 +107,7 @@ static bool draw_stragglers(double p, uint64_t seed, size_t iteration,
     return first <= 1;
 }
 
-/* Rows in the order of the published table. */
+/* Sets up the rows in the order of the published table. */
 static kofn_status contenders(double p, contender c[SCHEMES])
 {
     agc_row table[AGC_ROWS];
@@ -119,8 +119,8 @@ static kofn_status contenders(double p, contender c[SCHEMES])
     return st;
 }
 
-/* Are simulated means in the order of the formula, where that tells them
- * apart? */
+/* True if simulated means have the order of the formula, as far as it
+ * distinguishes them. */
 static bool same_order(const contender *c)
 {
     for (size_t i = 0; i < SCHEMES; i++)
@@ -171,7 +171,8 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
     return KOFN_OK;
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
 static void tell(json_t *o)
 {
@@ -189,7 +190,7 @@ static void tell(json_t *o)
     papers_print(o, "in the order of the formula: {ordered}\n");
 }
 
-/* Table VI: what was simulated beside what is printed. */
+/* Draws Table VI: simulated next to printed values. */
 static void draw(json_t *o, plot *p)
 {
     json_t *r, *schemes = papers_at(o, "schemes");

@@ -1,7 +1,7 @@
-/* batches.c -- the time of 100 iterations by the batches that a worker stores,
- * of all codes of "Polynomially Coded Regression: Optimal Straggler Mitigation
- * via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, 2018);
- * math/regression.md 15. */
+/* batches.c -- the time of 100 iterations against the batches that a worker
+ * stores, for all codes of "Polynomially Coded Regression: Optimal Straggler
+ * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi,
+ * Avestimehr, 2018); math/regression.md 15. */
 #include "pcr/pcr.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #define STORES 7
 static const char *const stores[STORES] = {"1", "2", "4", "5", "8", "10", "20"};
 
-/* Of schemes by batches that are stored, where there is such a code; all are no
- * code with one batch. */
+/* Adds each scheme by stored batches, if there is such a code. With one batch,
+ * all are uncoded. */
 kofn_status pcr_batches_add(const papers_args *a, size_t k, json_t *o)
 {
     size_t runs = papers_runs(a, PCR_RUNS / 4);
@@ -35,9 +35,10 @@ kofn_status pcr_batches_add(const papers_args *a, size_t k, json_t *o)
     return KOFN_OK;
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
-/* The least of all codes that need no more memory. */
+/* Prints the fastest code that needs no more memory. */
 static void tell_best(size_t k, json_t *by_batches)
 {
     const char *scheme, *best = NULL;

@@ -1,18 +1,18 @@
 /* figure_4.c -- Figure 4 of "Polynomially Coded Regression: Optimal Straggler
  * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi,
- * Avestimehr, 2018): the distribution of the time of an iteration with PCR and
- * with batched coupon collection, whose mean is close and whose spread is not.
+ * Avestimehr, 2018): the distribution of an iteration's time with PCR and with
+ * the batched coupon collector. Their means are close, their spreads are not.
  */
 #include "pcr/pcr.h"
 
-/* What the figure shows: the mean of BCC is close to that of PCR, within a
- * tenth, ... */
+/* The figure's first claim: the mean of BCC is within a tenth of PCR's. */
 static bool close_means(const pcr_panel *p)
 {
     return pcr_factor(p->mean[PCR_BCC].took, p->mean[PCR_PCR].took) <= 1.1;
 }
 
-/* ... and its spread is not, since it waits for a random number of workers. */
+/* The second claim: BCC has the larger spread, since it waits for a random
+ * number of workers. */
 static bool steeper(const pcr_panel *p)
 {
     return p->mean[PCR_PCR].messages_sd < p->mean[PCR_BCC].messages_sd;
@@ -23,7 +23,7 @@ json_t *pcr_figure_4_json(const pcr_panel *p)
     return papers_pack("bcc_close:b pcr_steeper:b", close_means(p), steeper(p));
 }
 
-/* Share of the iterations that take at most t. */
+/* Returns the share of iterations that take at most t. */
 static double within(const pcr_mean *m, double t)
 {
     size_t count = m->runs * m->iterations, lo = 0, hi = count;

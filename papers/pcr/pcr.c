@@ -1,21 +1,20 @@
 /* pcr.c -- iterations of "Polynomially Coded Regression: Optimal Straggler
  * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi,
- * Avestimehr, 2018) in simulated time, of which its tables and figures are
- * made; math/regression.md 15.
+ * Avestimehr, 2018) in simulated time, the basis of its tables and figures;
+ * math/regression.md 15.
  *
- * A worker computes 1.8 ms a batch, a tenth of that varying; now and then the
- * network delays its message; the master's link takes messages one after
- * another, 1.9 ms each.  What makes the tables is that half a second of sleep
- * is several iterations long: who sleeps misses them all, or works through a
- * backlog that nobody waits for.
- */
+ * A worker computes 1.8 ms per batch, a tenth of it random. Now and then the
+ * network delays its message. The coordinator's link takes one message after
+ * another, 1.9 ms each. Half a second of sleep is several iterations long.
+ * That explains the tables: a sleeping worker misses these iterations, or
+ * works through a backlog of unneeded results. */
 #include "pcr/pcr.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH 1.8e-3   /* seconds of work       */
-#define RECEIVE 1.9e-3 /* seconds of a message  */
+#define BATCH 1.8e-3   /* seconds per batch */
+#define RECEIVE 1.9e-3 /* seconds per message */
 #define VARYING 0.1    /* exponential share of work */
 #define DELAY_CHANCE 0.015
 #define DELAY_MEAN 0.2
@@ -54,7 +53,7 @@ size_t pcr_threshold(pcr_scheme scheme, size_t n, size_t r)
 
 typedef struct message {
     double arrives, began, done;
-    double own; /* what its worker spent on it */
+    double own; /* seconds its worker computed */
     uint32_t worker;
     bool stale;
 } message;
@@ -63,11 +62,11 @@ typedef struct master {
     const pcr_setup *s;
     size_t threshold;
     double now;
-    double *busy;  /* per worker: until when          */
-    size_t *part;  /* per worker: what it sends, for
-                      all schemes but BCC itself      */
-    bool *have;    /* per part                        */
-    message *line; /* of this iteration, and stale    */
+    double *busy;  /* per worker: busy until this time */
+    size_t *part;  /* per worker: the part it sends, for all schemes but BCC
+                      itself */
+    bool *have;    /* per part */
+    message *line; /* messages of this iteration, and late ones */
     size_t lined, room;
 } master;
 
@@ -80,8 +79,8 @@ static int earlier(const void *a, const void *b)
     return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
 
-/* The batched coupon collector's placement: drawn once, and anew until every
- * super-batch is somewhere. */
+/* Draws the placement of the batched coupon collector until every super-batch
+ * has a worker. */
 static void place(master *m)
 {
     const pcr_setup *s = m->s;
@@ -101,8 +100,8 @@ static void place(master *m)
     }
 }
 
-/* What worker j does about iteration `it`.  The draws are the same for every
- * scheme. */
+/* Returns worker j's message for iteration `it`. The draws are the same for
+ * every scheme. */
 static message task(const master *m, size_t j, size_t it)
 {
     const pcr_setup *s = m->s;
@@ -138,7 +137,7 @@ static kofn_status line_up(master *m, size_t it)
     return KOFN_OK;
 }
 
-/* Take messages until they are enough; the number taken from the line. */
+/* Receives messages until they suffice. Returns the number received. */
 static size_t receive(master *m, pcr_iteration *out)
 {
     double link = m->now;
@@ -162,8 +161,8 @@ static size_t receive(master *m, pcr_iteration *out)
     return at;
 }
 
-/* The iteration is over: who is busy until when, and what of the line will
- * still come. */
+/* Ends the iteration: updates how long workers are busy and which messages are
+ * still to come. */
 static void settle(master *m, size_t taken)
 {
     size_t left = 0;

@@ -1,7 +1,7 @@
-/* sleep.c -- what sleeping workers do to the codes of "Polynomially Coded
- * Regression: Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi
- * Kalan, Yu, Soltanolkotabi, Avestimehr, 2018), and results that nobody waits
- * for; math/regression.md 15. */
+/* sleep.c -- the effect of sleeping workers on the codes of "Polynomially
+ * Coded Regression: Optimal Straggler Mitigation via Data Encoding" (Li,
+ * Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, 2018), and of results that
+ * come too late; math/regression.md 15. */
 #include "pcr/pcr.h"
 
 #include <stdlib.h>
@@ -17,10 +17,11 @@ double pcr_sleep_published(size_t n)
     return n == 40 ? 44.5 : 37.0;
 }
 
-/* Two scenarios apart by the artificial stragglers only: what is expected of gc
- * and of pcr, how slow gc is if sleepers woke up with every iteration, and the
- * seconds that sleeps add to uncoded: of computation, and in all, for messages
- * are received and delays pass in the meantime. */
+/* Compares two scenarios that differ only in artificial stragglers. Adds the
+ * expected effect on gc and pcr; the slowdown of gc if sleepers woke with
+ * every iteration; and the seconds that sleep adds to uncoded. The latter are
+ * given for computation and in all, since messages and delays overlap with
+ * sleep. */
 static kofn_status compare(const papers_args *a, const pcr_panel *natural,
                            const pcr_panel *artificial, json_t *list)
 {
@@ -48,7 +49,7 @@ static kofn_status compare(const papers_args *a, const pcr_panel *natural,
     return KOFN_OK;
 }
 
-/* Scenario 1 when results that nobody waits for take the link, too. */
+/* Runs scenario 1 with late results that occupy the link as well. */
 static kofn_status clog_link(const papers_args *a, double ratio[PCR_RATIOS])
 {
     pcr_mean mean[PCR_SCHEMES];
@@ -87,7 +88,7 @@ static void tell_law(json_t *l, const char *from_to)
     printf("%s", from_to);
     papers_print(
         l, "  gc takes {gc_slower.value:.2f} times as long {gc_slower.ok}, "
-           "{gc_slower_reset:.2f} if sleeps ended with the\n        iteration; "
+           "{gc_slower_reset:.2f} if sleep ended with the\n        iteration; "
            "pcr {pcr_slower.value:.2f} {pcr_slower.ok}; uncoded sleeps "
            "{uncoded_sleep_seconds.asleep:.1f} s (law "
            "{uncoded_sleep_seconds.law:.1f}) and takes\n        "
@@ -97,11 +98,10 @@ static void tell_law(json_t *l, const char *from_to)
 
 void pcr_sleep_tell(json_t *o)
 {
-    printf("\nwhat sleeps do, from scenario\n");
+    printf("\neffect of sleep, between scenarios\n");
     tell_law(papers_at(o, "laws.0"), "1 to 2");
     tell_law(papers_at(o, "laws.1"), "3 to 4");
-    papers_print(o,
-                 "1       when results that nobody waits for take the link, "
-                 "too: uncoded/pcr {clogged.uncoded/pcr:.2f},\n        gc/pcr "
-                 "{clogged.gc/pcr:.2f}\n");
+    papers_print(o, "1       if unneeded results occupy the link as well: "
+                    "uncoded/pcr {clogged.uncoded/pcr:.2f},\n        gc/pcr "
+                    "{clogged.gc/pcr:.2f}\n");
 }

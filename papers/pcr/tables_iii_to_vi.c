@@ -1,7 +1,7 @@
 /* tables_iii_to_vi.c -- Tables III to VI of "Polynomially Coded Regression:
  * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
- * Soltanolkotabi, Avestimehr, 2018): the time of 100 iterations with and
- * without codes, and its ratios, in simulated time; math/regression.md 15. */
+ * Soltanolkotabi, Avestimehr, 2018): the time of 100 iterations, coded and
+ * uncoded, and its ratios, in simulated time; math/regression.md 15. */
 #include "pcr/pcr.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 static const char *const ratio_names[PCR_RATIOS] = {
     "uncoded/pcr", "gc/pcr", "uncoded/gc", "commun. gc/pcr", "comput. gc/pcr"};
 
-/* Tables III to VI. */
+/* Published values of Tables III to VI. */
 const double pcr_published[PCR_SCENARIOS][PCR_RATIOS] = {
     {6.79, 2.36, 2.88, 3.51, 1.30},
     {13.43, 4.29, 3.13, 7.14, 1.26},
@@ -76,7 +76,8 @@ static json_t *panel_json(const pcr_panel *p)
                            p->mean[PCR_GC].total < p->mean[PCR_UNCODED].total);
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
 static void tell_totals(json_t *o)
 {
@@ -117,7 +118,7 @@ static void tell_ratios(json_t *list)
     putchar('\n');
 }
 
-/* Tables III to VI: the published ones, which are ratios, by the time of pcr
+/* Draws Tables III to VI. Published ratios are multiplied by the time of pcr
  * here. */
 static void draw(json_t *list, plot *p)
 {
@@ -156,8 +157,8 @@ pcr_setup pcr_setup_for(const papers_args *a, size_t k, pcr_scheme scheme)
     return s;
 }
 
-/* One scenario: what the tables and Fig. 4 need, and by batches that are
- * stored. */
+/* Computes one scenario: the data of the tables and Fig. 4, and the times by
+ * stored batches. */
 static kofn_status compute(const papers_args *a, pcr_panel *p, json_t *list)
 {
     json_t *o;

@@ -1,5 +1,5 @@
-/* averages.c -- kofn-papers rhat: how long streams of products take, by scheme,
- * and which parameters are best; "Coded Sequential Matrix Multiplication For
+/* averages.c -- kofn-papers rhat: mean times of streams of products, by
+ * scheme, and the best parameters; "Coded Sequential Matrix Multiplication For
  * Straggler Mitigation" (Krishnan, Hosseini, Khisti), sections 4 and 5;
  * docs/model.md. */
 #include "show.h"
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 1000000 /* of a parameter */
+#define MOST 1000000 /* largest parameter */
 
 /* ---- "name:key=value,..." ------------------------------------------------ */
 
-#define NONE (SIZE_MAX - 1) /* it was not given */
+#define NONE (SIZE_MAX - 1) /* not given */
 
 typedef struct words {
     size_t m, p, n, beta, T, lambda, N, W, S;
@@ -42,8 +42,8 @@ static int set_size(const char *name, const char *key, const char *value,
                       value, MOST, *key == 'T' ? ", or inf" : "");
 }
 
-/* 0, or the exit code after a message; only keys that are in `takes` may be
- * there, and the last three, which say nothing about time. */
+/* Returns 0, or the exit code after a message. Accepts the keys in `takes` and
+ * the last three keys, which do not affect time. */
 static int parse(const char *name, const char *spec, const char *takes,
                  words *w)
 {
@@ -75,8 +75,8 @@ static int parse(const char *name, const char *spec, const char *takes,
 
 /* ---- a scheme ------------------------------------------------------------ */
 
-/* Blocks m p n of the operands, or beta, the results that decode, as the paper
- * has it. */
+/* Reads the blocks m, p, n of the operands, or beta, the results that decode
+ * (the paper's name). */
 static int read_dip(const char *text, rhat_scheme *s)
 {
     words w;
@@ -124,7 +124,7 @@ static int read_idip(const papers_args *a, const char *text, rhat_scheme *s)
     return 0;
 }
 
-/* Any code of one answer a worker, as kofn has it. */
+/* Reads any kofn code with one answer per worker. */
 static int read_plan(const papers_args *a, const char *spec, rhat_scheme *s)
 {
     kofn_problem pb =
@@ -182,14 +182,15 @@ static int read_scheme(const papers_args *a, const char *spec, rhat_scheme *s)
                       (int)(n < 40 ? n : 40), spec);
 }
 
-/* ---- telling ------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
 static json_t *count_json(size_t n)
 {
     return n == RHAT_ENDLESS ? json_null() : json_integer((json_int_t)n);
 }
 
-/* What is of one kind of scheme only is left out of the others. */
+/* Leaves out what the kind of scheme does not have. */
 static json_t *result_json(const char *spec, const rhat_scheme *s,
                            const rhat_result *r)
 {
@@ -222,7 +223,8 @@ static void line(json_t *o)
                     "{slots:6} {load:9.4g} {mean_load:9.4g}\n");
 }
 
-/* ---- one, or the best of each -------------------------------------------- */
+/* ---- one scheme, or the best of each kind ---------------------------------
+ */
 
 static int one(const papers_args *a)
 {
@@ -247,9 +249,10 @@ static int one(const papers_args *a)
                             "where all are slow\n");
         if (s.kind == RHAT_IDIP)
             papers_print(o, "bound as printed {bound_printed:.6g}, corrected "
-                            "{bound_corrected:.6g}\nexact, every product "
-                            "carried to its end {exact_fixed_load:.6g}, "
-                            "finished early {exact_early_finish:.6g}\n");
+                            "{bound_corrected:.6g}\n"
+                            "exact, every product carried to its end "
+                            "{exact_fixed_load:.6g}, finished early "
+                            "{exact_early_finish:.6g}\n");
     }
     return papers_ending(a, o);
 }
@@ -296,7 +299,7 @@ static kofn_status find(const papers_args *a, contender *c, bool uncoded)
     return st;
 }
 
-/* Without a deadline is told, and is not what keeps one. */
+/* A scheme without a deadline is reported, but is not among the best. */
 static int all(const papers_args *a)
 {
     contender c[] = {
@@ -325,12 +328,14 @@ static int all(const papers_args *a)
                     a->delay, each, c[best].name);
     if (!a->json) {
         papers_print(
-            o, "{workers} workers, each slow with chance {delta} and then "
-               "{alpha} times as long; rounds by that\nof a whole product on "
-               "one worker; a delay of at most {delay}\n\n");
+            o, "{workers} workers; each is slow with chance {delta}, by a "
+               "factor of {alpha}.\n"
+               "Times of a round relative to a whole product on one worker; "
+               "delay up to {delay}\n"
+               "\n");
         heading();
         json_object_foreach(papers_at(o, "schemes"), name, each) line(each);
-        printf("least that keeps the delay: %s", c[best].spec);
+        printf("fastest that keeps the delay: %s", c[best].spec);
         if (best > 1)
             printf(", %.0f %% less than %s",
                    100 * (1 - c[best].r.rhat / c[1].r.rhat), c[1].spec);

@@ -1,14 +1,13 @@
-/* chain.c -- how long a stream of products takes a round, in closed form and by
- * exact Markov chains.
+/* chain.c -- the mean time of a round of a stream, in closed form and by exact
+ * Markov chains.
  *
  * "Coded Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan,
  * Hosseini, Khisti), sections 4 and 5; math/stream_model.md 2 to 6.
  *
- * A chain's state is what the last rounds were: how many workers were marked in
- * each.  It is all that matters of the past, for DIP and for IDIP: a product of
- * age a has the results of the last a rounds, and whether a round may end
- * depends on the marks within the window.
- */
+ * The state of a chain is the number of marked workers in each of the last
+ * rounds. No more of the past matters, for DIP or IDIP: a product of age a has
+ * the results of the last a rounds. And the marks within the window decide
+ * whether a round may end. */
 #include "stream/stream.h"
 
 #include <math.h>
@@ -18,14 +17,16 @@
 #define MOST_WORKERS 1000
 #define MOST_THRESHOLD 1000000
 #define MOST_STATES ((size_t)1 << 20)
-#define MOST_WORK 2e8 /* states times workers, of a search */
+#define MOST_WORK 2e8 /* limit of a search: states times workers */
 #define MOST_STEPS 100000
-#define SETTLED 1e-14 /* of the distribution: what one more step changes */
+#define SETTLED                                                                \
+    1e-14 /* change of the distribution by one step at which it counts as      \
+             settled */
 
 /* ---- binomial probabilities ---------------------------------------------- */
 
-/* p[i] = P{Bin(n, q) = i}, i = 0..n: by the ratio of neighbours from the most
- * probable on, so that nothing overflows. */
+/* Returns p[i] = P{Bin(n, q) = i}, i = 0..n, by the ratio of neighbours from
+ * the most probable value, so that nothing overflows. */
 static double *binomials(size_t n, double q)
 {
     double *p = calloc(n + 1, sizeof *p), sum = 0;
@@ -45,7 +46,8 @@ static double *binomials(size_t n, double q)
     return p;
 }
 
-/* P{Bin(n, q) > most}, or with `below` P{.. <= most}; NaN without memory. */
+/* Returns P{Bin(n, q) > most}, or with `below` P{.. <= most}; NaN if memory
+ * runs out. */
 static double tail(size_t n, double q, size_t most, bool below)
 {
     double *p = binomials(n, q), sum = 0;
@@ -58,7 +60,8 @@ static double tail(size_t n, double q, size_t most, bool below)
     return sum;
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------
+ */
 
 static kofn_status check_depth(size_t workers, size_t depth)
 {
@@ -76,7 +79,7 @@ static kofn_status check_depth(size_t workers, size_t depth)
     return KOFN_OK;
 }
 
-/* A number that is not from 1 to `most`; more: which that is. */
+/* Refuses a number that is not from 1 to `most`. more: explains the limit. */
 static kofn_status out_of(const char *name, size_t value, size_t most,
                           const char *more)
 {
@@ -86,7 +89,7 @@ static kofn_status out_of(const char *name, size_t value, size_t most,
                              value, most, more);
 }
 
-/* With what is left out filled in. */
+/* Fills in omitted parameters. */
 static kofn_status complete(const rhat_params *q, rhat_scheme *s)
 {
     bool once = s->kind == RHAT_ONCE;
@@ -122,10 +125,10 @@ static kofn_status complete(const rhat_params *q, rhat_scheme *s)
 
 /* ---- a chain ------------------------------------------------------------- */
 
-/* What a round may do in a state. */
+/* A round in one state. */
 typedef struct situation {
-    double load; /* mini-tasks of each worker                      */
-    size_t most; /* slow workers that the round can end without    */
+    double load; /* mini-tasks of each worker */
+    size_t most; /* slow workers without which the round can end */
 } situation;
 
 typedef struct chain {
@@ -133,14 +136,14 @@ typedef struct chain {
     const rhat_scheme *s;
     bool early;
     size_t depth, states;
-    const double *slow; /* P{so many are slow}                    */
-    double *now, *then; /* distributions over the states          */
-    situation *at;      /* each state                             */
+    const double *slow; /* slow[i]: P{i workers are slow} */
+    double *now, *then; /* distributions over the states */
+    situation *at;      /* each state */
 } chain;
 
-/* A round in which i workers are slow takes 1 if they can be done without.  All
- * who are slow have the same time, and who is within the patience mu is not
- * marked. */
+/* Returns the duration of a round with i slow workers: 1 if it can end without
+ * them. All slow workers take the same time, and one within the patience mu is
+ * not marked. */
 static double duration(const rhat_params *q, size_t i, size_t most)
 {
     if (i == 0)
@@ -154,7 +157,7 @@ static size_t marks(const rhat_params *q, size_t i, size_t most)
     return i > most || i == q->workers || q->alpha <= 1 + q->mu ? 0 : i;
 }
 
-/* Results that a product of age 0..depth has, in got[]. */
+/* Computes the results of a product of age 0..depth into got[]. */
 static void results(const chain *c, size_t state, size_t *got)
 {
     got[0] = 0;
@@ -203,7 +206,7 @@ static kofn_status look_at_states(chain *c)
     return KOFN_OK;
 }
 
-/* One round; returns how much of the distribution it has changed. */
+/* Does one round. Returns how much the distribution changed. */
 static double step(chain *c)
 {
     size_t P = c->q->workers, older = c->states / (c->depth ? P : 1);
@@ -224,7 +227,7 @@ static double step(chain *c)
     return change;
 }
 
-/* The mean of load times duration, and of the load. */
+/* Computes the means of load times duration, and of load. */
 static void mean(const chain *c, double *time, double *load)
 {
     *time = *load = 0;
@@ -238,7 +241,7 @@ static void mean(const chain *c, double *time, double *load)
     }
 }
 
-/* It begins with no marks; the past is forgotten after `depth` rounds. */
+/* Starts without marks; after `depth` rounds the start no longer matters. */
 static kofn_status run_chain(chain *c, double *time, double *load)
 {
     kofn_status st = KOFN_OK;
@@ -282,7 +285,8 @@ static kofn_status by_chain(const rhat_params *q, const rhat_scheme *s,
     return KOFN_OK;
 }
 
-/* ---- every product by itself --------------------------------------------- */
+/* ---- single products ------------------------------------------------------
+ */
 
 static void once(const rhat_params *q, const rhat_scheme *s, const double *slow,
                  rhat_result *r)
@@ -300,8 +304,9 @@ static void once(const rhat_params *q, const rhat_scheme *s, const double *slow,
 
 /* ---- DIP ----------------------------------------------------------------- */
 
-/* f(threshold): expected rounds until so many results are there, where k come
- * in a round with chance came[k].  In rounds of none one waits on. */
+/* Computes f(threshold): the expected rounds until `threshold` results are
+ * there. k of them come in a round with chance came[k]. Rounds without results
+ * count. */
 static kofn_status rounds_to(size_t threshold, size_t workers,
                              const double *came, double *f)
 {
@@ -326,7 +331,8 @@ static kofn_status rounds_to(size_t threshold, size_t workers,
     return KOFN_OK;
 }
 
-/* With all slow together counted as all in time, and as none. */
+/* Computes it twice: a round in which all are slow counts as all in time, or
+ * as none. */
 static kofn_status expected_rounds(const rhat_params *q, const rhat_scheme *s,
                                    const double *slow, rhat_result *r)
 {
@@ -347,14 +353,14 @@ static kofn_status expected_rounds(const rhat_params *q, const rhat_scheme *s,
     return st;
 }
 
-/* By Little's law as many products are open on the average as one takes
- * rounds, however long these are. */
+/* By Little's law, the mean number of open products is the mean number of
+ * rounds of a product, whatever the rounds' length. */
 static void without_deadline(const rhat_params *q, const rhat_scheme *s,
                              const double *slow, rhat_result *r)
 {
     double spent = 0, f = r->f_tie;
 
-    if (q->alpha <= 1 + q->mu) /* nobody is ever marked */
+    if (q->alpha <= 1 + q->mu) /* no worker is ever marked */
         f = (double)ceil_div(s->threshold, q->workers);
     for (size_t i = 0; i <= q->workers; i++)
         spent += slow[i] * duration(q, i, q->workers);
@@ -380,9 +386,9 @@ static kofn_status dip(const rhat_params *q, const rhat_scheme *s,
 
 /* ---- IDIP ---------------------------------------------------------------- */
 
-/* Waiting only where a window has more than N marks: as it is printed, and with
- * the rounds in which all are slow, who end together though the window may have
- * no more than N. */
+/* Computes the bounds. The round waits only if a window has more than N marks.
+ * The corrected bound adds the rounds in which all are slow: they end
+ * together, even if the window has no more than N marks. */
 static void bounds(const rhat_params *q, const rhat_scheme *s, rhat_result *r)
 {
     size_t P = q->workers, others = P * (s->W - 1);
@@ -414,7 +420,8 @@ static kofn_status idip(const rhat_params *q, const rhat_scheme *s,
     return KOFN_OK;
 }
 
-/* ---- one of them, and the best ------------------------------------------- */
+/* ---- one scheme, and the best ---------------------------------------------
+ */
 
 kofn_status rhat_of(const rhat_params *q, const rhat_scheme *scheme,
                     rhat_result *out)
@@ -446,7 +453,7 @@ typedef struct search {
     bool found;
 } search;
 
-/* Of equals, to rounding, the first. */
+/* Among schemes that are equal to rounding, keeps the first. */
 static kofn_status consider(search *x, rhat_scheme s)
 {
     rhat_result r;
@@ -476,7 +483,7 @@ static kofn_status search_dip(search *x, size_t T)
     return KOFN_OK;
 }
 
-/* Chains that a search would run, states by states and workers by workers. */
+/* Adds up the work of a search, states times workers, over its chains. */
 static kofn_status check_work(const rhat_params *q, rhat_kind kind, size_t T)
 {
     double P = (double)q->workers, tries;

@@ -1,10 +1,10 @@
 /* figure_1.c -- Figure 1 of "Coded Sequential Matrix Multiplication For
  * Straggler Mitigation" (Krishnan, Hosseini, Khisti): the mean time of a round
- * by the chance of being slow, the least of each scheme, in closed form or by
- * its chain, and played out; math/stream_model.md 2 to 7. */
+ * against the chance of being slow, minimised for each scheme. In closed form
+ * or by its Markov chain, and simulated; math/stream_model.md 2 to 7. */
 #include "show.h"
 
-#define ROUNDS 100000 /* of a point */
+#define ROUNDS 100000 /* rounds per point */
 #define POINTS 8
 #define CURVES 5
 #define BAND 0.02
@@ -14,11 +14,11 @@ static const char *const names[CURVES] = {"uncoded", "polynomial", "idip",
 
 typedef struct entrant {
     rhat_scheme scheme;
-    double model, corrected; /* IDIP: the bound, as printed and corrected ... */
-    double exact, simulated; /* ... and what it bounds                        */
+    double model, corrected; /* IDIP: the bound, as printed and corrected */
+    double exact, simulated; /* the quantity that the bound limits */
 } entrant;
 
-/* The minimum of the printed bound: what the figure shows of IDIP. */
+/* Minimises the printed bound, which the figure shows for IDIP. */
 static kofn_status least_bound(const rhat_params *q, size_t T, entrant *c)
 {
     c->model = HUGE_VAL;
@@ -37,7 +37,7 @@ static kofn_status least_bound(const rhat_params *q, size_t T, entrant *c)
     return KOFN_OK;
 }
 
-/* The least of each scheme over its parameters, or, of IDIP, of its bound. */
+/* Minimises each scheme over its parameters; for IDIP, its bound. */
 static kofn_status model(const rhat_params *q, size_t T, size_t k, entrant *c)
 {
     rhat_result r;
@@ -53,7 +53,7 @@ static kofn_status model(const rhat_params *q, size_t T, size_t k, entrant *c)
     return st;
 }
 
-/* The same parameters in rounds that are played out. */
+/* Simulates rounds with the same parameters. */
 static kofn_status simulate(const rhat_params *q, size_t rounds,
                             const kofn_matrix *pattern, entrant *c)
 {
@@ -85,7 +85,7 @@ static void add_curve(const entrant *c, size_t k, json_t *list)
     json_array_append_new(list, o);
 }
 
-/* Each is to be above the next, with either bound. */
+/* Each curve must lie above the next, with either bound. */
 static kofn_status point(const rhat_params *q, size_t T, size_t rounds,
                          uint64_t seed, json_t *points)
 {
@@ -113,7 +113,7 @@ static kofn_status point(const rhat_params *q, size_t T, size_t rounds,
     return st;
 }
 
-/* Panel 1: four workers, 2: six. */
+/* Panel 1 has four workers, panel 2 six. */
 static kofn_status run(const papers_args *a, size_t panel, json_t *list)
 {
     rhat_params q = {panel == 1 ? 4 : 6, panel == 1 ? 5 : 10, 0, 0};
@@ -133,7 +133,8 @@ static kofn_status run(const papers_args *a, size_t panel, json_t *list)
     return st;
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
 static void tell(json_t *o)
 {
@@ -141,14 +142,16 @@ static void tell(json_t *o)
     size_t off = 0, i, k;
 
     papers_print(
-        o, "{scenario}: {workers} workers, {alpha} times as long when slow, a "
+        o, "{scenario}: {workers} workers, slow by a factor of {alpha}, a "
            "delay of {delay} (Fig. ");
-    printf("1%c): time of a\n   round, the least of each scheme, by its "
-           "formula or chain, and of ",
+    printf("1%c): time of a\n"
+           "   round, the least of each scheme, by its formula or chain, and "
+           "of ",
            papers_real(o, "scenario") == 1 ? 'a' : 'b');
-    papers_print(o, "{rounds} rounds played;\n   idip: the printed bound, and "
-                    "what is played; then the corrected bound and the exact "
-                    "value\ndelta");
+    papers_print(o, "{rounds} rounds played;\n"
+                    "   idip: the printed bound, and what is played; then the "
+                    "corrected bound and the exact value\n"
+                    "delta");
     for (k = 0; k < CURVES; k++)
         printf("  %-14s", names[k]);
     printf(" %-6s %-6s order\n", "bound", "exact");
@@ -170,8 +173,8 @@ static void tell(json_t *o)
 static void draw(json_t *o, plot *p)
 {
     plot_titles(p, "chance that a worker is slow in a round",
-                "mean time of a round, the least of each scheme",
-                "Streams, Fig. 1: %.0f workers, %g times as long when slow, a "
+                "mean time of a round, minimised for each scheme",
+                "Streams, Fig. 1: %.0f workers, slow by a factor of %g, a "
                 "delay of %.0f",
                 papers_real(o, "workers"), papers_real(o, "alpha"),
                 papers_real(o, "delay"));

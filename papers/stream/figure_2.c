@@ -1,13 +1,11 @@
 /* figure_2.c -- Figure 2 of "Coded Sequential Matrix Multiplication For
- * Straggler Mitigation" (Krishnan, Hosseini, Khisti): the loss of a network by
- * the time of its training, on a stream of the products of five networks that
- * are trained side by side, and Table 1 by the times of these.
+ * Straggler Mitigation" (Krishnan, Hosseini, Khisti): the loss of a network
+ * against the time of its training, on a stream of the products of five
+ * networks trained side by side; and Table 1 from these times.
  *
- * Every product is computed, on the simulator: a task takes a second for each
- * thousand million of multiply-adds, and who is slow 5 times that.  The
- * networks are narrower than the paper's, of which a product has 300 times as
- * much work.
- */
+ * Every product is computed, on the simulator. A task takes a second per
+ * thousand million multiply-adds, on a slow worker 5 times that. The networks
+ * are narrower than the paper's, where a product has 300 times the work. */
 #include "show.h"
 
 #include <kofn/train.h>
@@ -16,13 +14,13 @@
 
 #define NETS 5
 #define BATCH 1024
-#define HIDDEN 48 /* parts of 1, 2, 3 and 6 of it are in fours */
+#define HIDDEN 48 /* parts of 1, 2, 3 and 6 of it are multiples of four */
 #define ITERATIONS 250
 #define POINTS 10
 #define LAYERS 3
 #define SLOW 5
 #define BAND 0.03
-#define TRAIN 8192 /* of those that are made */
+#define TRAIN 8192 /* generated points used for training */
 #define TEST 1024
 
 static const size_t widths[LAYERS + 1] = {IMAGES_PIXELS, HIDDEN, HIDDEN,
@@ -31,17 +29,18 @@ static const double steps[NETS] = {0.1, 0.15, 0.2, 0.25, 0.3};
 
 typedef struct trained {
     const table1_row *of;
-    double time[TABLE1_SCHEMES];       /* seconds of its rounds, modelled */
-    double played[TABLE1_SCHEMES];     /* what the rules come to          */
-    double at[TABLE1_SCHEMES][POINTS]; /* seconds to that point           */
+    double time[TABLE1_SCHEMES];       /* modelled seconds of its rounds */
+    double played[TABLE1_SCHEMES];     /* the same by the rules */
+    double at[TABLE1_SCHEMES][POINTS]; /* seconds until that point */
 } trained;
 typedef struct result {
     unsigned iterations;
     size_t points, products;
-    double test_loss[POINTS]; /* of the first network, so far as it is at a
-                                 tenth of its iterations, ... */
-    double accuracy; /* ... and in the end                              */
-    double worst; /* relative distance of weights from plain ones, any time */
+    double test_loss[POINTS]; /* test loss of the first network after each tenth
+                                 of its iterations */
+    double accuracy;          /* at the end */
+    double worst; /* largest relative distance of weights from plain ones, at
+                     any time */
     trained row[TABLE1_ROWS];
 } result;
 
@@ -51,13 +50,13 @@ typedef struct training {
     const images *p;
     result *out;
     trained *row;
-    size_t k, points; /* of Figure 2, that are behind it */
+    size_t k, points; /* points: those of Figure 2 that are passed */
     kofn_net *net[NETS];
     stream_job job;
-    kofn_status failed; /* of scoring */
+    kofn_status failed; /* status of scoring */
 } training;
 
-/* Iterations of the first network until this point. */
+/* Returns the first network's iterations up to this point. */
 static unsigned until(const result *out, size_t point)
 {
     return (unsigned)((point + 1) * out->iterations / POINTS);
@@ -141,11 +140,12 @@ static kofn_status run_scheme(const images *p, size_t i, size_t k,
     return t.failed ? t.failed : st;
 }
 
-/* ---- beside the rules ---------------------------------------------------- */
+/* ---- the rules ------------------------------------------------------------
+ */
 
 #define PER_ITERATION (3 * LAYERS - 1)
 
-/* Multiply-adds of the products of an iteration, in their order. */
+/* Computes the multiply-adds of the products of an iteration, in order. */
 static void measure(size_t batch, double size[PER_ITERATION])
 {
     size_t s = 0;
@@ -177,7 +177,8 @@ static kofn_status play(size_t i, size_t k, size_t batch,
     return st;
 }
 
-/* Every row of Table 1, each scheme over the same pattern of who is slow. */
+/* Runs every row of Table 1, each scheme over the same pattern of slow
+ * workers. */
 static kofn_status compute(const images *p, unsigned iterations, uint64_t seed,
                            result *out)
 {
@@ -203,7 +204,8 @@ static kofn_status compute(const images *p, unsigned iterations, uint64_t seed,
     return st;
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
 static void add_row(const trained *r, json_t *rows)
 {
@@ -278,8 +280,10 @@ static void tell_figure2(json_t *o)
 {
     json_t *row = papers_at(o, "rows.1"), *scheme, *loss;
 
-    papers_print(row, "\ntest loss of the first network by seconds, i.i.d., mu "
-                      "= {mu} (Fig. 2)\niteration      loss");
+    papers_print(row, "\n"
+                      "test loss of the first network by seconds, i.i.d., mu "
+                      "= {mu} (Fig. 2)\n"
+                      "iteration      loss");
     papers_each(papers_at(row, "schemes"), " {scheme:10}");
     putchar('\n');
     for (size_t i = 0; (loss = json_array_get(papers_at(o, "test_loss"), i));
@@ -303,15 +307,15 @@ static void tell(json_t *o)
     printf("6: five networks 784-%d-%d-10, ", HIDDEN, HIDDEN);
     papers_print(o, "{iterations} iterations of ");
     printf("%.0f", fmin(points, BATCH));
-    papers_print(o, " of {points} points, {products} products, all\n   "
-                    "computed, on the simulator: time by that of the "
-                    "polynomial code (Table 1), of its\n   rounds and of the "
-                    "same rounds played by the rules\n");
+    papers_print(o, " of {points} points, {products} products, all\n"
+                    "   computed, on the simulator. Time relative to the "
+                    "polynomial code (Table 1), by its\n"
+                    "   rounds and by the same rounds under the rules\n");
     tell_table(o);
     tell_figure2(o);
-    papers_print(o, "accuracy in the end {test_accuracy:.4f}; weights of all "
-                    "networks after all iterations at most\n{apart:.1e} from "
-                    "the plain ones {ok}\n");
+    papers_print(o, "final accuracy {test_accuracy:.4f}; weights of all "
+                    "networks, after every iteration, differ from\n"
+                    "the plain ones by at most {apart:.1e} {ok}\n");
 }
 
 const papers_scenario stream_figure_2 = {run, tell, NULL};

@@ -1,5 +1,4 @@
-/* job.c -- a job of kofn whose plan is for a stream, and what its rounds
- * took. */
+/* job.c -- a kofn job with a plan for a stream, and the times of its rounds. */
 #include "stream/stream.h"
 
 static void add_round(void *ud, const kofn_stream_round *round)
@@ -17,7 +16,8 @@ kofn_status stream_job_open(stream_job *s, const kofn_problem *pb,
 
     *s = (stream_job){.plan = NULL};
     opt.mu = mu;
-    opt.late = -1; /* as published: nobody else stands in for who is slow */
+    opt.late =
+        -1; /* as published: no other worker takes over the work of slow ones */
     st = kofn_plan_new(&s->plan, pb, spec, 4, 1);
     if (st) {
         kofn_port_close(port);

@@ -1,10 +1,10 @@
-/* largest_load.c -- the largest load of DIP and IDIP under patterns of who is
- * slow that conform, P = W = 4 and N = 10; "Coded Sequential Matrix
+/* largest_load.c -- the largest load of DIP and IDIP under conforming patterns
+ * of slow workers, with P = W = 4 and N = 10; "Coded Sequential Matrix
  * Multiplication For Straggler Mitigation" (Krishnan, Hosseini, Khisti);
  * math/stream_model.md 2. */
 #include "show.h"
 
-#define SEEDS 50 /* of each style of pattern */
+#define SEEDS 50 /* for each style of pattern */
 #define BOUND (4.0 / 6)
 
 typedef struct worst {
@@ -54,9 +54,10 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
     }
     if (st)
         return st;
-    if (!a->json) /* which does not say how many */
+    if (!a->json) /* --json does not say the number */
         printf("4: the largest load under patterns with at most 10 marks in 4 "
-               "rounds of 4 workers\n   (%zu of each style): ",
+               "rounds of 4 workers\n"
+               "   (%zu of each style): ",
                seeds);
     papers_add(list,
                "scenario:z bound:f dip:{load:f ok:b} idip:{load:f ok:b} "
@@ -69,8 +70,8 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
 static void tell(json_t *o)
 {
     papers_print(o, "bound {bound:.4f}, dip {dip.load:.4f} {dip.ok}, idip "
-                    "{idip.load:.4f} {idip.ok}; late products {missed},\n   "
-                    "rounds that waited though not all were slow {waits}\n");
+                    "{idip.load:.4f} {idip.ok}; late products {missed},\n"
+                    "   rounds that waited though not all were slow {waits}\n");
 }
 
 const papers_scenario stream_largest_load = {run, tell, NULL};

@@ -1,5 +1,5 @@
-/* processes.c -- four workers that are processes of this machine, each this
- * program once more, over a socket in a folder of their own. */
+/* processes.c -- four workers that are processes of this machine. Each runs
+ * this program again, over a socket in their own folder. */
 #define _GNU_SOURCE
 #include "stream/stream.h"
 
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define WORKERS 4
-#define SILENCE (10 * KOFN_SECOND) /* on a machine with much to do */
+#define SILENCE (10 * KOFN_SECOND) /* for loaded machines */
 
 typedef struct crew {
     char folder[64], socket[80], address[90], pattern[80];
@@ -52,17 +52,18 @@ int processes_serve(const char *address, const char *file)
 
 static void become_worker(const crew *c)
 {
-    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* as many processes as cores */
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* one process per core */
     setenv("BLIS_NUM_THREADS", "1", 1);
     setenv("MKL_NUM_THREADS", "1", 1);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* they do not outlive us, ... */
-    if (getppid() == c->parent)       /* ... who may have ended already */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a worker ends with its parent, ... */
+    if (getppid() == c->parent)       /* ... which may have ended already */
         execl("/proc/self/exe", "kofn-papers", PROCESSES_WORKER, c->address,
               c->pattern, (char *)NULL);
     _exit(127);
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- the processes --------------------------------------------------------
+ */
 
 static size_t count_ended(void *ud)
 {
@@ -133,7 +134,7 @@ kofn_status processes_open(const kofn_problem *pb, const kofn_faults *faults,
     return st;
 }
 
-/* Dismissed workers go by themselves within a second or so. */
+/* Waits for the workers. Dismissed ones end within a second or so. */
 void processes_close(void)
 {
     crew *c = &ours;

@@ -1,11 +1,10 @@
-/* products.c -- products of real matrices one after the other, on a stream of
- * "Coded Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan,
- * Hosseini, Khisti), by workers whose time is real: threads, and processes.
+/* products.c -- products of real matrices in a stream of "Coded Sequential
+ * Matrix Multiplication For Straggler Mitigation" (Krishnan, Hosseini,
+ * Khisti), on workers in real time: threads, and processes.
  *
- * Who straggles waits, and so does everybody else for most of a task's time:
- * what is measured is a fleet whose workers have a core each, on a machine that
- * has fewer, as long as they compute for less of the time than there are cores.
- */
+ * Workers sleep for most of a task's time, slow ones longer. So a machine with
+ * few cores behaves like a fleet with one core per worker, as long as the
+ * workers' computing time fits on its cores. */
 #include "show.h"
 
 #include "base/clock.h"
@@ -13,43 +12,42 @@
 #include <stdlib.h>
 
 #define SIZE 2000
-/* Workers wait for most of the time, so that few cores are enough for them: a
- * usual task takes IDLE times as long as its multiplications, a slow one FACTOR
- * times that. */
+/* Workers sleep most of the time, so few cores suffice. A usual task takes
+ * IDLE times the time of its multiplications, a slow one FACTOR times that. */
 #define IDLE 8
 #define FACTOR 3
 #define PATTERN "fritchman:a=0.05,b=1,M=2"
 #define MU 0.25
-#define TURNS 5 /* of all schemes, with a stretch of the pattern each */
-#define EACH 12 /* products of each scheme in a turn                  */
+#define TURNS 5 /* turns of all schemes, with a stretch of the pattern each */
+#define EACH 12 /* products of each scheme in a turn */
 #define PRODUCTS ((size_t)TURNS * EACH)
 
 typedef struct result {
     struct row {
         double turn[TURNS], played[TURNS]; /* seconds; by the rules */
-        double encoding, decoding;         /* seconds               */
+        double encoding, decoding;         /* seconds */
     } row[TABLE1_SCHEMES];
-    double worst;     /* relative error of a product in one direction, */
-    double predicted; /* and of one as the library predicts it        */
+    double worst;     /* relative error of a product in one direction, ... */
+    double predicted; /* ... and the error that the library predicts */
 } result;
 
-/* Where the workers are. */
+/* A place for workers. */
 typedef struct place {
     const char *name;
     kofn_status (*open)(const kofn_problem *pb, const kofn_faults *faults,
                         kofn_port **out);
-    void (*close)(void); /* when its job was closed; or NULL */
+    void (*close)(void); /* called after its job was closed; or NULL */
 } place;
 
 /* ---- products ------------------------------------------------------------ */
 
-#define FLIGHT 5 /* products that are put and not taken: delay + 2 */
-#define PAIRS 2  /* of operands, in turn                           */
+#define FLIGHT 5 /* open products: delay + 2 */
+#define PAIRS 2  /* pairs of operands, in turn */
 
 typedef struct workload {
     size_t size;
     double *X[PAIRS], *Y[PAIRS], *C[FLIGHT];
-    double *v, *want[PAIRS]; /* a vector, and X Y v; free(v) is for all */
+    double *v, *want[PAIRS]; /* a vector, and X Y v; free(v) frees all */
 } workload;
 
 static void times(const double *A, size_t n, const double *v, double *out)
@@ -96,7 +94,7 @@ static kofn_status put(const workload *w, kofn_job *job, size_t i)
     return kofn_put_pair(job, &X, &Y, &C, &number);
 }
 
-/* What this product makes of the vector, against what it should. */
+/* Returns the error of this product times the vector. */
 static double error_of(const workload *w, size_t i)
 {
     const double *C = w->C[i % FLIGHT], *want = w->want[i % PAIRS];
@@ -113,8 +111,8 @@ static double error_of(const workload *w, size_t i)
     return sqrt(off / size);
 }
 
-/* The time is that until the last is over, however long the stream then needs
- * to end. */
+/* Measures the time until the last product is finished, without the end of the
+ * stream. */
 static kofn_status multiply_all(const workload *w, stream_job *s,
                                 double *seconds, result *out)
 {
@@ -144,7 +142,7 @@ static kofn_status multiply_all(const workload *w, stream_job *s,
 
 /* ---- all schemes --------------------------------------------------------- */
 
-/* As kofn has them, and the rules. */
+/* kofn's schemes, and the rules for each. */
 static const struct {
     const char *spec;
     rhat_scheme rules;
@@ -180,7 +178,7 @@ static kofn_status run_scheme(const workload *w, size_t k,
     return st;
 }
 
-/* The same rounds by the rules. */
+/* Simulates the same rounds by the rules. */
 static kofn_status play(size_t k, const kofn_matrix *pattern, double *time)
 {
     const stream_setup x = {.scheme = specs[k].rules,
@@ -195,7 +193,7 @@ static kofn_status play(size_t k, const kofn_matrix *pattern, double *time)
     return st;
 }
 
-/* Everybody takes so many times as long. */
+/* Slows all workers down by the same factor. */
 static void slow_down(kofn_matrix *pattern)
 {
     double *f = pattern->data;
@@ -204,9 +202,9 @@ static void slow_down(kofn_matrix *pattern)
         f[i] *= IDLE;
 }
 
-/* What else the machine does changes from minute to minute: all schemes have
- * the same short stretch of the pattern, one right after the other, each turn
- * another first, and are compared within it. */
+/* Other load changes from minute to minute. So all schemes run over the same
+ * short stretch of the pattern, one right after another, in rotating order,
+ * and are compared within it. */
 static kofn_status run_turn(const workload *w, size_t turn, const place *where,
                             kofn_matrix *pattern, result *out)
 {
@@ -223,7 +221,7 @@ static kofn_status run_turn(const workload *w, size_t turn, const place *where,
     return st;
 }
 
-/* The median of what each turn took by what the first scheme took in it. */
+/* Returns the median of each turn's time relative to the first scheme's. */
 static double middle(const double *took, const double *usual)
 {
     double ratio[TURNS];
@@ -236,7 +234,7 @@ static double middle(const double *took, const double *usual)
 static kofn_status compute(size_t size, uint64_t seed, const place *where,
                            result *out)
 {
-    size_t rows = EACH + 4; /* until the last is over */
+    size_t rows = EACH + 4; /* until the last one is finished */
     workload w = {.size = size};
     kofn_matrix pattern = {.data = NULL};
     kofn_status st = load(&w, seed);
@@ -256,7 +254,8 @@ static kofn_status compute(size_t size, uint64_t seed, const place *where,
     return st;
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
 static void add(const char *port, size_t size, const result *r, json_t *list)
 {
@@ -312,11 +311,12 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
 static void tell(json_t *o)
 {
     papers_print(o, "5: {products} products of {size} x {size} each, four "
-                    "workers on port {port}, whose usual task takes\n   {idle} "
-                    "times as long as it computes, a slow one {factor} times "
-                    "that ");
-    printf("(F2, mu = %g);\n   time by that of the polynomial code, of the "
-           "clock and of rounds played by the rules, medians of %d turns\n"
+                    "workers on port {port}. A usual task takes\n"
+                    "   {idle} times its computing time, a slow one {factor} "
+                    "times that ");
+    printf("(F2, mu = %g).\n"
+           "   Time relative to the polynomial code: measured, and simulated "
+           "by the rules; medians of %d turns\n"
            "%-26s %10s %6s %6s %8s %8s\n",
            MU, TURNS, "scheme", "products/s", "ratio", "rules", "encode s",
            "decode s");

@@ -1,11 +1,10 @@
-/* rounds.c -- streams of products whose rounds are played out by the rules,
- * over patterns of who is slow.
+/* rounds.c -- simulates the rounds of a stream of products by the rules, over
+ * patterns of slow workers.
  *
  * "Coded Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan,
- * Hosseini, Khisti), Figure 1 and Table 1; math/stream_model.md 2 and 7.  What
- * a product has is counted here product by product; the chains (chain.c) know
- * of marks only.
- */
+ * Hosseini, Khisti), Figure 1 and Table 1; math/stream_model.md 2 and 7. The
+ * results of a product are counted here product by product. The chains
+ * (chain.c) know marks only. */
 #include "stream/stream.h"
 
 #include <stdlib.h>
@@ -16,9 +15,9 @@ typedef struct stream_state {
     const stream_setup *x;
     size_t threshold, delay; /* SIZE_MAX: none */
     double parts;
-    size_t *got;          /* per product                                  */
-    uint8_t *marks;       /* of the last `window` rounds, a row a round   */
-    size_t window, first; /* the oldest product that is not over */
+    size_t *got;          /* per product */
+    uint8_t *marks;       /* of the last `window` rounds, a row per round */
+    size_t window, first; /* the oldest unfinished product */
 } stream_state;
 
 static bool is_bursty(const stream_setup *x)
@@ -57,7 +56,7 @@ static double size_of(const stream_setup *x, size_t i)
     return x->sizes ? x->size[i / x->models % x->sizes] : 1;
 }
 
-/* Mini-tasks of each worker for product i in round t. */
+/* Returns the mini-tasks of each worker for product i in round t. */
 static size_t tasks(const stream_state *s, size_t i, size_t t)
 {
     const rhat_scheme *c = &s->x->scheme;
@@ -68,8 +67,8 @@ static size_t tasks(const stream_state *s, size_t i, size_t t)
     return over ? 0 : (s->threshold - s->got[i] + c->lambda - 1) / c->lambda;
 }
 
-/* At most N marks in the window that ends now, or at most eps workers that have
- * marks within B rounds. */
+/* True if the window that ends now has at most N marks, or if at most eps
+ * workers have marks within B rounds. */
 static bool admits(const stream_state *s, size_t t)
 {
     const stream_setup *x = s->x;
@@ -96,7 +95,7 @@ static bool admits(const stream_state *s, size_t t)
     return is_bursty(x) ? workers <= x->eps : marks <= x->scheme.N;
 }
 
-/* Can the round not end without the slow? */
+/* True if the round cannot end without the slow workers. */
 static bool waits(const stream_state *s, size_t t, size_t in)
 {
     const stream_setup *x = s->x;

@@ -1,10 +1,10 @@
-/* table_1.c -- Table 1 of "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti): the time of a training of five
- * networks by that of the polynomial code, of rounds that are played by the
- * rules of math/stream_model.md 2. */
+/* table_1.c -- Table 1 of "Coded Sequential Matrix Multiplication For
+ * Straggler Mitigation" (Krishnan, Hosseini, Khisti): the time of training
+ * five networks, relative to the polynomial code, simulated by the rules of
+ * math/stream_model.md 2. */
 #include "show.h"
 
-#define RUNS 10 /* of a training, averaged */
+#define RUNS 10 /* trainings averaged */
 
 /* Products of an iteration of a network 784-3000-3000-10 with batches of 1024,
  * forward and backward. */
@@ -24,8 +24,8 @@ static const struct parameters {
     size_t beta, lambda, N, W, B, eps;
 } iid = {6, 1, 10, 4, 0, 0}, bursty = {4, 2, 0, 3, 2, 2};
 
-/* Who is slow, and the patience mu; times by the polynomial code's of uncoded,
- * DIP and IDIP, as they are printed and as the rules have them. */
+/* Pattern of slow workers, the patience mu, and times of uncoded, DIP and IDIP
+ * relative to the polynomial code: as printed and by the rules. */
 #define IID "i.i.d.", "iid:p=0.3"
 #define F1 "F1", "fritchman:a=0.2,b=0.5,M=2"
 #define F2 "F2", "fritchman:a=0.05,b=1,M=2"
@@ -93,7 +93,7 @@ const table1_row *table1_at(size_t row)
     return &table[row].row;
 }
 
-/* Adds the time of each scheme, and products that were late. */
+/* Adds the time of each scheme, and the products that were late. */
 static kofn_status play(size_t row, uint64_t seed, double time[TABLE1_SCHEMES],
                         size_t *missed)
 {
@@ -160,19 +160,22 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
     return st;
 }
 
-/* ---- shown --------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------
+ */
 
 static void tell(json_t *o)
 {
     json_t *row;
 
     papers_print(
-        o, "3: five networks trained side by side, {products} products, {runs} "
-           "times: time by that of the\n   polynomial code, of rounds played "
-           "by the rules (Table 1); {multiply_adds_an_iteration:.0f} "
-           "multiply-adds\n   an iteration of one network; expected: of the "
-           "rules; printed: in the paper, whose\n   parameters of Fritchman's "
-           "chain are not public\n           mu");
+        o, "3: five networks trained side by side, {products} products, "
+           "{runs} runs (Table 1). Time relative to the\n"
+           "   polynomial code, with rounds simulated by the rules. "
+           "{multiply_adds_an_iteration:.0f} multiply-adds\n"
+           "   per iteration of one network. expected: by the rules. printed: "
+           "in the paper,\n"
+           "   which does not give the parameters of Fritchman's chain\n"
+           "           mu");
     for (size_t k = 1; k < TABLE1_SCHEMES; k++)
         printf("  %-8s expected    printed", table1_names[k]);
     putchar('\n');
@@ -195,7 +198,7 @@ static void draw(json_t *o, plot *p)
 {
     json_t *row, *rows = papers_at(o, "rows");
 
-    plot_titles(p, "who is slow, and the patience mu",
+    plot_titles(p, "pattern of slow workers, and the patience mu",
                 "time by the polynomial code",
                 "Streams, Table 1: five networks trained, by the time of the "
                 "polynomial code");

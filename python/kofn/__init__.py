@@ -1,7 +1,7 @@
 """Any k of n workers are enough.
 
-Products, sums, regressions and iterations on workers of which some are late,
-gone or wrong: the answers of any k of n give the exact result.
+Products, sums, regressions and iterations on workers that may be late, gone or wrong:
+the answers of any k of n workers give the exact result.
 
 >>> import numpy as np, kofn
 >>> X, w = np.random.default_rng(1).random((60, 5)), np.ones(5)

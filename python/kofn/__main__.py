@@ -7,7 +7,7 @@ from . import Error, serve
 
 
 def load(path):
-    """The functions of a Python file, as arguments of serve()."""
+    """Returns the functions of a Python file, as arguments of serve()."""
     spec = importlib.util.spec_from_file_location("kofn_worker_module", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

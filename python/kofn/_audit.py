@@ -1,19 +1,19 @@
-"""Loops whose sums are not all checked."""
+"""Loops that check their sums only now and then."""
 from ._lib import Invalid
 
-GROWN = 10  # a descent does not multiply its loss by this factor
+GROWN = 10  # a correct descent does not multiply its loss by this factor
 
 
 class Audit:
     """Keeps the state of a loop, and decides when to go back (src/learn/audit.h).
 
-    The loop keeps its state whenever a check finds no worker wrong. It goes back to that
-    state when a check finds one, numbers are not finite, or the loss has grown. Then
-    all sums are checked until the loop is past that step.
+    The loop keeps its state whenever a check finds no faulty worker. It returns to
+    that state if a check finds one, numbers are not finite, or the loss has grown.
+    Then all sums are checked until the loop is past that step.
 
-    total   the Sum
-    keep    keep() is the state now
-    put     put(state) brings it back
+    total   the Sum.
+    keep    keep() returns the current state.
+    put     put(state) restores it.
     """
 
     def __init__(self, total, keep, put):
@@ -24,7 +24,7 @@ class Audit:
         self._until = -1
 
     def before(self, step, last):
-        """Before that step; the sum of the last one is checked."""
+        """Prepares a step; the sum of the last step is checked."""
         if self._on:
             self._sum.audit(1 if last or step <= self._until else self._sum.audited)
 
@@ -38,8 +38,8 @@ class Audit:
             before is not None and not loss <= GROWN * before
 
     def after(self, step, report, loss, failed=None):
-        """The step that comes next; `failed` is the Invalid that this one raised, which
-        is raised again if nothing unchecked explains it."""
+        """Returns the next step. `failed` is the Invalid that this step raised; it is
+        raised again unless unchecked sums explain it."""
         if not self._on:
             if failed:
                 raise failed
@@ -57,7 +57,7 @@ class Audit:
         return step + 1
 
     def step(self, step, last, compute):
-        """compute() and the step that comes next, with its loss."""
+        """Runs compute(). Returns the next step and the loss."""
         self.before(step, last)
         loss, failed = None, None
         try:
@@ -67,6 +67,6 @@ class Audit:
         return self.after(step, self._sum.report, loss, failed), loss
 
     def end(self):
-        """Sums are checked as the options say."""
+        """Lets sums be checked as the options say."""
         if self._on:
             self._sum.audit(self._sum.audited)

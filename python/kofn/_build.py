@@ -1,12 +1,12 @@
 """Builds kofn._kofn, the library's C interface for Python.
 
-The declarations are not written down again: the C preprocessor reads the
-public headers, and what they declare is given to cffi.  In API mode the C
-compiler then checks every struct and signature against the same headers.
+The declarations are not repeated here. The C preprocessor reads the public headers,
+and their declarations are given to cffi. In API mode the C compiler then checks every
+struct and signature against the same headers.
 
-Where the library is: KOFN_BUILD (a build folder of the checkout that this file
-is in) or KOFN_PREFIX (an installation), else that checkout's build folder, else
-what pkg-config says.
+KOFN_BUILD (a build folder of the checkout that contains this file) or KOFN_PREFIX (an
+installation) names the library. Without both it is that checkout's build folder, or the
+library that pkg-config finds.
 
     python3 kofn/_build.py [FOLDER]   into FOLDER/kofn, else in place
 """
@@ -25,12 +25,12 @@ HEADERS = ["kofn.h", "kofn/learn.h", "kofn/scheme.h",
            "kofn/transport.h", "kofn/peer.h", "kofn/net.h", "kofn/io.h",
            "kofn/check.h", "kofn/train.h"]
 
-# Macros, which the preprocessor does not leave.
+# Macros, which the preprocessor removes.
 NUMBERS = """
 #define KOFN_OPEN_MOST ...
 """
 
-# What Python does when the library calls back.
+# Callbacks from the library into Python.
 CALLBACKS = """
 extern "Python" kofn_status kofn_py_part(void *, size_t, size_t,
                                          const kofn_matrix *, kofn_matrix *);
@@ -57,7 +57,7 @@ extern "Python" int kofn_py_kill(void *, uint64_t);
 
 
 def where():
-    """(include folders, library folders) of the library."""
+    """Returns (include folders, library folders) of the library."""
     prefix = os.environ.get("KOFN_PREFIX")
     if prefix:
         libs = [p for p in pathlib.Path(prefix).glob("lib*/**")
@@ -81,7 +81,7 @@ def where():
 
 
 def declarations(include):
-    """What the public headers declare, as the preprocessor leaves it."""
+    """Returns the declarations of the public headers, after preprocessing."""
     source = "".join(f"#include <{h}>\n" for h in HEADERS)
     out = subprocess.run(
         [os.environ.get("CC", "cc"), "-E", "-D__attribute__(x)=", "-x", "c",

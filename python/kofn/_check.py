@@ -1,4 +1,4 @@
-"""Is C = A B, from wherever it came?"""
+"""Checks whether C = A B, whatever computed it."""
 import numpy as np
 
 from . import _lib
@@ -6,14 +6,13 @@ from ._lib import check, ffi, lib
 
 
 class Findings:
-    """What kofn.check_product found; true where nothing is wrong.
+    """The result of kofn.check_product; true if nothing is wrong.
 
-    floor     entries off by no more than this times the norm of a row of A times
-              that of a column of B may have been missed
-    rows, columns    arrays of those in which something is wrong
-    entries   a structured array with row, column, was, is: what is wrong, one by
-              one
-    complete  whether all that is wrong is in entries
+    floor     smaller errors may have been missed: those up to floor times the
+              norm of the row of A times the norm of the column of B.
+    rows, columns    arrays: the rows and columns with wrong entries.
+    entries   a structured array with row, column, was, is: the wrong entries.
+    complete  True if entries holds all wrong entries.
     """
 
     _dtype = np.dtype([("row", np.uintp), ("column", np.uintp),
@@ -34,9 +33,9 @@ class Findings:
         return not len(self.rows) and not len(self.columns)
 
     def corrected(self, C):
-        """A copy of C with what is in entries put right.
+        """Returns a copy of C with the wrong entries corrected.
 
-        Raises kofn.Corrupt where that is not all that is wrong.
+        Raises kofn.Corrupt if entries does not hold all of them.
         """
         if not self.complete:
             raise _lib.Corrupt("more is wrong in C than was found one by one; "
@@ -55,17 +54,18 @@ class Findings:
 
 
 def check_product(A, B, C, tolerance=0.0):
-    """Is C = A B?  A few passes over the three say so, and which entries are wrong.
+    """Checks whether C = A B, in a few passes over the three, and finds the wrong
+    entries.
 
-    A         m x n: an array, a CPU tensor, a SciPy sparse matrix
-    B, C      n x p and m x p; vectors are columns.  Types may differ: what rounding
-              may do is that of the coarsest.  Float16 counts in C only.
-    tolerance entries are right that are off by no more than this times the largest
-              norm of a row of A times the largest of a column of B; 0: no more than
-              any order of summation may do
+    A         m x n: an array, a CPU tensor, or a SciPy sparse matrix.
+    B, C      n x p and m x p; vectors are columns. Types may differ; the coarsest
+              one determines the allowed rounding. Only C may be float16.
+    tolerance an error is accepted up to tolerance times the largest norm of a row
+              of A times the largest norm of a column of B; 0: up to the rounding
+              of any order of summation.
 
-    Returns kofn.Findings.  Raises kofn.Invalid where shapes do not agree, or A or B
-    is not finite.
+    Returns kofn.Findings. Raises kofn.Invalid if shapes do not agree, or if A or B is
+    not finite.
 
     >>> import numpy as np, kofn
     >>> A, B = np.arange(12.0).reshape(3, 4), np.arange(8.0).reshape(4, 2)

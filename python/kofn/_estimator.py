@@ -1,4 +1,4 @@
-"""scikit-learn's manners, without needing it."""
+"""The interface of scikit-learn's estimators, without importing scikit-learn."""
 import threading
 import warnings
 from numbers import Real
@@ -13,11 +13,11 @@ _making = threading.Lock()
 
 
 class ConvergenceWarning(UserWarning):
-    """A descent ended before its gradient was as small as was asked for."""
+    """A descent ended before its gradient met the tolerance."""
 
 
 def _names(X):
-    """Names of the columns of a data frame, or None."""
+    """Returns the column names of a data frame, or None."""
     columns = getattr(X, "columns", None)
     if columns is None:
         return None
@@ -32,13 +32,13 @@ def _names(X):
 def _is_missing(value):
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA compares with nothing
+    except (TypeError, ValueError):  # comparing pandas.NA gives no bool
         return True
 
 
 def _plain(y):
-    """Labels as an array: of objects that are all numbers one of numbers, and of a
-    list one in which None and numbers do not become text."""
+    """Returns labels as an array. Objects that are all numbers become numbers. In a
+    list, None and numbers do not become text."""
     a = np.asarray(y)
     if a.dtype.kind in "US" and not hasattr(y, "dtype") and a.ndim == 1 and \
             not all(isinstance(v, (str, bytes)) for v in y):
@@ -49,7 +49,7 @@ def _plain(y):
 
 
 def labels(y):
-    """y as a vector, one label for each row of X."""
+    """Returns y as a vector, one label per row of X."""
     if np.ma.is_masked(y):
         raise Invalid(f"y has {np.ma.count_masked(y)} masked labels; leave those "
                       "points out")
@@ -61,8 +61,8 @@ def labels(y):
 
 
 def classes(y, numbers):
-    """The classes of y, and which one each point is of; `numbers` is the argument
-    for labels that are no classes."""
+    """Returns the classes of y and the class of each point. `numbers` names the
+    argument for labels that are no classes."""
     y = labels(y)
     if y.dtype.kind == "c":
         raise Invalid(f"y has numbers of type {y.dtype}, and labels are whole numbers "
@@ -72,7 +72,7 @@ def classes(y, numbers):
     elif y.dtype.kind == "O":
         odd = [i for i, value in enumerate(y) if _is_missing(value)]
     else:
-        odd = np.flatnonzero(y != y)  # a time that is none
+        odd = np.flatnonzero(y != y)  # NaN and NaT differ from themselves
     if len(odd):
         raise Invalid(f"y[{odd[0]}] is {y[odd[0]]}, and labels of classes are whole "
                       "numbers or names; leave out points without a label"
@@ -87,8 +87,8 @@ def classes(y, numbers):
 
 
 def r2(y, p):
-    """R^2 of the numbers y, predicted as p.  That of a constant y is 1 if only rounding
-    is left, and else 0, as in kofn_fit_of."""
+    """Returns R^2 of the predictions p for y. For a constant y it is 1 if only
+    rounding is left, else 0, as in kofn_fit_of."""
     if not np.isfinite(y).all():
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(y))[0])
         raise Invalid(f"y[{', '.join(map(str, at))}] is {y[at]}, and only finite "
@@ -102,8 +102,8 @@ def r2(y, p):
 
 
 class Estimator:
-    """Parameters by name, of which a subclass lists the names in _PARAMS.  `_sparse`:
-    whether X may be one of SciPy's sparse matrices."""
+    """An estimator with named parameters, which a subclass lists in _PARAMS.
+    `_sparse`: X may be a SciPy sparse matrix."""
 
     _PARAMS = ()
     _sparse = False
@@ -119,7 +119,7 @@ class Estimator:
         return self
 
     def __sklearn_tags__(self):
-        """The tags that scikit-learn 1.6 and later ask for."""
+        """Returns the tags for scikit-learn 1.6 and later."""
         from sklearn.utils import (ClassifierTags, InputTags, RegressorTags, Tags,
                                    TargetTags)
 
@@ -134,7 +134,7 @@ class Estimator:
             raise NotFitted(f"this {type(self).__name__} is not fitted; call fit first")
 
     def __getstate__(self):
-        """Without the lock, which is this process's."""
+        """Returns the state without the lock, which belongs to this process."""
         return {k: v for k, v in vars(self).items() if k != "_own_turn"}
 
     @property
@@ -153,7 +153,7 @@ class Estimator:
         return table[value]
 
     def _rows(self, X):
-        """X of fit, whose columns are those of predict as well."""
+        """Takes X of fit, and remembers its columns for predict."""
         names = _names(X)
         X = self._table(X)
         self.__dict__.pop("feature_names_in_", None)
@@ -163,7 +163,8 @@ class Estimator:
         return X
 
     def _rows_again(self, X):
-        """X of predict: the columns of fit, by name where they have names."""
+        """Takes X of predict, which needs the columns of fit, by name if they have
+        names."""
         self._compare(_names(X))
         X = self._table(X)
         if X.shape[1] != self.n_features_in_:
@@ -209,7 +210,8 @@ class Estimator:
 
     @staticmethod
     def _like(y, p):
-        """y of score, in the shape of what is predicted: a column is a vector."""
+        """Takes y of score in the shape of the prediction: a column becomes a vector.
+        """
         if y.size != p.size or y.shape[:1] != p.shape[:1]:
             raise Invalid(f"y has the shape {y.shape}, and what is predicted "
                           f"{p.shape}")

@@ -1,8 +1,8 @@
-"""What a function of the user's raised on a worker, brought home.
+"""Brings an exception of the user's function from a worker to the caller.
 
-Among threads the exception is there; processes of this machine leave it in the folder
-of their socket, in which only this user may write.  Of those at an address the
-traceback comes, as text: what they send is not believed enough to make objects of it.
+Threads share the exception object. Processes of this machine leave it in the folder
+of their socket, where only this user may write. Workers at an address send the
+traceback as text: objects are never made from their data.
 """
 import collections
 import os
@@ -13,25 +13,25 @@ import traceback
 
 from ._lib import Late, TaskFailed, TooFewWorkers, ffi, lib
 
-WORDS = 4000  # that a worker's answer has room for, and a little less
+WORDS = 4000  # longest text; a worker's answer has room for a little more
 _HEAD = "Traceback (most recent call last)"
 
-home = None  # the folder, in a process that was forked to be a worker
+home = None  # the folder, in a process forked as a worker
 
 
 def _again(make, arguments):
-    """An exception, without what its type makes of arguments."""
+    """Makes an exception without running its type's own constructor."""
     return make.__new__(make, *arguments)
 
 
 def _packed(e):
-    """e in bytes that make one of its type; None where that cannot be had."""
+    """Returns e as bytes that restore its type; None if that is impossible."""
     for what in (e, (type(e), e.args), (type(e), (str(e),))):
         try:
             data = pickle.dumps(what)
             if type(_unpacked(data)) is type(e):
                 return data
-        except Exception:  # whatever a type of the user's makes of that
+        except Exception:  # a user's type may raise anything
             pass
     return None
 
@@ -42,18 +42,18 @@ def _unpacked(data):
 
 
 def tell():
-    """Of the exception that is being handled, in a worker; a status of failure."""
+    """Reports the current exception of a worker. Returns a failure status."""
     if home is not None:
         _leave()
     text = traceback.format_exc().encode("ascii", "backslashreplace")
-    if len(text) > WORDS:  # what was raised is at its end
+    if len(text) > WORDS:  # the end names the exception
         head = f"{_HEAD}:\n  ...\n".encode()
         text = head + text[len(head) - WORDS:]
     return lib.kofn_say(lib.KOFN_INVAL, b"%s", ffi.new("char[]", text))
 
 
 def _leave():
-    """In the folder of the socket."""
+    """Leaves it in the folder of the socket."""
     kind, e = _this()
     row = time.monotonic(), _packed(e), kind, traceback.format_exc()
     name = os.path.join(home, f"raised.{os.getpid()}")
@@ -61,7 +61,7 @@ def _leave():
         with open(name + ".new", "wb") as f:
             pickle.dump(row, f)
         os.rename(name + ".new", name)
-    except OSError:  # it has been printed
+    except OSError:  # it was printed
         pass
 
 
@@ -71,14 +71,14 @@ def _this():
 
 
 class Told:
-    """What the functions of a job raised."""
+    """The exceptions of a job's functions."""
 
     def __init__(self):
         self.folder = None
         self._here = collections.deque(maxlen=64)
 
     def add(self):
-        """The exception that is being handled, on a thread of this process."""
+        """Adds the current exception of a thread of this process."""
         kind, e = _this()
         self._here.append((time.monotonic(), e, kind, traceback.format_exc()))
 
@@ -96,8 +96,8 @@ class Told:
             self._here.clear()
 
     def raise_for(self, error, began, job):
-        """Raise the first exception since then, in the place of a round's error
-        that says only who is missing."""
+        """Raises the first exception since `began` instead of a round's error, which
+        says only which workers are missing."""
         if not isinstance(error, (TooFewWorkers, Late)):
             return
         rows = [row for row in self._rows() if row[0] >= began]
@@ -115,6 +115,6 @@ class Told:
         if e is None:
             raise where from error
         where.__cause__ = error
-        # frames of the worker hold numbers that are the library's again
+        # the worker's frames hold arrays that belong to the library again
         e.__context__ = None
         raise e.with_traceback(None) from where

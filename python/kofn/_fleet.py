@@ -1,4 +1,4 @@
-"""Where the workers are: ports, from a few words."""
+"""Ports: the places of the workers, from a few words."""
 import ctypes
 import functools
 import os
@@ -16,7 +16,7 @@ GRACE = 0.2
 
 
 def faults(words):
-    """A kofn_faults from "straggle=0.1,delay=0.05", a dict, or NULL."""
+    """Returns a kofn_faults for "straggle=0.1,delay=0.05" or a dict, or NULL."""
     if not words:
         return ffi.NULL
     if isinstance(words, dict):
@@ -27,9 +27,9 @@ def faults(words):
 
 
 def _keep_memory():
-    """Have malloc of this process, which is a worker's alone, keep up to 64 MiB that
-    is freed. Else each round gives its vectors back to the system and faults them in
-    again. The figures are the largest that glibc comes to by itself."""
+    """Lets malloc keep up to 64 MiB of freed memory. The process belongs to a worker.
+    Otherwise each round returns its vectors to the system and faults them in again.
+    The values are the largest that glibc would choose itself."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # not glibc
@@ -39,7 +39,7 @@ def _keep_memory():
 
 
 class Keys(NamedTuple):
-    """Whose keys are used at an address, as the user gives them."""
+    """The keys for an address, as the user gives them."""
 
     keys: object = None
     insecure: bool = False
@@ -49,7 +49,7 @@ class Keys(NamedTuple):
 
 
 def net_options(who):
-    """Options of the network of such Keys, and what they borrow."""
+    """Returns network options for such Keys, and the objects that they borrow."""
     files = {"tls_ca": who.tls_ca, "tls_cert": who.tls_cert,
              "tls_key": who.tls_key}
     missing = [name for name, path in files.items() if not path]
@@ -87,7 +87,7 @@ def kofn_py_kill(ud, process):
 
 @ffi.def_extern(error=lib.KOFN_STATE)
 def kofn_py_operand(ud, name, dense, sparse):
-    """The matrix that this process has since it was forked."""
+    """Returns the matrix that this process has had since it was forked."""
     operand = ffi.from_handle(ud)
     dense[0], sparse[0] = operand.dense, operand.sparse
     return lib.KOFN_OK
@@ -100,29 +100,29 @@ def kofn_py_operand_done(ud):
 
 @ffi.def_extern(error=lib.KOFN_LEAVE_NOW, onerror=_lib.stop_and_raise)
 def kofn_py_serve(ud, news):
-    """Asked every millisecond or so, which is when Python sees signals."""
+    """Called about every millisecond, so that Python handles signals."""
     orphan = Port.parent is not None and os.getppid() != Port.parent
     return lib.KOFN_LEAVE_NOW if orphan or _lib.stopped() else lib.KOFN_STAY
 
 
 class Port:
-    """A port to `workers` workers: "threads" of this process, "sim" (a
-    deterministic simulator), "processes" of this machine, or whoever comes to
-    an address."""
+    """A port to `workers` workers: "threads" of this process, "sim" (a deterministic
+    simulator), "processes" of this machine, or remote workers that connect to an
+    address."""
 
-    parent = None  # of a process that is a worker: the number of its parent
+    parent = None  # in a worker process: the number of its parent process
 
     def __init__(self, where, workers, faults_words, keys, serve, joiners=0,
                  operand=None):
-        """operand: the kofn_operand that will be placed.  Processes have its numbers
-        since they are forked, and make their blocks of these."""
+        """operand: the kofn_operand that will be placed. Processes have its numbers
+        since they are forked, and make their blocks from them."""
         self.where = where
         self.news = []
         self.children = []
-        self.spare = []  # pipes on which those wait who are to join by events
+        self.spare = []  # pipes of the processes that will join by events
         self.lost = 0
         self.folder = None
-        self.named = None  # what children call the operand that they have
+        self.named = None  # name of the operand that the children have
         self.keep = []
         self.faults = faults(faults_words)
         if where == "threads":
@@ -149,21 +149,21 @@ class Port:
             away.ended = lib.kofn_py_ended
             away.start = lib.kofn_py_start
             away.kill = lib.kofn_py_kill
-            away.alone = True  # ours: each answers for itself
+            away.alone = True  # started here: each is its own principal
             if self.named:
                 away.source = self.named
         self.keep += [options, borrowed, away, handle]
         self.port = new(lib.kofn_port_away, transport, away)
 
     def _processes(self, workers, joiners, serve, operand):
-        """Those who are to join later are forked now as well, before there are
-        threads and connections that a child would have a share in."""
+        """Forks all processes, also those that join later. At this time there are no
+        threads or connections that a child would share."""
         self.folder = tempfile.mkdtemp(prefix="kofn.")
         address = f"ipc://{self.folder}/socket"
         if operand is not None:
             self.named = ffi.new("char[]", b"memory")
             serve = functools.partial(serve, operand=operand)
-        Port.parent = os.getpid()  # a child may begin after its parent's end
+        Port.parent = os.getpid()  # a child may begin after its parent has ended
         for _ in range(workers):
             child = os.fork()
             if child == 0:
@@ -182,15 +182,15 @@ class Port:
 
     @staticmethod
     def _live(address, serve, begin=None, others=()):
-        """A child's whole life, from when it is told on that pipe until it is told to
-        go or has lost who began it.  That one may be long at something else between
-        two rounds, or before the first, and answers nothing then."""
+        """Runs a child: from the word on the pipe until it is dismissed or its parent
+        has ended. Between two rounds, or before the first, the parent may be busy for
+        long and not answer."""
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             _failed.home = os.path.dirname(address[len("ipc://"):])
             _keep_memory()
             for end in others:
-                os.close(end)  # so that it reads the end of who began it
+                os.close(end)  # so that the child notices the end of its parent
             if begin is not None and not os.read(begin, 1):
                 return
             serve(address, staged=True)
@@ -198,7 +198,7 @@ class Port:
             os._exit(0)
 
     def start(self):
-        """The next one joins."""
+        """Lets the next one join."""
         if not self.spare:
             return -1
         child, end = self.spare.pop(0)
@@ -208,7 +208,7 @@ class Port:
         return 0
 
     def kill(self, process):
-        """As an event says of a worker with that number."""
+        """Kills the worker with that process number, as an event demands."""
         if process not in self.children:
             return -1
         os.kill(process, signal.SIGKILL)
@@ -218,7 +218,7 @@ class Port:
         return 0
 
     def ended(self):
-        """How many of the children have; those are no children any more."""
+        """Returns how many children have ended, and forgets those."""
         before = len(self.children)
         self.children = [child for child in self.children
                          if os.waitpid(child, os.WNOHANG) == (0, 0)]
@@ -226,7 +226,7 @@ class Port:
         return self.lost
 
     def _signal(self, number):
-        """Send it to every child that is there."""
+        """Sends the signal to every child."""
         for child in self.children:
             try:
                 os.kill(child, number)
@@ -234,18 +234,19 @@ class Port:
                 pass
 
     def _reap(self, how):
-        """Forget the children that have ended."""
+        """Forgets the children that have ended."""
         left = []
         for child in self.children:
             try:
                 if os.waitpid(child, how) == (0, 0):
                     left.append(child)
-            except ChildProcessError:  # it has been waited for elsewhere
+            except ChildProcessError:  # another call has reaped it
                 pass
         self.children = left
 
     def close(self):
-        """After the job has been closed, which closes the port."""
+        """Ends the children. Call it after the job, which closes the port, was
+        closed."""
         for child, end in self.spare:
             os.close(end)
             self.children.append(child)
@@ -256,7 +257,7 @@ class Port:
             while self.children and time.monotonic() < end:
                 self._reap(os.WNOHANG)
                 time.sleep(0.001 if self.children else 0)
-        finally:  # one that is stopped takes no other signal
+        finally:  # a stopped process takes no other signal
             self._signal(signal.SIGKILL)
             self._reap(0)
         if self.folder:
@@ -269,21 +270,21 @@ class Port:
 def serve(address, f=None, keys=None, insecure=False, patience=None,
           faults_words=None, multiply=None, keep=None, tls_ca=None,
           tls_cert=None, tls_key=None):
-    """A worker's whole life at that address.
+    """Runs a worker at that address.
 
-    f         f(part, parts, x) is what sums are made of; without one the worker
-              computes products and regressions.  x is read-only.
-    multiply  multiply(a, b) makes the products of dense blocks, with PyTorch or
-              whatever there is; without one BLAS does.  a is m x k and b k x n,
-              read-only views; what it returns is
-              m x n, of their type, as np.asarray takes it, and exact to the
-              rounding of that type (so on a GPU not in TF32).  It is called for as
-              much at a time as takes some milliseconds.  What it raises fails the
-              task, which another worker is then asked for.
-    keep      keep(block) is called once of a block that stays here (a worker has
-              one, or four), until its numbers change; multiply is then given rows and columns of what it
-              returned, K[i:j, k:l], in the place of the block's: a block is
-              brought to a GPU once so.  The other factor comes as it is.
+    f         f(part, parts, x) computes one part of a sum. Without f, the worker
+              computes products and regressions. It may not write to x.
+    multiply  multiply(a, b) multiplies dense blocks, for example with PyTorch;
+              without it, BLAS does. a is m x k and b is k x n; both are read-only
+              views. The result is m x n and of the same type, in any form that
+              np.asarray takes. It must be exact to the rounding of that type (on
+              a GPU: no TF32). One call computes for a few milliseconds. If it
+              raises, the task fails, and another worker computes it.
+    keep      keep(block) is called once for each block that stays on this worker
+              (one, or four), and again when its numbers change. Then multiply gets
+              K[i:j, k:l] of its result K instead of the block's rows and columns.
+              So a block is copied to a GPU only once. The other factor comes as
+              an array.
     keys, insecure, tls_ca, tls_cert, tls_key
               as the options of kofn worker.
 
@@ -291,9 +292,9 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     >>> def multiply(a, b):        # a job.py for python3 -m kofn worker --module
     ...     return np.einsum("ik,kj->ij", a, b)
 
-    Ends when it is dismissed, has found no
-    coordinator for `patience` seconds, or by Ctrl-C, at the next look at messages:
-    of a function that is being computed, at its end.
+    Returns when the worker is dismissed, or has found no coordinator for `patience`
+    seconds. Ctrl-C ends it at the next check for messages; a running function is
+    finished first.
     """
     life(address, f, Keys(keys, insecure, tls_ca, tls_cert, tls_key), patience,
          faults_words, multiply, keep)
@@ -301,8 +302,8 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
 
 def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
          multiply=None, keep=None, staged=False, operand=None):
-    """serve(); `staged` ones let events slow down and spoil them.  Blocks of `operand`,
-    a kofn_operand, are made here."""
+    """Runs serve(). `staged` workers obey events that slow them down or spoil their
+    results. The worker makes its blocks from `operand`, a kofn_operand."""
     if keep is not None and multiply is None:
         raise Invalid("keep= is what multiply= is given, and there is no "
                       "multiply=")

@@ -11,26 +11,26 @@ from ._lib import Invalid, begun, check, ffi, lib, new
 
 @dataclasses.dataclass(frozen=True)
 class Iterated:
-    """Where an iteration ended."""
+    """The result of an iteration."""
 
     vector: np.ndarray
     iterations: int
     converged: bool
-    change: float      # by the last iteration
-    eigenvalue: float  # of power iteration
-    report: Report     # of all rounds; without a master None
-    mesh: _mesh.Mesh = None  # without a master: what was seen of the others
+    change: float      # in the last iteration
+    eigenvalue: float  # power iteration only
+    report: Report     # all rounds; None if masterless
+    mesh: _mesh.Mesh = None  # masterless: what the node saw of the others
 
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
 def kofn_py_iterate(ud, iteration, change, report):
-    """Called every tenth of a second, so that Python sees signals."""
+    """Called every tenth of a second, so that Python handles signals."""
     _lib.may_go_on()
     return 0
 
 
 def _options(iterations, **others):
-    """kofn_iterate_options, with what is None left as it is without."""
+    """Returns kofn_iterate_options; None keeps a default."""
     given = {name: _lib.positive(name, value) for name, value in others.items()
              if value is not None}
     if iterations is not None:
@@ -39,7 +39,7 @@ def _options(iterations, **others):
 
 
 def _run(iterate, o, vector, job):
-    """iterate(options, matrix, result) once."""
+    """Calls iterate(options, matrix, result) once."""
     o.watch = lib.kofn_py_iterate
     res = begun("kofn_iterate_result")
     job.call(iterate, o, _lib.view(vector), res)
@@ -49,7 +49,7 @@ def _run(iterate, o, vector, job):
 
 def _run_mesh(iterate, o, vector, pb, scheme, workers, masterless,
               mesh_options):
-    """iterate(transport, plan, vector, options, peers, result, view) on every
+    """Calls iterate(transport, plan, vector, options, peers, result, view) on every
     node of this process."""
     seed = mesh_options.pop("seed", 1)
     workers = _lib.count("workers", workers)
@@ -78,12 +78,12 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
           workers=8, where="threads", masterless=False, **options):
     """The dominant eigenvector and eigenvalue of a square matrix.
 
-    masterless   True: on `workers` nodes among equals, threads of this process.
-                 An address such as "tcp://127.0.0.1:5001": this is one of them,
-                 and `reach` are addresses of others; all are given the same
-                 arguments.  Then options are errors, seed, keys, insecure,
-                 tls_ca, tls_cert, tls_key, confirm and patience (seconds without
-                 enough nodes).
+    masterless   True: without a coordinator, on `workers` nodes that are threads
+                 of this process. An address such as "tcp://127.0.0.1:5001": this
+                 process is one node, and `reach` has addresses of other nodes;
+                 all nodes get the same arguments. Then the options are errors,
+                 seed, keys, insecure, tls_ca, tls_cert, tls_key, confirm and
+                 patience (seconds without enough nodes).
 
     >>> import numpy as np, kofn
     >>> r = kofn.power(np.diag([4.0, 2, 1]), scheme="elastic:k=2", workers=3)
@@ -117,8 +117,8 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
 def pagerank(G, *, damping=None, tolerance=None, iterations=None,
              scheme="elastic", workers=8, where="threads", masterless=False,
              **options):
-    """PageRank of a graph: a SciPy sparse matrix with an entry (i, j) for
-    each arc from i to j.  `masterless` as of kofn.power.
+    """Computes PageRank of a graph: a SciPy sparse matrix with an entry (i, j) for
+    each arc from i to j. `masterless` is as in kofn.power.
 
     >>> import scipy.sparse as sp, kofn
     >>> G = sp.csr_matrix(([1.0, 1, 1], ([0, 1, 2], [1, 2, 0])), (3, 3))

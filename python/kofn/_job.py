@@ -14,7 +14,7 @@ from ._lib import (Error, Invalid, SECOND, begun, check, count, ffi, lib, new,
                    raise_for)
 from ._turn import Turn
 
-# The numbers of kofn_report, of which times are seconds here, and two other names.
+# The fields of kofn_report. Times are seconds here, and two names differ.
 _TIME = ffi.typeof("kofn_time")
 _NUMBERS = [(name, field.type is _TIME)
             for name, field in ffi.typeof("kofn_report").fields
@@ -26,11 +26,11 @@ _NAME = {"took": "seconds", "liars": "may_lie"}
 class Report(collections.namedtuple(
         "Report", [_NAME.get(name, name) for name, _ in _NUMBERS] +
         ["liars", "partial"])):
-    """What became of one round, or of all of them (`Job.totals`): the numbers of
-    kofn_report, with `seconds` for its `took` and `may_lie` for its `liars`, and
+    """The result of one round, or of all rounds (`Job.totals`). It has the fields of
+    kofn_report, with `seconds` for `took` and `may_lie` for `liars`, and two more.
 
-    liars    the workers that were located as corrupt so far
-    partial  not exact: rows are NaN, or parts are left out
+    liars    workers located as faulty.
+    partial  True if inexact: rows are NaN, or parts are missing.
     """
 
     __slots__ = ()
@@ -44,18 +44,18 @@ class Report(collections.namedtuple(
                    status == lib.KOFN_PARTIAL)
 
     def _repr_html_(self):
-        """A table, in Jupyter."""
+        """Returns a table for Jupyter."""
         rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>"
                        for name, value in self._asdict().items())
         return f"<table>{rows}</table>"
 
 
 def _end(handles, turn):
-    """Close what there is, in order.  Runs at most once.  In a child of a fork the
-    workers are the parent's, and threads are not there to be waited for.
+    """Closes the handles, in order, at most once. A forked child skips it: the
+    workers belong to the parent, and their threads do not exist here.
 
-    At the end of the interpreter a thread that nobody waits for may be in a call:
-    it leaves within a tenth of a second, or everything stays as it is."""
+    At the end of the interpreter another thread may still be in a call. It leaves
+    within a tenth of a second; else nothing is closed."""
     if handles.pop("process", None) != os.getpid():
         handles.clear()
         return
@@ -80,7 +80,7 @@ def _close(handles):
 
 
 def _option_table():
-    """The library's table of a job's options, by name."""
+    """Returns the library's table of a job's options, by name."""
     out, i = {}, 0
     while (row := lib.kofn_option_at(i)) != ffi.NULL:
         out[ffi.string(row.name).decode()] = row
@@ -92,7 +92,7 @@ OPTIONS = _option_table()
 
 
 def choice(name, word):
-    """The value of the option of that name, None being its first word."""
+    """Returns the value of that option; None means its first word."""
     words = ffi.string(OPTIONS[name].value).decode().split("|")
     if word is None:
         return 0
@@ -103,8 +103,8 @@ def choice(name, word):
 
 
 def job_options(given):
-    """kofn_options of a dict by name, None being what there is without the option;
-    and what they borrow."""
+    """Returns kofn_options from a dict by name, and the objects they borrow. None
+    keeps a default."""
     o = ffi.new("kofn_options *")
     lib.kofn_options_begin(o)
     keep = [o]
@@ -128,13 +128,13 @@ def job_options(given):
 
 
 class Job:
-    """One problem on one fleet: what Matrix, Sum and the others stand on.
+    """One problem on one fleet; Matrix, Sum and others use it.
 
-    options those of kofn_options, by name: what the library's table has.
-    plans   where it is not one plan of `problem`: those of its operands, which
-            are freed with the job.
-    turn    of the object that it is part of.  What that object does with the job it
-            does in turn, and so round() and what `totals` reads."""
+    options those of kofn_options, by name, as in the library's table.
+    plans   instead of one plan of `problem`: the plans of its operands, which are
+            freed with the job.
+    turn    the turn of the object that owns the job. The object uses the job in
+            its turn, and so do round() and `totals`."""
 
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
                  serve=None, faults=None, events=None, keys=None, insecure=False,
@@ -150,9 +150,9 @@ class Job:
             options["below"] = "pause"  # more may come at any time
         opt, borrowed = job_options(options)
         self._keep = borrowed  # what C borrows until the end
-        self._running = None  # what a round that goes on borrows
-        self._began = 0.0     # that round
-        self.told = Told()    # what functions raised
+        self._running = None  # what the current round borrows
+        self._began = 0.0     # start of that round
+        self.told = Told()    # exceptions of functions
         if plans is None:
             plans = [new(lib.kofn_plan_new, problem, scheme, workers, seed)]
             self._handles["plans"] = plans
@@ -167,7 +167,7 @@ class Job:
         self.told.folder = fleet.folder
         out = ffi.new("kofn_job **")
         st = lib.kofn_open_all(out, plans, len(plans), fleet.port,
-                               opt)  # takes the port over
+                               opt)  # owns the port from now on
         if st < 0:
             raise_for(st)
         self._handles["job"] = self.job = out[0]
@@ -175,7 +175,8 @@ class Job:
         self._last = None  # totals, once it is closed
 
     def _events(self, o, events, workers):
-        """Lines of an events file: "3.5 leave 2", ...; how many join."""
+        """Reads lines of an events file such as "3.5 leave 2". Returns the number of
+        joins."""
         if not events:
             return 0
         text = events if isinstance(events, str) else "\n".join(events)
@@ -189,7 +190,7 @@ class Job:
                    for i in range(count[0]))
 
     def borrow(self, *things):
-        """Keep these as long as the job."""
+        """Keeps these objects alive until the job ends."""
         self._keep += things
 
     @property
@@ -197,7 +198,7 @@ class Job:
         return not self._handles
 
     def check_open(self):
-        """Raise where it cannot be used."""
+        """Raises if the job cannot be used."""
         self.turn.check()
         if self.closed:
             raise Error(f"{self.turn.name} has been closed")
@@ -207,13 +208,13 @@ class Job:
                         "is a fork; make one here")
 
     def close(self):
-        """End the job and its workers.  Again is allowed.  A call that another
-        thread has under way ends first, soon and with an error."""
+        """Ends the job and its workers. Further calls do nothing. A call of another
+        thread ends first, soon and with an error."""
         with self.turn.to_close():
             self.end()
 
     def end(self):
-        """close(), in turn."""
+        """Calls close() in turn."""
         if self.closed:
             return
         if self._handles["process"] == os.getpid():
@@ -221,10 +222,10 @@ class Job:
         self._final()
 
     def round(self, put, in_, out, keep):
-        """One round: put(job, in, out, number), and then its end.
+        """Runs one round: calls put(job, in, out, number), and waits for it.
 
-        Ctrl-C leaves within a tenth of a second; the round goes on, and its
-        end is waited for before the next one begins."""
+        Ctrl-C returns within a tenth of a second. The round continues, and the next
+        round waits for its end."""
         self.check_open()
         self._finish()
         self.told.forget()
@@ -235,14 +236,15 @@ class Job:
         return self._finish()
 
     def call(self, f, *args):
-        """f(*args), which takes many rounds and calls back between them."""
+        """Calls f(*args), which takes many rounds and calls back between them."""
         with self.turn():
             self.check_open()
             return _lib.call(f, *args, turn=self.turn)
 
     def wait(self, f, *args):
-        """f(*args) until it is over; it returns KOFN_AGAIN every tenth of a second,
-        when Python sees signals, and who is to close the object."""
+        """Calls f(*args) until it is done. f returns KOFN_AGAIN every tenth of a
+        second, so that Python handles signals and another thread may close the
+        object."""
         while (st := f(*args)) == lib.KOFN_AGAIN:
             _lib.raise_stopped()
             self.turn.check()
@@ -267,7 +269,7 @@ class Job:
 
     @property
     def totals(self):
-        """The report of all rounds so far; once it is closed, of all."""
+        """Returns the report of all rounds."""
         if self.closed:
             return self._last
         if self._handles.get("process", os.getpid()) != os.getpid():
@@ -282,14 +284,14 @@ class Job:
 
 
 def problem(op, m, n, p, dtype=np.float64, is_sparse=False):
-    """A kofn_problem."""
+    """Returns a kofn_problem."""
     kind = lib.KOFN_F32 if np.dtype(dtype) == np.float32 else lib.KOFN_F64
     return begun("kofn_problem", op=op, m=m, n=n, p=p, dtype=kind,
                  sparse=is_sparse)
 
 
 def schemes():
-    """The codes there are: a dict of name to what it is.
+    """Returns the codes: a dict from name to description.
 
     >>> import kofn
     >>> kofn.schemes()["mds"]
@@ -304,11 +306,11 @@ def schemes():
 
 def plan_info(scheme, workers, shape, *, columns=1, op="product",
               dtype=np.float64, noise=False, seed=1):
-    """What a scheme needs and costs: threshold, storage, load, ...
+    """Returns what a scheme needs and costs: threshold, storage, load, ...
 
-    op     "product" of a matrix of that shape and one of so many `columns`, "left",
-           "gram", "sum" (of `shape[0]` numbers), or "stream", of products of such a
-           matrix and one of so many columns.
+    op     "product" of a matrix of that shape and one with `columns` columns,
+           "left", "gram", "sum" (of `shape[0]` numbers), or "stream": products of
+           such matrices.
 
     >>> import kofn
     >>> kofn.plan_info("mds:k=6", 8, (1000, 100))["threshold"]
@@ -327,7 +329,7 @@ def plan_info(scheme, workers, shape, *, columns=1, op="product",
     info = begun("kofn_plan_info")
     check(lib.kofn_plan_describe(plan, noise, info))
     out = {}
-    for name, field in ffi.typeof("kofn_plan_info").fields[1:]:  # size
+    for name, field in ffi.typeof("kofn_plan_info").fields[1:]:  # the first is `size`
         value = getattr(info, name)
         out[name] = (ffi.string(value).decode()
                      if field.type.cname == "char *" or "char" in

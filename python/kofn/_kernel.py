@@ -1,5 +1,5 @@
-"""Products and parts of sums as functions of a worker's owner make them: with PyTorch,
-on a GPU, or anyhow.  Functions are lent arrays that are read-only."""
+"""Products and parts of sums computed by user functions on a worker, for example with
+PyTorch on a GPU. The functions get read-only arrays."""
 import traceback
 
 import numpy as np
@@ -11,7 +11,7 @@ _KIND = {lib.KOFN_F64: np.dtype(np.float64), lib.KOFN_F32: np.dtype(np.float32)}
 
 
 def _table(m):
-    """A NumPy view of a kofn_matrix."""
+    """Returns a NumPy view of a kofn_matrix."""
     kind = _KIND[m.dtype]
     size = kind.itemsize
     if not m.rows or not m.cols:
@@ -22,8 +22,8 @@ def _table(m):
 
 
 def _lent(a):
-    """A view of `a` that cannot be written to.  The numbers are the library's, or
-    stay with the worker for later tasks."""
+    """Returns a read-only view of `a`. The numbers belong to the library, or stay on
+    the worker for later tasks."""
     if isinstance(a, np.ndarray):
         a = a.view()
         a.flags.writeable = False
@@ -31,12 +31,12 @@ def _lent(a):
 
 
 def _vector(table):
-    """A table of one column as a vector."""
+    """Returns a table of one column as a vector."""
     return table[:, 0] if table.shape[1] == 1 else table
 
 
 def _answer(y, shape):
-    """The answer of f(part, parts, x) as numbers of that shape."""
+    """Returns the answer of f(part, parts, x) as numbers of that shape."""
     if y is None:
         raise _lib.Invalid(f"f(part, parts, x) returned None, and {shape[0]} numbers "
                            "are needed; see whether its return is missing")
@@ -48,7 +48,7 @@ def _answer(y, shape):
 
 
 class Part:
-    """f(part, parts, x); its answer is checked and written to `out`."""
+    """Calls f(part, parts, x), checks the answer and writes it to `out`."""
 
     def __init__(self, f):
         self.f = f
@@ -58,7 +58,7 @@ class Part:
 
 
 class Kernel:
-    """multiply(a, b), and what keep(block) made of blocks that stay."""
+    """Calls multiply(a, b), with the results of keep(block) for blocks that stay."""
 
     def __init__(self, multiply, keep=None):
         for name, f in ("multiply", multiply), ("keep", keep):
@@ -70,7 +70,7 @@ class Kernel:
         self.version = 0
 
     def whole(self, f):
-        """keep(block) of the block that a factor is part of."""
+        """Returns keep(block) for the block that contains a factor."""
         if self.version != f.version:
             self.kept.clear()
             self.version = f.version
@@ -86,7 +86,7 @@ class Kernel:
             m = f.B if f.left else f.A
             part = self.whole(f)[f.row:f.row + m.rows, f.col:f.col + m.cols]
             a, b = (a, part) if f.left else (part, b)
-        elif self.keep is not None:  # it goes with its task
+        elif self.keep is not None:  # it is freed with its task
             a, b = (a, self.keep(b)) if f.left else (self.keep(a), b)
         to, product = _table(out), self.multiply(_lent(a), _lent(b))
         if np.ma.is_masked(product):
@@ -106,7 +106,7 @@ def kofn_py_part(ctx, part, parts, in_, out):
     compute = ffi.from_handle(ctx)
     try:
         compute(part, parts, _vector(_lent(_table(in_))), _vector(_table(out)))
-    except Exception:  # the task fails; others are asked
+    except Exception:  # the task fails and goes to other workers
         traceback.print_exc()
         return _failed.tell()
     return lib.KOFN_OK
@@ -117,7 +117,7 @@ def kofn_py_multiply(ctx, factors, out):
     kernel = ffi.from_handle(ctx)
     try:
         kernel(factors, out)
-    except Exception:  # the task fails; others are asked
+    except Exception:  # the task fails and goes to other workers
         traceback.print_exc()
         return _failed.tell()
     return lib.KOFN_OK

@@ -14,21 +14,21 @@ SECOND = 10**9
 
 
 class Error(Exception):
-    """The library's answer where it is not success.
+    """A failure reported by the library.
 
-    `status` is the name of the kofn_status, the text what was wrong, with the
-    offending value, and what to do.
+    `status` is the name of the kofn_status. The text says what was wrong, with the
+    value, and what to do.
     """
 
     status = "?"
 
 
 class TooFewWorkers(Error):
-    """Fewer workers are left than are needed to decode."""
+    """Fewer workers are left than decoding needs."""
 
 
 class Late(Error, TimeoutError):
-    """Patience ran out before enough results had come."""
+    """The patience ran out before enough results came."""
 
 
 class Corrupt(Error):
@@ -36,34 +36,33 @@ class Corrupt(Error):
 
 
 class Unstable(Error, ArithmeticError):
-    """The error predicted exceeds the tolerance."""
+    """The predicted error exceeds the tolerance."""
 
 
 class Invalid(Error, ValueError):
-    """An argument, a shape or a number that cannot be."""
+    """An invalid argument, shape or number."""
 
 
 class NotFitted(Invalid, AttributeError):
-    """A model is asked for something before its fit, as scikit-learn's
-    NotFittedError says it."""
+    """A model is used before fit, like scikit-learn's NotFittedError."""
 
     status = "STATE"
 
 
 class Unsuited(Error, NotImplementedError):
-    """The scheme does not serve this operation."""
+    """The scheme does not support this operation."""
 
 
 class TransportFailed(Error, ConnectionError):
-    """The network cannot be had, or failed."""
+    """The network is not available, or it failed."""
 
 
 class TaskFailed(Error):
-    """A function raised something on a worker: its traceback there.
+    """A function raised an exception on a worker; the text is its traceback.
 
-    It is the __cause__ of that exception, which is raised here, or is raised itself
-    where a process had an exception of a type that cannot be made here, or the worker
-    is at an address.
+    It is the __cause__ of that exception, which is raised here. It is raised itself
+    if the exception's type cannot be restored here, or if the worker is at an
+    address.
     """
 
 
@@ -80,7 +79,7 @@ _NAME = {value: name.removeprefix("KOFN_") for value, name in
 
 
 def raise_for(st):
-    """Raise what a failed status stands for."""
+    """Raises the exception for a failed status."""
     name = _NAME.get(st, str(st))
     words = ffi.string(lib.kofn_errmsg()).decode(errors="replace")
     error = _CLASS.get(name, Error)(
@@ -90,24 +89,24 @@ def raise_for(st):
 
 
 def check(st):
-    """The status where it is not a failure: 0, PARTIAL or AGAIN."""
+    """Returns the status if it is no failure: 0, PARTIAL or AGAIN."""
     if st < 0:
         raise_for(st)
     return st
 
 
 def new(make, *args):
-    """The handle that make(&handle, ...) makes."""
+    """Returns the handle that make(&handle, ...) creates."""
     out = ffi.new(ffi.typeof(make).args[0].item.cname + " *")
     check(make(out, *args))
     return out[0]
 
 
-# ---- what callers give ----------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------
 
 def begun(name, **members):
-    """A struct of the library that begins with its size.  A member that C does not
-    take is told by its name."""
+    """Returns a struct of the library that begins with its size. An error names a
+    member that C does not take."""
     struct = ffi.new(name + " *")
     struct.size = ffi.sizeof(name)
     for name, value in members.items():
@@ -119,7 +118,7 @@ def begun(name, **members):
 
 
 def count(name, value, bits=32, least=0):
-    """A whole number, as C takes it in so many bits."""
+    """Returns a whole number that fits into `bits` bits in C."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -131,28 +130,28 @@ def count(name, value, bits=32, least=0):
 
 
 def positive(name, value):
-    """A number that C would take for its default, were it 0."""
+    """Returns a number above 0: C takes 0 for the default."""
     if not isinstance(value, Real) or not value > 0:
         raise Invalid(f"{name}={value!r} is not a number above 0")
     return value
 
 
 def seconds(name, value):
-    """As C takes it, in nanoseconds; more than it can say is for ever."""
+    """Returns nanoseconds for C; a value beyond its range means forever."""
     if not isinstance(value, Real) or not value >= 0:
         raise Invalid(f"{name}={value!r} is not a number of seconds")
     return int(min(value * SECOND, NEVER))
 
 
 def text(name, value):
-    """The bytes of a text, which C ends at a zero."""
+    """Returns the bytes of a text, which may not contain a zero byte."""
     if not isinstance(value, str) or "\0" in value:
         raise Invalid(f"{name}={value!r} is not a text")
     return value.encode()
 
 
 def path(name, value):
-    """A path as C takes it; the caller keeps it."""
+    """Returns a path for C; the caller keeps it alive."""
     try:
         coded = os.fsencode(value)
     except TypeError as e:
@@ -163,32 +162,31 @@ def path(name, value):
 
 
 
-# An exception in a function that the library calls, Ctrl-C among them.  It
-# cannot pass through C: it stops the call, which then raises it.  Each thread has
-# calls of its own.
+# An exception in a function that the library calls, Ctrl-C included, cannot pass
+# through C. It stops the call, which then raises it. Each thread has its own calls.
 _raised = threading.local()
 
 
 def stop_and_raise(kind, value, trace):
-    """For def_extern(onerror=...)."""
+    """Keeps an exception, for def_extern(onerror=...)."""
     _raised.value = value
 
 
 def stopped():
-    """Whether something was raised in the call that lasts."""
+    """True if something was raised in the current call."""
     return getattr(_raised, "value", None) is not None
 
 
 def raise_stopped():
-    """Raise what was raised in a callback of this thread, once."""
+    """Raises, once, what was raised in a callback of this thread."""
     value, _raised.value = getattr(_raised, "value", None), None
     if value is not None:
         raise value
 
 
 def call(f, *args, turn=None):
-    """f(*args), with what was raised in a callback raised here; on the object
-    whose turn it is, if it is one's."""
+    """Calls f(*args), and raises what was raised in a callback. `turn` is the turn of
+    the object, if the call belongs to one."""
     _raised.value, _raised.turn = None, turn
     try:
         st = f(*args)
@@ -199,7 +197,7 @@ def call(f, *args, turn=None):
 
 
 def may_go_on():
-    """For callbacks in a call: raise where its object is to be closed."""
+    """Raises, in a callback, if the object of the call is to be closed."""
     turn = getattr(_raised, "turn", None)
     if turn is not None:
         turn.check()
@@ -212,7 +210,7 @@ _DTYPE = {np.dtype(np.float64): lib.KOFN_F64, np.dtype(np.float32): lib.KOFN_F32
 
 
 def numbers(x, name):
-    """x as a NumPy array of real numbers, of the type that they have."""
+    """Returns x as a NumPy array of real numbers of their own type."""
     if not isinstance(x, np.ndarray) and hasattr(x, "__dlpack_device__"):
         if x.__dlpack_device__()[0] != 1:
             raise Invalid(f"{name} does not lie in this machine's memory; "
@@ -235,8 +233,8 @@ def numbers(x, name):
 
 
 def _is_nullable(x):
-    """Whether it is a table or a column of pandas with nullable numbers (Float64, Int64,
-    boolean), which are objects to NumPy."""
+    """True for a pandas table or column of nullable numbers (Float64, Int64,
+    boolean), which NumPy sees as objects."""
     kinds = getattr(x, "dtypes", None)
     kinds = [kinds] if hasattr(kinds, "kind") else [] if kinds is None else list(kinds)
     return hasattr(x, "to_numpy") and bool(kinds) and \
@@ -244,8 +242,8 @@ def _is_nullable(x):
 
 
 def factor(x, dtype, name):
-    """x as array() has it, of the type of a product of it and of numbers of this
-    type: NumPy's, and so the wider of both."""
+    """Returns array(x) in the type of its product with numbers of `dtype`: NumPy's
+    rule, hence the wider type."""
     if type(x) is np.ndarray and x.dtype == dtype:
         return array(x, dtype, name)  # the faster way
     a = numbers(x, name)
@@ -254,10 +252,10 @@ def factor(x, dtype, name):
 
 
 def array(x, dtype=None, name="array"):
-    """x as a NumPy array that the library reads: without a copy where its
-    numbers are float64 or float32, aligned (and of `dtype`, if given) and its rows
-    contiguous; else by one copy.  Whatever has __dlpack__ or the buffer
-    protocol will do; what lies on a GPU is refused."""
+    """Returns x as a NumPy array that the library can read. It is copied once, unless
+    its numbers are float64 or float32, aligned (and of `dtype`, if given), with
+    contiguous rows. x may have __dlpack__ or the buffer protocol. Arrays on a GPU are
+    refused."""
     if type(x) is np.ndarray and x.flags.c_contiguous and x.flags.aligned and \
             x.dtype in _DTYPE and x.ndim in (1, 2) and \
             (dtype is None or x.dtype == dtype):  # float64 equals None, too
@@ -275,14 +273,14 @@ def array(x, dtype=None, name="array"):
         whole_rows &= a.strides[0] >= size * a.shape[1] and \
             a.strides[0] % size == 0
     elif a.ndim == 1 and not whole_rows:
-        # a column of a matrix: n x 1 with a longer way from row to row
+        # a column of a matrix: n x 1 with the row distance of the matrix
         whole_rows = a.strides[0] > 0 and a.strides[0] % size == 0
     return a if whole_rows and a.flags.aligned else a.copy("C")
 
 
 def view(a, row=False):
-    """A kofn_matrix of an array from array(): of a vector one column, or one
-    row, for which it must be contiguous.  It borrows: keep the array."""
+    """Returns a kofn_matrix for an array from array(). A vector becomes one column,
+    or one row, for which it must be contiguous. It borrows: keep the array."""
     size = a.itemsize
     if a.ndim == 1 and row:
         rows, cols, ld = 1, a.shape[0], a.shape[0]
@@ -300,8 +298,8 @@ def view(a, row=False):
 
 
 def csr(A, name):
-    """A SciPy sparse matrix as CSR in float64, rows in order and without duplicates.  These are added in
-    float64, and A stays as it is."""
+    """Returns a SciPy sparse matrix as CSR in float64, with ordered rows and without
+    duplicates, which are added in float64. A is not changed."""
     from scipy.sparse import coo_matrix, csr_matrix
 
     if A.dtype.kind not in "fiub":
@@ -311,7 +309,7 @@ def csr(A, name):
         raise Invalid(f"{name} has {len(A.shape)} dimensions; 2 are needed")
     kind = getattr(A, "format", None)
     if kind == "csc" or (kind != "csr" and not hasattr(A, "tocoo")):
-        A = A.tocsr()  # which adds nothing up
+        A = A.tocsr()  # which keeps duplicates
     elif kind != "csr":
         A = A.tocoo()
         place = A.row, A.col
@@ -326,7 +324,7 @@ def csr(A, name):
 
 
 def sparse(A, name="A"):
-    """A kofn_sparse of a SciPy sparse matrix, and what it borrows."""
+    """Returns a kofn_sparse of a SciPy sparse matrix, and the arrays it borrows."""
     A = csr(A, name)
     ptr = A.indptr.astype(np.uint64)
     col = A.indices.astype(np.uint32)
@@ -340,7 +338,7 @@ def sparse(A, name="A"):
 
 
 def operand(matrix):
-    """A kofn_operand of a kofn_matrix or a kofn_sparse, which it borrows."""
+    """Returns a kofn_operand of a kofn_matrix or a kofn_sparse, which it borrows."""
     o = ffi.new("kofn_operand *")
     if ffi.typeof(matrix) is ffi.typeof("kofn_sparse *"):
         o.sparse = matrix
@@ -350,5 +348,5 @@ def operand(matrix):
 
 
 def is_sparse(A):
-    """Whether it is one of SciPy's sparse matrices."""
+    """True for a SciPy sparse matrix."""
     return hasattr(A, "tocsr")

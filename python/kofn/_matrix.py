@@ -1,4 +1,4 @@
-"""Matrices whose products coded workers compute."""
+"""Matrices with products computed by coded workers."""
 import numpy as np
 
 from . import _lib
@@ -8,7 +8,7 @@ from ._lib import Invalid, Unsuited, check, lib
 from ._turn import Turn
 
 
-# Jobs that a matrix has at a time, each for inputs of one width and type.
+# Most jobs of a matrix, each for inputs of one width and type.
 JOBS = 8
 
 
@@ -17,28 +17,27 @@ def _put_left(job, x, out, number):
 
 
 class Matrix:
-    """A matrix, coded and handed out to workers; `A @ x` is then a round.
+    """A matrix, coded and distributed to workers; `A @ x` is one round.
 
-    A        m x n: a NumPy array, a CPU tensor, a SciPy sparse matrix.  float64
-             and float32 with contiguous rows are not copied; keep it
-             unchanged.
+    A        m x n: a NumPy array, a CPU tensor, or a SciPy sparse matrix. float64
+             and float32 with contiguous rows are not copied: keep them unchanged.
     where    "threads" (the default), "sim", "processes", or an address such as
-             "tcp://0.0.0.0:5555" that workers come to: `kofn worker
+             "tcp://0.0.0.0:5555". Workers connect to it with `kofn worker
              tcp://HOST:5555` or `python -m kofn worker tcp://HOST:5555`.
-    scheme   which code, see kofn.schemes().
-    workers  how many there are at the start.
-    columns  of the inputs that are to come; workers elsewhere compute so many at
-             a time, those of this machine as many as an input has. Threads hold
-             A coded for up to eight widths and types of inputs, those last used.
-    errors   "detect", "adversarial", "probabilistic" or "keyed": look for wrong results;
-             A is then not multiplied from the left.
+    scheme   the code, see kofn.schemes().
+    workers  number of workers at the start.
+    columns  columns of later inputs. Remote workers compute this number of columns
+             at a time; those of this machine take an input whole. Threads keep A
+             coded for up to eight widths and types of inputs, the last used ones.
+    errors   "detect", "adversarial", "probabilistic" or "keyed": finds wrong
+             results. Products from the left are then not available.
     multiply, keep
-             as of kofn.serve: how "processes" multiply dense blocks.
+             as in kofn.serve: how "processes" multiply dense blocks.
     below, tolerance, late, faults, events, keys, insecure, tls_ca, tls_cert,
     tls_key, journal, metrics, trace, seed: as the options of the kofn command.
 
-    Raises kofn.TooFewWorkers, kofn.Corrupt, kofn.Unstable, ... with what was
-    wrong and what to do.
+    Raises kofn.TooFewWorkers, kofn.Corrupt, kofn.Unstable, ... with what was wrong
+    and what to do.
 
     >>> import numpy as np, kofn
     >>> X = np.arange(12.0).reshape(6, 2)
@@ -48,7 +47,7 @@ class Matrix:
     array([ 10.,  32.,  54.,  76.,  98., 120.])
     """
 
-    __array_priority__ = 100  # ndarray @ Matrix comes to us
+    __array_priority__ = 100  # ndarray @ Matrix calls __rmatmul__
 
     def __init__(self, A, where="threads", *, scheme="elastic", workers=8,
                  columns=1, multiply=None, keep=None, **options):
@@ -60,7 +59,7 @@ class Matrix:
         self._sparse = _lib.is_sparse(A)
         self._options = dict(where=where, scheme=scheme, workers=workers,
                              **options)
-        self._jobs = {}  # columns of the input and type: the job for it
+        self._jobs = {}  # jobs by the columns and type of the input
         self._turn = Turn("the matrix")
         self.report = None
         if self._sparse:
@@ -77,8 +76,8 @@ class Matrix:
         self._job(_lib.count("columns", columns))
 
     def _job(self, columns, dtype=None):
-        """The job for inputs of so many columns and this type.  Workers elsewhere
-        hold one job's blocks: there is one for them, and inputs are cut to it."""
+        """Returns the job for inputs of this width and type. Remote workers hold the
+        blocks of one job only, so inputs are cut to its width."""
         dtype = self.dtype if dtype is None else dtype
         if (columns, dtype) in self._jobs:
             return self._used(columns, dtype)
@@ -94,7 +93,7 @@ class Matrix:
             for (_, kind), job in self._jobs.items():
                 if kind == dtype:
                     return job
-        if len(self._jobs) >= JOBS:  # totals are those of the first
+        if len(self._jobs) >= JOBS:  # totals are those of the first job
             self._jobs.pop(list(self._jobs)[1]).end()
         if dtype == self.dtype:
             operand, borrowed = self._operand, self._borrowed
@@ -104,7 +103,7 @@ class Matrix:
         m, n = self.shape
         op = lib.KOFN_MATVEC if columns == 1 else lib.KOFN_MATMUL
         o = dict(self._options)
-        # of products from the left nothing can be compared: with errors, none
+        # left products cannot be compared: none with errors
         whole = o.get("errors") in (None, "none") and not self._sparse
         job = Job(problem(op, m, n, columns, dtype, self._sparse),
                   o.pop("scheme"), o.pop("workers"), o.pop("where"),
@@ -118,19 +117,19 @@ class Matrix:
         return job
 
     def _used(self, *key):
-        """The job of that key, which becomes the last to be ended for another one."""
+        """Returns the job of that key. The least recently used one is ended first."""
         if key != next(iter(self._jobs)):
             self._jobs[key] = self._jobs.pop(key)
         return self._jobs[key]
 
     def _wide(self):
-        """A as float64, of which it has one copy more, however many jobs."""
+        """Returns A as float64: one more copy for all jobs."""
         if self._copy is None:
             self._copy = self._borrowed.astype(np.float64)
         return self._copy
 
     def _product(self, x, rows, row, put):
-        """put's product of x, which has this many rows (`row`: columns)."""
+        """Returns put's product of x, which has `rows` rows (`row`: columns)."""
         x = _lib.factor(x, self.dtype, "the other factor")
         if row and x.ndim == 1:
             x = np.ascontiguousarray(x)
@@ -174,8 +173,8 @@ class Matrix:
         return out
 
     def _in_pieces(self, job, x, length, row, put):
-        """As many columns (rows) at a time as the job is for; where the last piece
-        has fewer it is filled up with zeros."""
+        """Multiplies as many columns (rows) at a time as the job takes. The last
+        piece is padded with zeros."""
         all_of = x if row else x.T
         all_of = all_of.reshape(-1, all_of.shape[-1])
         parts = []
@@ -193,16 +192,17 @@ class Matrix:
         return all_of if row else np.ascontiguousarray(all_of.T)
 
     def __matmul__(self, x):
-        """A @ x: a vector of n or a matrix of n rows."""
+        """Returns A @ x for a vector of n or a matrix of n rows."""
         return self._product(x, self.shape[1], False, lib.kofn_put)
 
     def __rmatmul__(self, x):
-        """x @ A: a vector of m or a matrix of m columns, on the same blocks."""
+        """Returns x @ A for a vector of m or a matrix of m columns, on the same
+        blocks."""
         return self._product(x, self.shape[0], True, _put_left)
 
     @property
     def T(self):
-        """The transpose, which workers multiply with on the same blocks.
+        """The transpose; workers multiply with it on the same blocks.
 
         >>> import numpy as np, kofn
         >>> with kofn.Matrix(np.ones((6, 2)), scheme="elastic:k=3",
@@ -214,21 +214,21 @@ class Matrix:
 
     @property
     def totals(self):
-        """The report of all rounds so far."""
+        """The report of all rounds."""
         return next(iter(self._jobs.values())).totals
 
     @property
     def news(self):
-        """Who was turned away, and why; of workers elsewhere."""
+        """Refused remote workers, with the reasons."""
         return [n for j in list(self._jobs.values()) for n in j.fleet.news]
 
     @property
     def processes(self):
-        """Process numbers of the workers, where they are processes of ours."""
+        """Process numbers of the workers that this process started."""
         return [c for j in list(self._jobs.values()) for c in j.fleet.children]
 
     def aslinearoperator(self):
-        """A scipy.sparse.linalg.LinearOperator, for svds, lsqr, eigsh, cg.
+        """Returns a scipy.sparse.linalg.LinearOperator, for svds, lsqr, eigsh, cg.
 
         >>> import numpy as np, kofn
         >>> from scipy.sparse.linalg import svds
@@ -248,8 +248,8 @@ class Matrix:
             rmatmat=lambda X: (np.ascontiguousarray(X.T) @ self).T)
 
     def close(self):
-        """End the workers.  Again is allowed, and from another thread, whose call
-        then ends with an error."""
+        """Ends the workers. Further calls do nothing. Another thread may call it; the
+        current call then ends with an error."""
         with self._turn.to_close():
             for job in self._jobs.values():
                 job.end()
@@ -267,7 +267,7 @@ class Matrix:
 
 
 class _Transposed:
-    """What Matrix.T is."""
+    """The type of Matrix.T."""
 
     __array_priority__ = 100
 
@@ -291,7 +291,7 @@ class _Transposed:
 
 
 def matmul(A, B, where="threads", *, scheme="elastic", workers=8, **options):
-    """A B once, both coded as the scheme says: gpd, polynomial, matdot, ...
+    """Multiplies A B once, both coded by the scheme: gpd, polynomial, matdot, ...
 
     >>> import numpy as np, kofn
     >>> A, B = np.arange(16.0).reshape(4, 4), np.eye(4)
@@ -300,7 +300,7 @@ def matmul(A, B, where="threads", *, scheme="elastic", workers=8, **options):
     """
     B = _lib.array(B, name="B")
     if not _lib.is_sparse(A):
-        A = _lib.factor(A, B.dtype, "A")  # coded once, as the wider of both
+        A = _lib.factor(A, B.dtype, "A")  # coded once, in the wider type of both
     columns = 1 if B.ndim == 1 else B.shape[1]
     with Matrix(A, where, scheme=scheme, workers=workers, columns=columns,
                 **options) as M:

@@ -1,4 +1,4 @@
-"""Iterations without a master: nodes among equals."""
+"""Masterless iterations, on equal nodes."""
 import dataclasses
 import os
 import threading
@@ -11,18 +11,18 @@ from ._lib import Invalid, SECOND, TooFewWorkers, begun, check, ffi, lib, new
 
 @dataclasses.dataclass(frozen=True)
 class Mesh:
-    """What a node saw of the others in the end (docs/masterless.md)."""
+    """A node's final view of the others (docs/masterless.md)."""
 
     members: int   # nodes of the last epoch
-    epochs: int    # so many it entered
-    liars: int     # nodes whose pieces it found wrong
-    left_out: int  # pieces that it left out, for they were wrong, or may be
+    epochs: int    # number of epochs the node entered
+    liars: int     # nodes that sent it wrong pieces
+    left_out: int  # pieces it ignored because they were wrong or doubtful
     finished: int  # nodes of this process that have the result
 
 
 class Node:
-    """A node's life on a thread of its own; `live(transport, peers, view)` is
-    the library's call."""
+    """Runs a node on its own thread; `live(transport, peers, view)` is the library's
+    call."""
 
     def __init__(self, number, nodes, transport, live, options):
         self.stop = False
@@ -34,13 +34,13 @@ class Node:
                                 **options)
         p.watch, p.watch_ud = lib.kofn_py_node, self._handle
         self.thread = threading.Thread(target=self._run)
-        # a join that is interrupted takes the thread for ended (Python 3.11)
+        # an interrupted join marks the thread as ended (Python 3.11)
         self.over = threading.Event()
 
     def _run(self):
         try:
             self.status = self._live(self._transport, self._peers, self.view)
-            check(self.status)  # on this thread: what it says is the thread's
+            check(self.status)  # on this thread: its message belongs to the thread
         except BaseException as e:
             self.error = e
         finally:
@@ -48,8 +48,8 @@ class Node:
             self.over.set()
 
     def end(self):
-        """It has been told to stop, and what it borrows is then free: not even
-        Ctrl-C ends this earlier."""
+        """Waits for the stopped node. Its borrowed objects are free afterwards, so
+        not even Ctrl-C ends this earlier."""
         if self.thread.ident is None:  # it could not be started
             self._transport.close(self._transport, 0)
             return
@@ -85,7 +85,8 @@ def _join_all(mesh, nodes):
 
 
 def transports(nodes, masterless, reach, keys, longest):
-    """The ends of all nodes of this process, and what they borrow."""
+    """Returns the transports of all nodes of this process, and the objects they
+    borrow."""
     if masterless is True:
         mesh = ffi.gc(new(lib.kofn_mesh_new), lib.kofn_mesh_free)
         return _join_all(mesh, nodes), [mesh]
@@ -106,7 +107,7 @@ def transports(nodes, masterless, reach, keys, longest):
 
 
 def kept(checkpoint, every, resume):
-    """Peer options that have a node keep what it has in that folder."""
+    """Returns peer options that let a node save its state in that folder."""
     if checkpoint is None:
         if resume or every is not None:
             raise Invalid("resume= and every= are for checkpoint=, a folder")
@@ -124,14 +125,14 @@ def kept(checkpoint, every, resume):
 def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         insecure=False, tls_ca=None, tls_cert=None, tls_key=None, errors=None,
         confirm=None, patience=None, more=None):
-    """All nodes of this process, until each has the result or cannot; the
-    number of one that has it, and the Mesh.  `make_live(i)` gives Node's live;
+    """Runs all nodes of this process until each has the result or fails. Returns the
+    number of one that has it, and the Mesh. `make_live(i)` returns Node's live;
     `more` are other peer options.
 
-    Ctrl-C has them leave, within a tenth of a second or so."""
+    Ctrl-C lets them leave within about a tenth of a second."""
     searched = choice("errors", errors)
     here = masterless is True
-    if here:  # who are too few would wait in vain for one more
+    if here:  # too few threads would wait forever for another
         check(lib.kofn_nodes_find(plan, searched, nodes))
     ends, keep = transports(nodes, masterless, reach,
                             Keys(keys, insecure, tls_ca, tls_cert, tls_key),
@@ -151,9 +152,9 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         for node in all_nodes:
             node.thread.start()
         for node in all_nodes:
-            while not node.over.wait(0.1):  # another thread may have the signal
+            while not node.over.wait(0.1):  # another thread may receive the signal
                 pass
-    finally:  # also by Ctrl-C
+    finally:  # also after Ctrl-C
         for node in all_nodes:
             node.stop = True
         for node in all_nodes:

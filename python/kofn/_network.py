@@ -1,4 +1,4 @@
-"""Dense networks that coded workers train, with scikit-learn's manners."""
+"""Dense networks, trained by coded workers, with scikit-learn's interface."""
 import numpy as np
 
 from . import _lib, _mesh
@@ -22,7 +22,7 @@ def kofn_py_train(ud, now, report):
 
 
 def _array_of(W):
-    """A NumPy view of a contiguous kofn_matrix."""
+    """Returns a NumPy view of a contiguous kofn_matrix."""
     kind = np.float32 if W.dtype == lib.KOFN_F32 else np.float64
     size = W.rows * W.ld * np.dtype(kind).itemsize
     data = np.frombuffer(ffi.buffer(W.data, size), kind)
@@ -33,31 +33,32 @@ class Network(Estimator):
     """A dense network, trained by descent on batches.
 
     hidden     widths of the hidden layers.
-    activation "relu", "tanh", "sigmoid" or "linear", of all layers but the last.
-    cost       "softmax" (y: classes) or "squares" (y: numbers, a row a point;
-               without y the points themselves: an autoencoder); `output` is
-               then the activation of the last layer.
-    unit       points are divided by it; None: by the largest magnitude in X, if
-               that is above 1.
-    scheme     gc:d=3, agc:d=3, ...: workers have the points and add up gradients
-               of parts of a batch.  gpd, polydot, elastic, ...: the weights live
-               with the workers, coded; with options={"errors": "probabilistic"}
-               liars are left out and, every `scrub` steps, wrong blocks mended.
-               "auto": gc:d=2, and without a master gpd.
+    activation "relu", "tanh", "sigmoid" or "linear", for all layers but the last.
+    cost       "softmax" (y: classes) or "squares" (y: numbers, one row per point).
+               With "squares", `output` is the activation of the last layer, and
+               without y the network is an autoencoder.
+    unit       points are divided by it; None: the largest magnitude in X, if that
+               is above 1.
+    scheme     gc:d=3, agc:d=3, ...: workers have the points and sum gradients of
+               parts of a batch. gpd, polydot, elastic, ...: workers hold the
+               coded weights. With options={"errors": "probabilistic"} wrong
+               answers are excluded, and every `scrub` steps wrong blocks are
+               repaired. "auto": gc:d=2; masterless: gpd.
     step, momentum, nesterov, l2, batch, epochs, seed, dtype: of the descent.
     options    of kofn.Matrix: errors, audit, faults, events, keys, ...
-    masterless True: on `workers` nodes among equals, threads of this process, or
-               the address of this one (docs/masterless.md); scheme is then gpd,
-               polydot, matdot, polynomial or grid, and options are errors,
-               reach (addresses of other nodes), keys, insecure, tls_ca, tls_cert,
-               tls_key, patience, and checkpoint (a folder of the node's own;
-               threads share it) with every (steps) and resume.  All nodes call
-               fit with the same.
+    masterless True: without a coordinator, on `workers` nodes that are threads of
+               this process. An address: this process is one node
+               (docs/masterless.md). The scheme is then gpd, polydot, matdot,
+               polynomial or grid. The options are errors, reach (addresses of
+               other nodes), keys, insecure, tls_ca, tls_cert, tls_key and
+               patience. checkpoint is a folder for the node (threads share one),
+               with every (steps) and resume. All nodes call fit with the same
+               arguments.
 
-    After fit: coefs_ (of each layer outputs x (inputs + 1), biases last), unit_ (points
-    are divided by it before the first layer), classes_ (softmax), history_ (rows of step, loss and accuracy of its batch),
-    n_steps_, loss_ and report_; without a master mesh_ (kofn.Mesh) in the place of
-    report_, and no history.
+    After fit: coefs_ (for each layer outputs x (inputs + 1), biases last), unit_
+    (points are divided by it), classes_ (softmax), history_ (step, loss and accuracy
+    of each batch), n_steps_, loss_ and report_. Masterless: mesh_ (kofn.Mesh) instead
+    of report_, and no history.
 
     >>> import numpy as np, kofn
     >>> X = np.repeat([[0.0, 0], [0, 1], [1, 0], [1, 1]], 16, axis=0)
@@ -95,7 +96,7 @@ class Network(Estimator):
         return "classifier" if self.cost == "softmax" else "regressor"
 
     def _targets(self, X, y):
-        """What C takes, and how wide the last layer is."""
+        """Returns the targets for C, and the width of the last layer."""
         if self.cost != "softmax":
             y = X if y is None else self._floats(y)
             if y.ndim == 0:
@@ -110,7 +111,7 @@ class Network(Estimator):
         return labels.astype(np.float64), len(self.classes_)
 
     def _unit_of(self, X):
-        """The number that points are divided by, as in the command."""
+        """Returns the number that divides the points, as in the command."""
         if self.unit is not None:
             unit = float(_lib.positive("unit", self.unit))
             if unit == float("inf"):
@@ -144,8 +145,7 @@ class Network(Estimator):
             epochs=_lib.count("epochs", self.epochs, least=1))
 
     def _job(self, training, layers):
-        """A job whose workers have the points or, as the scheme goes, the
-        weights."""
+        """Returns a job. Its workers have the points or the weights, by the scheme."""
         scheme = self._scheme()
         known = lib.kofn_scheme_find(scheme.partition(b":")[0])
         pb = _lib.begun("kofn_problem")
@@ -164,14 +164,15 @@ class Network(Estimator):
         return job
 
     def _plans(self, training, layers):
-        """Of its layers; they are the caller's."""
+        """Returns the plans of the layers; the caller owns them."""
         plans = ffi.new("kofn_plan *[]", layers)
         check(lib.kofn_training_plans(
             training, self._scheme(), _lib.count("workers", self.workers), self.seed, plans))
         return list(plans)
 
     def _fit_mesh(self, shape, make):
-        """The net and the result of a node of this process that has them."""
+        """Returns the network and the result of a node of this process that has them.
+        """
         count = self.workers if self.masterless is True else 1
         own = [make()]
         plans = [ffi.gc(p, lib.kofn_plan_free)
@@ -248,7 +249,7 @@ class Network(Estimator):
         return self
 
     def _out(self, X):
-        """What comes out of the last layer; shares of classes with softmax."""
+        """Returns the outputs of the last layer; with softmax, probabilities."""
         with self._turn():
             return self._out_of(X)
 
@@ -267,20 +268,20 @@ class Network(Estimator):
         return out * self.unit_ if self._rebuilds else out
 
     def predict(self, X):
-        """Classes (softmax), or what comes out."""
+        """Returns classes (softmax), or outputs."""
         out = self._out(X)
         if self.cost == "softmax":
             return self.classes_[np.argmax(out, axis=1)]
         return out[:, 0] if out.shape[1] == 1 else out
 
     def predict_proba(self, X):
-        """Of all classes; softmax only."""
+        """Returns the probabilities of all classes; softmax only."""
         if self.cost != "softmax":
             raise Invalid(f'cost="{self.cost}" has no classes')
         return self._out(X)
 
     def score(self, X, y=None):
-        """Accuracy (softmax), or R^2 over all outputs."""
+        """Returns accuracy (softmax), or R^2 over all outputs."""
         p = self.predict(X)
         y = X if y is None else y
         if self.cost == "softmax":

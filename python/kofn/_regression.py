@@ -1,4 +1,4 @@
-"""Linear models by descent on coded workers, with scikit-learn's manners."""
+"""Linear models fitted on coded workers, with scikit-learn's interface."""
 import warnings
 
 import numpy as np
@@ -27,22 +27,22 @@ def kofn_py_regress(ud, now, report):
 
 
 class Regression(Estimator):
-    """A linear model of y by the rows of X (and, with `intercept`, of 1).
+    """A linear model of y from the rows of X, with an intercept if `intercept`.
 
-    X may be one of SciPy's sparse matrices.
+    X may be a SciPy sparse matrix.
 
     loss          "squares", "logistic" (labels 0, 1 or -1, 1) or "poisson".
-    scheme        elastic, pcr, gc, agc, ...: docs/regression.md says which.
-    descent       "lbfgs", "nesterov", "gd" or "sgd"; None: "nesterov" for squares
-                  and, without a step and a rule, "lbfgs" for other losses.
+    scheme        elastic, pcr, gc, agc, ...: see docs/regression.md.
+    descent       "lbfgs", "nesterov", "gd" or "sgd". None: "nesterov" for squares;
+                  for other losses "lbfgs", unless a step or a rule is given.
     ridge, rule, step, tolerance, iterations, batches, seed: as there.
 
-    The ridge is not of the intercept.  `predict` takes the columns of `fit`: of data
-    frames the same names in the same order.  A descent that has not reached its
-    tolerance after so many iterations warns, with kofn.ConvergenceWarning.
+    The ridge does not penalise the intercept. `predict` takes the columns of `fit`;
+    for data frames the same names in the same order. A descent that has not reached
+    its tolerance after `iterations` iterations warns with kofn.ConvergenceWarning.
 
-    After fit: coef_, intercept_, n_iter_, converged_, objective_, history_ (rows
-    of iteration, objective, norm of the gradient) and report_.
+    After fit: coef_, intercept_, n_iter_, converged_, objective_, history_ (rows of
+    iteration, objective, norm of the gradient) and report_.
 
     >>> import numpy as np, kofn
     >>> X = np.array([[1.0, 0], [0, 1], [1, 1], [2, 1]])
@@ -72,7 +72,7 @@ class Regression(Estimator):
         return "classifier" if self.loss == "logistic" else "regressor"
 
     def _design(self, X):
-        """The rows, and with an intercept a last column of 1 for it."""
+        """Returns the rows, with a last column of 1 for an intercept."""
         X = self._rows(X)
         if not self.intercept:
             return X
@@ -145,7 +145,7 @@ class Regression(Estimator):
         return self
 
     def _warn(self, res):
-        if self.converged_ or self.descent == "sgd":  # which has no such test
+        if self.converged_ or self.descent == "sgd":  # sgd has no such test
             return
         if res.distance > 0:
             why = ("where the minimum is not near though the gradient is small, "
@@ -160,7 +160,7 @@ class Regression(Estimator):
             "scale", ConvergenceWarning, stacklevel=4)
 
     def decision_function(self, X):
-        """Margins X w + intercept."""
+        """Returns the margins X w + intercept."""
         with self._turn():
             self._check_fitted("coef_")
             return self._rows_again(X) @ self.coef_ + self.intercept_
@@ -172,17 +172,17 @@ class Regression(Estimator):
         return np.exp(t) if self.loss == "poisson" else t
 
     def predict_proba(self, X):
-        """Of both classes; logistic only."""
+        """Returns the probabilities of both classes; logistic only."""
         if self.loss != "logistic":
             raise Invalid(f'loss="{self.loss}" has no classes')
         t = self.decision_function(X)
         with np.errstate(under="ignore"):
-            less = np.exp(-np.abs(t))  # the smaller chance over the larger
+            less = np.exp(-np.abs(t))  # the smaller probability over the larger
             p = np.column_stack([np.ones_like(t), less]) / (1 + less)[:, None]
         return np.where((t > 0)[:, None], p[:, ::-1], p)
 
     def score(self, X, y):
-        """Accuracy (logistic) or R^2."""
+        """Returns accuracy (logistic) or R^2."""
         p = self.predict(X)
         if self.loss == "logistic":
             return float(np.mean(self._like(np.asarray(y), p) == p))

@@ -1,4 +1,4 @@
-"""Streams of products: both operands are new each time."""
+"""Streams of products: both operands change every time."""
 import collections
 import time
 
@@ -14,11 +14,11 @@ MOST = lib.KOFN_OPEN_MOST
 
 
 class Product:
-    """A product that was put and is asked for once: what Stream.put returns.
+    """A product in progress, returned by Stream.put. Its result can be taken once.
 
-    number   1, 2, ... in the order they were put.
-    report   what came of it, after `result`: its first and last round
-             (`began`, `ended`), how many `plain` and `coded` answers, ...
+    number   1, 2, ... in the order of put.
+    report   set by `result`: the first and last round (`began`, `ended`), the
+             numbers of `plain` and `coded` answers, ...
     """
 
     def __init__(self, stream, number, operands):
@@ -27,8 +27,8 @@ class Product:
         self.report = None
 
     def result(self):
-        """X @ Y, waited for.  Ctrl-C leaves within a tenth of a second, and it
-        can be asked for again."""
+        """Waits, and returns X @ Y. Ctrl-C returns within a tenth of a second; then
+        it may be called again."""
         if self.report is None and self._failed is None:
             with self._stream._turn():
                 if self.report is None and self._failed is None:
@@ -52,18 +52,18 @@ class Product:
 
 
 class Stream:
-    """Products X @ Y one after another, by coded workers that make up in one
-    round for who was slow in another: docs/stream.md.
+    """Products X @ Y in sequence, on coded workers. Slow answers of one round are
+    made up for in the next ones: docs/stream.md.
 
     shape    (m, n, p) of a typical product, m x n times n x p; others may come.
     scheme   dip:m=,p=,T=,lambda=, idip:m=,p=,N=,W=, or one that treats each
              product alone: polynomial, matdot, polydot, gpd, uncoded.
-    mu       whoever takes more than 1 + mu times as long as the first is not
-             waited for, where the scheme allows that.
-    where, workers, errors, faults, events, keys, ...: as of kofn.Matrix.
+    mu       patience: if the scheme permits, a round does not wait for workers
+             that take more than 1 + mu times the fastest one's time.
+    where, workers, errors, faults, events, keys, ...: as in kofn.Matrix.
 
-    A product may take `delay` rounds more than its own, in which others are
-    under way: keep delay + 2 of them open, as `products` does.
+    A product may take `delay` rounds beyond its first, while others are in progress:
+    keep delay + 2 of them open, as `products` does.
 
     >>> import numpy as np, kofn
     >>> with kofn.Stream((4, 3, 2), scheme="dip:m=2,p=2,T=1", workers=4) as s:
@@ -71,7 +71,7 @@ class Stream:
     ...         s.put(np.ones((2, 3)), np.ones((3, 2)))
     ...     second.result()
     array([[3., 3.],
-           [3., 3.]])
+           [3., 3.]]).
     """
 
     def __init__(self, shape, where="threads", *, scheme="dip", workers=8,
@@ -91,13 +91,13 @@ class Stream:
         check(lib.kofn_plan_describe(self._job.plan, False, info))
         self.delay = info.delay
         self._began = self._ended = None  # first put, last taken
-        self._borrowed = {}  # by number, until it is over
+        self._borrowed = {}  # by number, until the product is finished
         self._job.borrow(self._borrowed)
 
     def put(self, X, Y):
-        """Queue X @ Y, and do not wait for it.  Leave both as they are until
-        the Product is over; they are copied only where `kofn.Matrix` would.
-        At most 16 may be put and not asked for."""
+        """Starts X @ Y without waiting. Keep both unchanged until the Product is
+        finished; they are copied only where kofn.Matrix copies. At most 16 products
+        may be open."""
         X, Y = (self._operand(a, n) for a, n in ((X, "X"), (Y, "Y")))
         if X.shape[1] != Y.shape[0]:
             raise Invalid(f"X has {X.shape[1]} columns and Y {Y.shape[0]} rows")
@@ -124,15 +124,14 @@ class Stream:
         return a
 
     def _copy(self, a, name):
-        """An operand that its caller may change."""
+        """Returns an operand that the caller may change."""
         made = self._operand(a, name)
         fresh = made is not a and made.base is None and made.flags.owndata
         return made if fresh else made.copy()
 
     def products(self, pairs):
-        """X @ Y for each pair (X, Y), in order, as they are over; delay + 2 are
-        under way at a time.  X and Y are copied: `pairs` may fill the same arrays
-        again.
+        """Yields X @ Y for each pair (X, Y), in order, with delay + 2 in progress at
+        a time. X and Y are copied: `pairs` may fill the same arrays again.
 
         >>> import numpy as np, kofn
         >>> with kofn.Stream((2, 2, 2), workers=4) as s:
@@ -150,18 +149,18 @@ class Stream:
 
     @property
     def totals(self):
-        """The report of all products so far.  `seconds` are from the first put to
-        the last that was taken, by the clock of this machine."""
+        """The report of all products. `seconds` counts from the first put to the last
+        result, by this machine's clock."""
         spent = self._ended - self._began if self._ended else 0.0
         return self._job.totals._replace(seconds=spent)
 
     @property
     def processes(self):
-        """Process numbers of the workers, where they are processes of ours."""
+        """Process numbers of the workers that this process started."""
         return tuple(self._job.fleet.children)
 
     def close(self):
-        """End the workers.  Again is allowed."""
+        """Ends the workers. Further calls do nothing."""
         self._job.close()
 
     def __enter__(self):

@@ -1,4 +1,4 @@
-"""Sums of a function over parts: gradients, and anything else that adds up."""
+"""Sums of a function over parts: gradients, and other sums."""
 import numpy as np
 
 from . import _lib
@@ -12,19 +12,18 @@ from ._turn import Turn
 class Sum:
     """The sum of f(part, parts, x) over all parts, computed by coded workers.
 
-    f        returns a vector of `length` real numbers; the same part and x must
-             give the same numbers on every worker. x is lent to it and read-only:
-             x.copy() may be written to. It is called on threads ("threads"), in
-             processes ("processes"), or by workers that know it themselves
-             (kofn.serve(address, f)).
-             Where it raises and no other worker makes up for that, the exception
-             is raised here; its __cause__ is a kofn.TaskFailed with the traceback.
-    length   numbers in the answer; x has `inputs` (the same, if not given).
-    scheme   gc:d=2, agc:d=3, cgc:..., uncoded: see docs/gradients.md. It says
-             into how many parts the whole is cut: `parts`.
-    audit    with `errors`, under gc, cgc and g-cgc: only one round in so many is
-             coded and checked. In the others each part is computed once, by one
-             worker, and believed; they are coded only where a worker is missing.
+    f        returns a vector of `length` real numbers. The same part and x must
+             give the same numbers on every worker. x is read-only; write to
+             x.copy(). f runs on threads ("threads"), in processes ("processes"),
+             or on workers that have it themselves (kofn.serve(address, f)). If it
+             raises, and no other worker makes up for that, the exception is raised
+             here; its __cause__ is a kofn.TaskFailed with the traceback.
+    length   numbers in the answer; x has `inputs` numbers (default: length).
+    scheme   gc:d=2, agc:d=3, cgc:..., uncoded: see docs/gradients.md. It
+             determines the number of parts, `parts`.
+    audit    with `errors`, under gc, cgc and g-cgc: one round in `audit` is coded
+             and checked. In other rounds one worker computes each part, unchecked;
+             they are coded only if a worker is missing.
 
     >>> import numpy as np, kofn
     >>> def f(part, parts, x):
@@ -60,7 +59,7 @@ class Sum:
             check(lib.kofn_parts_work(self._job.job, work))
 
     def _in_turn(self, compute):
-        """compute, known as what the library calls for this sum."""
+        """Marks compute as what the library calls for this sum."""
         turn, told = self._job.turn, self._job.told
 
         def called(*given):
@@ -85,31 +84,31 @@ class Sum:
 
     @property
     def audited(self):
-        """The option `audit`: one sum of so many is checked; 1: all, or none."""
+        """The option `audit`: one sum in `audit` is checked; 1: all, or none."""
         return lib.kofn_audited(self._job.job)
 
     def audit(self, every):
-        """Have the next sum checked, and then one of every `every`."""
+        """Lets the next sum be checked, and then one in `every`."""
         with self._job.turn():
             check(lib.kofn_audit(self._job.job, _lib.count("every", every, least=1)))
 
     @property
     def report(self):
-        """Of the last round."""
+        """The report of the last round."""
         return self._job.report
 
     @property
     def totals(self):
-        """Of all rounds."""
+        """The report of all rounds."""
         return self._job.totals
 
     @property
     def processes(self):
-        """Process numbers of the workers, where they are processes of ours."""
+        """Process numbers of the workers that this process started."""
         return tuple(self._job.fleet.children)
 
     def close(self):
-        """End the workers.  Again is allowed."""
+        """Ends the workers. Further calls do nothing."""
         self._job.close()
 
     def __enter__(self):

@@ -1,12 +1,11 @@
 """Calls on one object take turns.
 
-A handle of the library is for one thread at a time, and Python's threads share
-objects freely: whoever comes while a call is under way waits for its end.
+A handle of the library is for one thread at a time, but Python's threads share
+objects freely. A thread that calls while another call runs waits for its end.
 
-A function that the library calls back may ask for another object's turn, but not for
-one that waits for itself: neither the object whose call it is part of, nor one whose
-call waits for that one.  Who waits for whom is written down, by functions that are
-called back only, so that this is an error and not a wait without end.
+A function that the library calls back may take another object's turn. It may not take
+the turn of its own object, or of one with a call that waits for its own object.
+Called-back functions record such waits, so that a deadlock becomes an error.
 """
 import contextlib
 import os
@@ -14,13 +13,13 @@ import threading
 
 from ._lib import Error
 
-_here = threading.local()  # .of: turns whose functions this thread is in
+_here = threading.local()  # .of: turns of the functions that this thread is in
 _graph = threading.Lock()
-_waits = {}                # (turn, turn): so many calls of one's are in the other
+_waits = {}                # (turn, turn): calls of the first inside a call of the second
 
 
 def _after_fork():
-    """Other threads are not here, nor what they held."""
+    """Forgets other threads and their turns in a forked child."""
     global _graph
     _graph = threading.Lock()
     _waits.clear()
@@ -30,7 +29,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class Turn:
-    """Whose turn it is: `with turn(): ...` is a call on the object of that name."""
+    """A turn: `with turn(): ...` is a call on the object of that name."""
 
     def __init__(self, name):
         self.name = name
@@ -39,9 +38,9 @@ class Turn:
         self._process = os.getpid()
 
     def __call__(self):
-        """The lock, which is C's own where nothing is to be written down: Ctrl-C
-        then comes before it is taken or within `with`, and never between."""
-        if self._process != os.getpid():  # its owner may not be in this process
+        """Returns the lock. It is C's own lock if nothing is recorded: then Ctrl-C
+        comes before it is taken or within `with`, never between."""
+        if self._process != os.getpid():  # its owner may be in another process
             self._lock, self._process = threading.RLock(), os.getpid()
         if self._lock._is_owned():
             raise Error(f"{self.name} is in the middle of a call, which this one is "
@@ -71,7 +70,7 @@ class Turn:
 
     @contextlib.contextmanager
     def called_back(self):
-        """For the time of a function that the library calls for it."""
+        """Marks the time in which the library calls a function back."""
         within = getattr(_here, "of", ())
         _here.of = (*within, self)
         try:
@@ -81,7 +80,7 @@ class Turn:
 
     @contextlib.contextmanager
     def to_close(self):
-        """As a call, and the one that is under way ends soon, by check()."""
+        """Takes the turn to close: the current call ends soon, by check()."""
         self.closing += 1
         try:
             with self():
@@ -90,8 +89,8 @@ class Turn:
             self.closing -= 1
 
     def stop(self, atmost):
-        """Take it, to close what it is of, if it can be had within so many seconds;
-        go_on() gives it back."""
+        """Takes the turn to close its object, if that succeeds within `atmost`
+        seconds. go_on() gives it back."""
         self.closing += 1
         if self._lock.acquire(timeout=atmost):
             return True
@@ -103,13 +102,13 @@ class Turn:
         self.closing -= 1
 
     def check(self):
-        """Raise where another thread waits to close it."""
+        """Raises if another thread waits to close the object."""
         if self.closing:
             raise Error(f"{self.name} is being closed by another thread")
 
 
 def _leads(turn, to):
-    """Whether a call on `turn` waits for one on `to`."""
+    """True if a call on `turn` waits for one on `to`."""
     seen, left = set(), [turn]
     while left:
         at = left.pop()

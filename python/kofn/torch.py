@@ -1,9 +1,9 @@
 """Training of PyTorch modules by coded sums of gradients.
 
-Every batch is cut into as many parts as the scheme has. The gradients of parts are
-computed by workers, which come and go, each part by several of them; what the
-coordinator decodes is the gradient of the batch, to rounding, and any optimiser of
-PyTorch makes the step from it. Needs PyTorch (Debian: python3-torch), 1.13 or later.
+Every batch is cut into the number of parts that the scheme has. Several workers
+compute each part's gradient, and workers may come and go. The coordinator decodes the
+gradient of the batch, exact to rounding, and any PyTorch optimiser takes the step.
+Needs PyTorch (Debian: python3-torch), 1.13 or later.
 """
 import copy
 import os
@@ -17,8 +17,8 @@ from ._audit import Audit
 from ._lib import Invalid
 from ._sum import Sum
 
-# Modules keep gradients and statistics in themselves, and chance is drawn from one
-# generator: in one process one part is computed at a time.
+# Modules store gradients and statistics, and share one random generator. So a process
+# computes one part at a time.
 _one = threading.Lock()
 
 
@@ -27,7 +27,7 @@ def _trained(model):
 
 
 def _kept(model):
-    """Statistics that layers keep, as BatchNorm does."""
+    """Returns the statistics that layers such as BatchNorm keep."""
     return [b for b in model.buffers() if b.is_floating_point()]
 
 
@@ -38,7 +38,7 @@ def _flat(tensors, dtype):
 
 
 def _fill(tensors, x):
-    """Numbers of x into the tensors, one after the other; those that are left."""
+    """Copies numbers of x into the tensors in turn. Returns the rest."""
     with torch.no_grad():
         for t in tensors:
             t.copy_(torch.from_numpy(x[:t.numel()].copy()).view_as(t))
@@ -63,18 +63,18 @@ def _type_of(model):
 
 
 class Part:
-    """What a worker computes: f(part, parts, x) of kofn.Sum.
+    """The worker's function f(part, parts, x) for kofn.Sum.
 
     model    a module; only its shapes and frozen parameters matter, the others
-             come with x
-    loss     loss(model(inputs), labels), the mean over the samples it is given
-    data     two tensors (inputs, labels), or a Dataset of such pairs
-    batch    samples in a batch
-    seed     of the order of samples, which is drawn anew in every epoch, and of
-             chance in the model (dropout)
+             come with x.
+    loss     loss(model(inputs), labels), the mean over the given samples.
+    data     two tensors (inputs, labels), or a Dataset of such pairs.
+    batch    samples in a batch.
+    seed     of the order of samples, drawn in every epoch, and of random numbers
+             in the model (dropout).
 
-    Workers elsewhere make one like the coordinator's: job.py of `python3 -m kofn
-    worker ADDRESS --module job.py` says `part = kofn.torch.Part(...)`.
+    Remote workers create the same object: job.py of `python3 -m kofn worker ADDRESS
+    --module job.py` contains `part = kofn.torch.Part(...)`.
     """
 
     def __init__(self, model, loss, data, batch, seed=1):
@@ -91,17 +91,17 @@ class Part:
         self.trained = sum(p.numel() for p in _trained(model))
         self.kept = sum(b.numel() for b in _kept(model))
         self.length = self.trained + self.kept + 1  # and the loss
-        self.inputs = self.trained + self.kept + 2  # and which batch
+        self.inputs = self.trained + self.kept + 2  # and the number of the batch
         self._epoch = self._order = None
         self._home = os.getpid()
 
     @property
     def batches(self):
-        """In an epoch; the last may be smaller."""
+        """Batches in an epoch; the last may be smaller."""
         return -(-self.samples // self.batch)
 
     def indices(self, epoch, number):
-        """The samples of a batch."""
+        """Returns the samples of a batch."""
         if self._epoch != epoch:
             draw = torch.Generator().manual_seed(self.seed * 1000003 + epoch)
             self._order = torch.randperm(self.samples, generator=draw)
@@ -114,8 +114,8 @@ class Part:
         return default_collate([self.data[int(i)] for i in indices])
 
     def gradient(self, indices, of, chance):
-        """Sets .grad of the model, and returns the loss, of these samples, both as
-        large as they are in a mean over `of`."""
+        """Sets .grad of the model and returns the loss for these samples, both as
+        shares of a mean over `of` samples."""
         torch.manual_seed(chance)
         self.model.zero_grad()
         if len(indices) == 0:
@@ -126,7 +126,7 @@ class Part:
         return value.item()
 
     def __call__(self, part, parts, x):
-        if os.getpid() != self._home:  # OpenMP's threads do not outlive a fork
+        if os.getpid() != self._home:  # OpenMP's threads do not survive a fork
             torch.set_num_threads(1)
         with _one:
             rest = _fill(_kept(self.model), _fill(_trained(self.model), x))
@@ -145,19 +145,20 @@ class Part:
 
 
 class Training:
-    """Gradients of a module's loss, computed by coded workers.
+    """Computes gradients of a module's loss on coded workers.
 
-    model     the module that is trained; it stays here, and its state is sent with
-              every batch
+    model     the module to train; it stays here, and its state is sent with every
+              batch.
     loss, data, batch, seed
-              as of Part
-    scheme    agc:d=3 sends short messages when few are late; docs/gradients.md
+              as in Part.
+    scheme    agc:d=3 sends short messages if few workers are late; see
+              docs/gradients.md.
     where     "processes" of this machine, an address, or "threads", which compute
-              one at a time
-    options   as of kofn.Sum: errors, audit, faults, events, ...
+              one at a time.
+    options   as in kofn.Sum: errors, audit, faults, events, ...
 
-    A layer that looks across samples, as BatchNorm does, sees those of a part;
-    what it keeps is the mean over parts of what they make of it.
+    A layer that works across samples, such as BatchNorm, sees the samples of a part.
+    It keeps the mean over parts of their statistics.
 
     >>> import torch, kofn.torch
     >>> X = torch.eye(12)
@@ -181,12 +182,12 @@ class Training:
 
     @property
     def batches(self):
-        """In an epoch."""
+        """Batches in an epoch."""
         return self.part.batches
 
     def backward(self, epoch, number):
-        """Add the gradient of that batch to .grad of the parameters, as backward()
-        of its loss would, and return the loss."""
+        """Adds the gradient of that batch to .grad of the parameters, as backward()
+        of its loss would. Returns the loss."""
         p = self.part
         x = np.concatenate([_flat(_trained(self.model), p.dtype),
                             _flat(_kept(self.model), p.dtype),
@@ -201,10 +202,10 @@ class Training:
         return float(out[-1])
 
     def fit(self, optimiser, epochs=1, first=0, watch=None):
-        """Steps of the optimiser for so many epochs, the first being number
-        `first`; the loss of each batch before its step.  watch(epoch, number,
-        loss) is called after each.  With audit= it goes back to the last checked step
-        when a worker is located, and takes the steps since then once more."""
+        """Runs the optimiser for `epochs` epochs; the first has number `first`.
+        Returns the loss of each batch before its step. watch(epoch, number, loss) is
+        called after each step. With audit=, it returns to the last checked step if a
+        faulty worker is located, and repeats the steps since then."""
         def keep():
             return copy.deepcopy((self.model.state_dict(), optimiser.state_dict()))
 
@@ -224,7 +225,7 @@ class Training:
         audit = Audit(self._sum, keep, put)
         while at < len(steps):
             to, loss = audit.step(at, at + 1 == len(steps), take)
-            if to <= at:  # steps of before were made of wrong sums
+            if to <= at:  # older steps used wrong sums
                 del losses[to:]
             else:
                 losses.append(loss)
@@ -236,26 +237,26 @@ class Training:
 
     @property
     def report(self):
-        """Of the last batch."""
+        """The report of the last batch."""
         return self._sum.report
 
     @property
     def totals(self):
-        """Of all batches."""
+        """The report of all batches."""
         return self._sum.totals
 
     @property
     def parts(self):
-        """That a batch is cut into."""
+        """Parts of a batch."""
         return self._sum.parts
 
     @property
     def processes(self):
-        """Of the workers that are processes of this machine."""
+        """Process numbers of the workers that this process started."""
         return self._sum.processes
 
     def close(self):
-        """End the workers.  Again is allowed."""
+        """Ends the workers. Further calls do nothing."""
         self._sum.close()
 
     def __enter__(self):

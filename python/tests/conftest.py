@@ -8,6 +8,6 @@ import sys
 if importlib.util.find_spec("kofn") is None:
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-# The tests interrupt themselves; what runs in the background of a script has
-# been told to ignore that.
+# The tests interrupt themselves. A script's background process ignores SIGINT, so
+# restore the handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)

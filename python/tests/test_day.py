@@ -1,7 +1,7 @@
 """A long day: handles made and dropped, threads, exceptions, interrupts, forks.
 
-What a shorter one holds is measured once all kinds have come by; after ten times
-as many nothing may have been added but what allocators keep.  KOFN_TEST_SCALE=100
+Memory and descriptors are measured once all kinds of handles have been used. After
+ten times the handles they may have grown only by what allocators keep. KOFN_TEST_SCALE=100
 python3 -m pytest python/tests/test_day.py is 10^5 handles.
 """
 import gc

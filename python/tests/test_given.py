@@ -1,4 +1,4 @@
-"""What callers give, and what is said of what cannot be."""
+"""Arguments of all kinds, and the messages for wrong ones."""
 import numpy as np
 import pytest
 import scipy.sparse as sp

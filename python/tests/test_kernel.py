@@ -1,4 +1,4 @@
-"""Workers that multiply in a way of their own, beside NumPy."""
+"""Workers with a multiply function of the user, compared with NumPy."""
 import os
 import pathlib
 import subprocess
@@ -44,7 +44,7 @@ def test_products(dtype, u, columns, tmp_path):
 
 
 class Kept:
-    """What keep() makes: it tells what is asked of it."""
+    """The result of keep(): it records how it is used."""
 
     def __init__(self, block):
         self.block = block.copy()

@@ -116,7 +116,7 @@ def test_a_call_allocates_its_answer_and_little_else():
                 peak = tracemalloc.get_traced_memory()[1]
             finally:
                 tracemalloc.stop()
-            # NumPy tells its arrays; a copy of A, x or out is 1.6 MB or more
+            # NumPy reports its arrays to tracemalloc; a copy of A, x or out is 1.6 MB or more
             assert out.nbytes <= peak < out.nbytes + 100_000
 
 
@@ -143,7 +143,7 @@ def test_a_matrix_keeps_few_jobs_however_many_widths_come():
 
 
 def test_a_column_from_the_left():
-    # one that is copied lives as long as its round
+    # a copied column lives until its round ends
     wide = rng.standard_normal((90, 7))
     with kofn.Matrix(X, scheme="elastic:k=2", workers=3) as M:
         for i in range(7):
@@ -296,7 +296,7 @@ def test_workers_that_do_not_start(monkeypatch):
 def test_processes_wait_for_a_first_round():
     X = np.arange(24.0).reshape(8, 3)
     with kofn.Matrix(X, "processes", scheme="mds:k=2", workers=3) as M:
-        # whoever began them is at something else
+        # the parent is busy elsewhere
         time.sleep(12 if float(os.environ.get("KOFN_TEST_SCALE", "1")) >= 1 else 3)
         assert np.allclose(M @ np.ones(3), X @ np.ones(3))
         assert M.report.live == 3 and M.report.left == 0
@@ -386,7 +386,7 @@ def test_ctrl_c_stops_a_round_promptly():
                 M @ np.ones(12)
             prompt = time.monotonic() - began < 0.9 * delay
             timer.join()
-            # the round that goes on is waited for, and the next one is right
+            # the next product waits for the running round, and is right
             assert close(M @ np.ones(12), X @ np.ones(12))
         if prompt:
             return

@@ -19,7 +19,7 @@ def test_workers_do_not_give_memory_back_each_round():
         for _ in range(rounds):
             assert np.allclose(s(x), 2 * s.parts * x)
             given.append([faults(p) for p in s.processes])
-    # A worker that is late has more in hand now and then, but not in most rounds.
+    # A late worker has more open work now and then, but not in most rounds.
     pages = length * 8 // 4096
     grew = np.diff(given, axis=0) > pages / 2
     assert (grew.sum(axis=0) < rounds / 2).all(), given

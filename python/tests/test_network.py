@@ -1,4 +1,4 @@
-"""Networks, whose steps are compared with NumPy's."""
+"""Networks: their steps are compared with NumPy's."""
 import threading
 
 import numpy as np

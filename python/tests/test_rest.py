@@ -213,7 +213,7 @@ def test_what_was_made_up_for_stays_where_it_was():
 
 
 def at_an_address(f, where):
-    """Its workers' lives, of which one is as f is."""
+    """Starts workers at an address; one of them has the function f."""
     code = ("import kofn, sys, test_rest\n"
             "kofn.serve(sys.argv[1], getattr(test_rest, sys.argv[2]), patience=300, "
             "insecure=True)")
@@ -431,8 +431,8 @@ def test_the_command_line_says_what_is_wrong():
 
 
 def ridge_of(X, y, ridge):
-    """Where 1/m sum (x . w + b - y)^2 / 2 + ridge/2 |w|^2 is least, by the normal
-    equations, in which b has no ridge."""
+    """Returns the minimum of 1/m sum (x . w + b - y)^2 / 2 + ridge/2 |w|^2 by the
+    normal equations; b is not penalised."""
     m, n = X.shape
     A = np.c_[X, np.ones(m)]
     return np.linalg.solve(A.T @ A / m + ridge * np.diag([1.0] * n + [0.0]),
@@ -454,7 +454,7 @@ def test_the_ridge_is_not_of_the_intercept(scheme):
 
 
 class Frame:
-    """As much of a data frame as is asked for."""
+    """The parts of a data frame that kofn uses."""
 
     def __init__(self, table, columns):
         self.table, self.columns = np.asarray(table), columns

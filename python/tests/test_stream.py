@@ -14,7 +14,7 @@ SCHEMES = ["dip:m=2,p=3,T=3,lambda=1", "idip:m=2,p=4,N=4,W=3", "polynomial:m=2,p
 
 
 def pairs(count, dtype=np.float64):
-    """Of changing shapes."""
+    """Yields pairs of operands with changing shapes."""
     for i in range(count):
         yield (rng.standard_normal((8 + i % 3, 6)).astype(dtype),
                rng.standard_normal((6, 5 + i % 2)).astype(dtype))
@@ -130,8 +130,8 @@ def test_a_generator_may_fill_an_array_again(dtype, again):
 
 
 def test_totals_are_of_the_clock(monkeypatch):
-    """From the first put to the last that was taken, and not a product's seconds
-    over again for each that was under way beside it."""
+    """seconds counts from the first put to the last result. Products in progress at
+    the same time do not count twice."""
     ticks = iter(range(100, 200))
     monkeypatch.setattr(kofn._stream.time, "monotonic", lambda: next(ticks))
     given = list(pairs(6))

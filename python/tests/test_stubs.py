@@ -73,7 +73,7 @@ def test_parameters_are_the_same():
 
 
 def members(node, real):
-    """Methods, and what is public of those the class has itself."""
+    """Returns the methods in the stub, and the public ones of the class itself."""
     stubs = {}
     for m in node.body:
         if isinstance(m, ast.FunctionDef):

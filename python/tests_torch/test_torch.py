@@ -1,4 +1,4 @@
-"""kofn.torch beside plain training on the same batches.  `make test-torch`."""
+"""kofn.torch compared with plain training on the same batches.  `make test-torch`."""
 import copy
 import doctest
 import os
@@ -26,7 +26,7 @@ cross_entropy = nn.functional.cross_entropy
 
 
 def digits(n=96, seed=3):
-    """Images of four classes, told apart by where they are bright."""
+    """Images of four classes with different bright corners."""
     draw = torch.Generator().manual_seed(seed)
     labels = torch.randint(4, (n,), generator=draw)
     images = 0.3 * torch.randn(n, 1, 8, 8, generator=draw)
@@ -113,8 +113,8 @@ def test_processes_that_are_killed():
 
 
 def test_short_messages():
-    """Where nobody is late agc needs a third of what gc sends; more may be on its
-    way when it is enough."""
+    """If no worker is late, agc needs a third of the bytes of gc. More may be in flight
+    when the answers suffice."""
     bytes_of = {}
     for scheme in "agc:d=3", "gc:d=3":
         model = dense(torch.float32)

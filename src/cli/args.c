@@ -1,7 +1,7 @@
-/* args.c -- from argv to cli_args, by the table.
+/* args.c -- converts argv to cli_args, by the table.
  *
- * Owns the cli_args that it fills, which point into argv.  It opens no file
- * and starts nothing; a wrong argument is a message and an exit code. */
+ * Owns the cli_args that it fills; they point into argv. It opens no file and
+ * starts nothing. A wrong argument gives a message and an exit code. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -27,7 +27,7 @@ static bool real(const char *text, double low, double high, double *out)
     return !*end && *out >= low && *out <= high;
 }
 
-/* Index of the word in "a|b|c", or -1. */
+/* Returns the index of the word in "a|b|c", or -1. */
 static int word(const char *choices, const char *text)
 {
     size_t n = strlen(text);
@@ -42,7 +42,7 @@ static int word(const char *choices, const char *text)
     return -1;
 }
 
-/* A number of the option's range. */
+/* Reads a number within the option's range. */
 static int set_number(const cli_option *o, const char *text, size_t *out)
 {
     size_t least = (size_t)o->least;
@@ -54,7 +54,8 @@ static int set_number(const cli_option *o, const char *text, size_t *out)
                    o->name, text, least, limit);
 }
 
-/* Likewise; of a factor or a term 0 is never, which is kept as -1. */
+/* Reads a real number within the option's range. A factor or time of 0 means
+ * never and is stored as -1. */
 static int set_real(const cli_option *o, const char *text, double *out)
 {
     bool or_never = o->kind == CLI_FACTOR || o->kind == CLI_TERM;
@@ -69,7 +70,7 @@ static int set_real(const cli_option *o, const char *text, double *out)
                    o->name, text, or_never ? "0 or " : "", o->least, o->most);
 }
 
-/* "give a, b or c" */
+/* Reads one of the option's words. The message lists them: "give a, b or c". */
 static int set_word(const cli_option *o, const char *text, int *place)
 {
     char want[100] = "give ";
@@ -133,7 +134,7 @@ static int set_value(cli_args *a, const cli_option *o, const char *text)
         return 0;
     case CLI_TEXT:
     case CLI_PAIR:
-    case CLI_JOB: /* is one of the others by now */
+    case CLI_JOB: /* was replaced by the kind in the library's table */
         break;
     }
     *(const char **)at = text;
@@ -142,14 +143,14 @@ static int set_value(cli_args *a, const cli_option *o, const char *text)
 
 /* ---- the parser ---------------------------------------------------------- */
 
-/* The key that getopt_long is to answer: the letter, or a number above all
+/* Returns the key that getopt_long reports: the letter, or a number above all
  * letters. */
 static int key_of(const cli_option *o)
 {
     return o->letter ? o->letter : UCHAR_MAX + 1 + (int)(o - cli_options());
 }
 
-/* The table as getopt_long wants it. */
+/* Converts the table for getopt_long. */
 static void getopt_tables(const cli_command *c, struct option *longs,
                           char *shorts)
 {
@@ -171,8 +172,9 @@ static void getopt_tables(const cli_command *c, struct option *longs,
     *shorts = 0;
 }
 
-/* getopt_long leaves the option's key in optopt; an unknown letter as it is;
- * 0 for an unknown word, which is then the last argument it read. */
+/* Returns the exit code after a message about an unknown option. getopt_long
+ * puts the option's key into optopt, an unknown letter unchanged. For an
+ * unknown word optopt is 0, and the word is the last argument read. */
 static int bad_option(const cli_command *c, bool bare, const char *word)
 {
     const cli_option *o = cli_options();

@@ -1,8 +1,8 @@
-/* blas.c -- which BLAS computes: put right where that can be done, and told.
+/* blas.c -- reports which BLAS computes, and corrects its choice of kernels if
+ * that is possible.
  *
- * Owns nothing.  It may start the process anew before anything was computed,
- * with the environment that makes the BLAS choose other kernels, and must not
- * do so later. */
+ * Owns nothing. It may restart the process with another environment before
+ * anything is computed, and must not do so later. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static kofn_machine machine(void)
     return m;
 }
 
-/* OpenBLAS chooses its kernels when it is loaded, before main: the only way
- * to another choice is to start again with the variable set. */
+/* OpenBLAS chooses its kernels when it is loaded, before main. To change the
+ * choice, the process restarts with a variable set. */
 void cli_fast_blas(char **argv)
 {
     kofn_machine m = machine();
@@ -35,8 +35,8 @@ void cli_tell_blas(const cli_args *a)
         fprintf(stderr, "%s: %s\n", m.blas, m.advice);
 }
 
-/* Is it one BLAS thread a worker?  Those of a `kofn worker` are as many as it
- * was told where it was started. */
+/* True if each worker has one BLAS thread. `kofn worker` processes elsewhere
+ * have the number that was set for them there. */
 static bool single(const cli_args *a, const kofn_machine *m)
 {
     return m->blas_threads == 1 && cli_transport_of(a->port)->ours;

@@ -1,20 +1,20 @@
-/* checkpoint.c -- what a job needs to go on after its coordinator was killed.
+/* checkpoint.c -- keeps what a job needs to resume after its coordinator was
+ * killed.
  *
- *     DIR/checkpoint.json    whose it is, how far it is, which state
- *     DIR/before.json        the same of the state before, by another name
- *     DIR/state-0.npy, -1    by turns: what that many rounds made
- *     DIR/lock               held by who works here
+ *     DIR/checkpoint.json    fingerprint, progress, name of the state file
+ *     DIR/before.json        the same for the state before, copied
+ *     DIR/state-0.npy, -1    states, written in turn
+ *     DIR/lock               held by the process in use of the folder
  *
- * The state is written first and checkpoint.json last, each under another name,
- * forced to disk and renamed: at any moment the folder holds the last state
- * that was finished, whole, and most of the time the one before it, which is
- * gone on with when the disk has damaged the last.  The fingerprint says all
- * that the numbers depend on; where any of it has changed nobody goes on.
+ * The state is written first and checkpoint.json last. Each is written under
+ * another name, forced to disk and renamed. So the folder always holds the
+ * last complete state. Mostly it also holds the state before, which is used if
+ * the disk has damaged the last. The fingerprint names everything that the
+ * numbers depend on. If any of it changed, the job does not resume.
  *
- * It owns the folder's lock and the state it read; the vectors of a job are
- * borrowed while they are saved.  It may not touch a file of the folder
- * without the lock.
- */
+ * This file owns the folder's lock and the state it read. It borrows a job's
+ * vectors while it saves them. It touches no file of the folder without the
+ * lock. */
 #include "cli.h"
 
 #include "base/clock.h"
@@ -32,15 +32,15 @@
 struct checkpoint {
     const char *folder;
     int lock;
-    json_t *fingerprint; /* of strings */
+    json_t *fingerprint; /* key to string */
     uint64_t job;
-    json_t *kept; /* checkpoint.json as it was found, or NULL */
+    json_t *kept; /* checkpoint.json as found, or NULL */
     kofn_file *state;
     unsigned resumed, done, failures;
-    unsigned parity;  /* of the next state file */
-    bool behind;      /* the last one could not be kept */
-    bool made, begun; /* the folder, and checkpoint.json, are this process's */
-    size_t lost;      /* of JSON, so far: see cli_json_lost */
+    unsigned parity;  /* number of the next state file, 0 or 1 */
+    bool behind;      /* the last state could not be kept */
+    bool made, begun; /* this process created the folder; and checkpoint.json */
+    size_t lost;      /* last count of cli_json_lost */
     double seconds;
 };
 
@@ -52,8 +52,8 @@ static char *path_in(char out[PATH], const checkpoint *c, const char *name)
     return out;
 }
 
-/* For want of memory something is missing of what was put into JSON, or of its
- * text: it must not be taken for all there is. */
+/* True if JSON lost a part since the last call because memory was short. Such
+ * JSON must not be used. */
 static bool loses(checkpoint *c)
 {
     size_t before = c->lost;
@@ -74,7 +74,7 @@ static void say_size(json_t *o, const char *key, uint64_t value)
     PUT(key, json_sprintf("%" PRIu64, value));
 }
 
-/* As short as it can be and still be that number. */
+/* Stores the shortest text that gives exactly this number. */
 static void say_real(json_t *o, const char *key, double value)
 {
     char text[32];
@@ -145,7 +145,7 @@ static void say_train(json_t *o, const cli_args *a)
     say_real(o, "--unit", a->unit);
 }
 
-/* All that the numbers depend on: key to string. */
+/* Stores all that the numbers depend on, key to string. */
 static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
 {
     json_t *o = c->fingerprint = json_object();
@@ -169,15 +169,16 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
     return 0;
 }
 
-/* A state is a vector, or weights, whoever computed it: another code or another
- * number of workers goes on with it. */
+/* True if the key describes the code. A state is a vector or weights and does
+ * not depend on the code. So a job may resume with another code or another
+ * number of workers. */
 static bool is_of_code(const char *key)
 {
     return strcmp(key, "--scheme") == 0 || strcmp(key, "--workers") == 0;
 }
 
-/* The first of what the numbers depend on, or of what the code is, that is not
- * the same; NULL: all is. */
+/* Returns the first key with another value, among those of the code or among
+ * the others; NULL: all agree. */
 static const char *difference(const checkpoint *c, const json_t *there,
                               bool code)
 {
@@ -200,7 +201,7 @@ static const char *value(const json_t *fingerprint, const char *key)
     return text ? text : "";
 }
 
-/* 0 when it is the same job. */
+/* Returns 0 if it is the same job. */
 static int compare(const checkpoint *c, const json_t *there, bool quiet)
 {
     const char *key = difference(c, there, false);
@@ -224,13 +225,14 @@ static int compare(const checkpoint *c, const json_t *there, bool quiet)
 
 static int damaged(const checkpoint *c, const char *name, const char *why)
 {
-    return cli_say(EXIT_USAGE,
-                   "%s/%s is damaged: %s; without it there is "
-                   "nothing to go on with, remove the folder to begin again",
-                   c->folder, name, why);
+    return cli_say(
+        EXIT_USAGE,
+        "%s/%s is damaged: %s; the job cannot resume without it; remove the "
+        "folder to restart",
+        c->folder, name, why);
 }
 
-/* NULL and the state that an entry speaks of, or why it is not to be had. */
+/* Reads the state named by an entry. Returns NULL, or why that failed. */
 static const char *read_state(checkpoint *c, const json_t *entry)
 {
     const char *name = json_string_value(json_object_get(entry, "state"));
@@ -256,8 +258,8 @@ static const char *read_state(checkpoint *c, const json_t *entry)
     return NULL;
 }
 
-/* Where the newest state is damaged, the one before it will do: whose index it
- * is, or NULL. */
+/* Reads the state before the newest, which is damaged. Returns its index, or
+ * NULL. */
 static json_t *read_before(checkpoint *c)
 {
     char path[PATH];
@@ -299,8 +301,7 @@ static int read_kept(checkpoint *c, bool quiet)
     return 0;
 }
 
-/* Finds the checkpoint in the folder, which must be of the training that is
- * asked for. */
+/* Finds the checkpoint in the folder and checks that it belongs to this job. */
 static int find_kept(checkpoint *c, const cli_args *a)
 {
     json_error_t e;
@@ -310,15 +311,16 @@ static int find_kept(checkpoint *c, const cli_args *a)
     if (access(path, F_OK) != 0)
         return !a->resume || a->quiet
                    ? 0
-                   : cli_say(0,
-                             "%s holds no checkpoint yet; beginning at the "
-                             "beginning",
-                             c->folder);
+                   : cli_say(
+                         0,
+                         "%s holds no checkpoint; starting from the beginning",
+                         c->folder);
     if (!a->resume)
-        return cli_say(EXIT_USAGE,
-                       "%s holds a checkpoint already; say "
-                       "--resume to go on with it, or give another folder",
-                       c->folder);
+        return cli_say(
+            EXIT_USAGE,
+            "%s already holds a checkpoint; give --resume to continue it, or "
+            "another folder",
+            c->folder);
     c->kept = json_load_file(path, 0, &e);
     if (!c->kept)
         return damaged(c, "checkpoint.json", e.text);
@@ -327,8 +329,8 @@ static int find_kept(checkpoint *c, const cli_args *a)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Removes the files that processes killed in writing have left: no other
- * process is here. */
+/* Removes files of killed writers. This process holds the lock, so no other
+ * one is writing. */
 static void sweep(const checkpoint *c)
 {
     DIR *folder = opendir(c->folder);
@@ -346,7 +348,7 @@ static void sweep(const checkpoint *c)
         closedir(folder);
 }
 
-/* Two coordinators must not write here by turns. */
+/* Locks the folder: two coordinators must not write in turns. */
 static int claim(checkpoint *c)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -366,7 +368,7 @@ static int claim(checkpoint *c)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s%s",
                        errno == ENOTDIR ? c->folder : path, strerror(errno),
                        errno == ENOTDIR ? "; name a folder" : "");
-    errno = EAGAIN; /* of a lock whose owner has just taken it away */
+    errno = EAGAIN; /* the lock's owner has just removed it */
     if (fcntl(c->lock, F_SETLK, &whole) == 0 && fstat(c->lock, &st) == 0 &&
         st.st_nlink > 0) {
         sweep(c);
@@ -381,17 +383,18 @@ static int claim(checkpoint *c)
                          strerror(errno));
 }
 
-/* checkpoint.json is about to be of a newer state. */
+/* Keeps checkpoint.json as before.json before it names a newer state. */
 static void keep_before(const checkpoint *c)
 {
     char now[PATH], before[PATH];
 
     unlink(path_in(before, c, "before.json"));
     if (link(path_in(now, c, "checkpoint.json"), before))
-        return; /* there is none yet, or no second name to be had */
+        return; /* there is none, or links are not possible */
 }
 
-/* NULL, or why it could not be written; so does save. */
+/* Writes the index. Returns NULL, or why it could not be written; so does
+ * save. */
 static const char *write_index(checkpoint *c, const char *state,
                                const char *hash, json_t *numbers)
 {
@@ -412,7 +415,7 @@ static const char *write_index(checkpoint *c, const char *state,
     json_object_set(o, "fingerprint", c->fingerprint);
     keep_before(c);
     why = cli_write_json(path_in(path, c, "checkpoint.json"), o, lost);
-    loses(c); /* of this one: the next may be whole */
+    loses(c); /* resets the count; the next index may be complete */
     return why;
 }
 
@@ -508,10 +511,12 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
         c->behind = false;
     } else {
         if (!c->behind)
-            cli_say(0,
-                    "--checkpoint %s: %s; the state after round or iteration "
-                    "%u was not kept, that after %u still is; the job goes on",
-                    c->folder, why, done, was);
+            cli_say(
+                0,
+                "--checkpoint %s: %s; the state after round or iteration %u "
+                "was not saved; that of %u remains on disk, and the job "
+                "continues",
+                c->folder, why, done, was);
         c->done = was;
         c->behind = true;
         c->failures++;
@@ -530,8 +535,8 @@ void checkpoint_report(const checkpoint *c, json_t *o)
     PUT_WHOLE("checkpoint_failures", c->failures);
 }
 
-/* Where no state was to be kept yet it would only be in the way of whoever
- * begins again. */
+/* Removes the files if no state was kept: they would only hinder a new start.
+ */
 static void undo(const checkpoint *c)
 {
     char path[PATH];

@@ -1,16 +1,16 @@
 /* cmd_check.c -- kofn check: is C = A B?
  *
- * Owns the three files and the result while the command runs.  The comparison
- * is kofn_check_product's; nothing is computed here. */
+ * Owns the three files and the result while the command runs.
+ * kofn_check_product compares; this file computes nothing. */
 #include "cli.h"
 
 #include <kofn/check.h>
 
-/* Of each kind, that are written out. */
+/* The number of wrong rows, columns or entries that are printed. */
 #define SHOWN 20
 
 typedef struct claim {
-    kofn_file *file[3]; /* A, B, C */
+    kofn_file *file[3]; /* A, B and C */
     kofn_findings *found;
     kofn_status status;
 } claim;

@@ -1,6 +1,6 @@
-/* cmd_gen.c -- kofn gen: inputs to try things on.
+/* cmd_gen.c -- kofn gen: generates inputs to try kofn with.
  *
- * Owns what it generates until it is written.  Equal seeds give equal files on
+ * Owns what it generates until it is written. Equal seeds give equal files on
  * every machine, so no other source of randomness may be used. */
 #include "cli.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counter-based, so that every element stands for itself: splitmix64's
- * finaliser over (seed, index). */
+/* Returns element i of a uniform sequence, independent of all others:
+ * splitmix64's finaliser over (seed, index). */
 static double uniform(uint64_t seed, uint64_t i)
 {
     uint64_t of_seed = seed * UINT64_C(0xD1B54A32D192ED03);

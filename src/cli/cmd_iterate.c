@@ -1,13 +1,13 @@
 /* cmd_iterate.c -- kofn pagerank, kofn power.
  *
- * Owns the matrix and the vector while the command runs.  The iteration is the
- * library's (learn/iterate.c); here its options are read and its result is
- * judged and written. */
+ * Owns the matrix and the vector while the command runs. The library iterates
+ * (learn/iterate.c). This file reads options, and judges and writes the
+ * result. */
 #include "cli.h"
 
 #include <stdlib.h>
 
-/* An iteration that is watched. */
+/* An iteration with progress. */
 typedef struct watched {
     session *session;
     const kofn_matrix *v;
@@ -28,7 +28,7 @@ static int watch(void *ud, unsigned iteration, double change,
     return cli_caught();
 }
 
-/* Go on where the checkpoint is, if it is anywhere. */
+/* Resumes from the checkpoint, if there is one. */
 static int resume(watched *w, kofn_matrix *v, kofn_iterate_options *o)
 {
     const checkpoint *c = w->session->checkpoint;
@@ -93,7 +93,7 @@ static int load(cli_iteration *it, const cli_args *a)
         &it->file, path, power ? KOFN_FILE_READ : KOFN_FILE_GRAPH)));
     TRY_CODE(power ? load_matrix(it, it->file, path)
                    : load_graph(it, a, it->file));
-    if (!power) { /* M is all that is needed of it */
+    if (!power) { /* only M is needed */
         kofn_file_free(it->file);
         it->file = NULL;
     }
@@ -102,8 +102,8 @@ static int load(cli_iteration *it, const cli_args *a)
 
 /* ---- the run ------------------------------------------------------------- */
 
-/* Reports the end of the run; the iteration count is right whether it failed or
- * not. */
+/* Reports the end of the run. The iteration count is right even after a
+ * failure. */
 static int conclude(session *s, kofn_status st, const cli_iteration *it,
                     const kofn_iterate_result *res)
 {

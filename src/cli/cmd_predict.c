@@ -1,7 +1,7 @@
 /* cmd_predict.c -- kofn predict: with weights of kofn regress, or with the
  * network in a folder of kofn train.
  *
- * Owns the model and the points while the command runs.  It needs no workers
+ * Owns the model and the points while the command runs. It needs no workers
  * and may not change the files of a model. */
 #include "cli.h"
 
@@ -12,9 +12,9 @@
 typedef struct prediction {
     input file[4]; /* X, w, labels, points */
     kofn_matrix X, w, labels, points, K, own, out;
-    model model;      /* in the place of w */
-    double loss;      /* with --labels: its mean, ... */
-    const char *name; /* ... and how else it fits, NULL: not told */
+    model model;      /* used instead of w */
+    double loss;      /* with --labels: the mean loss */
+    const char *name; /* name of the score; NULL: no score */
     double share;
 } prediction;
 
@@ -40,8 +40,9 @@ static int predict(prediction *p, const cli_args *a)
     kofn_fit fit;
 
     if (a->shares)
-        return cli_say(EXIT_USAGE, "--shares is for networks of kofn "
-                                   "train, whose folder stands first");
+        return cli_say(
+            EXIT_USAGE,
+            "--shares is for networks; give the folder of kofn train first");
     TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[0]));
     TRY_CODE(input_matrix(&p->file[1], &p->w, a->operand[1]));
     input_column(&p->w);
@@ -95,8 +96,8 @@ static int check_net(const cli_args *a, const kofn_net_shape *s)
     return 0;
 }
 
-/* The label with the largest share, the first of equals, in the place of
- * them. */
+/* Replaces each row of shares by the label with the largest share, the first
+ * one if shares are equal. */
 static void choose(kofn_matrix *out)
 {
     double *x = out->data;
@@ -108,7 +109,7 @@ static void choose(kofn_matrix *out)
         for (size_t j = 1; j < out->cols; j++)
             if (row[j] > row[best])
                 best = j;
-        x[i] = (double)best; /* rows from here on are as they were */
+        x[i] = (double)best; /* rows after this one are still unchanged */
     }
     out->cols = out->ld = 1;
 }
@@ -133,7 +134,7 @@ static int predict_net(prediction *p, const cli_args *a)
     p->share = score.accuracy;
     x = p->out.data;
     for (size_t i = 0; i < p->out.rows * p->out.cols && s.autoencoder; i++)
-        x[i] *= p->model.unit; /* as points came in */
+        x[i] *= p->model.unit; /* back to the unit of the points */
     if (s.cost == KOFN_COST_SOFTMAX && !a->shares)
         choose(&p->out);
     return cli_write(a, KOFN_DENSE(&p->out), p->out.cols == 1 ? 1 : 2);

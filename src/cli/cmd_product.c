@@ -1,7 +1,7 @@
 /* cmd_product.c -- kofn matvec, kofn matmul.
  *
- * Owns the operands and the answer while the command runs.  The product is a
- * round of a session; the answer is written only after it was judged. */
+ * Owns the operands and the answer while the command runs. The product is one
+ * round of a session. The answer is written after it was judged. */
 #include "cli.h"
 
 #include <math.h>
@@ -9,11 +9,11 @@
 
 typedef struct product {
     kofn_file *A, *B;
-    kofn_matrix dense, in, out; /* dense: A, where it is */
-    kofn_matrix own[2];         /* what `dense` and `in` were converted into */
+    kofn_matrix dense, in, out; /* dense: A, if it is dense */
+    kofn_matrix own[2];         /* memory of converted `dense` and `in` */
 } product;
 
-/* The same numbers in float64. */
+/* Converts m to float64, in memory of *own. */
 static int widen(kofn_matrix *m, kofn_matrix *own)
 {
     if (m->dtype == KOFN_F64)
@@ -23,8 +23,8 @@ static int widen(kofn_matrix *m, kofn_matrix *own)
     return 0;
 }
 
-/* The wider type of both is that of the product, as NumPy has it: nothing is
- * rounded that came in float64. */
+/* Converts both operands to the wider type, as NumPy does: float64 input is
+ * never rounded. */
 static int agree(product *p, kofn_problem *pb)
 {
     bool wide =
@@ -112,7 +112,7 @@ static int run_rounds(session *s, product *p, size_t rounds)
                : 0;
 }
 
-/* The first operand, as it is multiplied. */
+/* Returns the first operand as it is multiplied. */
 static kofn_operand operand(const product *p)
 {
     const kofn_sparse *S = p->A->matrix.sparse;

@@ -1,8 +1,8 @@
 /* cmd_regress.c -- kofn regress.
  *
- * Owns the points, the labels and the session while the command runs.  Steps
- * are the library's (learn/regress.c); here they are shown, saved and judged.
- */
+ * Owns the points, the labels and the session while the command runs. The
+ * library takes the steps (learn/regress.c). This file shows, saves and judges
+ * them. */
 #include "cli.h"
 
 #include <math.h>
@@ -10,25 +10,28 @@
 #include <string.h>
 
 typedef struct fit {
-    input file[4];      /* X, y and the held-out ones */
-    kofn_matrix K[2];   /* the kernel's values, in the place of both X */
-    points points;      /* or what else is fitted to in that place ...  */
-    kofn_matrix own[2]; /* ... and in whose memory                    */
+    input file[4];      /* X, y, and the held-out X and y */
+    kofn_matrix K[2];   /* kernel values, used instead of both X */
+    points points;      /* prepared points, used instead of both X */
+    kofn_matrix own[2]; /* memory of the prepared points */
     kofn_matrix X, y, test_X, test_y, w;
-    kofn_sparse S; /* in the place of X, which has no data then; or no rows */
+    kofn_sparse
+        S; /* used instead of X, which then has no data; no rows: X is dense */
     kofn_regression *regression;
     session *session;
     kofn_regress_step resume;
-    kofn_matrix both; /* w and where the next gradient is taken: a checkpoint */
+    kofn_matrix
+        both; /* w, then the point of the next gradient; for checkpoints */
     history history;
-    json_t *setup;          /* what it took to find the step, or NULL */
-    double first;           /* norm of the first gradient */
-    double objective;       /* F of all points, at the end */
-    kofn_fit reached, test; /* then, of all points and of those held out */
-    bool verifying;         /* without workers */
+    json_t *setup;    /* rounds that found the step length, or NULL */
+    double first;     /* norm of the first gradient */
+    double objective; /* F over all points, at the end */
+    kofn_fit reached,
+        test;       /* fit at the end: all points; the held-out points */
+    bool verifying; /* runs without workers, to verify */
 } fit;
 
-/* Does it descend by batches, so that its figures are of those? */
+/* True if the descent takes batches, so that its figures describe batches. */
 static bool is_batched(const fit *f)
 {
     return f->session->args->regress.descent == KOFN_DESCENT_SGD;
@@ -36,7 +39,7 @@ static bool is_batched(const fit *f)
 
 /* ---- inputs -------------------------------------------------------------- */
 
-/* From points to the kernel's values between them and those fitted to. */
+/* Replaces points by the kernel's values between them and the fitted points. */
 static int apply_kernel(fit *f, const char *kernel)
 {
     kofn_matrix *const X[] = {&f->X, &f->test_X}, fitted = f->X;
@@ -48,7 +51,7 @@ static int apply_kernel(fit *f, const char *kernel)
     return 0;
 }
 
-/* With a column of ones, or columns on one scale; held-out points likewise. */
+/* Adds a column of ones, or scales the columns, also for held-out points. */
 static int prepare(fit *f, const cli_args *a)
 {
     kofn_matrix *const X[] = {&f->X, &f->test_X};
@@ -62,7 +65,7 @@ static int prepare(fit *f, const cli_args *a)
     return 0;
 }
 
-/* Sparse ones: what would fill them is refused. */
+/* Prepares sparse points. Refuses options that would make them dense. */
 static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
 {
     if (a->kernel || a->standardise)
@@ -80,8 +83,7 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
     return 0;
 }
 
-/* Loads the labels of the second file, or those that the first has with its
- * points. */
+/* Loads the labels from the second file, or from the file of the points. */
 static int load_labels(fit *f, const cli_args *a)
 {
     const kofn_matrix *beside = f->file[0].file->labels;
@@ -133,8 +135,8 @@ static void release(fit *f)
 
 /* ---- iterations ---------------------------------------------------------- */
 
-/* Keeps the account of the rounds before the first step, which find how long
- * the step may be. */
+/* Keeps the counts of the rounds before the first step, which find the step
+ * length. */
 static void keep_setup(fit *f, const kofn_report *rep)
 {
     double seconds = (double)rep->took * 1e-9;
@@ -164,8 +166,7 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
                       (json_int_t)rep->scalars));
 }
 
-/* Keeps the state, unless sums that it was made of were not checked
- * (--audit). */
+/* Saves the state, unless it depends on unchecked sums (--audit). */
 static void save(fit *f, const kofn_regress_step *now, const kofn_report *rep)
 {
     size_t n = f->w.rows;
@@ -186,7 +187,7 @@ static void save(fit *f, const kofn_regress_step *now, const kofn_report *rep)
                               now->ask));
 }
 
-/* Go on after the step that the checkpoint is of. */
+/* Resumes after the step of the checkpoint. */
 static int resume(fit *f, const cli_args *a)
 {
     const checkpoint *c = f->session->checkpoint;
@@ -262,7 +263,7 @@ static kofn_regress_options options(fit *f, const cli_args *a)
     return o;
 }
 
-/* The same steps without workers. */
+/* Takes the same steps without workers, and compares. */
 static int verify(fit *f)
 {
     kofn_matrix want;
@@ -280,13 +281,13 @@ static int verify(fit *f)
     return code;
 }
 
-/* X, of whichever kind it is. */
+/* Returns X as an operand, dense or sparse. */
 static kofn_operand all_points(const fit *f)
 {
     return f->S.rows ? KOFN_SPARSE(&f->S) : KOFN_DENSE(&f->X);
 }
 
-/* F of all points at the end, and how well the model fits. */
+/* Computes F over all points at the end, and how well the model fits. */
 static kofn_status judge(fit *f, const kofn_regress_options *o)
 {
     const double *w = f->w.data;
@@ -324,13 +325,13 @@ static bool quicker(const cli_args *a)
            a->regress.rule == KOFN_STEP_FIXED;
 }
 
-/* The gradient is small, and the minimum is not near. */
+/* Advises if the gradient is small but the minimum is not near. */
 static void advise_far(const fit *f, const kofn_regress_result *res,
                        const char *scale)
 {
     const double *w = f->w.data;
     double size = 0;
-    char how[80] = "cannot be told for rounding";
+    char how[80] = "is hidden by rounding";
 
     for (size_t j = 0; j < f->w.rows; j++)
         size = hypot(size, w[j]);
@@ -339,15 +340,14 @@ static void advise_far(const fit *f, const kofn_regress_result *res,
                  res->distance / size);
     cli_say(0,
             "not converged after %u iterations: the gradient is small, but the "
-            "way to the minimum %s, which is so where single rows or columns "
-            "of X dominate; divide such rows and their labels by their size, "
-            "or try %s%s--iterations %u",
+            "distance to the minimum %s. Some rows or columns of X dominate; "
+            "scale such rows and their labels down, or try %s%s--iterations %u",
             res->iterations, how, scale,
             quicker(f->session->args) ? "--optimizer lbfgs, " : "",
             10 * res->iterations);
 }
 
-/* Advises what is likely to help, the most likely first. */
+/* Prints advice, the most likely cause first. */
 static void advise(const fit *f, const kofn_regress_result *res)
 {
     const cli_args *a = f->session->args;
@@ -358,9 +358,9 @@ static void advise(const fit *f, const kofn_regress_result *res)
         return;
     if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.ridge > 0) &&
         f->reached.share >= 1) {
-        cli_say(0, "all labels are told right, so that longer weights fit "
-                   "better still and F has no minimum; give --l2 0.01, say, "
-                   "for weights that mean something");
+        cli_say(
+            0, "all labels are predicted correctly. F has no minimum, because "
+               "longer weights always fit better; give --l2, for example 0.01");
         return;
     }
     if (res->converged || is_batched(f))
@@ -375,7 +375,7 @@ static void advise(const fit *f, const kofn_regress_result *res)
     }
     if (spread > 10)
         snprintf(scale, sizeof scale,
-                 "--scale (one column varies %.2g times as much as another), ",
+                 "--scale (the columns' spreads differ by a factor of %.2g), ",
                  spread);
     if (res->distance > 0) {
         advise_far(f, res, scale);
@@ -426,13 +426,13 @@ static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
         tell(f, res);
     advise(f, res);
     return st == KOFN_PARTIAL
-               ? cli_say(EXIT_TOOFEW,
-                         "gradients were of the points of those "
-                         "who answered; that is what the scheme is for")
+               ? cli_say(
+                     EXIT_TOOFEW,
+                     "inexact: the scheme used only the gradients that arrived")
                : 0;
 }
 
-/* The weights are for X as it was read. */
+/* Writes the weights, converted to the original columns of X. */
 static int write_weights(fit *f, const cli_args *a)
 {
     kofn_matrix w;
@@ -462,7 +462,7 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
         code = verify(f);
     cli_guard(false);
     if (f->history.spoiled)
-        return 0; /* for history_close to tell */
+        return 0; /* history_close reports it */
     if (!code || st == KOFN_PARTIAL) {
         wrote = write_weights(f, a);
         code = wrote ? wrote : code;
@@ -470,9 +470,9 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
     return code;
 }
 
-/* Where it is left to us: first order takes thousands of iterations for what
- * this does in tens.  Not with gradients of whoever answered, whose differences
- * tell nothing. */
+/* Chooses L-BFGS if no descent is given: first-order methods take thousands of
+ * iterations instead of tens. Excludes schemes with gradients that depend on
+ * which workers answered; their differences mean nothing. */
 static void choose_descent(cli_args *a)
 {
     kofn_regress_options *o = &a->regress;
@@ -484,7 +484,7 @@ static void choose_descent(cli_args *a)
         o->descent = KOFN_DESCENT_LBFGS;
 }
 
-/* Options that do not go together. */
+/* Refuses options that exclude each other. */
 static int check(const cli_args *a)
 {
     if (a->kernel && (a->regress.intercept || a->standardise))

@@ -1,9 +1,8 @@
-/* cmd_replay.c -- kofn replay, the coordinator again, from its journal; and
- * kofn trace, what the run's observers would have written.
+/* cmd_replay.c -- kofn replay, which repeats a run from its journal, and kofn
+ * trace, which writes the run's trace.
  *
- * The format is that of docs/journal.md.  A journal comes from a file: every
- * line is checked before a word of it is believed.
- */
+ * docs/journal.md has the format. A journal comes from a file, so every line
+ * is checked before it is used. */
 #include "cli.h"
 
 #include <errno.h>
@@ -61,7 +60,7 @@ static int play(const cli_args *a, const replay_show *show)
     if (!code)
         code = replay(text, n, path, show, &r);
     free(text);
-    fflush(stdout); /* steps come before what is wrong with them */
+    fflush(stdout); /* print the steps before the fault */
     if (code && *r.error)
         cli_say(code, "%s", r.error);
     if (a->json)

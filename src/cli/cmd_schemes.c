@@ -1,14 +1,14 @@
-/* cmd_schemes.c -- kofn schemes: what codes there are and what they cost.
+/* cmd_schemes.c -- kofn schemes: the codes there are, and their costs.
  *
- * Owns nothing but the plans that it describes, each freed before the next.
- * It starts no worker. */
+ * Owns only the plan that it describes, and frees each before the next. It
+ * starts no worker. */
 #include "cli.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Workers that the figures are for, where it was not said: the first number
- * from eight on that the scheme can do with. */
+/* Without --workers, the figures are for the first number of workers, from
+ * eight on, that the scheme supports. */
 #define MOST_WORKERS 1024
 
 const kofn_scheme *cli_scheme_of(const char *spec)
@@ -19,7 +19,7 @@ const kofn_scheme *cli_scheme_of(const char *spec)
     return kofn_scheme_find(name);
 }
 
-/* A product of matrices, or what the scheme is for instead. */
+/* Returns a problem that the scheme serves: a product of matrices if it can. */
 static kofn_problem problem_for(const cli_args *a, const kofn_scheme *s)
 {
     kofn_problem pb =
@@ -41,7 +41,7 @@ static kofn_status describe(const cli_args *a, const char *spec,
     for (size_t n = a->workers + 1;
          st == KOFN_INVAL && !a->workers_given && n <= MOST_WORKERS; n++)
         st = kofn_plan_new(plan, &pb, spec, n, a->seed);
-    if (st == KOFN_INVAL && !a->workers_given) /* for its message */
+    if (st == KOFN_INVAL && !a->workers_given) /* once more, for its message */
         st = kofn_plan_new(plan, &pb, spec, a->workers, a->seed);
     return st ? st : kofn_plan_describe(*plan, true, info);
 }
@@ -93,7 +93,7 @@ static json_t *scheme_json(const kofn_scheme *s, const kofn_plan_info *i)
     return o;
 }
 
-/* "a/b" where that is what x is, else decimals. */
+/* Writes "a/b" if x is such a fraction, else decimals. */
 static void share(char *out, size_t size, double x)
 {
     for (int b = 1; b <= 1000; b++) {
@@ -120,26 +120,28 @@ static void scheme_text(const kofn_scheme *s, const kofn_plan_info *i,
     if (whole)
         printf("%-12s %s\n", "", s->cite);
     if (i->parts)
-        printf("%-12s with %zu workers: any %zu answers are enough; the data "
-               "is cut into %zu\n%-12s parts, each worker computes %s of them "
-               "and sends %s of a vector;\n",
-               "", i->workers, i->threshold, i->parts, "", load, answer);
+        printf("%-12s with %zu workers: any %zu answers suffice. The data is "
+               "cut\n"
+               "%-12s into %zu parts. Each worker computes %s of them and "
+               "sends %s of a vector.\n",
+               "", i->workers, i->threshold, "", i->parts, load, answer);
     else if (i->storage == 0)
-        printf(
-            "%-12s with %zu workers: any %zu answers are enough, of those "
-            "that are asked for\n%-12s in %zu rounds; a worker has up to %zu "
-            "tasks a round, each of which\n%-12s is sent %s of Y, does %s of "
-            "a product and answers %s of it;\n",
-            "", i->workers, i->threshold, "", i->delay + 1, i->slots, "",
-            upload, load, answer);
+        printf("%-12s with %zu workers: any %zu answers suffice, within %zu "
+               "rounds.\n"
+               "%-12s A worker gets up to %zu tasks per round. For a task it "
+               "receives %s of Y,\n"
+               "%-12s computes %s of a product and returns %s of it.\n",
+               "", i->workers, i->threshold, i->delay + 1, "", i->slots, upload,
+               "", load, answer);
     else
-        printf(
-            "%-12s with %zu workers: any %zu answers are enough; each stores "
-            "%s of A,\n%-12s is sent %s of B, does %s of a product and "
-            "answers %s of it a round;\n",
-            "", i->workers, i->threshold, storage, "", upload, load, answer);
-    printf("%-12s noise %.2g, in 1 of 100 losses %.2g\n", "", i->noise50,
-           i->noise99);
+        printf("%-12s with %zu workers: any %zu answers suffice; each worker "
+               "stores %s of A.\n"
+               "%-12s Per round it receives %s of B, computes %s of a "
+               "product, returns %s of it.\n",
+               "", i->workers, i->threshold, storage, "", upload, load, answer);
+    printf("%-12s Decoding amplifies rounding %.2g times (median), %.2g times "
+           "in 1 of 100 losses.\n",
+           "", i->noise50, i->noise99);
     for (const kofn_param *p = s->params; p->name; p++) {
         printf("%-14s %s", "", p->name);
         if (p->choices)

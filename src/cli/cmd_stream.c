@@ -1,8 +1,9 @@
-/* cmd_stream.c -- kofn stream: products by line, each over by its due round.
+/* cmd_stream.c -- kofn stream: one product per line, each finished by its due
+ * round.
  *
- * Owns the operands of each product from the line that names them until its
- * answer is written.  It is the one command that reads its input while workers
- * compute, so it may not wait for a line longer than the stream allows. */
+ * Owns the operands of each product, from the line that names them until its
+ * answer is written. This command reads its input while workers compute. So it
+ * waits for a line no longer than the stream allows. */
 #define _GNU_SOURCE /* basename */
 #include "cli.h"
 
@@ -16,13 +17,14 @@
 
 /* ---- lines --------------------------------------------------------------- */
 
-/* The list as it is read: a pipe may bring a line when others are over. */
+/* The list of products, read as it comes: a pipe may deliver a line after
+ * other products are finished. */
 typedef struct reader {
     const char *name;
     int fd;
     char *text;
-    size_t n, cap, line; /* bytes that wait; number of the last line ... */
-    size_t length;       /* ... and its length                           */
+    size_t n, cap, line; /* bytes in the buffer; number of the last line */
+    size_t length;       /* length of the last line */
     bool ended;
 } reader;
 
@@ -31,8 +33,8 @@ static bool has_line(const reader *r)
     return r->n > 0 && (r->ended || memchr(r->text, '\n', r->n));
 }
 
-/* Reads the input that is there, waiting for at most `wait` milliseconds; below
- * 0: until some comes. */
+/* Reads the input that is there. Waits for up to `wait` milliseconds, without
+ * limit if `wait` is negative. */
 static int reader_fill(reader *r, int wait)
 {
     struct pollfd p = {.fd = r->fd, .events = POLLIN};
@@ -60,7 +62,7 @@ static int reader_fill(reader *r, int wait)
     return 0;
 }
 
-/* The next one, to be freed; NULL: memory ran out. */
+/* Returns the next line, freed by the caller; NULL: memory ran out. */
 static char *reader_take(reader *r)
 {
     char *end = memchr(r->text, '\n', r->n);
@@ -83,7 +85,7 @@ static char *reader_take(reader *r)
 
 typedef struct task {
     char *line;
-    const char *X, *Y, *out; /* names, in it */
+    const char *X, *Y, *out; /* names, in the line */
     input x, y;
     kofn_matrix left, right, C;
     uint32_t number;
@@ -91,7 +93,7 @@ typedef struct task {
 
 typedef struct stream {
     const cli_args *args;
-    cli_args quiet; /* the session tells nothing by itself */
+    cli_args quiet; /* the session prints nothing */
     session s;
     bool open;
     task *flight[KOFN_OPEN_MOST];
@@ -110,8 +112,8 @@ static void task_free(task *t)
     free(t);
 }
 
-/* Takes the next name of the line, which ends at a blank, or at a quote where
- * it begins with one; NULL: there is none. */
+/* Takes the next name of the line. It ends at a blank, or at the closing quote
+ * if it begins with one. NULL: there is none. */
 static char *next_name(char **at)
 {
     char *name = *at + strspn(*at, " \t\r"), *end;
@@ -127,7 +129,7 @@ static char *next_name(char **at)
     return name;
 }
 
-/* X Y OUT, with blanks between them. */
+/* Splits a line into X, Y and OUT, separated by blanks. */
 static int split(const reader *r, task *t)
 {
     char *at = t->line;
@@ -195,7 +197,7 @@ static void tell_text(const task *t, const kofn_report *r,
     putchar('\n');
 }
 
-/* Flushes the output.  Its reader may be gone: that is told once, and here. */
+/* Flushes the output. Reports once if its reader has gone. */
 static int flush(void)
 {
     int code;
@@ -207,7 +209,7 @@ static int flush(void)
     return code;
 }
 
-/* A product is over: write it, and tell. */
+/* Writes a finished product and reports it. */
 static int finish(stream *s, size_t i, const kofn_report *rep)
 {
     task *t = s->flight[i];
@@ -231,7 +233,8 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
     return code;
 }
 
-/* Wait for this product, or 0, the next one, for a while.  *over: it is. */
+/* Waits for product `number`, or for the next one if it is 0, for `atmost`.
+ * Sets *over if it is finished. */
 static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
 {
     kofn_report rep = KOFN_REPORT_INIT;
@@ -252,7 +255,7 @@ static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
     return finish(s, i, &rep);
 }
 
-/* The folder that it is in; false: it cannot be told. */
+/* Finds the folder of this path. Returns false if there is none. */
 static bool folder_of(const char *path, struct stat *st)
 {
     int n = (int)(basename(path) - path);
@@ -263,7 +266,7 @@ static bool folder_of(const char *path, struct stat *st)
            stat(folder, st) == 0;
 }
 
-/* Do both name one file, which need not be there yet? */
+/* True if both names mean one file, which may not exist. */
 static bool same_place(const char *a, const char *b)
 {
     struct stat s, t;
@@ -274,7 +277,8 @@ static bool same_place(const char *a, const char *b)
                                  s.st_dev == t.st_dev && s.st_ino == t.st_ino);
 }
 
-/* Until no product in flight is written to what this one reads or writes. */
+/* Waits until no open product writes to a file that this one reads or writes.
+ */
 static int await_sources(stream *s, const task *t)
 {
     for (size_t i = 0; i < s->flights; i++) {
@@ -289,12 +293,12 @@ static int await_sources(stream *s, const task *t)
             code = await(s, f->number, KOFN_SECOND / 10, &over);
         if (code)
             return code;
-        i = (size_t)-1; /* from the beginning: places have changed */
+        i = (size_t)-1; /* restart the search: places have changed */
     }
     return 0;
 }
 
-/* The first product says of what shape most are. */
+/* Opens the job for the shape of the first product. */
 static int open_job(stream *s, const task *t)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, t->left.rows, t->left.cols,
@@ -313,7 +317,7 @@ static int open_job(stream *s, const task *t)
     return 0;
 }
 
-/* Begins the product that a line names, and owns it when that is done. */
+/* Starts the product of a line, and takes its ownership on success. */
 static int put(stream *s, task *t)
 {
     TRY_CODE(split(&s->list, t));
@@ -328,7 +332,7 @@ static int put(stream *s, task *t)
     return 0;
 }
 
-/* The next line; those that are empty or begin with # say nothing. */
+/* Reads the next line. Empty lines and those that begin with # are skipped. */
 static int read_line(stream *s)
 {
     task *t = calloc(1, sizeof *t);
@@ -380,7 +384,7 @@ int cmd_stream(cli_args *a)
         s.list.fd = open(name, O_RDONLY | O_CLOEXEC);
     code = s.list.fd < 0 ? cli_say(EXIT_USAGE, "%s: %s", name, strerror(errno))
                          : run(&s);
-    if (!code && !s.open && a->mpi) /* they wait to be told what to do */
+    if (!code && !s.open && a->mpi) /* the other ranks wait for a message */
         code = cli_say(EXIT_USAGE,
                        "%s names no product: the other ranks have nothing to "
                        "do",

@@ -1,7 +1,8 @@
 /* cmd_train.c -- kofn train.
  *
- * Owns the points, the network and the session while the command runs.  Steps
- * are the library's (learn/train.c); here they are shown, saved and judged. */
+ * Owns the points, the network and the session while the command runs. The
+ * library takes the steps (learn/train.c). This file shows, saves and judges
+ * them. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -12,7 +13,7 @@
 
 /* ---- inputs -------------------------------------------------------------- */
 
-/* "64-32-10" */
+/* Reads layers like "64-32-10". */
 static int read_layers(cli_training *t, const char *text)
 {
     size_t n = 0;
@@ -44,7 +45,7 @@ static int read_layers(cli_training *t, const char *text)
     return 0;
 }
 
-/* Of the table, and what goes without saying. */
+/* Reads the network's shape from the options and their defaults. */
 static int read_shape(cli_training *t, const cli_args *a)
 {
     t->shape = a->net;
@@ -69,7 +70,7 @@ static int read_shape(cli_training *t, const cli_args *a)
     return read_layers(t, a->layers);
 }
 
-/* Labels, or numbers to be met, a row for each point. */
+/* Loads labels or target numbers, one row per point. */
 static int load_targets(cli_training *t, input *in, kofn_matrix *y,
                         const char *path, const kofn_matrix *X,
                         const char *X_path)
@@ -82,7 +83,7 @@ static int load_targets(cli_training *t, input *in, kofn_matrix *y,
     return 0;
 }
 
-/* The points and targets of both files; k: 0, or 1 of those held out. */
+/* Loads points and targets from two files. k: 0, or 1 for the held-out ones. */
 static int load_points(cli_training *t, const char *const path[2], size_t k,
                        kofn_matrix *X, kofn_matrix *y)
 {
@@ -150,8 +151,8 @@ static void save(cli_training *t, unsigned step, const kofn_train_step *now,
                     figures(now, "partial", (double)now->partial));
 }
 
-/* After a step that is to be kept, or the last there will be.  A step whose
- * sums were not checked (--audit) is not kept; the next that was is. */
+/* Saves a due or final step. A step with unchecked sums (--audit) is not
+ * saved; the next checked one is. */
 static void save_step(cli_training *t, const kofn_train_step *now,
                       const kofn_report *rep)
 {
@@ -169,8 +170,8 @@ static void save_step(cli_training *t, const kofn_train_step *now,
         save(t, now->step, now, state);
 }
 
-/* A signal in the middle of a step: what the one before made, unless that is
- * with the workers, who have something else to do. */
+/* Saves the step before a signal. Its weights may be at the workers, which are
+ * busy; then nothing is saved. */
 static void save_before(cli_training *t, const kofn_train_step *now)
 {
     const checkpoint *c = t->session->checkpoint;
@@ -196,7 +197,7 @@ static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
     return cli_caught() || t->history.spoiled;
 }
 
-/* Go on after the step that the checkpoint is of. */
+/* Resumes after the step of the checkpoint. */
 static int resume(cli_training *t)
 {
     const checkpoint *c = t->session->checkpoint;
@@ -219,7 +220,7 @@ static int resume(cli_training *t)
 
 /* ---- the end ------------------------------------------------------------- */
 
-/* All weights in double precision, a row. */
+/* Copies all weights, in double precision, into a row. */
 static int flatten(const kofn_net *net, size_t n, kofn_matrix *out)
 {
     const kofn_matrix *W;
@@ -239,7 +240,7 @@ static const kofn_matrix *targets(const cli_training *t)
     return t->shape.autoencoder ? NULL : &t->y;
 }
 
-/* The same steps from the same weights without workers. */
+/* Takes the same steps from the same weights without workers, and compares. */
 static int verify(cli_training *t, const cli_args *a)
 {
     size_t n = kofn_training_size(t->training);
@@ -268,7 +269,8 @@ static int verify(cli_training *t, const cli_args *a)
     return code;
 }
 
-/* Of all points, and of those held out, with the weights that there are. */
+/* Computes cost and accuracy of the final weights, over all points and over
+ * the held-out ones. */
 static int judge(cli_training *t)
 {
     session *s = t->session;
@@ -309,9 +311,9 @@ static int conclude(cli_training *t, const cli_args *a, kofn_status st)
     if (a->verify)
         TRY_CODE(verify(t, a));
     if (st == KOFN_PARTIAL)
-        return cli_say(EXIT_TOOFEW,
-                       "gradients were of the points of those "
-                       "who answered; that is what the scheme is for");
+        return cli_say(
+            EXIT_TOOFEW,
+            "inexact: the scheme used only the gradients that arrived");
     return 0;
 }
 
@@ -329,7 +331,7 @@ static int train(cli_training *t, const cli_args *a)
     code = t->history.spoiled ? 0 : conclude(t, a, st);
     cli_guard(false);
     if (t->history.spoiled)
-        return 0; /* for history_close to tell */
+        return 0; /* history_close reports it */
     if (!code || st == KOFN_PARTIAL) {
         wrote = model_write(a->output, &t->model);
         code = wrote ? wrote : code;
@@ -339,12 +341,12 @@ static int train(cli_training *t, const cli_args *a)
 
 /* ---- the run ------------------------------------------------------------- */
 
-/* What the library is to do, and how many steps that is. */
+/* Sets the library's options, and counts the steps. */
 static void set_options(cli_training *t, const cli_args *a)
 {
     kofn_train_options *o = &t->options;
     size_t batch = a->train.batch ? a->train.batch : 64;
-    size_t each = (t->X.rows + batch - 1) / batch; /* of an epoch */
+    size_t each = (t->X.rows + batch - 1) / batch; /* steps of an epoch */
 
     *o = a->train;
     o->size = sizeof *o;
@@ -384,12 +386,12 @@ static int open_session(cli_training *t, cli_args *a)
 
     if (kofn_training_problem(t->training, &pb))
         return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    if (!a->scheme_given) { /* any two may be missing */
+    if (!a->scheme_given) { /* any two workers may be missing */
         snprintf(a->suited, sizeof a->suited, "gc:d=%zu",
                  a->workers < 3 ? a->workers : 3);
         a->scheme = a->suited;
     }
-    /* a scheme sums gradients, or may serve products with coded weights */
+    /* a scheme either sums gradients or serves products with coded weights */
     scheme = cli_scheme_of(a->scheme);
     t->coded = scheme && !(scheme->ops & (unsigned)pb.op);
     if (a->train.scrub && (!t->coded || !a->job.errors))

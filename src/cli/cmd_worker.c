@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A name that nobody knows may be known later, when its machine is up; but who
- * mistyped it should be told. */
+/* Warns about an unknown host name. The name may become known when its machine
+ * starts, but it may also be mistyped. */
 static void tell_unknown_host(const char *address)
 {
     const char *host = address + strlen("tcp://");
@@ -28,7 +28,7 @@ static void tell_unknown_host(const char *address)
         freeaddrinfo(found);
 }
 
-/* The part of NAME@ADDRESS behind the name of the expected certificate. */
+/* Returns NAME@ADDRESS without the name of the expected certificate. */
 static const char *without_name(const char *address)
 {
     const char *at = strchr(address, '@'), *scheme = strstr(address, "://");
@@ -59,7 +59,7 @@ int cmd_worker(cli_args *a)
                        "has the coordinator's input files, or leave it out",
                        a->data_path, strerror(why));
     st = kofn_net_connect(&t, a->operand[0], &z);
-    if (st) /* all that is read are keys */
+    if (st) /* keys are the only files it reads */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     cli_tell_blas(a);
     if (!a->quiet)
@@ -82,7 +82,8 @@ int cmd_keygen(cli_args *a)
         fprintf(
             stderr,
             "%s: keys of the coordinator and of its workers\n"
-            "coordinator: kofn COMMAND ... --port tcp://0.0.0.0:5555 --keys %s\n"
+            "coordinator: kofn COMMAND ... --port tcp://0.0.0.0:5555 --keys "
+            "%s\n"
             "workers: copy worker.key, worker.crt and coordinator.crt to a "
             "folder there, and\n"
             "         kofn worker tcp://HOST:5555 --keys FOLDER\n",

@@ -1,5 +1,5 @@
-/* digest.c -- what is kept in files as JSON, and digests by which it is told
- * later whether they still hold what was written. */
+/* digest.c -- writes JSON files, and computes digests that later show whether
+ * a file is unchanged. */
 #include "cli.h"
 
 #include <errno.h>

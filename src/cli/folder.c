@@ -1,11 +1,9 @@
-/* folder.c -- a folder of this process's own for a socket and what its workers
- * read, in the temporary one; and those that others left there when they were
- * killed.
+/* folder.c -- a temporary folder of this process for a socket and files of its
+ * workers. Also removes folders of killed processes.
  *
- * Whoever has a folder holds a lock on a file in it, which ends with the
- * process however that ends.  A folder whose lock can be had is nobody's.  One
- * that has no such file may be about to get it, and is left alone.
- */
+ * The owner of a folder holds a lock on a file in it. The lock ends with the
+ * process, even if it is killed. A folder with a free lock has no owner. A
+ * folder without a lock file may be just being made, and is left alone. */
 #define _GNU_SOURCE
 #include "cli.h"
 
@@ -51,7 +49,8 @@ static void sweep_one(int tmp, const char *name)
     close(dir);
 }
 
-/* Before there is one of our own: closing its lock here would give it up. */
+/* Removes ownerless folders. Call it before this process has a folder: closing
+ * that folder's lock here would release it. */
 static void sweep(const char *path)
 {
     DIR *tmp = opendir(path);
@@ -67,8 +66,8 @@ static void sweep(const char *path)
 
 /* ---- of our own ---------------------------------------------------------- */
 
-/* Claims the folder.  A process that sweeps may have had the lock before us,
- * and has removed the folder then.  Where there is no lock nobody sweeps. */
+/* Locks the folder. A sweeping process may have held the lock first; then it
+ * has removed the folder. On systems without locks no process sweeps. */
 static bool claim(cli_folder *f)
 {
     char path[80];

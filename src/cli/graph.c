@@ -1,14 +1,14 @@
-/* graph.c -- what a graph is taken for, where that may not be what was meant.
+/* graph.c -- remarks on a graph that may have been read in an unintended way.
  *
- * Borrows the file.  The library takes each edge of a list as one arc and each
- * number up to the largest as a node; this file counts them and prints remarks.
- */
+ * Borrows the file. The library takes each edge of a list as one arc and each
+ * number up to the largest as a node. This file counts them and prints
+ * remarks. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Nodes that have no arc, from or to them. */
+/* Counts the nodes without arcs, from or to them. */
 static size_t alone(const kofn_sparse *g, bool *has)
 {
     size_t count = 0;
@@ -29,8 +29,7 @@ static int by_column(const void *key, const void *at)
     return a < b ? -1 : a > b;
 }
 
-/* Has every arc one back?  Then nothing was lost where there are no
- * directions. */
+/* True if every arc has one back. Then directions make no difference. */
 static bool goes_both_ways(const kofn_sparse *g)
 {
     for (size_t i = 0; i < g->rows; i++)
@@ -52,7 +51,7 @@ int cli_know_graph(cli_graph *out, const kofn_file *file)
 
     *out = (cli_graph){.nodes = g->rows};
     if (g->rows != g->cols)
-        return 0; /* it is no graph; the library refuses it */
+        return 0; /* not a graph: the library refuses it */
     has = calloc(g->rows + 1, sizeof *has);
     if (!has)
         return cli_say(EXIT_FAILED, "out of memory for %zu nodes", g->rows);
@@ -72,9 +71,9 @@ void cli_tell_graph(const cli_graph *g, const kofn_file *file, const char *path)
                 path, g->alone, g->nodes);
     if (g->one_way)
         cli_say(0,
-                "%s: its comments say that the graph is undirected, but each "
-                "edge was taken as an arc from its first node to its second; "
-                "list edges in both directions for links both ways",
+                "%s: its comments call the graph undirected, but each edge was "
+                "read as an arc from its first node to its second; list every "
+                "edge in both directions if you want both",
                 path);
 }
 

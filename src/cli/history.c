@@ -1,7 +1,7 @@
-/* history.c -- --history: a line of CSV for each iteration or step.
+/* history.c -- --history: writes a line of CSV for each iteration or step.
  *
- * Owns the file from history_open to history_close.  A failure to write is
- * kept and told at the end; it must not end a run. */
+ * Owns the file from history_open to history_close. A failed write is
+ * remembered and reported at the end; it must not end a run. */
 #include "cli.h"
 
 #include "base/report.h"
@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the line of this number ends; -1: it is not there, or not whole. */
+/* Returns the end of this line in the file; -1 if it is missing or incomplete.
+ */
 static long end_of_line(FILE *f, unsigned number)
 {
     char line[1000];
@@ -24,16 +25,17 @@ static long end_of_line(FILE *f, unsigned number)
     return -1;
 }
 
-/* After the line of this number: what comes behind it is done again. */
+/* Cuts the file after this line; later steps will be done again. */
 static int cut_after(const history *h, FILE *f, unsigned number)
 {
     long end = end_of_line(f, number);
 
     if (end < 0)
-        return cli_say(EXIT_USAGE,
-                       "--history %s: it has no line of iteration "
-                       "%u, after which this goes on; give another file",
-                       h->path, number);
+        return cli_say(
+            EXIT_USAGE,
+            "--history %s: it has no line of iteration %u, and this run "
+            "resumes after that one; give another file",
+            h->path, number);
     return ftruncate(fileno(f), (off_t)end) == 0
                ? 0
                : cli_say(EXIT_FAILED, "--history %s: %s", h->path,
@@ -81,7 +83,8 @@ int history_open(history *h, const char *path, unsigned done,
     h->f = fopen(path, was ? "a" : "w");
     if (!h->f)
         return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
-    setvbuf(h->f, NULL, _IOLBF, 0); /* whole lines, to be watched */
+    setvbuf(h->f, NULL, _IOLBF,
+            0); /* whole lines, so that readers can follow */
     if (!was) {
         fputs(heading, h->f);
         if (reports)
@@ -93,7 +96,7 @@ int history_open(history *h, const char *path, unsigned done,
 
 void history_keep(history *h)
 {
-    /* of a pipe or a terminal there is nothing to keep */
+    /* pipes and terminals cannot be synchronised */
     if (h->f && (fflush(h->f) || (fsync(fileno(h->f)) && errno != EINVAL &&
                                   errno != EROFS && errno != ENOTSUP)))
         h->spoiled = errno;

@@ -1,7 +1,7 @@
-/* input.c -- points and labels from files, in double precision.
+/* input.c -- reads points and labels from files, in double precision.
  *
- * What it reads is the caller's, who frees it by input_free.  Nothing here may
- * alter a file. */
+ * The caller owns what it reads and frees it by input_free. Nothing here may
+ * change a file. */
 #include "cli.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* iterate.c -- what an iteration on workers and one on a mesh share: options,
- * the start, the same without either, and advice.
+/* iterate.c -- parts that iterations on workers and on a mesh share: options,
+ * the start, the plain iteration, and advice.
  *
  * Owns the plain result within a call. */
 #include "cli.h"
@@ -50,19 +50,20 @@ int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
     return code;
 }
 
-/* The change falls by |second eigenvalue| / |first| each time. */
+/* Prints advice. The change falls by |second eigenvalue| / |first| in each
+ * iteration. */
 void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res)
 {
     bool power = strcmp(a->command->name, "power") == 0;
 
     if (power && res->iterations >= 20 && res->change > 0.01)
-        cli_say(0,
-                "not converged after %u iterations: the change, %.3g, does "
-                "not fall, so that A seems to have two dominant eigenvalues of "
-                "the same size; where these are c and -c, A + c I has "
-                "the same vectors and one dominant eigenvalue (a complex pair "
-                "has no vector to converge to)",
-                res->iterations, res->change);
+        cli_say(
+            0,
+            "not converged after %u iterations: the change, %.3g, does not "
+            "fall. A seems to have two dominant eigenvalues of the same size. "
+            "If these are c and -c, use A + c I, which has the same vectors; "
+            "a complex pair has no vector to converge to",
+            res->iterations, res->change);
     else
         cli_say(0,
                 "not converged after %u iterations: the change is %.3g; "

@@ -1,7 +1,7 @@
-/* main.c -- which command it is, and its way from arguments to an exit code.
+/* main.c -- finds the command and runs it, from arguments to exit code.
  *
- * Owns the parsed arguments for the life of the process.  It computes nothing:
- * each command has a file of its own. */
+ * Owns the parsed arguments for the life of the process. It computes nothing:
+ * each command has its own file. */
 #include "cli.h"
 
 #include <errno.h>
@@ -95,7 +95,7 @@ static int run(const cli_command *c, int argc, char **argv)
     code = cli_make_pattern(&a);
     if (!code)
         code = carry_out(&a);
-    /* Workers may be in the middle of something; nothing of it is wanted. */
+    /* Workers may be busy, but their results are not needed. */
     if (code >= 128)
         _exit(code);
     if (code)

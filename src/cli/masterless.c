@@ -1,9 +1,9 @@
-/* masterless.c -- kofn power and kofn pagerank on a mesh: what a node does, and
- * what came of it.
+/* masterless.c -- kofn power and kofn pagerank on a mesh: the work of a node,
+ * and the result.
  *
- * Each node has its own copy of the vector; the matrix is shared by the nodes
- * of this process and may not be written. */
-#include "cli.h"
+ * Each node has its own copy of the vector. The nodes of this process share
+ * the matrix, which may not be written. */
+#include "nodes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static kofn_status live(cli_node *n, kofn_transport *t,
 
 /* ---- what came of it ----------------------------------------------------- */
 
-/* By how much two results differ at most. */
+/* Returns the largest difference of two nodes' results. */
 static void compare(run *r)
 {
     for (size_t i = 0; i < r->nodes.here; i++) {
@@ -54,7 +54,7 @@ static void compare(run *r)
         if (!nodes_have(&r->nodes.node[i]))
             continue;
         d = cli_relative_error(&r->nodes.node[i].v, &r->nodes.best->v);
-        if (d > r->spread || isnan(d)) /* which stays */
+        if (d > r->spread || isnan(d)) /* NaN stays */
             r->spread = d;
     }
 }
@@ -111,8 +111,9 @@ static int conclude(run *r)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* Nodes that were started together are not hostile to each other, and none of
- * them is wrong unless errors are looked for. */
+/* True if an iterate is taken from one other node. Nodes started together are
+ * not hostile to each other, and without error detection none of them counts
+ * as faulty. */
 static bool trusted(const cli_args *a)
 {
     return !cli_transport_of(a->port)->address &&

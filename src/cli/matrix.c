@@ -1,7 +1,7 @@
-/* matrix.c -- matrices that the command makes: room for them, numbers of either
- * type as doubles, how far two are apart, and their way to a file.
+/* matrix.c -- matrices that the command creates: allocation, elements of
+ * either type as doubles, comparison, and writing.
  *
- * Owns nothing: what it makes is the caller's, who frees the data. */
+ * Owns nothing: the caller frees the data. */
 #include "cli.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ double cli_largest(const kofn_matrix *a)
 
 double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
 {
-    double unit = cli_largest(b); /* so that squares stay finite */
+    double unit = cli_largest(b); /* keeps squares finite */
     double top = 0, bottom = 0;
 
     if (unit == 0)

@@ -1,18 +1,16 @@
-/* model.c -- the folder that kofn train leaves and kofn predict reads:
+/* model.c -- the folder that kofn train writes and kofn predict reads:
  *
  *     DIR/model.json    the network's shape, and what points are divided by
  *     DIR/W1.npy, ...   weights of each layer, the biases in the last column
  *
- * model.json has a digest of the bytes of each file of weights, and one of all
- * that it says itself, so that no damage to a model is computed with.
+ * model.json has a digest of each file of weights, and one of its own
+ * contents. So a damaged model is never computed with.
  *
- * All is written under other names first, so that a model that is there already
- * stays where there is no room for another.  Then model.json gets its name, and
- * from that moment on the model is the new one: weights that do not have theirs
- * yet, since the process was killed, are found by their digests.  These other
- * names are of this process alone: the ranks of an MPI job, which are told the
- * same, all write the model, perhaps from several machines.
- */
+ * All files are written under other names first. So an older model survives if
+ * the disk is full. Then model.json is renamed, and from that moment the new
+ * model counts. If the process is killed before it has renamed the weights,
+ * they are found by their digests. The other names are unique to this process:
+ * all ranks of an MPI job write the model, perhaps from several machines. */
 #include "cli.h"
 
 #include "base/clock.h"
@@ -29,7 +27,7 @@
 
 enum { PATH = 4096 };
 
-/* What is added to names until all is written. */
+/* Longest ending of the temporary names. */
 enum { ENDING = 40 };
 
 static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
@@ -37,11 +35,11 @@ static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
 static const char *const costs[] = {"softmax", "squares", NULL};
 static const char *const dtypes[] = {"f8", "f4", NULL};
 
-/* How a digest is written: with the name of the algorithm, and 16 digits. */
+/* A digest is written as the name of the algorithm and 16 digits. */
 #define ALGORITHM "xxh3-64:"
 enum { DIGEST = sizeof ALGORITHM + 16 };
 
-/* Of a layer; 0: of all. */
+/* Returns the path of a layer's file; layer 0: of model.json. */
 static char *file_in(char out[PATH], const char *folder, size_t l,
                      const char *end)
 {
@@ -61,8 +59,8 @@ static int too_long(const char *folder)
 
 /* ---- digests ------------------------------------------------------------- */
 
-/* Of all that model.json says but this digest, whatever its layout.  0, or the
- * exit code after a message. */
+/* Computes the digest of all that model.json says except this digest, whatever
+ * its layout. Returns 0, or the exit code after a message. */
 static int digest_index(json_t *o, char out[DIGEST])
 {
     uint64_t hash;
@@ -74,7 +72,7 @@ static int digest_index(json_t *o, char out[DIGEST])
     return 0;
 }
 
-/* False: it cannot be read. */
+/* Computes the digest of a file. Returns false if the file cannot be read. */
 static bool has_digest(const char *path, char out[DIGEST])
 {
     uint64_t bytes;
@@ -83,7 +81,7 @@ static bool has_digest(const char *path, char out[DIGEST])
     return cli_digest_file(path, &bytes, out + strlen(ALGORITHM));
 }
 
-/* Of a file that is there. */
+/* Computes the digest of a file that must exist. */
 static int digest_file(const char *path, char out[DIGEST])
 {
     return has_digest(path, out)
@@ -109,7 +107,7 @@ static json_t *describe(const model *m)
                      "autoencoder", s.autoencoder, "unit", m->unit);
 }
 
-/* Into `list`: the name of each file of weights, and its digest. */
+/* Puts the name and the digest of each file of weights into `list`. */
 static int list_files(json_t *list, const char *folder, const char *end,
                       const model *m)
 {
@@ -125,7 +123,7 @@ static int list_files(json_t *list, const char *folder, const char *end,
     return 0;
 }
 
-/* After the weights. */
+/* Writes model.json, after the weights. */
 static int write_index(const char *folder, const char *end, const model *m)
 {
     json_t *o = describe(m), *list = json_array();
@@ -156,8 +154,8 @@ static int write_all(const char *folder, const char *end, const model *m)
     return write_index(folder, end, m);
 }
 
-/* Synchronises the folder, so that renaming is not undone alone by a crash; not
- * all file systems can. */
+/* Synchronises the folder, so that a crash does not undo the renaming. Some
+ * file systems cannot. */
 static void sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -179,7 +177,7 @@ static int name_one(const char *folder, const char *end, size_t l)
                : 0;
 }
 
-/* model.json has its name, and the model is there. */
+/* Renames the weights, after model.json has its name. */
 static int name_weights(const char *folder, const char *end, const model *m)
 {
     int code = 0;
@@ -210,7 +208,7 @@ int model_write(const char *folder, const model *m)
         return 0;
     if (too_long(folder))
         return EXIT_USAGE;
-    /* processes of several machines may have one number */
+    /* processes on several machines may have the same number */
     snprintf(end, sizeof end, ".new%lx-%llx", (unsigned long)getpid(),
              (unsigned long long)kf_clock() % 0x100000000);
     cli_guard(true);
@@ -240,7 +238,7 @@ static int odd(const char *folder, const char *what)
                    folder, what);
 }
 
-/* The place of the word, or -1. */
+/* Returns the place of the word, or -1. */
 static int place_of(const json_t *o, const char *key, const char *const *words)
 {
     const char *word = json_string_value(json_object_get(o, key));
@@ -296,16 +294,16 @@ static int take_shape(const json_t *o, const char *folder, kofn_net_shape *s,
     return *unit > 0 && *unit < (double)INFINITY ? 0 : odd(folder, "unit");
 }
 
-/* The parts of a model, before there is any room for them. */
+/* A model while it is read, before its weights are allocated. */
 typedef struct found {
-    json_t *index; /* model.json, without its own digest */
+    json_t *index; /* model.json without its own digest */
     kofn_net_shape shape;
     size_t widths[KOFN_NET_MOST + 1];
     kofn_file *layer[KOFN_NET_MOST];
-    char path[PATH]; /* of the layer in hand */
+    char path[PATH]; /* file of the current layer */
 } found;
 
-/* Is it what is there, `is`, that model.json tells of? */
+/* Compares the digest `is` of the file with the one in model.json. */
 static int compare(const char *path, const char *want, const char *is)
 {
     size_t n = strlen(ALGORITHM);
@@ -318,14 +316,14 @@ static int compare(const char *path, const char *want, const char *is)
                        path, want);
     if (!strcmp(want, is))
         return 0;
-    return cli_say(EXIT_CORRUPT,
-                   "%s is damaged or was changed: its digest is %s, and that "
-                   "of what kofn train wrote is %.40s; take it from a copy of "
-                   "the model, or train again",
-                   path, is + n, want + n);
+    return cli_say(
+        EXIT_CORRUPT,
+        "%s is damaged or was changed: its digest is %s, but kofn train wrote "
+        "a file with %.40s; copy it from a backup, or train again",
+        path, is + n, want + n);
 }
 
-/* Models that are older have no digests at all. */
+/* Checks the digest of model.json. Older models have none. */
 static int check_index(found *f, model *m, const char *path)
 {
     json_t *want = json_incref(json_object_get(f->index, "digest"));
@@ -362,8 +360,8 @@ static int find_index(found *f, model *m, const char *folder)
     return take_shape(f->index, folder, &f->shape, f->widths, &m->unit);
 }
 
-/* Weights with this digest that have not got their name; false: there are
- * none. */
+/* Finds the file of weights with this digest that has not been renamed.
+ * Returns false if there is none. */
 static bool find_draft(char path[PATH], const char *folder, const char *name,
                        const char *want)
 {
@@ -384,7 +382,7 @@ static bool find_draft(char path[PATH], const char *folder, const char *name,
     return is_there;
 }
 
-/* Before it is opened as what it should be. */
+/* Checks a layer's digest before the file is opened as a matrix. */
 static int check_layer(found *f, const char *folder, size_t l)
 {
     const json_t *entry =
@@ -416,7 +414,7 @@ static int find_layer(found *f, size_t l)
                ? 0
                : cli_say(EXIT_USAGE,
                          "%s is not the %zu x %zu numbers (%s) that model.json "
-                         "tells of; train again",
+                         "describes; train again",
                          path, rows, cols, dtypes[f->shape.dtype]);
 }
 

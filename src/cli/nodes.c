@@ -1,9 +1,9 @@
-/* nodes.c -- nodes of a mesh: all of them as threads of this process, or this
- * process as one of many; when they go and come.
+/* nodes.c -- runs the nodes of a mesh: all of them as threads of this process,
+ * or this process as one of many. Lets them leave and join.
  *
  * Owns the nodes, their threads and the transports of the mesh from nodes_open
- * to nodes_close.  What a node's thread finds goes into its own cli_node. */
-#include "cli.h"
+ * to nodes_close. A node's thread stores its results in its own cli_node. */
+#include "nodes.h"
 
 #include "base/clock.h"
 #include "base/mix.h"
@@ -38,10 +38,11 @@ static int check_options(const cli_args *a)
     if (what)
         return cli_say(EXIT_USAGE, "--%s does not go with --masterless", what);
     if (kofn_faults_not_of_nodes(w))
-        return cli_say(EXIT_USAGE,
-                       "--faults %s=: nodes of a mesh have only fault= and "
-                       "where=; give --events who is slow, leaves or joins",
-                       kofn_faults_not_of_nodes(w));
+        return cli_say(
+            EXIT_USAGE,
+            "--faults %s=: a mesh supports only fault= and where=; put slow, "
+            "leaving and joining nodes into --events",
+            kofn_faults_not_of_nodes(w));
     if (w->fault > 0 && !w->where)
         return cli_say(EXIT_USAGE,
                        "--faults %s: say where, as where=product+update",
@@ -74,10 +75,11 @@ static int read_events(cli_nodes *m, size_t rounds)
 
         if (kind == KOFN_FAULT_EVENT_JOIN &&
             !cli_transport_of(m->a->port)->here)
-            return cli_say(EXIT_USAGE,
-                           "%s: where each node is a process of its own nobody "
-                           "here can make one join; start another one",
-                           m->a->events);
+            return cli_say(
+                EXIT_USAGE,
+                "%s: this mesh has one process per node, so an event cannot "
+                "make a node join; start another process",
+                m->a->events);
         if ((kind == KOFN_FAULT_EVENT_CORRUPT ||
              kind == KOFN_FAULT_EVENT_FLIP || kind == KOFN_FAULT_EVENT_ERR) &&
             m->a->job.errors == KOFN_ERRORS_NONE)
@@ -104,7 +106,8 @@ int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds)
 
 /* ---- what nodes keep ----------------------------------------------------- */
 
-/* Does it hold what a node of this seat kept, or of any? */
+/* True if the folder holds files that a node of this seat kept, or, without a
+ * seat, any node. */
 static bool has_kept(const char *folder, uint32_t seat)
 {
     DIR *d = opendir(folder);
@@ -122,8 +125,8 @@ static bool has_kept(const char *folder, uint32_t seat)
     return has;
 }
 
-/* Refuses a folder in use: a node that begins anew must not meet, at a later
- * start, what another training left. */
+/* Refuses a folder in use. A new node must not find, at a later start, the
+ * files of another training. */
 static int check_folder(const cli_nodes *m, uint32_t seat)
 {
     const char *folder = m->a->checkpoint;
@@ -140,10 +143,11 @@ static int check_folder(const cli_nodes *m, uint32_t seat)
                        "--checkpoint %s: %s", folder,
                        why == ENOTDIR ? "it is not a folder" : strerror(why));
     if (!m->a->resume && has_kept(folder, seat))
-        return cli_say(EXIT_USAGE,
-                       "--checkpoint %s: another run has kept something there; "
-                       "go on with it by --resume, or name another folder",
-                       folder);
+        return cli_say(
+            EXIT_USAGE,
+            "--checkpoint %s: another run has saved its state there; give "
+            "--resume to continue it, or another folder",
+            folder);
     return 0;
 }
 
@@ -162,15 +166,15 @@ static kofn_status start(cli_nodes *m, size_t number, uint32_t seat)
     return kofn_mesh_start(m->mesh, live, n);
 }
 
-/* Of the events: as a thread, or, where each process is one, the seat it
- * has. */
+/* Returns the node's number in the events: that of its thread, or its seat if
+ * each process is a node. */
 static uint32_t number_of(const cli_node *n)
 {
     return n->all->mesh ? (uint32_t)n->number : n->seat;
 }
 
-/* Events before the round that begins now.  Whoever gets there first lets a
- * joiner in; who is to leave goes by itself. */
+/* Applies the events before this round. The first node that comes here starts
+ * a joining node. Returns true if this node is to leave. */
 static bool happen(const cli_node *n, uint64_t round)
 {
     cli_nodes *m = n->all;
@@ -186,14 +190,16 @@ static bool happen(const cli_node *n, uint64_t round)
         go |= e->kind == KOFN_FAULT_EVENT_LEAVE && e->worker == number_of(n);
         if (atomic_compare_exchange_strong(&m->due, &expected, i + 1) &&
             e->kind == KOFN_FAULT_EVENT_JOIN)
-            (void)start(m, number, KOFN_NO_SEAT); /* it may as well not come */
+            (void)start(m, number,
+                        KOFN_NO_SEAT); /* the mesh works without it */
         number += e->kind == KOFN_FAULT_EVENT_JOIN;
     }
     return go;
 }
 
-/* Stops the node on a signal, or when an event has it leave.  A node that was
- * behind, and took the last iterate from others, was to leave before that. */
+/* Stops the node on a signal, or when an event says that it leaves. A node
+ * that took the last iterate from others may be late; events before that
+ * iterate count as well. */
 static int watch(void *ud, const kofn_node_view *view, const double *scalar)
 {
     cli_node *n = ud;
@@ -220,8 +226,9 @@ static bool is_normal_again(const cli_node *n, const kofn_fault_event *since,
     return false;
 }
 
-/* From its event on all pieces of a corrupt node are wrong; a bit flips, or a
- * node errs, once, in the step of the event. */
+/* True if the event makes this node wrong now. A corrupt node is wrong in all
+ * pieces from its event on. A flipped bit or a single error happens once, in
+ * the step of the event. */
 static bool is_due(cli_node *n, const kofn_fault_event *e,
                    kofn_fault_place where, uint64_t step)
 {
@@ -237,7 +244,7 @@ static bool is_due(cli_node *n, const kofn_fault_event *e,
                       where == (kofn_fault_place)e->factor);
 }
 
-/* All numbers are wrong, by as much as they are large. */
+/* Makes all numbers wrong, in proportion to their size. */
 static void lie(kofn_matrix *numbers, uint64_t by)
 {
     double *x = numbers->data;
@@ -286,7 +293,7 @@ static void fault(void *ud, kofn_fault_place where, uint64_t t,
                           numbers);
 }
 
-/* As the last event about it says that has come. */
+/* Returns the factor of the last event about this node. */
 static double slow(void *ud, uint64_t t)
 {
     const cli_node *n = ud;
@@ -306,7 +313,7 @@ static double slow(void *ud, uint64_t t)
     return factor;
 }
 
-/* ---- whose pieces were wrong --------------------------------------------- */
+/* ---- senders of wrong pieces --------------------------------------------- */
 
 struct cli_wrong {
     uint32_t seat;
@@ -327,7 +334,7 @@ static void erred(void *ud, uint32_t seat, const char *name, bool excluded)
     if (i == n->wrongs) {
         w = realloc(n->wrong, (i + 1) * sizeof *w);
         if (!w)
-            return; /* it is left out of the report, no more */
+            return; /* the report lacks it, no more */
         n->wrong = w;
         w[n->wrongs++] = (struct cli_wrong){.seat = seat};
         snprintf(w[i].name, sizeof w[i].name, "%s", name);
@@ -441,7 +448,7 @@ static int run_one(cli_nodes *m)
         live(n, t);
     if (t)
         t->close(t, KOFN_SECOND);
-    if (st == KOFN_IO) /* all that is read are keys */
+    if (st == KOFN_IO) /* keys are the only files it reads */
         return cli_fail_input(st);
     return st ? cli_fail(st) : code;
 }
@@ -464,8 +471,8 @@ static json_t *list_failed(const cli_nodes *m)
     return list;
 }
 
-/* Threads of this process that are too few would wait in vain for one more: who
- * joins by an event of a later step comes when that step is made. */
+/* Refuses a mesh of threads with too few nodes, which would wait forever. A
+ * node that joins by an event of a later step is started only in that step. */
 static int check_count(const cli_nodes *m, const kofn_plan *plan)
 {
     size_t most = m->count;
@@ -566,9 +573,8 @@ void nodes_report(const cli_nodes *m, double rel_error)
     }
 }
 
-/* How much a failure says: that pieces disagree says most, and that there were
- * too few others then nothing, as they may have ended by what a third one
- * tells. */
+/* Ranks a failure. A disagreement of pieces says most. Too few other nodes
+ * says least: those may have ended because of a third node's failure. */
 static int weight_of(kofn_status st)
 {
     return st == KOFN_CORRUPT                          ? 2
@@ -583,8 +589,8 @@ static bool says_more(const cli_node *a, const cli_node *b)
     return more > 0 || (more == 0 && a->failed < b->failed);
 }
 
-/* The first to fail of the nodes whose failure says most, since later ones find
- * fewer others; NULL: none has failed. */
+/* Returns the first failed node with the most telling failure, since later
+ * nodes find fewer others; NULL: none has failed. */
 static const cli_node *find_reason(const cli_nodes *m)
 {
     const cli_node *best = NULL;

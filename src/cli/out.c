@@ -1,11 +1,10 @@
-/* out.c -- what leaves the command besides results: messages, progress, JSON.
+/* out.c -- what the command prints besides results: messages, progress, JSON.
  *
- * A message is one line, whatever is in the names it quotes; the last one of a
- * failure is kept for --json.
+ * A message is one line, whatever the quoted names contain. The last failure's
+ * message is kept for --json.
  *
- * Owns the last message and the state of the progress line, which are of the
- * one thread that prints.  All other files of the room print by these
- * functions. */
+ * Owns the last message and the state of the progress line; one thread prints.
+ * All other files of the room print by these functions. */
 #include "cli.h"
 
 #include <errno.h>
@@ -23,8 +22,7 @@ static bool drawn, printed;
 
 /* ---- messages ------------------------------------------------------------ */
 
-/* Returns the code point that begins at `p`, and its bytes; bytes 0: it is not
- * UTF-8. */
+/* Returns the code point at `p` and sets *bytes to its length; 0: not UTF-8. */
 static unsigned long code_point(const unsigned char *p, int *bytes)
 {
     static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -44,7 +42,7 @@ static unsigned long code_point(const unsigned char *p, int *bytes)
     return c;
 }
 
-/* Is the character invisible, or does it change how others are shown? */
+/* True if the character is invisible or changes how others are shown. */
 static bool is_odd(unsigned long c)
 {
     static const unsigned long odd[][2] = {
@@ -60,7 +58,8 @@ static bool is_odd(unsigned long c)
     return false;
 }
 
-/* Replaces what is for no terminal: all but printable ASCII and UTF-8. */
+/* Replaces everything but printable ASCII and UTF-8, so that a terminal obeys
+ * none of it. */
 static void clean(char *text)
 {
     unsigned char *p = (unsigned char *)text;
@@ -81,7 +80,7 @@ static void clean(char *text)
     }
 }
 
-/* The words of a message, without what a terminal would act on. */
+/* Words a message, cleaned. */
 static void word(char text[sizeof said], const char *fmt, va_list ap)
 {
     vsnprintf(text, sizeof said, fmt, ap);
@@ -149,7 +148,7 @@ int cli_fail_input(kofn_status st)
 
 /* ---- progress ------------------------------------------------------------ */
 
-/* Characters that a row of the terminal has. */
+/* Returns the width of the terminal in characters. */
 static int columns(void)
 {
     struct winsize w = {0};
@@ -158,7 +157,8 @@ static int columns(void)
                                                                      : 80;
 }
 
-/* No longer than a row: of a line that wraps a part would stay behind. */
+/* Draws no more than one row: the rest of a wrapped line could not be erased.
+ */
 void cli_draw(const char *fmt, ...)
 {
     char line[400];
@@ -186,7 +186,7 @@ json_t *cli_error_json(void)
 
     if (text)
         return text;
-    for (char *p = said; *p; p++) /* a file name that is not UTF-8 */
+    for (char *p = said; *p; p++) /* a file name may not be UTF-8 */
         if ((unsigned char)*p >= 0x80)
             *p = '?';
     return json_string(said);
@@ -255,7 +255,7 @@ static bool ends_in(const char *path, const char *suffix)
     return dot && !strcasecmp(dot, suffix);
 }
 
-/* 0, or why nothing can be made beside it. */
+/* Returns 0, or why no file can be created in the folder of this path. */
 static int obstacle_beside(const char *path)
 {
     char folder[4096];
@@ -265,7 +265,8 @@ static int obstacle_beside(const char *path)
     return access(dirname(folder), W_OK | X_OK) ? errno : 0;
 }
 
-/* Devices keep nothing that could be lost. */
+/* True if both paths are one file. Devices do not count: they keep nothing
+ * that could be lost. */
 static bool same_file(const char *a, const char *b)
 {
     struct stat s, t;
@@ -284,7 +285,7 @@ int cli_check_path(const char *before, const char *path, bool mtx_too)
         !(mtx_too && ends_in(path, ".mtx")))
         return cli_say(EXIT_USAGE, "%s%s: name it %s", before, path,
                        mtx_too ? ".npy, .csv or .mtx" : ".npy or .csv");
-    /* it will be made beside the old one and take its place */
+    /* a new file is created next to the old one and replaces it */
     why = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR
                                                       : obstacle_beside(path);
     return why ? cli_say(EXIT_FAILED, "%s%s: %s", before, path, strerror(why))
@@ -329,8 +330,8 @@ int cli_no_folder(const char *path, int mode)
                                   : 0;
 }
 
-/* Refuses a folder that neither exists nor can be made when there is something
- * to put in. */
+/* Refuses a folder that neither exists nor can be created, if something is to
+ * be written to it. */
 static int check_folder(const char *path)
 {
     int why = cli_no_folder(path, W_OK | X_OK);

@@ -1,13 +1,16 @@
-/* pattern.c -- --pattern, and kofn gen pattern: who is slow in which round.
+/* pattern.c -- --pattern and kofn gen pattern: which workers are slow in which
+ * round.
  *
- * Owns the pattern that it makes until it is handed to the port or written.
- * It draws nothing itself: kofn_pattern_new does. */
+ * Owns the pattern until it is handed to the port or written. kofn_pattern_new
+ * draws it. */
 #include "cli.h"
 
 #include <string.h>
 
-#define ROUNDS 10000           /* of commands that do not know their number */
-#define MOST ((size_t)1 << 22) /* factors that are drawn for a run */
+#define ROUNDS                                                                 \
+    10000 /* rounds of a pattern if the command does not know its number of    \
+             rounds */
+#define MOST ((size_t)1 << 22) /* most factors drawn for a run */
 
 static int make(const cli_args *a, const char *what, size_t workers,
                 size_t rounds, double factor, kofn_matrix *out)
@@ -16,8 +19,8 @@ static int make(const cli_args *a, const char *what, size_t workers,
         kofn_pattern_new(out, what, workers, rounds, factor, a->seed));
 }
 
-/* A pattern begins again at its end: where rounds are many, or not known, some
- * of them are enough. */
+/* Returns the number of rounds to draw. A pattern repeats at its end, so a
+ * part suffices if rounds are many or unknown. */
 static size_t rounds_of(const cli_args *a)
 {
     size_t rounds = a->command->bit & IN_PRODUCT ? a->rounds : ROUNDS;
@@ -39,15 +42,17 @@ int cli_make_pattern(cli_args *a)
                        "make a file for all of them: kofn gen pattern",
                        a->pattern_text);
     if (a->faults.straggle > 0)
-        return cli_say(EXIT_USAGE, "--pattern and --faults straggle both say "
-                                   "who is slow; give one of them");
+        return cli_say(
+            EXIT_USAGE,
+            "--pattern and --faults straggle both choose the slow workers; "
+            "give one of them");
     TRY_CODE(make(a, a->pattern_text, alone ? 1 : a->workers, rounds_of(a),
                   factor > 1 ? factor : 5, &a->pattern));
     a->faults.pattern = &a->pattern;
     return 0;
 }
 
-/* kofn gen pattern WHAT ROUNDS WORKERS */
+/* Runs kofn gen pattern WHAT ROUNDS WORKERS. */
 int cli_gen_pattern(const cli_args *a, size_t rounds, size_t workers)
 {
     kofn_matrix m;

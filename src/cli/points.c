@@ -1,17 +1,16 @@
-/* points.c -- what regress makes of points before it fits a model to them: a
- * column of ones for the intercept, columns brought to a standard scale; and
- * the same undone in the weights.
+/* points.c -- prepares points for regress: adds a column of ones for the
+ * intercept, or scales the columns. Converts the weights back.
  *
- * Owns the mean and the scale of each column; the points are changed in the
- * caller's memory.  What was prepared must be undone in the weights before
- * they leave the command. */
+ * Owns the mean and the scale of each column. Changes the points in the
+ * caller's memory. The weights must be converted back before they leave the
+ * command. */
 #include "cli.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Mean and standard deviation of column j, told from its first element: of a
- * column that does not vary it is 0 to the last bit. */
+/* Computes mean and standard deviation of column j, relative to its first
+ * element. So the deviation of a constant column is exactly 0. */
 static void know_column(points *p, const kofn_matrix *X, size_t j)
 {
     double m = (double)X->rows, first = cli_element(X, 0, j), off = 0,
@@ -40,8 +39,8 @@ int points_know(points *p, const kofn_matrix *X, bool intercept, bool scale)
     return 0;
 }
 
-/* Without an intercept columns keep their mean: a model without one fitted to
- * centred columns would be another model. */
+/* Returns the column's mean, or 0 without an intercept: centring columns would
+ * then change the model. */
 static double origin(const points *p, size_t j)
 {
     return p->scale && p->intercept ? p->mean[j] : 0;

@@ -1,8 +1,8 @@
 /* ports.c -- --port: threads, the simulator, processes of this machine, or
- * whoever comes to an address.
+ * remote workers that connect to an address.
  *
  * Owns the processes it started, which cli_ports_end waits for or ends, and
- * the folder of their socket.  No other file may start a process. */
+ * the folder of their socket. No other file may start a process. */
 #define _GNU_SOURCE
 #include "cli.h"
 
@@ -17,12 +17,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STAND_BY 4     /* workers of one key beyond those it has seats for */
-#define STRANGERS 1024 /* connections of nobody yet, besides the workers' */
+#define STAND_BY 4 /* extra connections per key, beyond its seats */
+#define STRANGERS                                                              \
+    1024 /* connections before authentication, besides those of workers */
 
 /* ---- processes of this machine ------------------------------------------- */
 
-/* Workers that this process started, over a socket in a folder of their own. */
+/* Worker processes that this process started, with a socket in their own
+ * folder. */
 typedef struct family {
     cli_folder folder;
     char address[96];
@@ -34,8 +36,8 @@ typedef struct family {
 
 static family kin;
 
-/* For its coordinator it waits without end: on a machine with much to do, or of
- * very many, its turn may be long in coming, and where we end it ends. */
+/* Turns the child into a worker. It waits for the coordinator without limit: a
+ * loaded machine may serve it late. It ends when the coordinator ends. */
 static void become_worker(const family *f)
 {
     sigset_t terminal;
@@ -54,17 +56,17 @@ static void become_worker(const family *f)
         argv[n++] = "--pattern";
         argv[n++] = pattern;
     }
-    /* as many processes as cores */
+    /* one process per core */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     setenv("BLIS_NUM_THREADS", "1", 1);
     setenv("MKL_NUM_THREADS", "1", 1);
-    /* Ctrl-C is sent to us and to them; if they left first, we would say so. */
+    /* A terminal sends Ctrl-C to all of them. If workers left first, this
+     * process would report lost workers. */
     sigemptyset(&terminal);
     sigaddset(&terminal, SIGINT);
-    sigprocmask(SIG_BLOCK, &terminal,
-                NULL);                /* also when it is another program */
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* they do not outlive us, ... */
-    if (getppid() != f->parent)       /* ... who may have ended before that */
+    sigprocmask(SIG_BLOCK, &terminal, NULL); /* stays blocked after exec */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a worker ends with its parent, ... */
+    if (getppid() != f->parent)       /* ... which may have ended already */
         _exit(127);
     cli_again((char **)(uintptr_t)argv);
     fprintf(stderr, "kofn: cannot be started again as a worker: %s\n",
@@ -96,7 +98,7 @@ static int kill_child(void *ud, uint64_t process)
     for (size_t i = 0; i < f->children; i++)
         if ((uint64_t)f->child[i] == process)
             return kill(f->child[i], SIGKILL);
-    return -1; /* none of ours */
+    return -1; /* not one of these processes */
 }
 
 static size_t ended_children(void *ud)
@@ -112,7 +114,7 @@ static size_t ended_children(void *ud)
     return f->ended;
 }
 
-/* A process that is stopped does not hear that it is dismissed. */
+/* Kills stopped processes: they cannot read their dismissal. */
 static void kill_stopped(const family *f)
 {
     siginfo_t what;
@@ -125,7 +127,7 @@ static void kill_stopped(const family *f)
     }
 }
 
-/* Dismissed workers go by themselves within a second or so. */
+/* Waits for the workers. Dismissed ones end within a second or so. */
 void cli_ports_end(void)
 {
     for (int i = 0; i < 200 && kin.children; i++) {
@@ -150,8 +152,8 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Bytes of the longest result that can come: that of a whole output, and its
- * padding.  Products of a stream may be larger than the first. */
+/* Returns the size of the longest result that may come: a whole output and its
+ * padding. Products of a stream may be larger than the first. */
 static size_t longest_body(const cli_args *a, const kofn_problem *pb)
 {
     double numbers = (double)larger(pb->m, pb->n) * (double)pb->p;
@@ -162,7 +164,7 @@ static size_t longest_body(const cli_args *a, const kofn_problem *pb)
                : larger((size_t)(9 * numbers) + ((size_t)1 << 16), least);
 }
 
-/* The name of A on the workers' own disks, which is its name here. */
+/* Returns the name of A on the workers' own disks, which is its name here. */
 static const char *source(const cli_args *a)
 {
     bool as_it_is = a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) &&
@@ -171,13 +173,13 @@ static const char *source(const cli_args *a)
     return as_it_is ? basename(a->operand[0]) : NULL;
 }
 
-/* Workers that have to be there before the first round. */
+/* Returns the workers required before the first round. */
 static size_t needed(const cli_args *a)
 {
     return a->least ? a->least : a->workers;
 }
 
-/* Are all who come from this machine, and as one user? */
+/* True if all workers come from this machine and from one user. */
 static bool is_of_one_host(const char *endpoint)
 {
     static const char *const local[] = {"ipc://", "tcp://127.", "tcp://[::1]:"};
@@ -188,9 +190,9 @@ static bool is_of_one_host(const char *endpoint)
     return false;
 }
 
-/* Can so many come, each of a principal that has a seat for it?  Whoever is
- * told apart by nothing but an address of this machine is one; a CA may have
- * issued any number of certificates. */
+/* Checks that this number of workers can connect, given the seats per
+ * principal. Without keys, all workers at an address of this machine are one
+ * principal. A CA may have issued any number of certificates. */
 static int check_seats(const cli_args *a, const kofn_transport *t)
 {
     size_t keys = kofn_net_listed(t), seats = a->job.seats;
@@ -199,19 +201,19 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
         (keys ? keys : 1) * seats >= needed(a))
         return 0;
     if (keys)
-        return cli_say(EXIT_USAGE,
-                       "%zu workers are to come, %zu key%s listed "
-                       "and may have %zu each: who has one key could be all of "
-                       "them; make every worker its own, kofn keygen %s "
-                       "--worker NAME, or see --seats-per-key",
-                       needed(a), keys, keys == 1 ? " is" : "s are", seats,
-                       a->keys);
-    return cli_say(EXIT_USAGE,
-                   "without keys all workers at %s count as one, "
-                   "which may have %zu of %zu seats: with --errors give keys, "
-                   "kofn keygen DIR --worker NAME, or use --port processes, or "
-                   "see --seats-per-key",
-                   a->port, seats, needed(a));
+        return cli_say(
+            EXIT_USAGE,
+            "%zu workers need seats, but the %zu key%s listed may take %zu "
+            "each, since the owner of a key could be all of its workers; make "
+            "one key per worker (kofn keygen %s --worker NAME), or see "
+            "--seats-per-key",
+            needed(a), keys, keys == 1 ? "" : "s", seats, a->keys);
+    return cli_say(
+        EXIT_USAGE,
+        "without keys all workers at %s count as one, with %zu of %zu seats. "
+        "--errors needs keys: kofn keygen DIR --worker NAME. Or use --port "
+        "processes, or see --seats-per-key",
+        a->port, seats, needed(a));
 }
 
 kofn_net_options cli_net_options(const cli_args *a, size_t body_max)
@@ -232,9 +234,10 @@ static int listen_at(const cli_args *a, const char *address,
     kofn_status st;
 
     z.silence = cli_transport_of(address)->silence;
-    z.strangers = STRANGERS + 2 * needed(a); /* all may come at once */
+    z.strangers =
+        STRANGERS + 2 * needed(a); /* all may connect at the same time */
     st = kofn_net_listen(t, address, &z);
-    if (st) /* all that is read are keys */
+    if (st) /* keys are the only files it reads */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     if (address == a->port && a->job.seats && check_seats(a, *t)) {
         (*t)->close(*t, 0);
@@ -243,7 +246,7 @@ static int listen_at(const cli_args *a, const char *address,
     if (!a->quiet && address == a->port)
         fprintf(stderr, "listening on %s for %zu worker%s%s\n",
                 kofn_net_endpoint(*t), needed(a), needed(a) == 1 ? "" : "s",
-                a->insecure ? ", not encrypted, whoever they are" : "");
+                a->insecure ? ", without encryption or authentication" : "");
     return 0;
 }
 
@@ -260,7 +263,8 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
 
     o.workers = needed(a);
     o.job = job;
-    o.source = staged ? NULL : source(a); /* those of ours read nothing */
+    o.source =
+        staged ? NULL : source(a); /* workers of this command read no files */
     o.news = a->quiet ? NULL : news;
     o.name = cli_transport_of(a->port)->name;
     o.alone = a->seats_given && a->job.seats == 0;
@@ -288,7 +292,7 @@ static int open_processes(const cli_args *a, const kofn_problem *pb,
     snprintf(kin.address, sizeof kin.address, "ipc://%s/socket",
              kin.folder.path);
     snprintf(pattern, sizeof pattern, "%s/pattern.npy", kin.folder.path);
-    if (a->pattern_text) /* for the workers to read */
+    if (a->pattern_text) /* the workers read it */
         TRY_CODE(cli_wrote(kofn_write(pattern, KOFN_DENSE(&a->pattern), 2)));
     TRY_CODE(listen_at(a, kin.address, pb, &t));
     TRY_CODE(open_away(a, t, job, true, out));
@@ -341,8 +345,8 @@ static kofn_status mesh_mpi(const cli_args *a, size_t body_max,
     return st;
 }
 
-/* Before anything is read: every rank runs this command, and all but the first
- * are workers whose whole life this is. */
+/* Starts MPI before anything is read. Every rank runs this command. All ranks
+ * but the first become workers here and never return to the command. */
 static int start_mpi(cli_args *a, bool *is_worker)
 {
     kofn_mpi_options o = KOFN_MPI_OPTIONS_INIT;
@@ -353,15 +357,16 @@ static int start_mpi(cli_args *a, bool *is_worker)
     *is_worker = false;
     if (st)
         return cli_fail(st);
-    if (a->workers_given && a->workers >= info.ranks) { /* every rank knows */
+    if (a->workers_given &&
+        a->workers >= info.ranks) { /* every rank knows it */
         t->close(t, 0);
-        return info.rank ? EXIT_USAGE
-                         : cli_say(EXIT_USAGE,
-                                   "--workers %zu, and beside this "
-                                   "one the job has %u ranks: start it with "
-                                   "%zu (mpirun -n %zu)",
-                                   a->workers, info.ranks - 1, a->workers + 1,
-                                   a->workers + 1);
+        return info.rank
+                   ? EXIT_USAGE
+                   : cli_say(EXIT_USAGE,
+                             "--workers %zu, but the job has %u ranks besides "
+                             "this one: start it with %zu (mpirun -n %zu)",
+                             a->workers, info.ranks - 1, a->workers + 1,
+                             a->workers + 1);
     }
     if (info.rank > 0) {
         *is_worker = true;
@@ -396,8 +401,8 @@ static const cli_transport transports[] = {
      .address = true,
      .open = open_address,
      .mesh = mesh_address},
-    /* On one machine a death is known at once, and a long silence is that of a
-     * machine with much to do. */
+    /* On one machine a death is noticed at once. A long silence means a loaded
+     * machine. */
     {.name = "ipc",
      .form = "ipc://PATH",
      .address = true,

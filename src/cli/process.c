@@ -1,8 +1,7 @@
-/* process.c -- the process that a command runs in: its descriptors, its memory
- * and its signals.
+/* process.c -- the command's process: its descriptors, memory and signals.
  *
- * Its state is the process's: which signals came, when it began, whether its
- * memory is guarded.  A signal's handler may only set a flag. */
+ * Its state belongs to the process: the signals that came, the start time,
+ * whether memory is guarded. A signal handler may only set a flag. */
 #define _GNU_SOURCE
 #include "cli.h"
 
@@ -16,8 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DESCRIPTORS 65536 /* of more nobody has use */
-#define PROMPT 2          /* seconds in which a signal has to be asked for */
+#define DESCRIPTORS 65536 /* more have no use */
+#define PROMPT 2          /* seconds within which cli_caught must be called */
 
 /* ---- signals ------------------------------------------------------------- */
 
@@ -32,8 +31,8 @@ static void on_signal(int sig)
         alarm(PROMPT);
 }
 
-/* Nobody has asked for the signal that was caught.  Where none was, the alarm
- * is somebody else's, and nothing is done. */
+/* Ends the process: cli_caught was not called after a signal. Does nothing
+ * without a signal, since the alarm may have another cause. */
 static void on_alarm(int sig)
 {
     (void)sig;
@@ -51,11 +50,12 @@ void cli_signals(void)
     sigemptyset(&act.sa_mask);
     sigemptyset(&late.sa_mask);
     sigaction(SIGALRM, &late, NULL);
-    sigaction(SIGXFSZ, &ignore, NULL); /* the write fails, and is told of */
+    sigaction(SIGXFSZ, &ignore,
+              NULL); /* the write fails instead and is reported */
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &act, NULL); /* unless nohup has it ignored */
+        sigaction(SIGHUP, &act, NULL); /* keep nohup's choice to ignore it */
 }
 
 void cli_guard(bool on)
@@ -80,8 +80,8 @@ int cli_caught(void)
 
 /* ---- descriptors and memory ---------------------------------------------- */
 
-/* A file must not be opened as descriptor 0, 1 or 2 and then be printed into:
- * where one is closed, something that fails takes its place. */
+/* Opens missing descriptors 0, 1 and 2 on something that fails. Otherwise a
+ * file could get such a number and be printed into. */
 static void fill_descriptors(void)
 {
     int fd;
@@ -93,9 +93,9 @@ static void fill_descriptors(void)
         close(fd);
 }
 
-/* Messages of megabytes come and go, on a thread here and on another there.
- * The allocator would give each back to the system, whose pages cost more than
- * to fill them. */
+/* Keeps freed memory in the process. Messages of megabytes are allocated and
+ * freed on different threads; returning their pages to the system costs more
+ * than filling them. */
 static void keep_memory(void)
 {
     mallopt(M_MMAP_THRESHOLD, INT_MAX);
@@ -103,8 +103,9 @@ static void keep_memory(void)
     mallopt(M_ARENA_MAX, 1);
 }
 
-/* Two connections a worker: the usual limit of 1024 is soon reached, and may be
- * raised by anybody up to the hard one. */
+/* Raises the limit of descriptors. Each worker takes two connections, and the
+ * usual limit of 1024 is soon reached. Every user may raise it up to the hard
+ * limit. */
 static void raise_descriptors(void)
 {
     struct rlimit files;
@@ -116,8 +117,8 @@ static void raise_descriptors(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* By the name of its file: under Valgrind the link leads to Valgrind when it is
- * run.  By the link where the file was removed since. */
+/* Starts the program by the name of its file, since under Valgrind the link
+ * /proc/self/exe leads to Valgrind. Uses the link if the file was removed. */
 void cli_again(char **argv)
 {
     char path[PATH_MAX];
@@ -130,12 +131,12 @@ void cli_again(char **argv)
     execv("/proc/self/exe", argv);
 }
 
-/* OpenBLAS asks for its buffers until it gets them, on threads that it has
- * begun before main and waits for at the end: a process that has no room for
- * them would hang. */
+/* Checks that memory suffices for OpenBLAS. It retries until it gets its
+ * buffers, on threads that run before main and are joined at the end. Without
+ * memory the process would hang. */
 static void demand_room(void)
 {
-    const size_t buffers = (size_t)2 << 27; /* of two threads */
+    const size_t buffers = (size_t)2 << 27; /* for two threads */
     struct rlimit space;
     void *p;
 

@@ -1,8 +1,8 @@
 /* replay.c -- see replay.h.
  *
- * Owns the coordinator that it drives, the plans of the journal and who
- * watches. It may believe no word of a journal before it has checked it, and
- * writes but what it was asked for. */
+ * Owns the coordinator that it drives, the journal's plans and the observers.
+ * Checks every word of a journal before using it. Writes nothing that was not
+ * asked for. */
 #include "replay.h"
 #include "steps.h"
 
@@ -17,24 +17,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of their numbers, from 1. */
+/* Event names in the order of their numbers, from 1. */
 #define EVENTS                                                                         \
     "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|unresponsive|" \
     "cancel|void|judged"
-/* Likewise of what the body of the coordinator noted of itself. */
+/* Names of the coordinator's notes about its own work, in the same order. */
 #define OWN "storing|sent|over|finished|encode|mix|decode|check"
 enum { STORING, SENT, OVER, FINISHED };
 
 typedef struct player {
     const char *name, *at, *end;
-    kofn_plan **plan; /* one for each operand */
+    kofn_plan **plan; /* one per operand */
     size_t plans;
     kofn_core *core;
     replay_show show;
     replay_result *r;
-    uint32_t *bad;         /* of a verdict */
-    kofn_drawing *drawing; /* if a trace or a record is wanted */
-    char foreign[80];      /* what to say if another version wrote it */
+    uint32_t *bad;         /* wrong workers of a verdict */
+    kofn_drawing *drawing; /* NULL unless a trace or a record is wanted */
+    char foreign[80];      /* message if another version wrote the journal */
 } player;
 
 __attribute__((format(printf, 3, 4))) static int stop(player *p, int code,
@@ -71,7 +71,7 @@ static bool real(const json_t *o, const char *key, double *out)
     return json_is_number(x);
 }
 
-/* Index of the field's word in "a|b|c". */
+/* Finds the index of the field's word in "a|b|c". */
 static bool word(const json_t *o, const char *key, const char *choices,
                  int *out)
 {
@@ -102,8 +102,8 @@ static bool unsigned_text(const json_t *o, const char *key, int base,
 
 /* ---- the header ---------------------------------------------------------- */
 
-/* A journal that was tampered with must not ask for more than a coordinator
- * of a real run would. */
+/* Limits: a forged journal must not ask for more than a real coordinator
+ * would. */
 #define MAX_SIZE ((json_int_t)1 << 40)
 #define MAX_WORKERS 100000
 
@@ -146,7 +146,8 @@ static bool read_option(const json_t *o, const kofn_option *w, void *at)
     return false;
 }
 
-/* Those that decisions rest on are the first rows of the table. */
+/* Reads the options. Those that decisions depend on are the first rows of the
+ * table. */
 static bool read_options(const json_t *o, kofn_core_options *opt)
 {
     json_int_t late_least, open;
@@ -165,8 +166,8 @@ static bool read_options(const json_t *o, kofn_core_options *opt)
     return true;
 }
 
-/* Is it of the format of this kofn?  Journals of the first say nothing of
- * it. */
+/* Checks that the journal has this format. Journals of the first format have
+ * no version. */
 static int check_version(player *p, const json_t *o)
 {
     const char *kofn = json_string_value(json_object_get(o, "kofn"));
@@ -198,7 +199,8 @@ static int lacks(player *p)
                 p->foreign);
 }
 
-/* The plan of an operand; all are of as many workers and of one type. */
+/* Reads the plan of an operand. All plans have the same number of workers and
+ * the same type. */
 static int read_plan(player *p, const json_t *o, size_t workers,
                      kofn_dtype type)
 {
@@ -225,7 +227,7 @@ static int read_plan(player *p, const json_t *o, size_t workers,
     return SAME;
 }
 
-/* The library's message on a file that is to be written. */
+/* Reports the library's message about a file that could not be written. */
 static int cannot_write(player *p)
 {
     snprintf(p->r->error, sizeof p->r->error, "%s", kofn_errmsg());
@@ -306,7 +308,7 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
     return SAME;
 }
 
-/* Reads which worker an event is about, and who answers for it. */
+/* Reads the worker of an event, and its principal. */
 static int read_worker(player *p, const json_t *o, kofn_event *ev)
 {
     json_int_t w = 0, who = 0;
@@ -322,7 +324,7 @@ static int read_worker(player *p, const json_t *o, kofn_event *ev)
     return SAME;
 }
 
-/* Of a product of a stream. */
+/* Reads the shape of a stream's product. */
 static int read_shape(player *p, const json_t *o, kofn_event *ev)
 {
     const json_t *shape = json_object_get(o, "shape");
@@ -359,7 +361,7 @@ static int read_begin(player *p, const json_t *o, kofn_event *ev)
     return read_shape(p, o, ev);
 }
 
-/* A task of a product and the row that answers it, or a check. */
+/* Reads a task of a product with the row that answers it, or a check. */
 static int read_task(player *p, const json_t *o, kofn_event *ev)
 {
     bool answer = ev->type != KOFN_EV_VERDICT;
@@ -435,8 +437,7 @@ static int play(player *p, const json_t *o)
     return SAME;
 }
 
-/* ---- what the coordinator noted of itself ---------------------------------
- */
+/* ---- notes of the coordinator about its own work ------------------------- */
 
 #define MAX_ROUNDS 10000000
 
@@ -516,7 +517,7 @@ int replay(const char *text, size_t length, const char *name,
         r->line++;
         r->cut = !stop_at && r->line > 1;
         if (r->cut)
-            break; /* a run that was killed ends in the middle of a line */
+            break; /* a killed run ends in the middle of a line */
         code = play_line(&p, n);
         p.at += n + (stop_at != NULL);
     }

@@ -1,7 +1,7 @@
-/* replay.h -- a journal in memory against a fresh coordinator, and the trace
- * and the record of that run.
+/* replay.h -- replays a journal against a fresh coordinator, and writes the
+ * trace and the record of that run.
  *
- * The journal is borrowed and stays unchanged; what the replay makes is freed
+ * The journal is borrowed and stays unchanged. The replay frees all it made
  * before it returns. */
 #ifndef KOFN_REPLAY_H
 #define KOFN_REPLAY_H
@@ -11,25 +11,27 @@
 #include <stdio.h>
 
 typedef struct replay_result {
-    size_t events, line; /* line of the first difference or fault; 0: none */
+    size_t events, line; /* events replayed; line of the first difference or
+                            fault, 0: none */
     unsigned rounds;
-    bool cut; /* the last line is not whole and was left out */
+    bool cut; /* the last line is incomplete and was ignored */
     char error[600];
 } replay_result;
 
-/* The output that a replay is to give. */
+/* Outputs of a replay. */
 typedef struct replay_show {
-    FILE *steps; /* every event and what came of it; NULL: nothing */
-    bool state;  /* ... and where the products then stand          */
-    const char *trace, *record; /* files of what the run would have written to
-                                   such; NULL: none.  Neither is written where
-                                   the replay fails                        */
+    FILE *steps; /* every event and its actions; NULL: nothing */
+    bool state;  /* also the state of the products after each event */
+    const char *trace,
+        *record; /* files to write the run's trace and record to; NULL: none.
+                    Nothing is written if the replay fails. */
 } replay_show;
 
-/* The values that `replay` returns, and the command exits with. */
+/* Results of `replay`, which are also the exit codes of the command. */
 enum { SAME = 0, DIFFERENT = 1, NOT_A_JOURNAL = 2 };
 
-/* Are all decisions the same?  `show` may be NULL. */
+/* Compares all decisions of the journal with those of a fresh coordinator.
+ * `show` may be NULL. */
 int replay(const char *text, size_t length, const char *name,
            const replay_show *show, replay_result *r);
 

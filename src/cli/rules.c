@@ -1,7 +1,7 @@
-/* rules.c -- what options have to meet beside a range: numbers, names of ports,
- * faults, and options that need each other or exclude each other.
+/* rules.c -- rules of options beyond a range: numbers, names of ports, faults,
+ * and options that need or exclude each other.
  *
- * Owns nothing.  A rule that is broken is a message and an exit code. */
+ * Owns nothing. A broken rule gives a message and an exit code. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -44,7 +44,7 @@ int cli_check_port_name(cli_args *a, const cli_option *o, const char *text)
                    cli_transport_forms(NULL));
 }
 
-/* The addresses of each --reach, one behind the other. */
+/* Appends the addresses of each --reach. */
 int cli_add_reach(cli_args *a, const cli_option *o, const char *text)
 {
     size_t n = a->reached ? strlen(a->reached) : 0;
@@ -74,13 +74,13 @@ int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
 
 /* ---- several of them ----------------------------------------------------- */
 
-/* Certificates of another CA are three files, and used in the place of
- * others. */
+/* Checks that certificates of another CA come as three files and replace
+ * --keys. */
 static int check_certificates(const cli_args *a)
 {
     const char *const file[] = {a->tls_ca, a->tls_cert, a->tls_key};
     static const char *const name[] = {"tls-ca", "tls-cert", "tls-key"};
-    const char *given = NULL, *missing = NULL; /* the first */
+    const char *given = NULL, *missing = NULL; /* the first of each */
 
     for (int i = 2; i >= 0; i--) {
         given = file[i] ? name[i] : given;
@@ -116,7 +116,7 @@ static bool has_mesh(const cli_transport *t)
     return t->mesh || (t->here && !t->simulated);
 }
 
-/* An option that only means something where others come to an address. */
+/* Returns the first given option that needs a port with an address, or NULL. */
 static const char *needs_address(const cli_args *a)
 {
     return a->least         ? "min-workers"
@@ -127,24 +127,26 @@ static const char *needs_address(const cli_args *a)
                             : NULL;
 }
 
-/* Options that need each other, and defaults that go with a port. */
+/* Checks options that need each other, and sets defaults that depend on the
+ * port. */
 static int check_port(cli_args *a)
 {
     const cli_transport *port = cli_transport_of(a->port);
     const char *lonely = needs_address(a);
 
     if (lonely && !port->address)
-        return cli_say(EXIT_USAGE,
-                       "--%s is for workers who come to an "
-                       "address; give --port %s as well",
-                       lonely, cli_transport_forms(is_address));
+        return cli_say(
+            EXIT_USAGE,
+            "--%s needs workers that connect to an address; give --port %s as "
+            "well",
+            lonely, cli_transport_forms(is_address));
     if (a->least > a->workers)
-        return cli_say(EXIT_USAGE,
-                       "--min-workers %zu is more than the %zu of "
-                       "--workers, who are all; give a larger --workers",
-                       a->least, a->workers);
+        return cli_say(
+            EXIT_USAGE,
+            "--min-workers %zu exceeds --workers %zu; give a larger --workers",
+            a->least, a->workers);
     if (port->address && !a->below_given)
-        a->job.below = KOFN_BELOW_PAUSE; /* more may come at any time */
+        a->job.below = KOFN_BELOW_PAUSE; /* more workers may come at any time */
     if (a->job.errors != KOFN_ERRORS_NONE && !a->seats_given)
         a->job.seats = 1;
     if (a->masterless && !has_mesh(port))
@@ -163,8 +165,9 @@ static int check_port(cli_args *a)
             "have corrupt=, flip= and miss=",
             a->faults.fault);
     if (a->reach && !port->address)
-        return cli_say(EXIT_USAGE, "--reach needs an address of its own to "
-                                   "listen at; give --port tcp://HOST:PORT");
+        return cli_say(EXIT_USAGE,
+                       "--reach needs an address to listen at; give --port "
+                       "tcp://HOST:PORT");
     return 0;
 }
 

@@ -1,7 +1,7 @@
-/* serve.c -- the life of a worker, whatever it was started by.
+/* serve.c -- the life of a worker, however it was started.
  *
- * Owns the operand while a block is made of it.  A worker prints what concerns
- * it alone and leaves every decision to the coordinator. */
+ * Owns the operand while a block is made of it. A worker prints what concerns
+ * it alone; the coordinator takes every decision. */
 #include "cli.h"
 
 #include <kofn/transport.h>
@@ -11,12 +11,12 @@
 
 typedef struct life {
     const cli_args *args;
-    const kofn_transport *net; /* NULL: another */
+    const kofn_transport *net; /* NULL: another kind of transport */
     kofn_file *file;           /* the operand, while a block is made of it */
-    char trouble[256];         /* the last, that has been told */
+    char trouble[256];         /* the last trouble that was reported */
 } life;
 
-/* Why nobody is reached: once, until something else is in the way. */
+/* Reports why the coordinator cannot be reached, once per reason. */
 static void tell_trouble(life *l)
 {
     const char *now = kofn_net_trouble(l->net);
@@ -28,8 +28,8 @@ static void tell_trouble(life *l)
         cli_tell("%s; trying again", now);
 }
 
-/* The first signal asks to leave, and work in hand is finished as far as
- * --grace allows; the second ends the process. */
+/* Asks to leave at the first signal; unfinished work may take up to --grace.
+ * The second signal ends the process. */
 static kofn_leave watch(void *ud, const char *news)
 {
     life *l = ud;
@@ -41,7 +41,8 @@ static kofn_leave watch(void *ud, const char *news)
     return cli_caught() ? KOFN_LEAVE_SOON : KOFN_STAY;
 }
 
-/* In the folder, wherever the coordinator has the file. */
+/* Opens the operand in the worker's folder, whatever its folder at the
+ * coordinator is. */
 static kofn_status operand(void *ud, const char *name, const kofn_matrix **A,
                            const kofn_sparse **S)
 {
@@ -68,9 +69,9 @@ static void operand_done(void *ud)
     l->file = NULL;
 }
 
-/* Has malloc keep up to 64 MiB that is freed: else each round gives its vectors
- * back to the system and faults them in again.  The figures are the largest
- * that glibc comes to by itself. */
+/* Lets malloc keep up to 64 MiB of freed memory. Otherwise each round returns
+ * its vectors to the system and faults them in again. The values are the
+ * largest that glibc would choose itself. */
 static void keep_memory(void)
 {
 #ifdef __GLIBC__

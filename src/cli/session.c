@@ -1,8 +1,8 @@
-/* session.c -- what the running commands share: a job from options, progress
- * while it runs, a report when it is over.
+/* session.c -- parts that the running commands share: a job from options,
+ * progress while it runs, a report when it is over.
  *
- * Owns the port, the job and what is to be reported from session_open to the
- * end of the command.  It may not know what the command computes. */
+ * Owns the port, the job and the report from session_open to the end of the
+ * command. It may not know what the command computes. */
 #include "cli.h"
 
 #include "base/clock.h"
@@ -34,7 +34,7 @@ static int begin(session *s, const cli_args *a, size_t rounds)
     return cli_check_output(a, false);
 }
 
-/* A job of the plans that there are. */
+/* Opens a job with the session's plans. */
 static int open_job(session *s, const kofn_problem *pb, size_t rounds,
                     bool coded)
 {
@@ -52,7 +52,7 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
     TRY_CODE(cli_fail(kofn_plan_describe(s->plan[0], false, &info)));
     s->block_rows = info.block_rows;
     TRY_CODE(checkpoint_open(&s->checkpoint, a, info.spec));
-    /* blocks that change are of no use to who is started again */
+    /* a restarted worker cannot use blocks that have changed since */
     TRY_CODE(
         cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port));
     TRY_CODE(cli_fail(kofn_open_all(&s->job, (const kofn_plan *const *)s->plan,
@@ -73,7 +73,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                                      a->seed, s->plan)
                : kofn_plan_new(&s->plan[0], pb, a->scheme, a->workers, a->seed);
     if (!st && a->command->bit == IN_REGRESS) {
-        st = kofn_plan_serve_left(s->plan[0], 1); /* if X' z is how it goes */
+        st = kofn_plan_serve_left(s->plan[0], 1); /* for gradients by X' z */
         st = st == KOFN_UNSUITED ? KOFN_OK : st;
     }
     return st ? cli_fail(st) : open_job(s, pb, rounds, coded != NULL);
@@ -81,7 +81,8 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
 
 /* ---- progress ------------------------------------------------------------ */
 
-/* Three figures and a unit; the first time there is no span to speak of. */
+/* Writes three figures and a unit. The first call has no time span, hence no
+ * rate. */
 static const char *bytes_a_second(char out[20], uint64_t bytes, double span)
 {
     static const char *const unit[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
@@ -94,8 +95,8 @@ static const char *bytes_a_second(char out[20], uint64_t bytes, double span)
     return out;
 }
 
-/* "round 3 of 20", or of what takes several rounds each "iteration 3 of 20";
- * and how many seconds it still takes. */
+/* Writes "round 3 of 20", or "iteration 3 of 20" if an iteration takes several
+ * rounds, and an estimate of the remaining seconds. */
 static void say_where(const session *s, const kofn_progress *p, char out[80])
 {
     bool product = (s->args->command->bit & IN_PRODUCT) != 0;
@@ -158,11 +159,11 @@ void session_tell_waiting(session *s, bool quiet)
         return;
     s->tell = now + 10;
     if (p.crowd)
-        snprintf(crowd, sizeof crowd,
-                 "; %zu more stand by, whose %s have all the seats they may "
-                 "have: give every worker a key of its own, or see "
-                 "--seats-per-key",
-                 p.crowd, s->args->keys || s->args->tls_ca ? "keys" : "hosts");
+        snprintf(
+            crowd, sizeof crowd,
+            "; %zu more wait, because their %s have no seats left: give each "
+            "worker its own key, or see --seats-per-key",
+            p.crowd, s->args->keys || s->args->tls_ca ? "keys" : "hosts");
     cli_erase();
     if (p.here < p.expected)
         fprintf(stderr,
@@ -179,8 +180,8 @@ static bool is_simulated(const session *s)
     return cli_transport_of(s->args->port)->simulated;
 }
 
-/* Rounds that nobody was told of came before this one: of a search for a
- * step. */
+/* Counts rounds that ran before this one without a call, as in the search for
+ * a step length. */
 static void know_times(session *s)
 {
     kofn_report total = KOFN_REPORT_INIT;
@@ -211,7 +212,7 @@ void session_round(session *s, const kofn_report *rep, double change)
 
 /* ---- the report ---------------------------------------------------------- */
 
-/* Reports the times, which add up to all that has passed. */
+/* Reports the times, which add up to the whole time. */
 static void put_times(const session *s, json_t *o)
 {
     double now = kf_clock_seconds();
@@ -266,7 +267,7 @@ static void report_json(const session *s, const kofn_report *t,
     PUT_WHOLE("threshold", info->threshold);
     PUT_WHOLE("iterations", s->iterations);
     session_put_report(s, t, o);
-    if (!is_simulated(s)) /* which repeats to the byte */
+    if (!is_simulated(s)) /* simulated runs repeat to the byte, times do not */
         put_times(s, o);
     if (a->verify)
         PUT("rel_error",
@@ -290,17 +291,16 @@ static void report_json(const session *s, const kofn_report *t,
     cli_print_json(o);
 }
 
-/* The quantity that the floor is relative to (docs/errors.md). */
+/* Returns the quantity that the floor is relative to (docs/errors.md). */
 static const char *measure(const kofn_plan_info *info)
 {
     if (info->parts)
         return "the largest answer to an entry";
     if (strcmp(info->scheme, "pcr") == 0)
-        return "the norms of an entry's column of A and of A x, or of what A x "
-               "is added up of";
-    return "the norms of the rows and columns of A and the input that are "
-           "multiplied for an entry, or coded with those once they are of one "
-           "size";
+        return "the norms of an entry's column of A and of A x, or of the "
+               "summands of A x";
+    return "the norms of an entry's row of A and column of the input, and of "
+           "those coded with them after equilibration";
 }
 
 static void report_errors(const session *s, const kofn_report *t,
@@ -360,10 +360,10 @@ static void report_text(const session *s, const kofn_report *t,
         report_errors(s, t, info);
     for (size_t i = 0; i < t->workers; i++)
         if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
-            fprintf(stderr,
-                    "\nworker %zu was given up: it was there and "
-                    "answered nothing",
-                    i);
+            fprintf(
+                stderr,
+                "\nworker %zu was evicted: it was connected but did not answer",
+                i);
     fprintf(stderr, "\n");
     report_times(s);
     if (!s->args->output)
@@ -371,7 +371,8 @@ static void report_text(const session *s, const kofn_report *t,
     cli_report_blas(s->args);
 }
 
-/* The drawing and the figures are not worth an answer, but a word. */
+/* Finishes the drawing and the figures. Failures there are reported but do not
+ * spoil an answer. */
 static int finish(const session *s, int code)
 {
     kofn_status st = s->job ? kofn_finish(s->job) : KOFN_OK;
@@ -401,7 +402,7 @@ int session_close(session *s, int code)
     if (cli_caught() && cli_transport_of(s->args->port)->here)
         return 128 + cli_caught(); /* threads may be in the middle of a task */
     if (!cli_caught() || !s->args->checkpoint)
-        kofn_close(s->job); /* dismisses workers elsewhere */
+        kofn_close(s->job); /* dismisses remote workers */
     cli_ports_end();
     if (cli_caught())
         return 128 + cli_caught();

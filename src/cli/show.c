@@ -1,13 +1,15 @@
-/* show.c -- a line a round: who works on how much, and what happened.
+/* show.c -- prints a line per round: each worker's share of the work, and what
+ * happened.
  *
- * Owns nothing.  It prints what a report says and asks the job for nothing. */
+ * Owns nothing. It prints a report and asks the job for nothing. */
 #include "cli.h"
 
 #include <langinfo.h>
 #include <locale.h>
 #include <string.h>
 
-/* Eighths of a block as a bar, or a digit where there are no bars. */
+/* Prints eighths of a block as a bar, or as a digit if the terminal has no
+ * bars. */
 static void put_share(FILE *f, const session *s, size_t rows,
                       kofn_worker_state state, bool bars)
 {
@@ -39,7 +41,7 @@ static void put_event(FILE *f, const kofn_fault_event *h, size_t joiner)
         [KOFN_FAULT_EVENT_CORRUPT] = " begins to lie",
         [KOFN_FAULT_EVENT_FLIP] = "'s block flips"};
 
-    /* nodes of a mesh, which err, are not shown */
+    /* only nodes of a mesh err, and they are not shown */
     if (h->kind != KOFN_FAULT_EVENT_ERR)
         fprintf(f, "  %sworker %zu%s",
                 h->kind == KOFN_FAULT_EVENT_FLIP ? "a bit of " : "",
@@ -67,7 +69,7 @@ void show_round(session *s, const kofn_report *rep, double change)
     bool bars;
     unsigned round = s->shown + 1;
 
-    setlocale(LC_CTYPE, ""); /* for the terminal's character set */
+    setlocale(LC_CTYPE, ""); /* selects the terminal's character set */
     bars = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     if (s->shown++ == 0) {
         s->width = width < 12 ? 12 : width > 64 ? 64 : width;

@@ -1,7 +1,7 @@
-/* steps.c -- kofn replay --step: each event and what came of it, in words.
+/* steps.c -- kofn replay --step: prints each event and its actions as text.
  *
- * Owns nothing.  Words are made of one event or action at a time and depend on
- * nothing else, so that two replays print the same. */
+ * Owns nothing. The text depends on one event or action alone, so two replays
+ * print the same. */
 #include "steps.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ static void show_verdict(FILE *to, const kofn_event *ev)
 {
     fprintf(to, "verdict on check %u of product %u: %s", ev->task, ev->product,
             ev->status == KOFN_OK      ? "they agree"
-            : ev->status == KOFN_AGAIN ? "more are needed to tell"
+            : ev->status == KOFN_AGAIN ? "more answers are needed"
                                        : "they disagree");
     for (size_t i = 0; i < ev->bad_count; i++)
         fprintf(to, "%s %u", i ? "" : ", without", ev->bad[i]);
@@ -80,7 +80,7 @@ void show_event(FILE *to, size_t line, const kofn_event *ev)
     fputc('\n', to);
 }
 
-/* What there is beyond the word is of the word. */
+/* Prints a note. Fields beyond its name depend on its kind. */
 void show_note(FILE *to, size_t line, const kofn_note *x)
 {
     double since = (double)x->since * 1e-9;

@@ -1,6 +1,6 @@
-/* steps.h -- events and actions of the coordinator in words.
+/* steps.h -- events and actions of the coordinator as text.
  *
- * What is printed goes to the FILE of the caller; nothing is kept. */
+ * Prints to the caller's FILE and keeps nothing. */
 #ifndef KOFN_STEPS_H
 #define KOFN_STEPS_H
 
@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 void show_event(FILE *to, size_t line, const kofn_event *ev);
-/* What the coordinator noted of itself. */
+/* Prints a note that the coordinator journaled about its own work. */
 void show_note(FILE *to, size_t line, const kofn_note *x);
 void show_action(FILE *to, const kofn_action *a);
-/* Of the products that are open. */
+/* Prints the state of the open products. */
 void show_state(FILE *to, const kofn_core *c);
 
 #endif

@@ -1,9 +1,9 @@
-/* train_masterless.c -- kofn train on a mesh: what a node does, and what came
- * of it.
+/* train_masterless.c -- kofn train on a mesh: the work of a node, and the
+ * result.
  *
- * Each node has its own network; points are shared by the nodes of this
- * process and may not be written. */
-#include "cli.h"
+ * Each node has its own network. The nodes of this process share the points,
+ * which may not be written. */
+#include "nodes.h"
 
 #include "base/clock.h"
 
@@ -15,13 +15,12 @@ typedef struct run {
     cli_training *training;
     kofn_plan *plan[KOFN_NET_MOST];
     cli_nodes nodes;
-    size_t same;      /* results as the best one's, bit for bit */
-    history history;  /* any node writes what follows, while it has locked the
-                         file */
-    uint64_t step;    /* of its last line, or what nodes began with    */
-    uint64_t attempt; /* that it is in: one more whenever nodes go back,
-                         0 until they have begun with what was kept    */
-    double at;        /* when the last line was written                */
+    size_t same;      /* results equal to the best one, bit for bit */
+    history history;  /* written by any node that holds the lock below */
+    uint64_t step;    /* step of the last line, or of the state at the start */
+    uint64_t attempt; /* current attempt: increases whenever nodes roll back; 0
+                         until they have loaded what was kept */
+    double at;        /* when the last line was written */
 } run;
 
 /* ---- its history --------------------------------------------------------- */
@@ -52,8 +51,9 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
     r->at = now;
 }
 
-/* May there be a line of it?  Who is in the middle of the next step, for it
- * took the iterate from others, may have the loss of that. */
+/* True if the history may get a line for this step. A node that took its
+ * iterate from others may be in the middle of the next step and have that
+ * step's loss. */
 static bool has_done(const run *r, uint64_t step, uint64_t beyond)
 {
     const cli_training *l = r->training;
@@ -61,7 +61,8 @@ static bool has_done(const run *r, uint64_t step, uint64_t beyond)
     return step == l->steps || (step < l->steps && beyond < l->shape.layers);
 }
 
-/* The first node of this process that has done a step writes its line. */
+/* Writes the line of a step, on the first node of this process that has done
+ * it. */
 static void watch(const cli_node *n, const kofn_node_view *view,
                   const double *scalar)
 {
@@ -168,7 +169,7 @@ static int conclude(run *r)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* Of the vector, and of a node's blocks. */
+/* Returns the size of the largest message: the vector, or a node's blocks. */
 static size_t largest(const cli_training *l)
 {
     size_t batch = l->options.batch ? l->options.batch : 64, numbers = 0;
@@ -187,7 +188,8 @@ static int prepare(run *r, size_t steps)
         return cli_say(EXIT_USAGE,
                        "--scrub compares the blocks of the nodes where errors "
                        "are looked for; give --errors");
-    TRY_CODE(nodes_open(m, a, steps + 1)); /* the last: weights are read */
+    TRY_CODE(
+        nodes_open(m, a, steps + 1)); /* the last iterate reads the weights */
     TRY_CODE(cli_fail(kofn_training_plans(r->training->training,
                                           a->scheme_given ? a->scheme : "gpd",
                                           a->workers, a->seed, r->plan)));

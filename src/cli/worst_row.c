@@ -1,17 +1,17 @@
-/* worst_row.c -- how exact a product is, as a whole and row by row.
+/* worst_row.c -- the error of a product, as a whole and row by row.
  *
- * Owns its scratch within a call.  It compares with a product made without the
- * workers, so it is for --verify alone. */
+ * Owns its scratch within a call. It compares with a product computed without
+ * workers, for --verify. */
 #include "cli.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Rows of A whose absolute values are taken at a time. */
+/* Rows of A handled at a time. */
 #define BAND 64
 
-/* The absolute values of rows [lo, lo + rows).  0, or the exit code after a
- * message; so do those below. */
+/* Computes the absolute values of rows [lo, lo + rows). Returns 0, or the exit
+ * code after a message; so do the functions below. */
 static int absolute(const kofn_matrix *a, size_t lo, size_t rows,
                     kofn_matrix *out)
 {
@@ -58,8 +58,8 @@ static int sizes_sparse(const kofn_sparse *A, const kofn_matrix *B,
     return cli_fail(st);
 }
 
-/* |A| |B|, by which rounding in each element is measured: a small row may be
- * wrong where all of the result is right. */
+/* Computes |A| |B|, the measure of rounding in each element. A small row may
+ * be wrong although the whole result seems right. */
 static int sizes(const cli_factors *f, kofn_matrix *size)
 {
     kofn_matrix B;

@@ -122,7 +122,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
         refused "${words%% *}" "--port tcp://"
     done
     serve 'tcp://127.0.0.1:*' --min-workers 3
-    refused "--min-workers 3" "2 of --workers"
+    refused "--min-workers 3" "exceeds --workers 2"
 }
 
 @test "a worker says why nobody is reached" {

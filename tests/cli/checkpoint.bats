@@ -119,7 +119,7 @@ pagerank G.mtx --seed 3|--seed|"3"
 pagerank H.mtx|input 1|was
 WORDS
     kofn pagerank G.mtx --checkpoint E --resume 2>err
-    grep -q "holds no checkpoint yet" err
+    grep -q "holds no checkpoint; starting" err
     kofn pagerank G.mtx --checkpoint C --resume -p sim -w straggle=0.1 --tol 1e-12 -q
     run kofn pagerank G.mtx --checkpoint nowhere/C
     [ "$status" -eq 1 ]
@@ -221,7 +221,7 @@ for f in glob.glob('want/*.npy'):
     run bash -c "ulimit -f 50; trap '' XFSZ; exec '$KOFN' matmul S.npy B.npy -r 3 \
         --checkpoint C --json -q"
     [ "$status" -eq 1 ]
-    [[ "${lines[0]}" == *"--checkpoint C"*"File too large"*"after round or iteration 1 was not kept, that after 0 still is"* ]]
+    [[ "${lines[0]}" == *"--checkpoint C"*"File too large"*"after round or iteration 1 was not saved; that of 0 remains"* ]]
     [[ "$output" == *'"status": "failed"'* && "$output" == *'"rounds": 3'* ]]
     [ -z "$(find C -name '.kofn-*')" ] && [ "$(kept)" -eq 0 ]
     kofn matmul S.npy B.npy -r 3 --checkpoint C --resume -o got.npy -q

@@ -42,7 +42,7 @@ assert json.load(open('out.json'))['iterations'] == it"
     printf '%% sym\n0 1\n1 0\n' >both.txt
     run kofn pagerank star.txt -o r.npy
     [ "$status" -eq 0 ]
-    [[ "$output" == *"star.txt: its comments say that the graph is undirected"* ]]
+    [[ "$output" == *"star.txt: its comments call the graph undirected"* ]]
     [[ "$output" != *"no edge"* ]]
     run kofn pagerank gaps.txt -o r.npy
     [[ "$output" == *"gaps.txt: 28 of 31 nodes have no edge"* ]]

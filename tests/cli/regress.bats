@@ -414,7 +414,7 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
     units
     py "X=np.load('U.npy'); X[0]*=1e10; np.save('R.npy', X); np.save('r.npy', X @ [1., 2, 3, 4, 5])"
     run kofn regress R.npy r.npy -n 6 -s uncoded --iterations 50
-    [[ "$output" == *"not converged after 50"*"the gradient is small"*"divide such rows"*"--optimizer lbfgs"* ]]
+    [[ "$output" == *"not converged after 50"*"the gradient is small"*"scale such rows"*"--optimizer lbfgs"* ]]
     run kofn regress U.npy ls.npy -n 6 --iterations 5
     [ "$status" -eq 0 ]
     [[ "$output" == *"not converged after 5 iterations"*"r2 "* ]]
@@ -436,7 +436,7 @@ np.save('A.npy', X[gap]); np.save('apart.npy', (t[gap] > 0).astype(float))
 np.save('one.npy', np.ones(300))"
     run kofn regress A.npy apart.npy --loss logistic --intercept --scale -n 6 --iterations 3000
     [ "$status" -eq 0 ]
-    [[ "$output" == *"told right"*"--l2"* && "$output" != *"--iterations"* ]]
+    [[ "$output" == *"predicted correctly"*"--l2"* && "$output" != *"--iterations"* ]]
     run kofn regress A.npy apart.npy --loss logistic --intercept --scale -n 6 --l2 0.05 --iterations 3000
     [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *told* ]]
     run kofn regress U.npy one.npy --loss logistic --intercept -n 6

@@ -295,8 +295,8 @@ END
     coordinator=$!
     wait_for listening
     workers 3 "tcp://127.0.0.1:${at##*:}" --insecure
-    wait_for grep -q "^1 of 3 workers are here, waiting for the others; 2 more stand by, whose hosts" err
-    grep -q "give every worker a key of its own, or see --seats-per-key" err
+    wait_for grep -q "^1 of 3 workers are here, waiting for the others; 2 more wait, because their hosts" err
+    grep -q "give each worker its own key, or see --seats-per-key" err
     kill $coordinator
 }
 
@@ -307,7 +307,7 @@ END
     done
     kofn keygen keys --worker anna
     run kofn stream list.txt -p 'tcp://127.0.0.1:*' --keys keys -n 3 --errors probabilistic
-    refused "1 key is listed" "keygen keys --worker"
+    refused "the 1 key listed" "keygen keys --worker"
 }
 
 @test "a worker that may not spend so much memory is done without, or it is said" {

@@ -66,7 +66,7 @@ teardown() {
     for _ in 1 2; do
         timeout 600 "$KOFN" worker "$at" -q --keys keys/anna &
     done
-    wait_for grep -q "1 of 2 workers are here, waiting for the others; 1 more stand by" err
+    wait_for grep -q "1 of 2 workers are here, waiting for the others; 1 more wait" err
     timeout 600 "$KOFN" worker "$at" -q --keys keys/bert &
     wait "$coordinator"
     json 'o["status"] == "ok"' <out.json
@@ -83,6 +83,6 @@ teardown() {
         [ $mpi = openmpi ] && flags="--oversubscribe --allow-run-as-root"
         run timeout -k 2 600 mpirun.$mpi $flags -n 3 "$KOFN" matvec X.npy w.npy -p mpi -n 3
         [ "$status" -eq 2 ]
-        [[ "$output" == *"beside this one the job has 2 ranks"* ]]
+        [[ "$output" == *"the job has 2 ranks besides this one"* ]]
     done
 }

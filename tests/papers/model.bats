@@ -139,7 +139,7 @@ print(json.load(open('out.json'))['schemes']['$s']['scheme'])")
 assert json.load(open('out.json'))['schemes']['$s'] == json.load(open('one.json'))"
     done
     run papers rhat -n 6 --alpha 10 --delta 0.2 --delay 4
-    [[ "$output" == *"least that keeps the delay: dip:"*"% less than polynomial:"* ]]
+    [[ "$output" == *"fastest that keeps the delay: dip:"*"% less than polynomial:"* ]]
     papers rhat -n 4 -s polynomial:S=2 --json >a.json
     papers rhat -n 4 -s polynomial:m=2,p=1 --json >b.json
     json "o['rhat'] == $(json_value rhat a.json) and abs(o['rhat'] - .6674) < 1e-12" <b.json
