@@ -1,14 +1,13 @@
-/* flow_test.c -- what may be sent over TCP and Unix sockets before it is taken:
- * a way that is full, what is urgent, and bodies longer than there is room for.
- */
+/* flow_test.c -- flow control over TCP and Unix sockets: a full channel,
+ * urgent packets, and bodies longer than the window. */
 #include "net_rig.h"
 
 #include <stdatomic.h>
 
-/* ---- a full way ---------------------------------------------------------- */
+/* ---- a full channel -------------------------------------------------------
+ */
 
-/* What is sent while nobody listens is bounded, and nothing of it is lost. */
-static void a_full_way_is_told(void **state)
+static void full_channel(void **state)
 {
     const kofn_net_options o = {.size = sizeof o,
                                 .body_max = MEGA,
@@ -55,8 +54,7 @@ static void a_full_way_is_told(void **state)
     free(body);
 }
 
-/* Waiting ends early when a way that was full has room. */
-static void room_wakes_up(void **state)
+static void room_wakes(void **state)
 {
     const kofn_net_options o = {.size = sizeof o,
                                 .body_max = MEGA,
@@ -69,7 +67,7 @@ static void room_wakes_up(void **state)
     int sent = 0;
 
     (void)state;
-    /* On a loaded machine nothing may leave for a while: more are sent than are
+    /* On a loaded machine nothing may leave for a while: more is sent than
      * read. */
     for (int again = 0; again < 3 || sent < 5; again++) {
         while (!m.a->send(m.a, m.of_b, "x", 1,
@@ -90,7 +88,8 @@ static void room_wakes_up(void **state)
     free(body);
 }
 
-/* As soon as there is room; meanwhile the other end hears nothing. */
+/* Sends a packet as soon as there is room. The other end receives nothing
+ * meanwhile. */
 static void send_all(kofn_transport *t, kofn_peer peer, const char *head,
                      const void *body, size_t bytes)
 {
@@ -106,8 +105,8 @@ static void send_all(kofn_transport *t, kofn_peer peer, const char *head,
     assert_ok(st);
 }
 
-/* 8 MiB are on their way when something urgent is said, and nobody listens for
- * a while; how many of them come before it. */
+/* Starts to send 8 MiB, then an urgent packet, and lets the receiver pause.
+ * Returns how many packets arrive before the urgent one. */
 static int before_urgent(kofn_transport *from, kofn_peer peer,
                          kofn_transport *to, kofn_time pause)
 {
@@ -130,7 +129,8 @@ static int before_urgent(kofn_transport *from, kofn_peer peer,
     return before;
 }
 
-/* Where it is here, which takes longer on a loaded machine. */
+/* The receiver waits until all has arrived, which takes longer on a loaded
+ * machine. */
 static void urgent_overtakes(void **state)
 {
     pair m = meet(addresses[0], &patient);
@@ -168,9 +168,7 @@ static bool wants(void *ud, kofn_peer peer, const void *head, size_t head_bytes,
     return is->wanted;
 }
 
-/* A body that nobody wants comes without, and the next one as it is: within the
- * window, as long as it with or without what a packet costs, and longer. */
-static void bodies_are_asked_for(void **state)
+static void long_bodies(void **state)
 {
     const kofn_net_options o = {
         .size = sizeof o, .peer_bytes = 6 * MEGA, .silence = 10 * KOFN_SECOND};
@@ -194,8 +192,8 @@ static void bodies_are_asked_for(void **state)
 
             is.wanted = i % 2;
             while (m.b->send(m.b, m.of_a, "long", 4,
-                             &(kofn_lent){body, n, count_done, &done},
-                             i > 1) == KOFN_AGAIN) /* it has just been told */
+                             &(kofn_lent){body, n, count_done, &done}, i > 1) ==
+                   KOFN_AGAIN) /* nothing changed since the last call */
                 assert_int_equal(m.b->wait(m.b, MILLI, &p), KOFN_AGAIN);
             p = next_of(m.a, m.b);
             assert_int_equal(is.asked, n);
@@ -212,8 +210,7 @@ static void bodies_are_asked_for(void **state)
     free(body);
 }
 
-/* Half a body is lost with its sender, and nothing else is. */
-static void half_a_body_is_lost(void **state)
+static void half_a_body(void **state)
 {
     const kofn_net_options o = {
         .size = sizeof o, .peer_bytes = 4 * MEGA, .silence = 10 * KOFN_SECOND};
@@ -222,7 +219,8 @@ static void half_a_body_is_lost(void **state)
 
     (void)state;
     for (int way = 0; way < 2; way++) {
-        pair m = meet(addresses[0], &o); /* between processes it is whole */
+        pair m = meet(addresses[0],
+                      &o); /* between processes a file carries the whole body */
         kofn_transport *from = way ? m.a : m.b, *to = way ? m.b : m.a;
         kofn_packet p;
 
@@ -231,7 +229,7 @@ static void half_a_body_is_lost(void **state)
                              &(kofn_lent){body, 60 * MEGA, count_done, &done},
                              false));
         assert_int_equal(to->wait(to, MILLI, &p), KOFN_AGAIN);
-        assert_int_equal(done, 0); /* it was announced, and asked for */
+        assert_int_equal(done, 0); /* it was announced and accepted */
         from->close(from, 0);
         assert_int_equal(done, 1);
         p = next_of(to, NULL);
@@ -241,9 +239,7 @@ static void half_a_body_is_lost(void **state)
     free(body);
 }
 
-/* What of a body is here is told while the rest is on its way, and when it is
- * whole nothing is. */
-static void what_is_arriving_is_told(void **state)
+static void arriving(void **state)
 {
     static unsigned char body[8000];
     kofn_transport *t = listener(addresses[0], &patient);
@@ -255,7 +251,7 @@ static void what_is_arriving_is_told(void **state)
     assert_true(hello(fd, NULL));
     came(t, NULL);
     assert_false(t->arriving(t, 0, &a));
-    assert_false(t->arriving(t, 1, &a)); /* nobody has that number */
+    assert_false(t->arriving(t, 1, &a)); /* no peer has that number */
     assert_true(
         put_frame(fd, KF_PACKET, 0, "xyz", 3, sizeof body, sizeof body));
     assert_int_equal(send(fd, body, 1000, MSG_NOSIGNAL), 1000);
@@ -289,9 +285,7 @@ static bool has_urgent(kofn_transport *base)
     return has;
 }
 
-/* Nothing that waits is in the way of what is urgent, where nobody has taken
- * anything and there is no credit left. */
-static void urgent_passes_by_what_waits(void **state)
+static void urgent_without_credit(void **state)
 {
     const kofn_net_options o = {.size = sizeof o,
                                 .body_max = 2 * MEGA,
@@ -305,7 +299,8 @@ static void urgent_passes_by_what_waits(void **state)
         kofn_packet p;
         int sent = 0;
 
-        for (int again = 0; again < 3; again++) { /* until no credit is left */
+        for (int again = 0; again < 3;
+             again++) { /* until the credit is used up */
             while (!m.a->send(m.a, m.of_b, "bulk", 4,
                               &(kofn_lent){.data = body, .bytes = MEGA / 2},
                               false)) {
@@ -317,7 +312,7 @@ static void urgent_passes_by_what_waits(void **state)
         assert_ok(m.a->send(m.a, m.of_b, "now", 3, NULL, true));
         assert_true(sent > 1);
         for (int i = 0; i < 10000 && !has_urgent(m.b); i++)
-            nap(MILLI); /* it comes before it is asked for */
+            nap(MILLI); /* it arrives before the receiver asks */
         assert_true(has_urgent(m.b));
         p = next_of(m.b, NULL);
         assert_int_equal(p.head_bytes, 3);
@@ -333,9 +328,7 @@ static void urgent_passes_by_what_waits(void **state)
     free(body);
 }
 
-/* A word of another is heard though there is always one more of who was heard
- * last. */
-static void who_goes_on_speaking_is_not_all_that_is_heard(void **state)
+static void fairness(void **state)
 {
     (void)state;
     for (int a = 0; a < 2; a++) {
@@ -366,14 +359,23 @@ static void who_goes_on_speaking_is_not_all_that_is_heard(void **state)
 TEST_FILE(flow_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_way_is_told),
-        cmocka_unit_test(room_wakes_up),
-        cmocka_unit_test(urgent_overtakes),
-        cmocka_unit_test(bodies_are_asked_for),
-        cmocka_unit_test(half_a_body_is_lost),
-        cmocka_unit_test(what_is_arriving_is_told),
-        cmocka_unit_test(urgent_passes_by_what_waits),
-        cmocka_unit_test(who_goes_on_speaking_is_not_all_that_is_heard),
+        TEST(full_channel,
+             "net: a full channel refuses packets and loses no accepted one"),
+        TEST(room_wakes,
+             "net: waiting ends as soon as a full channel has room"),
+        TEST(urgent_overtakes,
+             "net: urgent packets overtake 8 MiB of bulk (TCP, Unix sockets)"),
+        TEST(
+            long_bodies,
+            "net: a long body may be declined (within, at, beyond the window)"),
+        TEST(half_a_body,
+             "net: a sender that ends within a body loses that packet only"),
+        TEST(arriving,
+             "net: the arrived part of a body is reported until it is whole"),
+        TEST(urgent_without_credit,
+             "net: an urgent packet arrives although bulk has no credit left"),
+        TEST(fairness,
+             "net: a peer that always sends does not silence the others"),
     };
 
     name_socket();

@@ -55,6 +55,19 @@ void count_allocations(void);
     int name(int argc __attribute__((unused)),                                 \
              char **argv __attribute__((unused)))
 
+/* A row of a table of tests: a sentence that says what holds, with its
+ * parameters, and the function that tests it.  KOFN_TEST_FILTER selects by the
+ * sentence. */
+#define TEST(f, sentence)                                                      \
+    {                                                                          \
+        sentence, f, NULL, NULL, NULL                                          \
+    }
+/* The same, with functions before and after it; each may be NULL. */
+#define TEST_AROUND(f, sentence, before, after)                                \
+    {                                                                          \
+        sentence, f, before, after, NULL                                       \
+    }
+
 /* 1, or what KOFN_TEST_SCALE says: the long tests do this many times more. */
 double test_scale(void);
 
