@@ -38,7 +38,7 @@ refuses() {
     done
 }
 
-@test "benches leave their figures, and the machine that they are of" {
+@test "bench: runs record their figures and their machine" {
     bench one 2 less
     bench two 0.5 more
     run scripts/bench
@@ -54,7 +54,7 @@ assert [x["value"] for x in run["figures"]] == [2, 0.5], run
 END
 }
 
-@test "a bench that fails is named, and the others run" {
+@test "bench: a failing bench is named, and the others run" {
     bench one 2 less
     program build/plain/bad_bench 'exit 3'
     run scripts/bench
@@ -63,7 +63,7 @@ END
     grep -q '"one"' build/bench.json
 }
 
-@test "what became worse comes first, whichever way is better" {
+@test "bench: a comparison lists the worst changes first (less, more)" {
     bench less 2 less
     bench more 2 more
     bench same 1 less
@@ -82,7 +82,7 @@ END
     [ "${lines[0]}" = "  0.25  more: a, b  (0.5 -> 2)" ]
 }
 
-@test "other machines and other figures are told" {
+@test "bench: a comparison names other machines and other figures" {
     bench one 2 less
     scripts/bench >/dev/null
     sed 's/AVX-7/AVX-8/; s/a, b/c/' build/bench.json >other.json
@@ -93,7 +93,7 @@ END
     [ "${lines[2]}" = "only in other.json: one: c" ]
 }
 
-@test "what is no run of benches is refused" {
+@test "bench: a file that is no run is refused" {
     bench one 0 less
     scripts/bench >/dev/null
     echo '{"figures": 3}' >bad.json
@@ -113,7 +113,7 @@ END
 }
 
 # bats test_tags=night
-@test "what cannot be compared or told is said in a line" {
+@test "bench: incomparable runs are reported in one line" {
     bench one 2 less
     scripts/bench >/dev/null
     cp build/bench.json before.json
@@ -137,7 +137,7 @@ END
     [[ "$output" == *"BEFORE AFTER [LEAST]"* ]]
 }
 
-@test "a real bench leaves a line of JSON for each figure" {
+@test "bench: a real bench writes a line of JSON per figure" {
     KOFN_FIGURES=$PWD/lines run timeout 120 "$KOFN_COST_BENCH" 1 60
     [ "$status" -eq 0 ]
     /usr/bin/python3 - <<'END'

@@ -23,7 +23,7 @@ serve() { # serve ADDRESS [OPTION...]
 }
 
 # bats test_tags=asan
-@test "an address that is none is told with the reason, to both sides" {
+@test "address: a wrong address is refused with the reason (both sides)" {
     while read -r at what; do
         run timeout 600 "$KOFN" worker "$at"
         refused "$at" "$what"
@@ -52,7 +52,7 @@ ipc:// no path
 END
 }
 
-@test "where nobody can listen it is said what to do" {
+@test "address: an address that cannot be listened at is refused with advice" {
     serve ipc://"$PWD"/nowhere/socket
     [ "$status" -eq 1 ]
     [[ "$output" == *"make its folder first"* ]]
@@ -70,7 +70,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
         "$KOFN" matvec X.npy w.npy -p
 }
 
-@test "localhost is an address: to listen at, to connect to, and of nodes" {
+@test "address: localhost works to listen, to connect and for nodes" {
     "$KOFN" matvec X.npy w.npy -n 1 -s uncoded -p 'tcp://localhost:*' -o y.npy >out 2>err &
     first=$!
     wait_for grep -q "listening on tcp://127.0.0.1:" err
@@ -94,7 +94,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
 }
 
 # bats test_tags=asan
-@test "a file and the socket of another are not taken, one left behind is" {
+@test "address: files and live sockets stay, a stale socket is replaced" {
     cp X.npy before.npy
     serve ipc://"$PWD"/X.npy
     refused X.npy "something else"
@@ -116,7 +116,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     [ -s y.npy ]
 }
 
-@test "options for an address are refused without one" {
+@test "address: options for an address are refused without one" {
     for words in "--keys keys" --insecure "--min-workers 1"; do
         run "$KOFN" matvec X.npy w.npy $words
         refused "${words%% *}" "--port tcp://"
@@ -125,7 +125,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     refused "--min-workers 3" "exceeds --workers 2"
 }
 
-@test "a worker says why nobody is reached" {
+@test "worker: the reason of a failed connection is printed" {
     with_time --patience "no answer" "$KOFN" worker ipc://"$PWD"/nobody
     [ "$status" -eq 4 ]
     mapfile -t lines < <(besides_blas <<<"$output")
@@ -146,14 +146,14 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     [ "$status" -eq 4 ]
 }
 
-@test "a worker's folder of input files must be one" {
+@test "worker: --inputs must be a folder" {
     for folder in nowhere X.npy; do
         run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --data-path $folder
         refused "--data-path $folder"
     done
 }
 
-@test "keys that cannot be read are bad input, to both sides" {
+@test "address: unreadable keys are bad input (coordinator, worker)" {
     "$KOFN" keygen keys -q
     run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys nowhere
     refused nowhere/worker.crt "make keys with kofn keygen"

@@ -20,7 +20,7 @@ reference() {
 
 mends="many times slower than OpenBLAS; as root: apt-get install -y libopenblas-dev"
 
-@test "the reference BLAS is named, and what mends it: --version, start, report" {
+@test "blas: the reference BLAS is named with advice (--version, start, report)" {
     reference "$KOFN" --version
     [[ "$output" == *"blas: the reference BLAS, one thread a worker"*"advice: $mends"* ]]
     kofn gen matrix 40 30 -o X.npy -q
@@ -42,12 +42,12 @@ and o['blas_threads'] == 1" <<<"$output"
     [[ "${lines[0]}" == "the reference BLAS: $mends"* ]]
 }
 
-@test "BLIS is named with its kernel, and that it is on one thread" {
+@test "blas: BLIS is named with its kernel and its single thread" {
     BLIS_NUM_THREADS=3 with 'blis-*' libblis.so.4 "$KOFN" --version
     [[ "$output" == *"blas: BLIS "*", one thread a worker"* ]]
 }
 
-@test "of a BLAS that cannot be told its threads nothing is said of them" {
+@test "blas: nothing is printed of threads that a BLAS does not report" {
     # Debian's BLIS under this name shows nothing but the BLAS
     kofn gen matrix 40 30 -o X.npy -q
     kofn gen vector 30 -o w.npy -q
@@ -59,7 +59,7 @@ and o['blas_threads'] == 1" <<<"$output"
     json "o['blas_threads'] is None and o['blas_advice'] is None" <<<"$output"
 }
 
-@test "workers elsewhere have threads of their own" {
+@test "blas: remote workers keep their own number of threads" {
     kofn gen matrix 40 30 -o X.npy -q
     kofn gen vector 30 -o w.npy -q
     run kofn matvec X.npy w.npy -o y.npy -p processes
@@ -78,7 +78,7 @@ has() { # has FLAG...: does the processor?
     done
 }
 
-@test "OpenBLAS kernels narrower than the processor are put right, or told where they are forced" {
+@test "blas: slow OpenBLAS kernels are replaced, or reported if forced" {
     run kofn --version
     [[ "$output" == *"blas: OpenBLAS"* ]] || skip "not OpenBLAS"
     best=

@@ -52,7 +52,7 @@ works() { # works NAME ADDRESS [OPTION...]
 }
 
 # bats test_tags=asan
-@test "workers with certificates of a CA compute, and are called by the names in them" {
+@test "certificates: workers of a CA compute and appear by their names" {
     # all have to answer, so that what is wrong is seen
     coordinate -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 3 --verify --json
     for name in anna carl dora; do works $name "$at"; done
@@ -61,7 +61,7 @@ works() { # works NAME ADDRESS [OPTION...]
     json 'o["corrupted_names"] == ["bert"] and o["rel_error"] < 1e-9' <out.json
 }
 
-@test "a certificate of another CA is refused, and both sides say so" {
+@test "certificates: another CA's certificate is refused, on both sides" {
     authority strange
     issue strange emil
     cat ca.crt strange.crt >both.crt
@@ -82,7 +82,7 @@ works() { # works NAME ADDRESS [OPTION...]
     wait "$coordinator"
 }
 
-@test "nodes without a master meet with certificates of a CA" {
+@test "certificates: masterless nodes meet with certificates of a CA" {
     for name in anna bert; do
         papers $name
         timeout 600 "$KOFN" power A.npy --masterless -n 2 -s mds:k=2 --confirm 1 \
@@ -109,7 +109,7 @@ refused_by_all() { # refused_by_all OPTION... -- WHAT...
     refused "$@"
 }
 
-@test "certificates that cannot be used are refused, with what to do" {
+@test "certificates: unusable certificates are refused with advice" {
     refused_by_all --tls-ca ca.crt --tls-cert head.crt -- "--tls-key is not" "together"
     refused_by_all --tls-key head.key -- "--tls-ca is not" "together"
     for file in ca.crt head.crt head.key; do

@@ -21,7 +21,7 @@ np.save('C2.npy', (np.load('A2.npy').astype('f8') @ np.load('B2.npy')).astype('f
 np.savetxt('C.csv', A @ B, delimiter=',', fmt='%.17g')"
 }
 
-@test "a right product is right, in every type and format" {
+@test "check: a right product passes (every type and format)" {
     inputs
     for c in "A.npy B.npy C.npy" "A4.npy B4.npy C4.npy" "A.npy B.npy C.csv" \
         "A2.npy B2.npy C2.npy"; do
@@ -38,7 +38,7 @@ np.savetxt('C.csv', A @ B, delimiter=',', fmt='%.17g')"
 }
 
 # bats test_tags=asan
-@test "wrong entries are named, and put right" {
+@test "check: wrong entries are listed and corrected" {
     inputs
     run kofn check A.npy B.npy D.npy
     [ "$status" -eq 5 ]
@@ -56,7 +56,7 @@ assert np.abs(F - A @ B).max() < 1e-12
 assert np.isnan(D[5, 5])  # the input is as it was"
 }
 
-@test "a sparse operand" {
+@test "check: an operand may be sparse" {
     kofn gen graph 300 2000 -o G.mtx -q
     kofn gen matrix 300 7 -o B.npy -q
     kofn matmul G.mtx B.npy -o C.npy -q -s uncoded
@@ -69,7 +69,7 @@ assert np.isnan(D[5, 5])  # the input is as it was"
     refused G.mtx dense
 }
 
-@test "more that is wrong than is worth it is not corrected" {
+@test "check: too many wrong entries are not corrected" {
     kofn gen matrix 700 600 -o A.npy -q
     kofn gen matrix 600 800 -o B.npy -q
     kofn gen matrix 700 800 -o C.npy --seed 9 -q
@@ -80,7 +80,7 @@ assert np.isnan(D[5, 5])  # the input is as it was"
 }
 
 # bats test_tags=asan
-@test "what is not a product is refused" {
+@test "check: shapes that form no product are refused" {
     inputs
     run kofn check A.npy C.npy B.npy
     refused "120 x 70" "120 x 90"
@@ -102,7 +102,7 @@ assert np.isnan(D[5, 5])  # the input is as it was"
     refused "option -n"
 }
 
-@test "a tolerance lets less precise products be" {
+@test "check: --tolerance accepts less precise products" {
     inputs
     py "np.save('C16.npy', np.load('A4.npy').astype('f8') @ np.load('B4.npy').astype('f8'))"
     run kofn check A.npy B.npy C16.npy
@@ -116,7 +116,7 @@ assert np.isnan(D[5, 5])  # the input is as it was"
     kofn check A.npy B.npy coded.npy --tolerance 1e-9 -q
 }
 
-@test "what is beyond the range is not corrected to infinity" {
+@test "check: values beyond the range are not corrected to infinity" {
     py "A = np.full((6, 6), 1e200); B = np.full((6, 5), 1e200); A[0] = 1; B[:, 0] = 1
 with np.errstate(all='ignore'): C = A @ B
 C[~np.isfinite(C)] = 1e300

@@ -37,7 +37,7 @@ and o['rounds'] == 5 * $each and 0 <= $finished - $at * $each <= $each" <out.jso
 }
 
 # bats test_tags=asan
-@test "PageRank that was killed goes on, and makes the same iterates" {
+@test "checkpoint: a killed PageRank resumes with the same iterates" {
     kofn gen graph 300 2000 -o G.mtx --seed 2 -q
     killed 4 pagerank G.mtx -o rank.npy -m 1000000 --tol 1e-300
     [ ! -e rank.npy ]
@@ -59,7 +59,7 @@ and o['rounds'] == 5 * $each and 0 <= $finished - $at * $each <= $each" <out.jso
         json "o['converged'] and o['change'] < 1e-10 and o['iterations'] >= $at + 5"
 }
 
-@test "regressions that were killed go on, with every optimizer" {
+@test "checkpoint: a killed regression resumes (every optimizer)" {
     kofn gen matrix 300 9 -o X.npy --seed 3 -q
     kofn gen vector 300 -o y.npy --seed 4 -q
     while read -r rounds words; do
@@ -87,7 +87,7 @@ assert h == ['iteration'] + [str(i) for i in range(1 - measured, $at + 6)], h"
 WORDS
 }
 
-@test "power iterations and repeated products go on" {
+@test "checkpoint: power iterations and repeated products resume" {
     kofn gen matrix 40 40 -o S.npy -q
     kofn gen matrix 40 3 -o B.npy -q
     killed 3 power S.npy -m 1000000 --tol 1e-300
@@ -102,7 +102,7 @@ WORDS
     cmp C.npy D.npy
 }
 
-@test "who is another job does not go on, and is told why" {
+@test "checkpoint: another job's checkpoint is refused with the reason" {
     kofn gen graph 100 500 -o G.mtx --seed 1 -q
     kofn gen graph 100 500 -o H.mtx --seed 2 -q
     kofn pagerank G.mtx --checkpoint C -q
@@ -126,7 +126,7 @@ WORDS
     [[ "$output" == *nowhere/C* ]]
 }
 
-@test "another code, or other workers, go on with a state" {
+@test "checkpoint: a job resumes with another code or other workers" {
     kofn gen graph 100 500 -o G.mtx -q
     kofn pagerank G.mtx -t 1e-14 -m 1000 -o want.npy -q
     kofn pagerank G.mtx -n 8 -s elastic:k=4 -m 5 --checkpoint C -q
@@ -163,7 +163,7 @@ for f in glob.glob('want/*.npy'):
 }
 
 # bats test_tags=asan
-@test "where the newest state is damaged the one before it is gone on with" {
+@test "checkpoint: a damaged state is replaced by the one before" {
     kofn gen graph 100 500 -o G.mtx -q
     kofn pagerank G.mtx -o want.npy -q
     kofn pagerank G.mtx --checkpoint C -m 5 -q
@@ -184,7 +184,7 @@ for f in glob.glob('want/*.npy'):
     done
 }
 
-@test "a checkpoint of which nothing is whole is refused" {
+@test "checkpoint: a wholly damaged checkpoint is refused" {
     kofn gen graph 100 500 -o G.mtx -q
     kofn pagerank G.mtx --checkpoint C -m 5 -q
     cp -r C good
@@ -198,7 +198,7 @@ for f in glob.glob('want/*.npy'):
     done
 }
 
-@test "two do not work in one folder" {
+@test "checkpoint: two jobs cannot use one folder" {
     kofn gen graph 100 500 -o G.mtx -q
     "$KOFN" pagerank G.mtx -m 1000000 --tol 1e-300 --checkpoint C -q &
     pid=$!
@@ -210,7 +210,7 @@ for f in glob.glob('want/*.npy'):
     [[ "$output" == *"another kofn"* ]]
 }
 
-@test "a full disk: told, the job goes on, what was kept is whole" {
+@test "checkpoint: a full disk is reported; job and old state survive" {
     kofn gen matrix 40 40 -o S.npy -q
     kofn gen matrix 40 300 -o B.npy -q
     # before any work
@@ -230,7 +230,7 @@ want = np.load('S.npy') @ np.load('B.npy')
 assert abs(np.load('got.npy') - want).max() <= 1e-12 * abs(want).max()"
 }
 
-@test "a folder for checkpoints that is a file is called so" {
+@test "checkpoint: a file in place of the folder is refused" {
     kofn gen matrix 40 40 -o S.npy -q
     run kofn matmul S.npy S.npy --checkpoint S.npy
     [ "$status" -eq 1 ]
@@ -240,7 +240,7 @@ assert abs(np.load('got.npy') - want).max() <= 1e-12 * abs(want).max()"
 # Killed at every change of a file, of two runs one after the other, and then left in
 # peace: the history has each line once, and the result is that of a run that was not
 # killed.
-@test "whatever it writes when it is killed, twice, nothing is lost" {
+@test "checkpoint: a job killed twice at any write loses nothing" {
     [ -n "$KOFN_SANITIZE" ] && skip "a sanitizer does not run under ptrace"
     kofn gen matrix 40 3 -o X.npy --seed 3 -q
     kofn gen vector 40 -o y.npy --seed 4 -q

@@ -6,7 +6,7 @@ inputs() {
     printf '1 corrupt 2\n1 corrupt 5\n' >liars.txt
 }
 
-@test "product codes give the plain product" {
+@test "errors: product codes give the plain product" {
     inputs
     for s in "elastic:k=5,cut=columns -p threads" "polynomial:m=2,p=3,basis=circle -p sim" \
         "matdot:n=4 -p threads" "polydot:m=2,n=2,p=1 -p sim" "gpd:m=2,n=2,p=2,sub=vum -p threads" \
@@ -16,7 +16,7 @@ inputs() {
     done
 }
 
-@test "liars are named and left out; the journal replays" {
+@test "errors: faulty workers are named and excluded; the journal replays" {
     inputs
     for s in elastic:k=4 polynomial:m=2,p=2; do
         for port in threads sim; do
@@ -31,7 +31,7 @@ inputs() {
 }
 
 # What is small enough to be let be was let be before anybody was ranked.
-@test "two liars of a product whose lies hardly show do no harm" {
+@test "errors: two workers with barely visible errors do no harm" {
     kofn gen matrix 12 8 -o A8.npy -q
     kofn gen matrix 8 3 --seed 2 -o B8.npy -q
     printf '1 corrupt 0\n1 corrupt 3\n' >two.txt
@@ -43,7 +43,7 @@ inputs() {
 }
 
 # One of the honest was named.
-@test "six liars of a vector, or a declared failure" {
+@test "errors: six faulty workers of a vector are located, or the run fails" {
     kofn gen matrix 96 40 -o M8.npy -q
     kofn gen vector 40 -o x8.npy -q
     printf '1 corrupt %d\n' 1 2 3 13 15 17 >six.txt
@@ -56,7 +56,7 @@ inputs() {
     [ "$code" -eq 5 ] || json "o['rel_error'] <= o['predicted_error']" <out.json
 }
 
-@test "quarantine ends a liar's work" {
+@test "errors: quarantine ends the work of a faulty worker" {
     inputs
     kofn matmul A.npy B.npy -s elastic:k=4 -n 10 -r 40 -e liars.txt -p sim \
         --errors probabilistic --quarantine 1 --json >out.json
@@ -66,7 +66,7 @@ inputs() {
 
 # Each time a little less is tolerated than was predicted: by less than rounding comes to,
 # beside what may be hidden.
-@test "nothing is delivered above --max-error, of rounding and of what may be hidden" {
+@test "errors: no result exceeds --max-error (rounding, undetected errors)" {
     inputs
     for words in "-s mds:k=4 --errors detect" "-s mds:k=4,basis=gauss --errors probabilistic" \
         "-s elastic:k=3 --errors adversarial" "-s gpd:m=2,n=1,p=1 --errors detect"; do
@@ -84,7 +84,7 @@ inputs() {
     json "o['status'] == 'failed' and 'tolerance' in o['error']" <out.json
 }
 
-@test "exit 5 when wrong results cannot be sorted out" {
+@test "errors: exit code 5 if wrong results cannot be located" {
     inputs
     run kofn matmul A.npy B.npy -s elastic:k=4 -n 8 -p sim -e liars.txt \
         --errors detect -o C.npy
@@ -99,7 +99,7 @@ inputs() {
 }
 
 # bats test_tags=asan
-@test "errors without redundancy are refused with the numbers that fit" {
+@test "errors: --errors without spare answers is refused with numbers that fit" {
     inputs
     run kofn matmul A.npy B.npy -s matdot:n=4 -n 7 --errors detect
     refused "at least 8 workers"
@@ -111,7 +111,7 @@ inputs() {
     refused probabilistic
 }
 
-@test "schemes tell thresholds as the literature has them" {
+@test "errors: thresholds of schemes are the published ones" {
     for want in "polynomial:m=3,p=4 12" "matdot:n=5 9" "polydot:m=2,n=2,p=2 12" \
         "gpd:m=2,n=2,p=2 9" "gpd:m=2,n=2,p=2,sub=vum 10"; do
         set -- $want

@@ -5,7 +5,7 @@ inputs() {
     kofn gen vector 37 -o w.npy --seed 4
 }
 
-@test "workers leave and join, between and inside rounds, in every mode" {
+@test "events: workers leave and join, between and in rounds (every mode)" {
     inputs
     cat >events.txt <<'EVENTS'
 # a comment, then a blank line
@@ -28,7 +28,7 @@ EVENTS
     done
 }
 
-@test "rows touched follow the live set" {
+@test "events: the work per worker follows the number of live workers" {
     inputs
     printf '3 leave 0\n4 leave 1\n5 join\n' >events.txt
     kofn matvec X.npy w.npy -n 6 -s elastic:k=3,basis=gauss_sys -r 5 -p sim \
@@ -41,7 +41,7 @@ for r in o['per_round'] for x in r['rows'] if x)" <out.json
 }
 
 # bats test_tags=asan
-@test "too few workers: refused, or paused, or degraded, as asked" {
+@test "events: too few workers refuse, pause or degrade (--below)" {
     inputs
     printf '2 leave 0\n2 leave 1\n' >two.txt
     run kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e two.txt -o y.npy
@@ -66,7 +66,7 @@ assert 0 < lost.sum() < 500 and np.allclose(y[~lost], want[~lost], rtol=1e-12)"
     [ "$status" -eq 4 ]
 }
 
-@test "paused runs go on when a joiner comes" {
+@test "events: a paused run continues when a worker joins" {
     inputs
     printf '2.5 leave 0\n2.5 leave 1\n2.5 join\n' >events.txt
     for port in threads sim; do
@@ -75,7 +75,7 @@ assert 0 < lost.sum() < 500 and np.allclose(y[~lost], want[~lost], rtol=1e-12)"
     done
 }
 
-@test "slips of the pen are errors with the line" {
+@test "events: a wrong line of the file is refused with its number" {
     inputs
     while IFS='|' read -r text words; do
         printf '1 leave 0\n%s\n' "$text" >events.txt
@@ -101,7 +101,7 @@ CASES
     refused nowhere.txt
 }
 
-@test "faults: the answer stays exact on both ports" {
+@test "events: answers stay exact under --faults (both ports)" {
     inputs
     kofn matvec X.npy w.npy -s mds:k=5 -r 20 -w straggle=0.3,delay=0.002 \
         --verify --json | json "o['rel_error'] <= 1e-12 and o['late'] > 0"
@@ -110,7 +110,7 @@ CASES
         --json | json "o['rel_error'] <= 1e-12 and o['joined'] > 0"
 }
 
-@test "the simulator repeats a run to the byte, and the seed changes it" {
+@test "events: a seed repeats a simulated run to the byte" {
     inputs
     for i in 1 2; do
         kofn matvec X.npy w.npy -p sim -r 30 -s elastic:k=4,deal=speed \
@@ -125,7 +125,7 @@ CASES
     ! cmp -s j1 j3
 }
 
-@test "replay: the same decisions, on both ports; tampering is found" {
+@test "replay: decisions repeat (both ports), and tampering is found" {
     inputs
     printf '2.5 leave 0\n3 join\n' >events.txt
     for port in threads sim; do
@@ -166,7 +166,7 @@ CASES
     done
 }
 
-@test "a late worker is replaced when --late says so" {
+@test "events: --late replaces a late worker" {
     inputs
     printf '1 slow 3 1000000\n' >events.txt
     kofn matvec X.npy w.npy -p sim -s elastic:k=4 -e events.txt --late 3 \
@@ -174,7 +174,7 @@ CASES
     json "o['rel_error'] <= 1e-12 and o['seconds'] < 0.001" <out.json
 }
 
-@test "over an address events slow down and corrupt workers that were started for it" {
+@test "events: staged workers at an address obey slow and corrupt" {
     [ -z "${KOFN_PORT-}" ] || skip "workers of an address are started here"
     "$KOFN" gen matrix 300 40 -o A.npy -q
     "$KOFN" gen vector 40 -o v.npy -q
@@ -207,7 +207,7 @@ CASES
 }
 
 # bats test_tags=asan
-@test "replay: step by step, with where the products stand" {
+@test "replay: --step and --state print events and open products" {
     inputs
     printf '1.5 leave 0\n2 join\n' >events.txt
     kofn matvec X.npy w.npy -n 4 -s elastic:k=2 -r 2 -e events.txt -p sim --journal j -q
@@ -245,7 +245,7 @@ CASES
 
 # Four of six are needed.  Two are late and done without, one of the others leaves:
 # five are live, and the late ones are asked again.
-@test "who was late is taken back when others leave, where all answers are added up" {
+@test "events: a late worker is asked again after others left (sums)" {
     kofn gen matrix 64 64 -o S.npy --seed 1
     kofn gen vector 64 -o v.npy --seed 2
     printf '1 slow 0 30\n1 slow 1 30\n1.7 leave 5\n' >events.txt
@@ -256,7 +256,7 @@ CASES
     done
 }
 
-@test "replay: journals that the fuzzer begins with have what is decided now" {
+@test "replay: the fuzzer's first journals hold current decisions" {
     for j in "$KOFN_SOURCE"/tests/fuzz/corpus/journal/*; do
         run kofn replay "$j"
         [ "$status" -ne 1 ] || { echo "$output: record it anew by scripts/journals"; return 1; }

@@ -1,12 +1,12 @@
 load helpers
 
-@test "no command: help on stderr, exit 2" {
+@test "help: no command prints help on stderr and exits with 2" {
     run kofn
     [ "$status" -eq 2 ]
     [[ "$output" == *"usage: kofn COMMAND"* ]]
 }
 
-@test "every command explains itself, with examples" {
+@test "help: every command has help with examples" {
     for c in matvec matmul power pagerank regress check gen schemes replay trace stream; do
         run kofn $c --help
         [ "$status" -eq 0 ]
@@ -17,7 +17,7 @@ load helpers
 }
 
 # bats test_tags=night
-@test "every example of the help is a command line the parser takes" {
+@test "help: every example is a valid command line" {
     kofn gen matrix 60 30 -o X.npy -q
     cp X.npy A.npy
     kofn gen matrix 30 4 -o B.npy -q
@@ -34,7 +34,7 @@ load helpers
     done
 }
 
-@test "no phrase that only its author understands" {
+@test "help: no text uses a private phrase" {
     for command in matvec regress worker keygen; do kofn $command --help; done >texts
     for scheme in $(kofn schemes --json | $PYTHON -c 'import json, sys
 print(*[s["name"] for s in json.load(sys.stdin)])'); do
@@ -44,7 +44,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     if grep -iE 'likewise|decode; of|told apart for certain|spoil' texts; then return 1; fi
 }
 
-@test "unknown command, option, missing value" {
+@test "help: unknown commands, options and missing values are refused" {
     run kofn frobnicate
     refused frobnicate matvec
     run kofn matvec --colour X w
@@ -65,7 +65,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     refused matvec
 }
 
-@test "values out of range name option and value" {
+@test "help: a value out of range is refused with option and value" {
     for bad in "--workers 0" "--workers -3" "--workers 1e3" "--workers 99999999" \
         "--rounds 0" "--rounds x" "--port carrier-pigeon" "--in-flight drop" \
         "--below panic" "--patience -1" "--late 0.5" "--pieces 0" \
@@ -83,14 +83,14 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     refused --tol
 }
 
-@test "version tells kernels, BLAS, ports and formats" {
+@test "help: --version prints kernels, BLAS, ports and formats" {
     run kofn --version
     [ "$status" -eq 0 ]
     [[ "$output" == *"kofn "* && "$output" == *kernels* && "$output" == *blas* ]]
     [[ "$output" == *threads*sim* && "$output" == *npy*mtx*csv* ]]
 }
 
-@test "the manual is valid roff and has every command" {
+@test "help: the manual is valid roff and has every command" {
     command -v man >/dev/null || skip "no man"
     kofn --manual >kofn.1
     run man --warnings -l kofn.1
@@ -101,7 +101,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     done
 }
 
-@test "stdout that cannot be written to is a failure" {
+@test "help: an unwritable stdout is a failure" {
     for words in schemes --version --help "gen --help" --manual; do
         run bash -c "'$KOFN' $words >/dev/full"
         [ "$status" -eq 1 ] || { echo "$words: $status"; return 1; }
@@ -111,7 +111,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     done
 }
 
-@test "a message is one line, whatever a name holds" {
+@test "help: a message is one line, whatever a file name contains" {
     run kofn matvec $'no\nsuch\e[2Jfile.npy' w.npy
     refused "no?such"
     run kofn $'frob\nnicate'
@@ -121,7 +121,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     refused $'fr\xc3\xa9\xe4\xb8\xad??b?????????'
 }
 
-@test "the manual has every key of --faults" {
+@test "help: the manual has every key of --faults" {
     run kofn matvec X.npy w.npy --faults none=1
     refused "it takes"
     kofn --manual >kofn.1

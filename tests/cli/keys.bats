@@ -33,7 +33,7 @@ works() { # works NAME [OPTION...]
 }
 
 # bats test_tags=asan
-@test "a worker is known by its key's name, and named by it when it lies" {
+@test "keys: a faulty worker is named by its key" {
     # all have to answer, so that what is wrong is seen
     coordinate --keys keys -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 5 --verify \
         --json --journal run.jsonl
@@ -46,7 +46,7 @@ works() { # works NAME [OPTION...]
     grep -q '"seats":1' run.jsonl
 }
 
-@test "a key that is revoked is out, and whoever is added comes in" {
+@test "keys: a revoked key is refused, an added key is accepted" {
     coordinate --keys keys -n 4 -s mds:k=2 -r 100000000 --json
     for name in anna bert carl; do works $name -w straggle=1,delay=0.02; done
     timeout 600 "$KOFN" worker "$at" --keys keys/dora 2>dora &
@@ -60,7 +60,7 @@ works() { # works NAME [OPTION...]
     kill $coordinator
 }
 
-@test "with --errors one key does not make several workers" {
+@test "keys: with --errors one key counts as one worker" {
     run kofn matvec X.npy w.npy -p 'tcp://127.0.0.1:*' --keys keys -n 5 --errors probabilistic
     refused "4 keys listed" "keygen keys --worker"
     run kofn matvec X.npy w.npy -p 'tcp://127.0.0.1:*' -n 5 --errors probabilistic
@@ -77,7 +77,7 @@ works() { # works NAME [OPTION...]
     json 'o["status"] == "ok"' <out.json
 }
 
-@test "one key for all is enough where workers are trusted, or only faults feared" {
+@test "keys: one shared key suffices for trusted workers or mere faults" {
     "$KOFN" keygen shared -q
     coordinate --keys shared -n 4 -s mds:k=2 --errors probabilistic --seats-per-key 0 --json
     for _ in 1 2 3 4; do
@@ -88,7 +88,7 @@ works() { # works NAME [OPTION...]
 }
 
 # bats test_tags=asan
-@test "keys are made for those who have a name, and not twice" {
+@test "keys: keygen needs a name and does not overwrite keys" {
     run kofn keygen keys --worker anna
     [ "$status" -ne 0 ]
     [[ "$output" == *"never overwritten"* ]]

@@ -109,29 +109,29 @@ iterations() {
         --step 0.1 $on
 }
 
-@test "products that are killed leave whole files" {
+@test "killed: a product leaves whole files" {
     products 3 npy
 }
 
-@test "trainings that are killed leave the former model or the new one" {
+@test "killed: a training leaves the old model or the new one" {
     models 1 29
 }
 
-@test "iterations that are killed leave whole files, and go on" {
+@test "killed: an iteration leaves whole files and resumes" {
     iterations 19
 }
 
 # bats test_tags=night
-@test "products that are killed anywhere leave whole files" {
+@test "killed at any write: a product leaves whole files" {
     products 1
 }
 
 # bats test_tags=night
-@test "trainings that are killed anywhere leave the former model or the new one" {
+@test "killed at any write: a training leaves the old or the new model" {
     models 1 1
 }
 
 # bats test_tags=night
-@test "iterations that are killed anywhere leave whole files, and go on" {
+@test "killed at any write: an iteration leaves whole files and resumes" {
     iterations 1
 }

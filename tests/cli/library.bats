@@ -1,6 +1,6 @@
 load helpers
 
-@test "the library shows its public interface and nothing else" {
+@test "library: exports are the public interface and nothing else" {
     [ -z "$KOFN_SANITIZE" ] || skip "sanitizers add names of their own"
     library=$(dirname "$KOFN")/libkofn.so
     [ -e "$library" ] || skip "it was built without shared libraries"

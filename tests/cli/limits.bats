@@ -37,7 +37,7 @@ full() {
 }
 
 # bats test_tags=asan
-@test "a full disk is told, whatever was to be written" {
+@test "limits: a full disk is reported (every output)" {
     fill_disk
     d=$BATS_FILE_TMPDIR
     full output matvec "$d/A.npy" "$d/x.npy" -p sim -n 5 -q -o disk/y.npy
@@ -52,7 +52,7 @@ full() {
     [ ! -e disk/g.npy ]
 }
 
-@test "an output that does not fit leaves the old one as it was" {
+@test "limits: an output that does not fit leaves the old file" {
     fill_disk
     d=$BATS_FILE_TMPDIR
     rm disk/fill
@@ -65,7 +65,7 @@ full() {
     [ -z "$(find disk -name '.kofn-*')" ]
 }
 
-@test "a file that grows beyond its limit is told, and nothing of it is left" {
+@test "limits: a file beyond its size limit is reported and removed" {
     d=$BATS_FILE_TMPDIR
     run bash -c "ulimit -f 8; timeout 60 '$KOFN' gen matrix 100 100 -o g.npy"
     [ "$status" -eq 1 ]
@@ -73,7 +73,7 @@ full() {
     [ -z "$(ls -A)" ]
 }
 
-@test "an alarm from outside does not end a run" {
+@test "limits: a foreign SIGALRM does not end a run" {
     d=$BATS_FILE_TMPDIR
     "$KOFN" matvec "$d/A.npy" "$d/x.npy" -p threads -n 3 -r 1000000 -q --metrics m \
         3>&- &
@@ -85,13 +85,13 @@ full() {
     [ "$status" -eq 130 ]
 }
 
-@test "standard output that is full is told" {
+@test "limits: a full standard output is reported" {
     run bash -c "'$KOFN' schemes >/dev/full"
     [ "$status" -eq 1 ]
     [[ "$output" == *"No space left on device"* ]]
 }
 
-@test "without file descriptors there is a message, and no signal" {
+@test "limits: missing descriptors give a message and no signal" {
     d=$BATS_FILE_TMPDIR
     for n in 5 6 7 8 10 12 16 20; do # fewer, and the loader finds no library
         for port in sim threads processes; do
@@ -102,7 +102,7 @@ full() {
     done
 }
 
-@test "a limit of memory that leaves none for the BLAS is told, and is no hang" {
+@test "limits: too little memory for BLAS is an error and no hang" {
     [ -n "${KOFN_CC-}" ] || skip "sanitizers need address space"
     d=$BATS_FILE_TMPDIR
     for room in 100000 170000; do

@@ -1,6 +1,6 @@
 load helpers
 
-@test "every node of a mesh of threads has the ranks" {
+@test "masterless: every node of a mesh of threads has the ranks" {
     kofn gen graph 500 4000 -o G.mtx --seed 2
     for d in auto replicated distributed; do
         kofn pagerank G.mtx --masterless --decode $d -o r.npy --verify --json >out.json
@@ -11,7 +11,7 @@ and o['spread'] == 0 and o['converged'] and ('$d' == 'auto' or o['decode'] == '$
     done
 }
 
-@test "nodes leave and join; too few of them is an error" {
+@test "masterless: nodes leave and join; too few are an error" {
     kofn gen graph 500 4000 -o G.mtx --seed 2
     printf '3 leave 0\n5 leave 7\n6 join\n9 leave 3\n' >events.txt
     # who joins is there before the others have finished
@@ -39,7 +39,7 @@ and o['spread'] == 0 and o['converged'] and ('$d' == 'auto' or o['decode'] == '$
 }
 
 # bats test_tags=asan
-@test "power iteration without a master" {
+@test "masterless: power iteration agrees with NumPy" {
     py "
 rng = np.random.default_rng(3); Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
 X = Q @ np.diag([-5] + list(np.linspace(1, 3, 59))) @ Q.T; np.save('X.npy', X)
@@ -69,7 +69,7 @@ node() {
 }
 
 # bats test_tags=night
-@test "processes: one is killed, one is stopped and goes on, one comes late" {
+@test "masterless: one process is killed, one stopped, one joins late" {
     kofn gen graph 20000 100000 -o G.mtx --seed 3
     for i in 1 2 3 4; do node $i; done
     wait_for has_computed "${pid[1]}"
@@ -90,7 +90,7 @@ for i in 2, 3, 4, 5:
     assert np.linalg.norm(np.load(f'r{i}.npy') - w) <= 1e-12 * np.linalg.norm(w), i"
 }
 
-@test "nodes that do not agree on what is to be done do not mix" {
+@test "masterless: nodes with different problems do not mix" {
     kofn gen graph 200 1000 -o G.mtx --seed 3
     kofn gen graph 200 1000 -o H.mtx --seed 4
     a="ipc://$BATS_TEST_TMPDIR/a" b="ipc://$BATS_TEST_TMPDIR/b"
@@ -104,7 +104,7 @@ for i in 2, 3, 4, 5:
     true
 }
 
-@test "ranks of MPI without a master" {
+@test "masterless: ranks of MPI compute" {
     [ -n "$KOFN_CC" ] || skip "only the plain build is run under MPI"
     ls "$(dirname "$KOFN")"/libkofn-mpi-openmpi.so || skip "built without Open MPI"
     kofn gen graph 500 4000 -o G.mtx --seed 2
@@ -116,7 +116,7 @@ for i in 2, 3, 4, 5:
 }
 
 # bats test_tags=asan
-@test "what a mesh does not do is refused" {
+@test "masterless: unsupported options are refused" {
     kofn gen graph 20 100 -o G.mtx
     run kofn pagerank G.mtx --masterless --port sim
     refused sim
@@ -143,7 +143,7 @@ and o['decode'] == 'replicated' and o['alone'] == 0 and {w['seat'] for w in o['w
 all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
 
 # bats test_tags=night
-@test "nodes whose pieces are wrong by chance are found" {
+@test "masterless: nodes with random errors are located" {
     export OPENBLAS_NUM_THREADS=1
     kofn gen graph 500 4000 -o G.mtx --seed 2
     printf '1 corrupt 3\n4 corrupt 5\n' >two.txt
@@ -151,7 +151,7 @@ all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
         --errors probabilistic -e two.txt -o r.npy --verify
 }
 
-@test "nodes whose pieces are wrong are found, or the failure is declared" {
+@test "masterless: nodes with wrong pieces are located, or the run fails" {
     export OPENBLAS_NUM_THREADS=1
     kofn gen graph 500 4000 -o G.mtx --seed 2
     printf '1 corrupt 3\n4 corrupt 5\n' >two.txt
@@ -208,13 +208,13 @@ kept_iterates() {
     done
 }
 
-@test "the iterates of a power iteration that nodes kept are gone on with by any others" {
+@test "masterless: other nodes resume a power iteration from kept iterates" {
     py "S=np.random.default_rng(1).random((40,40)); S+=S.T; np.save('S.npy', S+20*np.eye(40))"
     kept_iterates "power S.npy"
 }
 
 # bats test_tags=night
-@test "and so are those of PageRank" {
+@test "masterless: other nodes resume PageRank from kept iterates" {
     py "r=np.random.default_rng(2)
 open('g.txt','w').writelines('%d %d\n' % tuple(e) for e in r.integers(0,50,(300,2)))"
     kept_iterates "pagerank g.txt"

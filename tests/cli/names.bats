@@ -4,7 +4,7 @@
 load helpers
 
 # bats test_tags=asan
-@test "no input is written over, and no two results to one file" {
+@test "names: no output replaces an input or another output" {
     "$KOFN" gen matrix 300 4 -o X.npy -q
     "$KOFN" gen vector 300 -o y.npy -q
     cp X.npy X-before.npy

@@ -1,7 +1,7 @@
 load helpers
 
 # bats test_tags=asan
-@test "PageRank agrees with NumPy, and takes as many iterations" {
+@test "pagerank: ranks and iterations agree with NumPy" {
     kofn gen graph 300 2000 -o G.mtx --seed 2
     printf '3.5 leave 0\n5 leave 7\n6 join\n9.2 leave 3\n' >events.txt
     kofn pagerank G.mtx -o rank.npy -e events.txt --verify --json >out.json
@@ -22,7 +22,7 @@ assert abs(r - v).max() <= 1e-12 and abs(r.sum() - 1) < 1e-12
 assert json.load(open('out.json'))['iterations'] == it"
 }
 
-@test "a list of edges is the graph that Matrix Market says" {
+@test "pagerank: an edge list equals the Matrix Market graph" {
     printf '# FromNodeId\tToNodeId\n0\t1\n1\t2\n2\t0\n4\t0\n4\t2\n' >g.txt
     printf '%%%%MatrixMarket matrix coordinate pattern general\n5 5 5\n1 2\n2 3\n3 1\n5 1\n5 3\n' >G.mtx
     gzip -k g.txt
@@ -36,7 +36,7 @@ assert json.load(open('out.json'))['iterations'] == it"
     refused weighted.txt "line 1" "0.5"
 }
 
-@test "what a list of edges was taken for is told" {
+@test "pagerank: remarks say how an edge list was read" {
     printf '# Undirected graph\n0 1\n0 2\n0 3\n' >star.txt
     printf '10 20\n20 30\n30 10\n' >gaps.txt
     printf '%% sym\n0 1\n1 0\n' >both.txt
@@ -58,7 +58,7 @@ assert json.load(open('out.json'))['iterations'] == it"
     [ ! -s said ]
 }
 
-@test "wiki-Vote, when it is there" {
+@test "pagerank: wiki-Vote, if available, agrees with NumPy" {
     G="$KOFN_SOURCE/../shared/data/wiki-Vote/wiki-Vote.mtx"
     [ -f "$G" ] || skip "no wiki-Vote beside the checkout"
     printf '3.5 leave 0\n5 leave 7\n6 join\n9.2 leave 3\n12 slow 2 3\n' >events.txt
@@ -68,7 +68,7 @@ assert json.load(open('out.json'))['iterations'] == it"
     kofn pagerank "$G" --verify --json | json "o['rel_error'] <= 1e-12"
 }
 
-@test "options: damping, tolerance, iterations" {
+@test "pagerank: damping, tolerance and iterations work" {
     kofn gen graph 100 500 -o G.mtx
     few=$(kofn pagerank G.mtx -d 0.5 --json | $PYTHON -c 'import json,sys; print(json.load(sys.stdin)["iterations"])')
     many=$(kofn pagerank G.mtx -d 0.95 --json | $PYTHON -c 'import json,sys; print(json.load(sys.stdin)["iterations"])')
@@ -78,7 +78,7 @@ assert json.load(open('out.json'))['iterations'] == it"
     [[ "$output" == *"not converged after 3"* ]]
 }
 
-@test "a dense file, a rectangle, negative weights are not graphs" {
+@test "pagerank: dense, rectangular and negative matrices are refused" {
     kofn gen matrix 5 5 -o X.npy
     run kofn pagerank X.npy
     refused X.npy
@@ -91,7 +91,7 @@ assert json.load(open('out.json'))['iterations'] == it"
 }
 
 # bats test_tags=asan
-@test "power iteration finds the dominant eigenvalue" {
+@test "power: the dominant eigenvalue is found" {
     py "
 rng = np.random.default_rng(3); Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
 X = Q @ np.diag([-5] + list(np.linspace(1, 3, 59))) @ Q.T; np.save('X.npy', X)
@@ -101,7 +101,7 @@ np.save('q.npy', Q[:, 0])"
     py "assert abs(abs(np.load('v.npy') @ np.load('q.npy')) - 1) < 1e-10"
 }
 
-@test "two dominant eigenvalues of one size: the shift that is advised helps" {
+@test "power: the advised shift helps with eigenvalues c and -c" {
     py "
 Q = np.linalg.qr(np.random.default_rng(3).normal(size=(30, 30)))[0]
 X = Q @ np.diag([-5, 5] + list(np.linspace(1, 3, 28))) @ Q.T
@@ -118,7 +118,7 @@ np.save('X.npy', X); np.save('S.npy', X + 5*np.eye(30)); np.save('q.npy', Q[:, 1
     [[ "$output" == *"raise --max-iter"* ]]
 }
 
-@test "gen: sizes, seeds, kinds" {
+@test "gen: sizes, seeds and kinds work" {
     kofn gen matrix 10 3 -o a.npy --seed 1
     kofn gen matrix 10 3 -o b.npy --seed 1
     kofn gen matrix 10 3 -o c.npy --seed 2 --dtype f4
@@ -142,7 +142,7 @@ x = np.load('u.npy'); assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - .5)
     refused "-o"
 }
 
-@test "schemes: list, one, JSON" {
+@test "schemes: prints the list, one scheme, and JSON" {
     run kofn schemes
     [ "$status" -eq 0 ]
     for s in $(kofn schemes --json | $PYTHON -c "import json, sys

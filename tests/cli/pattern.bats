@@ -14,7 +14,7 @@ pattern() {
 assert $2, p"
 }
 
-@test "gen pattern: all models, and the same again from the same seed" {
+@test "pattern: gen makes every model, and a seed repeats it" {
     for model in iid:p=0.3 fritchman:a=0.2,b=0.5,M=2 arbitrary:N=4,W=3 \
         bursty:B=2,W=4,eps=3,style=sticky; do
         kofn gen pattern $model 40 6 -o p.csv --factor 3
@@ -29,7 +29,7 @@ assert $2, p"
     pattern p.csv "{x for r in p for x in r} == {1, float('inf')}"
 }
 
-@test "a pattern on the simulator is recorded as it was, by the first" {
+@test "pattern: the simulator records the pattern it was given" {
     inputs
     kofn gen pattern bursty:B=2,W=3,eps=3 15 6 -o p.csv
     kofn matvec X.npy w.npy -p sim -n 6 -r 15 -s uncoded --late 0 -q \
@@ -40,7 +40,7 @@ assert $2, p"
     cmp p.csv r.csv # made for the run as gen pattern makes it
 }
 
-@test "real workers have patterns, and leave nothing behind" {
+@test "pattern: real workers obey patterns and leave no file" {
     inputs
     kofn gen pattern arbitrary:N=1,W=1,style=max 6 4 -o p.csv --factor inf
     mkdir tmp
@@ -60,7 +60,7 @@ r.count(float('inf')) == 1 for r in p)"
     pattern r.csv "len(p) == 3 and all(len(r) == 4 for r in p)"
 }
 
-@test "wrong patterns end with 2 and one line" {
+@test "pattern: a wrong pattern exits with 2 and one line" {
     inputs
     kofn gen pattern iid:p=0.5 4 4 -o p.csv
     run kofn matvec X.npy w.npy -n 5 --pattern p.csv

@@ -15,7 +15,7 @@ assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want)"
 }
 
 # bats test_tags=processes
-@test "matvec and matmul agree with NumPy, for schemes of every kind" {
+@test "product: matvec and matmul agree with NumPy (every kind of scheme)" {
     inputs
     local port=threads
     for scheme in elastic elastic:k=3 mds mds:k=5,basis=harmonic \
@@ -37,7 +37,7 @@ for results, with_what in (('y-*.npy', 'w.npy'), ('C-*.npy', 'B.npy')):
 }
 
 # bats test_tags=asan, processes
-@test "--json has the promised keys" {
+@test "json: a product has the documented keys" {
     inputs
     kofn matvec X.npy w.npy --json --verify -r 3 >out.json
     json "all(k in o for k in 'status command scheme workers threshold rounds \
@@ -51,7 +51,7 @@ len(o['per_round'][0]['rows']) == 8 and o['blas_threads'] == 1" <out.json
 }
 
 # bats test_tags=asan, processes
-@test "every number of a report is in --json and in the manual" {
+@test "json: every field of a report is in --json and the manual" {
     inputs
     echo "X.npy B.npy C.npy" >list.txt
     kofn matvec X.npy w.npy -p sim --json >matvec.json
@@ -66,7 +66,7 @@ for f in 'matvec', 'stream':
 assert keys <= set(re.findall(r'^\.B (\w+)\$', open('manual').read(), re.M))"
 }
 
-@test "formats: IDX and CIFAR-10, with labels beside the images, and gzip" {
+@test "formats: IDX and CIFAR-10 with labels, also gzipped" {
     py "import gzip, struct
 r=np.random.default_rng(1); X=r.integers(0,256,(30,3072)); y=r.integers(0,10,30)
 np.save('X.npy', X.astype(float)); np.save('y.npy', y.astype(float))
@@ -116,7 +116,7 @@ assert np.linalg.norm(y - want) <= 1e-5 * np.linalg.norm(want), '$f'"
 
 # 2^24 + 1 is no float32; and 0.1 is another number there.
 # bats test_tags=processes
-@test "a product of float32 and float64 is one of float64, whichever is which" {
+@test "product: float32 times float64 gives float64 (either order)" {
     py "
 np.save('I4.npy', np.eye(2, dtype='f4')); np.save('w8.npy', np.array([16777217, 0.1]))
 np.save('I8.npy', np.array([[1.0, 0], [0, 16777217], [0.1, 0]])); np.save('w4.npy', np.ones(2, 'f4'))"
@@ -127,7 +127,7 @@ np.save('I8.npy', np.array([[1.0, 0], [0, 16777217], [0.1, 0]])); np.save('w4.np
 }
 
 # bats test_tags=asan
-@test "formats: integers and half floats in npy, CSV as spreadsheets write it" {
+@test "formats: npy integers and half floats, spreadsheet CSV" {
     py "
 Z = np.random.default_rng(2).integers(0, 2, (6, 3)); w = np.array([1, 2, 4])
 for t in 'i1 i8 u2 u4 f2 ?'.split(): np.save(t.replace('?', 'b1') + '.npy', Z.astype(t))
@@ -149,14 +149,14 @@ open('Z.csv', 'w', encoding='utf-8-sig').write('\r\n'.join(
     refused raw.bin "raw numbers" numpy.save
 }
 
-@test "result suffix chooses the format" {
+@test "product: the suffix of -o chooses the format" {
     inputs
     kofn matvec X.npy w.npy -o y.csv -q
     kofn matvec X.npy w.npy -o y.npy -q
     py "assert np.allclose(np.loadtxt('y.csv'), np.load('y.npy'), rtol=1e-15)"
 }
 
-@test "shapes that do not agree, missing and malformed files" {
+@test "product: wrong shapes, missing and malformed files are refused" {
     inputs
     kofn gen vector 36 -o short.npy
     run kofn matvec X.npy short.npy
@@ -184,7 +184,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
 }
 
 # bats test_tags=asan
-@test "schemes that cannot be are refused with what could be" {
+@test "product: impossible schemes are refused with possible ones" {
     inputs
     run kofn matvec X.npy w.npy -s mds:k=9
     refused "k = 9" 8
@@ -207,7 +207,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
 }
 
 # bats test_tags=processes
-@test "an answer that would not be accurate is not delivered" {
+@test "product: an inaccurate answer is refused" {
     kofn gen matrix 400 9 -o X.npy
     kofn gen vector 9 -o w.npy
     run kofn matvec X.npy w.npy -n 20 -s elastic:k=18,basis=vandermonde -o y.npy
@@ -216,7 +216,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     [ ! -e y.npy ]
 }
 
-@test "--json: a failure is an object, too, with the message" {
+@test "json: a failure prints an object with the message" {
     inputs
     failure() { # failure STATUS WORD ...
         want=$1 word=$2
@@ -236,7 +236,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     failure 4 "3 workers" matvec X.npy w.npy -n 6 -s elastic:k=4 -e events.txt
 }
 
-@test "an -o that cannot be is found before the work, not after it" {
+@test "product: an impossible -o is refused before the work" {
     inputs
     mkdir there.npy
     run kofn matvec X.npy w.npy -o y.txt -r 100000000
@@ -250,7 +250,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     refused G.npy .mtx
 }
 
-@test "descriptors that are closed do not become files" {
+@test "product: closed descriptors do not become files" {
     inputs
     kofn matvec X.npy w.npy -o y.npy <&- >&- 2>&-
     close_to_numpy X.npy w.npy y.npy
@@ -258,7 +258,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     kofn replay j
 }
 
-@test "progress is on a terminal only, and gone before a message" {
+@test "product: progress appears on terminals only and before messages vanishes" {
     command -v script >/dev/null || skip "no script"
     inputs
     printf '400 leave 0\n400 leave 1\n400 leave 2\n400 leave 3\n400 leave 4\n' >events.txt
@@ -282,7 +282,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     [ "$(wc -L <<<"$drawn")" -le 29 ]
 }
 
-@test "without -o nothing is written; an unwritable -o fails and says so" {
+@test "product: no -o writes nothing; an unwritable -o fails" {
     inputs
     before=$(ls | wc -l)
     kofn matvec X.npy w.npy -q
@@ -292,7 +292,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     [[ "$output" == *nowhere/y.npy* ]]
 }
 
-@test "an output that is a mount point is written in place" {
+@test "product: an output that is a mount point is written in place" {
     unshare -rm true 2>/dev/null || skip "no mounts here"
     inputs
     echo old >src.npy
@@ -311,7 +311,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     close_to_numpy X.npy w.npy y.npy
 }
 
-@test "a full disk leaves the old file and no other" {
+@test "product: a full disk leaves the old file and no other" {
     inputs
     kofn gen vector 3 -o y.npy
     cp y.npy old.npy
@@ -324,7 +324,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     [ "$(ls -A | grep -vcE '^(X|w|B|y|old|L|two)\.npy$')" -eq 0 ]
 }
 
-@test "Ctrl-C ends the run with 130 and leaves no output" {
+@test "product: Ctrl-C exits with 130 and leaves no output" {
     inputs
     "$KOFN" matvec X.npy w.npy -o y.npy -r 100000000 -q --metrics m.txt &
     pid=$!
@@ -336,7 +336,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     [ "$(ls -A | grep -vcE '^(X|w|B)\.npy$|^m.txt$')" -eq 0 ]
 }
 
-@test "Ctrl-C at a terminal, which workers get as well, is not theirs to obey" {
+@test "product: workers ignore a terminal's Ctrl-C" {
     inputs
     "$KOFN" matvec X.npy w.npy -o y.npy -n 4 -p processes -r 10000 --json \
         --metrics m.txt >out.json &
@@ -352,7 +352,7 @@ rounds_are() {
     [ "$(sed -n 's/^kofn_round //p' m.txt 2>/dev/null)" -ge "$1" ] 2>/dev/null
 }
 
-@test "a worker that stands still for thousands of rounds may answer them all then" {
+@test "product: a stopped worker may answer thousands of rounds late" {
     inputs
     "$KOFN" matvec X.npy w.npy -o y.npy -n 4 -p processes -r 20000 --json \
         --metrics m.txt >out.json &
@@ -367,7 +367,7 @@ rounds_are() {
     json "o['rounds'] == 20000 and o['left'] == 0" <out.json
 }
 
-@test "SIGTERM ends a simulated run with 143" {
+@test "product: SIGTERM ends a simulated run with 143" {
     inputs
     "$KOFN" matvec X.npy w.npy -p sim -r 100000000 -q --metrics m.txt &
     pid=$!
@@ -378,7 +378,7 @@ rounds_are() {
 }
 
 # bats test_tags=processes
-@test "a row of 1e16 leaves the others their digits" {
+@test "product: a row of 1e16 does not spoil other rows" {
     py "X = np.tile([1.0, 2, 3, 4], (16, 1)); X[0] *= 4e15; np.save('wide.npy', X)
 np.save('ones.npy', np.ones(4))"
     # raised, the rows are the same but for a factor below 2, and one of 16 elements is
@@ -391,7 +391,7 @@ assert (abs(np.load('wide_y.npy')[1:] - 10) <= 8 * 10 * o['predicted_error']).al
     done
 }
 
-@test "faults that are given one after the other reach the workers of other processes" {
+@test "product: repeated --faults reach worker processes" {
     inputs
     run kofn matvec X.npy w.npy -o y.npy -n 4 -s mds:k=2 -p processes --errors detect \
         -w corrupt=1 -w factor=2

@@ -14,7 +14,7 @@ np.save('S.npy', S + S.T)
 np.save('wild.npy', r.choice([-1.7e308, 1.7e308], (64, 64)))"
 }
 
-@test "power iteration over answers that are NaN fails, and names who gave them" {
+@test "range: NaN answers end power iteration and name the worker" {
     inputs
     run kofn power S.npy -p sim -n 5 -s mds:k=3 -w corrupt=0.02 --seed 2 -o v.npy
     [ "$status" -eq 5 ]
@@ -26,7 +26,7 @@ np.save('wild.npy', r.choice([-1.7e308, 1.7e308], (64, 64)))"
 }
 
 # bats test_tags=night
-@test "power iteration out of range without a master is no hang" {
+@test "range: a masterless iteration out of range does not hang" {
     inputs
     run kofn power wild.npy -n 5 -s mds:k=3 -o v.npy --masterless
     [ "$status" -ne 0 ]
@@ -34,7 +34,7 @@ np.save('wild.npy', r.choice([-1.7e308, 1.7e308], (64, 64)))"
 }
 
 # bats test_tags=asan
-@test "coded products are finite where the plain one is" {
+@test "range: a coded product is finite if the plain one is" {
     inputs
     for s in mds:k=3 elastic:k=3 elastic:k=3,cut=columns; do
         kofn matvec A.npy x.npy -n 6 -s $s -o y.npy --verify --json >out.json
@@ -54,7 +54,7 @@ assert np.abs(y - want).max() <= 1e-14 * np.abs(want).max()"
     json "o['rel_error'] < 1e-14" <out.json
 }
 
-@test "nobody is blamed for a product that is far too large for its type" {
+@test "range: an overflowing product blames no worker" {
     py "
 np.save('A.npy', np.full((64, 40), 1e200))
 np.save('B.npy', np.full((40, 3), 1e200))"
@@ -75,7 +75,7 @@ np.save('B.npy', np.full((40, 3), 1e200))"
     done
 }
 
-@test "honest workers agree at the end of the range, liars are found" {
+@test "range: at the limits, honest workers agree and wrong ones are found" {
     inputs
     for e in probabilistic adversarial detect; do
         kofn matvec A.npy x.npy -n 8 -s mds:k=3 --errors $e --verify --json >out.json
@@ -87,7 +87,7 @@ np.save('B.npy', np.full((40, 3), 1e200))"
     json "o['corrupted'] == [3] and o['rel_error'] < 1e-14" <out.json
 }
 
-@test "a mesh has room, too" {
+@test "range: a mesh computes at the end of the range" {
     py "
 n = 64
 np.save('A.npy', (np.eye(n) + np.ones((n, n)) / n) * 2.0 ** 1022)"
@@ -96,7 +96,7 @@ np.save('A.npy', (np.eye(n) + np.ones((n, n)) / n) * 2.0 ** 1022)"
     py "v = np.load('v.npy'); assert np.abs(np.abs(v) - 1 / 8).max() < 1e-9"
 }
 
-@test "inputs that are no numbers are refused with the place of the first" {
+@test "range: NaN and infinite inputs are refused with their place" {
     py "
 A = np.ones((5, 4)); A[3, 2] = np.inf; np.save('A.npy', A)
 np.save('B.npy', np.ones((5, 4)))
@@ -108,7 +108,7 @@ x = np.ones(4); x[1] = np.nan; np.save('x.npy', x)"
     refused x.npy "[1]"
 }
 
-@test "blocks that workers make from their own file are in range, too" {
+@test "range: blocks from a worker's own file stay in range" {
     inputs
     timeout 600 "$KOFN" matvec A.npy x.npy -p "ipc://$PWD/socket" -n 3 -s mds:k=2 -q \
         --verify --json >out.json &
@@ -122,7 +122,7 @@ x = np.ones(4); x[1] = np.nan; np.save('x.npy', x)"
     grep -q 'made from a file here' news.1
 }
 
-@test "--verify fails where there is nothing to compare with" {
+@test "range: --verify fails if there is nothing to compare with" {
     # the sum is 0, and no order of adding it up gets there
     py "
 A = np.full((6, 256), 1.7e308); A[:, 128:] *= -1; A[1:] /= 1e10

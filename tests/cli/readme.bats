@@ -6,7 +6,7 @@ commands() {
         "$KOFN_SOURCE/README.md" | sed 's/40000 2000/400 60/; s/vector 2000/vector 60/'
 }
 
-@test "the README's commands do as they are printed" {
+@test "readme: the commands work as printed" {
     awk '/^An events file/{on = 1} on && /^    [0-9]/' "$KOFN_SOURCE/README.md" >events.txt
     [ "$(wc -l <events.txt)" -eq 4 ]
     kofn gen matrix 400 60 -o A.npy -q
@@ -27,7 +27,7 @@ commands() {
     [ -s rank.npy ] && [ -s C.npy ] && [ -s w.npy ] && [ -s h.csv ]
 }
 
-@test "the README's example compiles as printed and runs" {
+@test "readme: the C example compiles as printed and runs" {
     awk '/^```c$/{on=1; next} /^```$/{on=0} on' "$KOFN_SOURCE/README.md" >example.c
     [ "$(wc -l <example.c)" -lt 30 ]
     [ -n "$KOFN_CC" ] || skip "no compiler given"

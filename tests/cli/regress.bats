@@ -22,13 +22,13 @@ assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
     done
 }
 
-@test "a scheme that regresses finds the least squares" {
+@test "regress: one scheme finds the least squares" {
     finds_least_squares "elastic:k=4 -p threads" "elastic:k=4,cut=columns -p sim" \
         "pcr:r=4 -p threads" "pcr:r=3,layout=paper -p sim" "gc:d=3 -p threads" "agc -p sim"
 }
 
 # bats test_tags=night
-@test "every scheme that regresses finds the least squares" {
+@test "regress: every scheme finds the least squares" {
     for s in elastic:k=4 elastic:k=4,cut=columns pcr:r=4 pcr:r=3,layout=paper gc:d=3 cgc:d=3 \
         g-cgc:d=3 agc g-agc bcc replication; do
         finds_least_squares "$s -p threads" "$s -p sim"
@@ -36,7 +36,7 @@ assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
 }
 
 # bats test_tags=asan
-@test "points and labels are those of a file of LIBSVM, or other labels are" {
+@test "regress: points and labels come from LIBSVM or two files" {
     py "import gzip, scipy.io, scipy.sparse as sp
 r=np.random.default_rng(2); X=r.integers(-4,5,(60,6))*(r.random((60,6))<0.6); X[0,5]=1
 y=X@[2,-3,0.5,1,0,4]; z=X@[-1,2,0,0,5,0.25]
@@ -81,7 +81,7 @@ scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
     refused "bad.svm: line 1: index 1 comes after index 1"
 }
 
-@test "fewer columns than segments are as good as many" {
+@test "regress: fewer columns than segments work" {
     kofn gen matrix 100 3 -o X.npy --seed 3 -q
     kofn gen vector 100 -o y.npy --seed 4 -q
     for s in agc:d=4 agc:d=3,form=staircase g-agc:d=4 cgc:d=6,m=5; do
@@ -91,7 +91,7 @@ assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
     done
 }
 
-@test "sparse points are fitted to as they are, with an intercept too" {
+@test "regress: sparse points stay sparse, also with an intercept" {
     inputs
     py "r=np.random.default_rng(5); X=np.load('X.npy')*(r.random((400,12)) < 0.2); X[7]=0
 np.save('D.npy', X); i, j = X.nonzero()
@@ -118,7 +118,7 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     done
 }
 
-@test "losses, descents, searches, kernels, held-out points, history" {
+@test "regress: losses, descents, searches, kernels, --test, --history" {
     inputs
     kofn regress X.npy labels.npy --loss logistic --l2 0.1 -o w.npy -q
     kofn regress X.npy counts.npy --loss poisson -o w.npy --line-search armijo -q
@@ -133,7 +133,7 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
 }
 
 # bats test_tags=asan
-@test "what does not go together is refused with 2 and one line" {
+@test "regress: exclusive options exit with 2 and one line" {
     inputs
     run kofn regress X.npy y.npy --loss logistic
     refused "labels"
@@ -182,7 +182,7 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     refused nan.npy
 }
 
-@test "--json tells what an iteration cost: messages, numbers, stragglers" {
+@test "regress: --json has the cost of an iteration" {
     inputs
     # 12 features from each of 3 answers; from each of 6, with the loss and one
     # number more, for gc takes its numbers by twos
@@ -201,7 +201,7 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     json "o['test_objective'] is None and o['gradient_norm'] > 0" <out.json
 }
 
-@test "--history: a line an iteration, of numbers that --json has" {
+@test "regress: --history has a line per iteration with numbers of --json" {
     inputs
     kofn regress X.npy y.npy --test X.npy y.npy -p sim --history h.csv --json >out.json
     $PYTHON -c "
@@ -221,7 +221,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     [[ "$output" == *nowhere/h.csv* ]]
 }
 
-@test "a full disk stops a regression, and says which file" {
+@test "regress: a full disk ends it and names the file" {
     inputs
     run kofn regress X.npy y.npy --history /dev/full -o w.npy --iterations 1000000
     [ "$status" -eq 1 ]
@@ -232,7 +232,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     [ "$status" -eq 1 ]
 }
 
-@test "Ctrl-C ends a regression with 130, no result and whole lines of history" {
+@test "regress: Ctrl-C exits with 130, no result, whole history lines" {
     inputs
     "$KOFN" regress X.npy y.npy -o w.npy --history h.csv --step 1e-9 --tol 1e-300 \
         --iterations 100000000 -q &
@@ -246,7 +246,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     [ "$(awk -F, 'NR == 1 { n = NF } NF != n' h.csv | wc -l)" -eq 0 ]
 }
 
-@test "batches: a share of the work, the plain steps, and a journal that replays" {
+@test "regress: batches share the work, take plain steps, and replay" {
     inputs
     for s in elastic:k=4 elastic:k=4,cut=columns gc:d=3; do
         kofn regress X.npy y.npy -s $s --optimizer sgd --iterations 40 -p sim \
@@ -263,7 +263,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     [ "$status" -eq 2 ]
 }
 
-@test "workers leave in the middle of a fit" {
+@test "regress: workers leave during a fit" {
     inputs
     printf '3 leave 1\n5.5 leave 2\n8 join\n' >events.txt
     for s in elastic:k=4 pcr:r=4; do
@@ -272,7 +272,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     done
 }
 
-@test "events count iterations, however many rounds one takes" {
+@test "regress: events count iterations, not rounds" {
     inputs
     printf '5 leave 4\n7 join\n' >events.txt
     while read -r words; do
@@ -312,7 +312,7 @@ for name, m in ('', 300), ('t', 120):
     np.save(f'poisson{name}.npy', r.poisson(np.exp(t / 2)).astype(float))"
 }
 
-@test "an intercept and scaled columns: the weights are those of closed forms" {
+@test "regress: intercept and --scale give the closed-form weights" {
     units
     for s in elastic:k=3 pcr:r=3 gc:d=3; do
         kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s $s -n 6 -o w.npy --json \
@@ -344,7 +344,7 @@ want = np.linalg.lstsq(X, y, rcond=None)[0]
 assert w.shape == (5,) and np.abs(X @ w - X @ want).max() < 1e-7"
 }
 
-@test "logistic and Poisson regression end where Newton's method does" {
+@test "regress: logistic and Poisson agree with Newton's method" {
     units
     while read -r loss s; do
         kofn regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.05 -s $s \
@@ -370,7 +370,7 @@ LOSSES
 }
 
 # bats test_tags=asan
-@test "predict says what NumPy says, and how well the model fits" {
+@test "predict: predictions and fit agree with NumPy" {
     units
     for loss in ls logistic poisson; do
         kofn regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.01 -n 6 \
@@ -410,7 +410,7 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
     refused Ut.npy
 }
 
-@test "whether it has converged is said, and what to try" {
+@test "regress: a missing convergence is reported with advice" {
     units
     py "X=np.load('U.npy'); X[0]*=1e10; np.save('R.npy', X); np.save('r.npy', X @ [1., 2, 3, 4, 5])"
     run kofn regress R.npy r.npy -n 6 -s uncoded --iterations 50
@@ -427,7 +427,7 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
     [ -z "$output" ]
 }
 
-@test "labels that are told apart without error, one class, and counts by default" {
+@test "regress: separable labels, one class, and counts are handled" {
     units
     py "
 X = np.load('U.npy'); Z = (X - X.mean(0)) / np.array([1e-3, 1, 40, 1, 500])
@@ -453,7 +453,7 @@ g = Z.T @ (np.exp(Z @ v) - y) / len(y) + .05 * np.append(v[:5], 0)
 assert np.abs(g).max() < 1e-7, g"
 }
 
-@test "lbfgs is what other losses get, and goes on after a break" {
+@test "regress: other losses use lbfgs, which resumes" {
     units
     while read -r loss s; do
         words="regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.05 -s $s -n 6 --tol 1e-10"
@@ -486,7 +486,7 @@ LOSSES
     [ "$status" -ne 2 ]
 }
 
-@test "batches: their figures are called theirs, and the end is of all points" {
+@test "regress: figures of batches are marked; the end covers all points" {
     units
     kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s gc:d=3 -n 6 --optimizer sgd \
         --batches 6 --iterations 31 -o w.npy --history h.csv --json >out.json
@@ -508,7 +508,7 @@ assert abs(F - o['objective']) < 1e-9 * F, (F, o['objective'])"
 }
 
 # bats test_tags=asan
-@test "the history's line 0 is what it took to find the step" {
+@test "regress: line 0 of the history has the search for the step" {
     inputs
     kofn regress X.npy y.npy -s pcr:r=4 -p sim --iterations 4 --tol 1e-300 \
         --history h.csv --json >out.json
@@ -527,7 +527,7 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     [ "$(sed -n 2p h.csv | cut -d, -f1)" = 1 ]
 }
 
-@test "wrong answers to sums are located, and the rest is exact" {
+@test "regress: wrong sums are located, and the result is exact" {
     kofn gen matrix 400 6 -o Xe.npy -q
     kofn gen vector 400 -o ye.npy -q
     echo "2 corrupt 3" >liar.txt
@@ -560,7 +560,7 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     done
 }
 
-@test "wrong answers of coded regression are located, and the rest is exact" {
+@test "regress: wrong coded answers are located; the result is exact" {
     kofn gen matrix 400 6 -o Xe.npy -q
     kofn gen vector 400 -o ye.npy -q
     printf '2 corrupt 3\n3 corrupt 7\n' >liar.txt

@@ -53,7 +53,7 @@ restart() { # in a network of its own
     [ $((after - before)) -lt 1200000 ]
 }
 
-@test "blocks are not sent again to workers who outlive the coordinator" {
+@test "restart: surviving workers do not receive their blocks again" {
     unshare -n true 2>/dev/null && command -v ip >/dev/null ||
         skip "no network of its own can be made: that takes root and ip"
     kofn gen matrix 4000 250 -o X.npy -q

@@ -31,7 +31,7 @@ began() {
     [ "$(wc -l <began 2>/dev/null)" = "$1" ]
 }
 
-@test "workers over ssh: all begin, who falls over begins again, the dismissed do not" {
+@test "ssh: failed workers restart, dismissed ones do not" {
     pretend
     printf 'one # the first\n\n# none\ntwo\ntwo\nthree\n' >hosts
     echo 7 >three.ends
@@ -47,7 +47,7 @@ began() {
     grep -q "^one: one is dismissed" log
 }
 
-@test "workers over ssh: a signal ends them all" {
+@test "ssh: a signal ends all workers" {
     pretend
     printf 'one\ntwo\n' >hosts
     "$KOFN_SOURCE/share/ssh/kofn-workers" hosts tcp://head:5555 >log 2>&1 &
@@ -93,7 +93,7 @@ SH
     export KOFN_PORT=$((29000 + RANDOM % 1500)) KOFN_ROOM=$PWD/room
 }
 
-@test "slurm: only commands that have checkpoints are told to keep them" {
+@test "slurm: only commands with checkpoints get --checkpoint" {
     pretend_slurm
     export KOFN_SHARE=$KOFN_SOURCE/share/slurm
     "$KOFN" gen matrix 60 12 -o X.npy -q
@@ -114,7 +114,7 @@ for name in ('C.npy', 'D.npy'):
     [ "$(wc -l <arrays)" -eq 2 ]
 }
 
-@test "slurm: the script finds its workers' where it came from or is installed" {
+@test "slurm: the script finds its workers' script (source, installed)" {
     pretend_slurm
     "$KOFN" gen matrix 30 4 -o X.npy -q
     "$KOFN" gen vector 4 -o w.npy -q
@@ -132,7 +132,7 @@ for name in ('C.npy', 'D.npy'):
     [ -s y.npy ]
 }
 
-@test "the scripts are what bash takes for such" {
+@test "scripts: bash parses all of them" {
     for f in "$KOFN_SOURCE"/share/slurm/*.sbatch "$KOFN_SOURCE"/share/ssh/* \
         "$KOFN_SOURCE/scripts/slurm-one-machine"; do
         bash -n "$f"
@@ -140,7 +140,7 @@ for name in ('C.npy', 'D.npy'):
     done
 }
 
-@test "kubernetes: no worker is given the coordinator's secret" {
+@test "kubernetes: no worker gets the coordinator's secret" {
     /usr/bin/python3 - "$KOFN_SOURCE/share/k8s/kofn.yaml" <<'END'
 import re, sys
 text = open(sys.argv[1]).read()

@@ -21,7 +21,7 @@ for x, y, c in zip(*[iter(words)] * 3):
     assert np.linalg.norm(got - want) <= 1e-12 * np.linalg.norm(want), c"
 }
 
-@test "products by line agree with NumPy, for every scheme" {
+@test "stream: products agree with NumPy (every scheme)" {
     inputs
     for scheme in dip dip:m=2,n=2,p=1,T=1 idip:W=2,N=4 polynomial:m=2,p=2 \
         uncoded; do
@@ -41,7 +41,7 @@ for x, y, c in zip(*[iter(words)] * 3):
     close_to_numpy C1.npy Z.npy D.npy
 }
 
-@test "an object a product, and stragglers in every second list" {
+@test "stream: --json has an object per product; stragglers are counted" {
     inputs
     kofn stream - -s idip:W=3,N=4 -n 4 -p sim --pattern iid:p=0.5 \
         --json --verify <list.txt >out.json
@@ -59,7 +59,7 @@ for x in o:
     [[ "${lines[0]}" == "C1.npy = X1.npy Y1.npy: rounds 1 to "*", found "* ]]
 }
 
-@test "a row of 1e16 leaves the others their digits, and which is worst is told" {
+@test "stream: a row of 1e16 does not spoil others; the worst is named" {
     py "X = np.tile([1.0, 2, 3, 4], (16, 1)); X[3] *= 4e15; np.save('X.npy', X)
 np.save('Y.npy', np.ones((4, 8)))"
     # raised, the rows are the same but for a factor below 2, and one of 128 elements is
@@ -73,7 +73,7 @@ np.save('Y.npy', np.ones((4, 8)))"
 assert (abs(np.load('C.npy')[[0, 1, 2, 4, 15]] - 10) <= 240 * o['predicted']).all()"
 }
 
-@test "lines are done as they come: whoever waits for one before the next is served" {
+@test "stream: a line is done before the next one comes" {
     inputs
     $PYTHON - "$KOFN" <<'END'
 import json, subprocess, sys
@@ -89,7 +89,7 @@ END
 }
 
 # bats test_tags=asan
-@test "an output is waited for whatever its folder is called" {
+@test "stream: a product waits for its input, whatever the path's name" {
     inputs
     mkdir d
     ln -s . here
@@ -102,7 +102,7 @@ END
     close_to_numpy X3.npy Y3.npy C3.npy
 }
 
-@test "who leaves and joins; the journal replays; what was recorded can be had again" {
+@test "stream: workers leave and join; journal and record replay" {
     inputs
     printf '2 leave 0\n2 join\n3.5 leave 1\n' >events.txt
     kofn stream list.txt -n 3 -s dip:m=2,p=2,T=1 -p sim -e events.txt -q \
@@ -117,7 +117,7 @@ assert r.shape[1] == 4 and (r.min(axis=1) == 1).all() and np.isinf(r).any()"
     kofn stream list.txt -n 4 -p sim -q --pattern r.csv
 }
 
-@test "the drawing has a track for rounds, and a colour for each product" {
+@test "stream: the trace has a track for rounds and a colour per product" {
     inputs
     for port in sim threads; do
         kofn stream list.txt -n 4 -s idip:W=3,N=4 -p $port -q --trace t.json \
@@ -146,7 +146,7 @@ for t in track:
     done
 }
 
-@test "a product is decoded while the next is being computed" {
+@test "stream: a product is decoded while the next one is computed" {
     for i in 1 2 3 4 5 6; do
         kofn gen matrix 256 256 -o A$i.npy --seed $i
         printf 'A%s.npy A%s.npy B%s.npy\n' $i $i $i >>six.txt
@@ -165,7 +165,7 @@ for i, (begin, end) in enumerate(decoded[:-1]):
     assert any(a < end and begin < b for a, b in work), (i, begin, end, work)"
 }
 
-@test "a worker that lies is named, and every product right; else it is said" {
+@test "stream: a wrong worker is named and products are right, or it fails" {
     inputs
     echo "1 corrupt 1" >lie.txt
     kofn stream list.txt -s dip:m=2,p=2,T=1 -n 4 -p sim -e lie.txt \
@@ -190,7 +190,7 @@ assert any(x['corrupt_results'] for x in o)"
     refused "uncoded needs every answer"
 }
 
-@test "who never answers is not waited for, though it is never given up" {
+@test "stream: rounds do not wait for a silent worker" {
     inputs
     printf '1,1,inf,1\n1,inf,inf,1\n' >slow.csv
     for scheme in dip:m=2,n=2,p=1,T=1 idip:W=2,N=1 uncoded; do
@@ -210,7 +210,7 @@ assert len(o) == 4 and all(x['rel_error'] <= x['predicted'] for x in o), o"
     refused --late
 }
 
-@test "one signal ends what takes long" {
+@test "stream: one signal ends a long run" {
     kofn gen matrix 3000 200 -o X.npy
     kofn gen matrix 200 3000 -o Y.npy
     echo "X.npy Y.npy C.npy" >big.txt
@@ -225,7 +225,7 @@ assert len(o) == 4 and all(x['rel_error'] <= x['predicted'] for x in o), o"
 }
 
 # bats test_tags=asan
-@test "what cannot be is said, in a line" {
+@test "stream: impossible requests are refused in one line" {
     inputs
     run kofn stream nothing.txt
     refused nothing.txt

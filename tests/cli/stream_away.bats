@@ -63,7 +63,7 @@ listening() {
 }
 
 # bats test_tags=asan
-@test "processes of this machine give the products" {
+@test "stream: processes of this machine compute" {
     for scheme in dip:m=2,n=2,p=1,T=1 idip:W=2,N=4 uncoded; do
         kofn stream list.txt -s $scheme -n 4 -p processes -q
         are_right
@@ -71,7 +71,7 @@ listening() {
     [ "$(ls -d "$TMPDIR"/kofn.* 2>/dev/null | wc -l)" -eq 0 ]
 }
 
-@test "who is killed, joins and straggles: all in time, and the journal replays" {
+@test "stream: kills, joins and stragglers: all in time, journal replays" {
     printf '1 slow 3 4\n2 leave 0\n2 join\n3.5 leave 1\n' >events.txt
     for scheme in dip:m=2,p=2,T=1 idip:m=1,p=2,W=2; do
         kofn stream list.txt -n 4 -s $scheme -p processes -e events.txt \
@@ -86,7 +86,7 @@ listening() {
 
 # The stream is a coprocess: a product is asked for when the one before is told.
 # bats test_tags=night
-@test "any worker killed or stopped between products, and new ones by its socket" {
+@test "stream: workers die or stop between products, others join" {
     $PYTHON - "$KOFN" <<'END'
 import glob, json, os, select, signal, subprocess, sys
 kofn = sys.argv[1]
@@ -180,18 +180,18 @@ END
     kofn replay j
 }
 
-@test "who is stopped is not waited for, and works when it goes on" {
+@test "stream: rounds skip a stopped worker, which works after SIGCONT" {
     stopped dip:m=2,p=2,T=1
 }
 
 # bats test_tags=night
-@test "who is stopped is not waited for with the other schemes of streams" {
+@test "stream: rounds skip a stopped worker (other schemes)" {
     stopped idip:W=2,N=1
     stopped uncoded
 }
 
 # All answers of the first round are waited for, so that the liar's are among them.
-@test "a worker that lies is named, and every product right" {
+@test "stream: a wrong worker process is named and products are right" {
     echo "1 corrupt 1" >lie.txt
     for how in "dip:m=2,p=2,T=1 --errors probabilistic" "idip:W=2,N=4 --errors adversarial"; do
         kofn stream list.txt -s $how -n 5 -p processes -e lie.txt \
@@ -210,7 +210,7 @@ assert all(x['corrupted'] in ([], [1]) and 0 < x['floor'] <= 1e-6 for x in o), o
     [ "$status" -eq 5 ]
 }
 
-@test "when nobody is left it says so, and ends" {
+@test "stream: a run without workers ends with a message" {
     $PYTHON - "$KOFN" <<'END'
 import json, os, signal, subprocess, sys
 p = subprocess.Popen([sys.argv[1], "stream", "-", "--json", "-n", "2", "-p", "processes",
@@ -227,7 +227,7 @@ assert "no worker is left" in err, err
 END
 }
 
-@test "a signal ends it with 128 + n, and leaves no processes" {
+@test "stream: a signal exits with 128 + n and leaves no process" {
     mkfifo lines
     "$KOFN" stream lines -n 3 -p processes --json >out.json 2>err &
     pid=$!
@@ -246,7 +246,7 @@ END
     [ "$(ls -d "$TMPDIR"/kofn.* 2>/dev/null | wc -l)" -eq 0 ]
 }
 
-@test "workers behind an address, with keys: one is killed, another comes" {
+@test "stream: with keys, one worker is killed and another joins" {
     kofn keygen keys
     timeout 600 "$KOFN" stream list.txt -p 'tcp://127.0.0.1:*' --keys keys -n 3 \
         -s dip:m=2,p=2,T=1 --json --verify >out.json 2>err &
@@ -277,7 +277,7 @@ END
     are_right
 }
 
-@test "who is waited for is told, and why nobody more comes in" {
+@test "stream: missing workers are reported with the reason" {
     timeout 600 "$KOFN" stream list.txt -p 'tcp://127.0.0.1:*' -n 2 >out 2>err &
     coordinator=$!
     wait_for grep -q "^0 of 2 workers are here, waiting for the others$" err
@@ -300,7 +300,7 @@ END
     kill $coordinator
 }
 
-@test "a stream that could never begin is refused" {
+@test "stream: a stream that could never begin is refused" {
     for words in "" --insecure; do
         run kofn stream list.txt -p 'tcp://127.0.0.1:*' $words -n 3 --errors probabilistic
         refused "count as one" "--seats-per-key"
@@ -310,7 +310,7 @@ END
     refused "the 1 key listed" "keygen keys --worker"
 }
 
-@test "a worker that may not spend so much memory is done without, or it is said" {
+@test "stream: a worker without memory is skipped, or the run fails" {
     timeout 600 "$KOFN" stream list.txt -p 'tcp://127.0.0.1:*' -n 2 -s dip:m=1,p=1,T=0 \
         --json --verify >out.json 2>err &
     coordinator=$!
@@ -331,7 +331,7 @@ END
     wait_for grep -q "more than this worker may spend" worker
 }
 
-@test "a worker that has lost the coordinator of a matrix serves a stream" {
+@test "stream: a worker of another job serves a stream afterwards" {
     "$KOFN" gen vector 23 -o w.npy
     at=ipc://$PWD/door
     workers 2 "$at" --patience 60
@@ -344,12 +344,12 @@ END
     are_right
 }
 
-@test "ranks of an MPI job" {
+@test "stream: ranks of an MPI job compute" {
     ranks_of openmpi
 }
 
 # bats test_tags=night
-@test "ranks of a job of MPICH" {
+@test "stream: ranks of MPICH compute" {
     ranks_of mpich
 }
 
@@ -379,7 +379,7 @@ ranks_of() { # ranks_of MPI
     [[ "$output" == *"bad.txt, line 1: give X, Y and OUT"* ]]
 }
 
-@test "what cannot be said in a line is refused in one" {
+@test "stream: wrong arguments are refused in one line" {
     printf 'X1.npy Y1.npy C1.npy\nX1.npy\n' >bad.txt
     run kofn stream bad.txt -p processes -n 2
     [ "$status" -eq 2 ]

@@ -33,7 +33,7 @@ drawn() {
 }
 
 # bats test_tags=asan
-@test "of losses, of who is late, in every mode" {
+@test "trace: losses and late workers are drawn (every mode)" {
     inputs
     printf '2.3 leave 0\n3.5 join\n4.3 leave 2\n' >events.txt
     for port in sim threads; do
@@ -50,7 +50,7 @@ drawn() {
     drawn cancelled
 }
 
-@test "of errors that are located, and of sums that are begun again" {
+@test "trace: located errors and restarted sums are drawn" {
     inputs
     printf '2 corrupt 3\n' >events.txt
     for port in sim threads; do
@@ -74,7 +74,7 @@ drawn() {
     drawn encode
 }
 
-@test "of a stream" {
+@test "trace: a stream is drawn" {
     for i in 1 2 3 4; do
         kofn gen matrix 41 23 -o X$i.npy --seed $i -q
         kofn gen matrix 23 19 -o Y$i.npy --seed 1$i -q
@@ -88,7 +88,7 @@ drawn() {
     same stream list.txt -n 3 -s dip:m=2,p=2,T=1 -p sim -e events.txt
 }
 
-@test "of a run that was killed, or failed, as far as it went" {
+@test "trace: a killed or failed run is drawn up to its end" {
     inputs
     kofn matvec X.npy w.npy -p sim -s mds:k=4 -r 6 --journal j --trace was.json -q
     # the last round had begun, and some of its answers had come
@@ -116,7 +116,7 @@ assert task(was) == task(now) and task(now)"
     cmp was.json is.json
 }
 
-@test "one of the two, for people and for programs" {
+@test "trace: either output works, as text and as JSON" {
     inputs
     kofn matvec X.npy w.npy -p sim -r 3 --journal j -q
     run kofn trace j --record r.npy
@@ -126,7 +126,7 @@ assert task(was) == task(now) and task(now)"
     kofn trace j -o t.json --json | json "o['command'] == 'trace' and o['rounds'] == 3"
 }
 
-@test "what cannot be read, believed or written is told, and leaves no file" {
+@test "trace: bad input and output are reported and leave no file" {
     inputs
     kofn matvec X.npy w.npy -p sim -r 3 --journal j -q
     run kofn trace j
@@ -171,7 +171,7 @@ assert task(was) == task(now) and task(now)"
 }
 
 # The locale is made here, because few machines have one.
-@test "a locale with a decimal comma changes nothing" {
+@test "trace: a locale with a decimal comma changes nothing" {
     command -v localedef >/dev/null || skip "localedef is missing"
     inputs
     printf 'LC_NUMERIC\ndecimal_point ","\nthousands_sep ""\ngrouping -1\nEND LC_NUMERIC\n' >comma

@@ -14,7 +14,7 @@ teardown() {
 net="--layers 64-16-10 --step 0.5 --batch 50"
 
 # bats test_tags=processes
-@test "a scheme that sums trains to the weights of the plain training" {
+@test "train: a scheme of sums gives the plain weights" {
     images
     for s in "gc:d=3 -p threads" "agc:d=3 -p sim" "uncoded -p threads"; do
         kofn train X.npy y.npy -o model $net --epochs 2 -s $s \
@@ -25,7 +25,7 @@ net="--layers 64-16-10 --step 0.5 --batch 50"
         json "1e-12 < o['rel_error'] <= 1e-5"
 }
 
-@test "a model is what its folder says, and predict makes of points what NumPy does" {
+@test "train: the folder holds the model, and predict agrees with NumPy" {
     images
     kofn train X.npy y.npy -o model $net --epochs 20 --test Xt.npy yt.npy --json >out.json
     json "o['test_accuracy'] > 0.9 and o['accuracy'] > 0.9 and o['test_loss'] > o['loss']" <out.json
@@ -50,7 +50,7 @@ assert (x.argmax(1) == y).mean() == s['accuracy'] == o['test_accuracy']"
 }
 
 # bats test_tags=processes
-@test "numbers are met, autoencoders give points back, and unit and output" {
+@test "train: targets, autoencoders, --unit and --output work" {
     images
     py "X=np.load('X.npy'); np.save('T.npy', (X[:,:3]-X[:,3:6])/16)"
     kofn train X.npy T.npy -o model --layers 64-10-3 --cost squares --activation tanh \
@@ -72,7 +72,7 @@ assert ((x-X)**2).sum() < 0.5*((X-X.mean(0))**2).sum()"
         json "o['rel_error'] <= 1e-12"
 }
 
-@test "workers leave, come and are slow; the weights are the same" {
+@test "train: leaving, joining and slow workers do not change weights" {
     images
     printf '%s\n' '2 leave 1' '3.5 leave 4' '4 join' '5 join' '6 slow 2 10' '7.3 leave 0' \
         '8 leave 8' '8 join' '9 join' '11 leave 6' >events.txt
@@ -101,7 +101,7 @@ steps_done() { # steps_done N: there are so many lines in h.csv
     [ "$(cat h.csv 2>/dev/null | wc -l)" -gt "$1" ]
 }
 
-@test "workers that are killed and come while it trains: as if nothing had been" {
+@test "train: kills and joins do not change the weights" {
     images
     address=ipc://$PWD/socket
     for i in $(seq 8); do
@@ -133,7 +133,7 @@ has_kept() {
 }
 
 # bats test_tags=processes
-@test "a training that was killed goes on, and makes the same weights" {
+@test "train: a killed training resumes to the same weights" {
     images
     words="train X.npy y.npy $net --momentum 0.9 --test Xt.npy yt.npy"
     kofn $words --epochs 4 -o whole -q --history whole.csv
@@ -160,7 +160,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
 }
 
 # bats test_tags=asan, processes
-@test "a worker that lies from some step on is named, and the weights are right" {
+@test "train: a worker that turns faulty is named; weights are right" {
     images
     echo '3 corrupt 2' >events.txt
     for port in threads sim; do
@@ -170,7 +170,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     done
 }
 
-@test "ranks of an MPI job train to the same weights" {
+@test "train: ranks of an MPI job give the same weights" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
     # Leaks of MPI itself are not ours; its stacks are long.
     export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/../mpi/leaks.supp:print_suppressions=0"
@@ -186,7 +186,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     done
 }
 
-@test "a signal ends it with 128 + n, and the last step is kept" {
+@test "train: a signal exits with 128 + n and keeps the last step" {
     images
     "$KOFN" train X.npy y.npy $net --epochs 1000 -o model -w straggle=1,delay=0.02 \
         --checkpoint C --history h.csv -q -p processes -n 3 &
@@ -199,7 +199,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     has_kept 3
 }
 
-@test "a signal in the middle of a step leaves what the one before made" {
+@test "train: a signal during a step keeps the step before" {
     images
     words="train X.npy y.npy $net --epochs 2 --momentum 0.9"
     echo '4 slow 1 1000000' >slow.txt # for ever, and with uncoded nobody else will do
@@ -217,7 +217,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
 }
 
 # bats test_tags=asan
-@test "what does not go together is refused with 2 and one line" {
+@test "train: exclusive options exit with 2 and one line" {
     images
     run kofn train X.npy y.npy -o m
     refused "--layers" "64-32-10"
@@ -265,7 +265,7 @@ nothing_new() {
     [ "$(ls -A)" = "$before" ] || { echo "$*: left $(ls -A)"; return 1; }
 }
 
-@test "of a run that is refused, or fails before there is a model, nothing is left" {
+@test "train: a refused or failed run leaves nothing" {
     images
     words="train X.npy y.npy -o model $net --history h.csv --checkpoint C"
     echo '1 leave 99' >events.txt
@@ -298,7 +298,7 @@ nothing_new() {
 }
 
 # bats test_tags=asan
-@test "a model with a bit that is another is refused, and one without digests is read" {
+@test "train: a flipped bit is refused; a model without digests is read" {
     local flip="import sys; b=bytearray(open(f,'rb').read()); b[at]^=1; open(f,'wb').write(b)"
     images
     kofn train X.npy y.npy -o model $net -q
@@ -326,7 +326,7 @@ nothing_new() {
 }
 
 # bats test_tags=asan
-@test "models that are not whole are refused" {
+@test "train: incomplete models are refused" {
     images
     kofn train X.npy y.npy -o model $net -q
     mkdir empty

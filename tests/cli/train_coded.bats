@@ -7,7 +7,7 @@ ports="threads sim processes"
 
 net="--layers 64-17-10 --step 0.5 --batch 70"
 
-@test "weights that live with the workers become those of the plain training" {
+@test "coded weights: training gives the plain weights" {
     images
     while read -r s port; do
         [[ "$ports" == *$port* ]] || continue
@@ -26,7 +26,7 @@ SCHEMES
         json "1e-12 < o['rel_error'] <= 1e-5"
 }
 
-@test "workers that hold weights leave, come and are slow; held-out points are told as well" {
+@test "coded weights: workers leave, join, slow down; --test is reported" {
     images
     printf '2 leave 3\n4 slow 1 20\n5 leave 6\n9 join\n20 leave 0\n' >events.txt
     words="train X.npy y.npy $net --epochs 6 --nesterov --momentum 0.5 --test Xt.npy yt.npy"
@@ -76,19 +76,19 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
     kofn replay j -q
 }
 
-@test "workers that hold weights are killed and others come: as if nothing had been" {
+@test "coded weights: kills and joins do not change the weights" {
     images
     kill_some "ipc://$PWD/socket" elastic:k=4 --momentum 0.9
 }
 
 # bats test_tags=night
-@test "workers over TCP that hold weights are killed and others come" {
+@test "coded weights: kills and joins over TCP do not change weights" {
     images
     kill_some 'tcp://127.0.0.1:*' gpd:m=2,n=2,p=1 --nesterov --momentum 0.5
 }
 
 # bats test_tags=night
-@test "nor does it show that one lies who takes over from somebody killed" {
+@test "coded weights: a wrong replacement does not change the weights" {
     images
     liar=1 kill_some "ipc://$PWD/socket" gpd:m=2,n=1,p=1 --momentum 0.9 \
         --errors adversarial --seats-per-key 0 --scrub 2
@@ -98,7 +98,7 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
 }
 
 # bats test_tags=night
-@test "ranks of an MPI job hold weights" {
+@test "coded weights: ranks of an MPI job hold them" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
     # Leaks of MPI itself are not ours; its stacks are long.
     export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/../mpi/leaks.supp:print_suppressions=0"
@@ -114,7 +114,7 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
     done
 }
 
-@test "what was kept of weights at the workers goes on to the same" {
+@test "coded weights: a checkpoint resumes to the same weights" {
     images
     words="train X.npy y.npy $net -s gpd -p threads --checkpoint C --every 4"
     kofn $words -o model --epochs 1 -q
@@ -123,7 +123,7 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
     json "o['rel_error'] <= 1e-12 and o['resumed_after'] == 6 and o['iterations'] == 18" <out.json
 }
 
-@test "velocities are kept as well, and a training goes on as if there had been no break" {
+@test "coded weights: velocities are kept, so a resumed run is equal" {
     images
     for s in elastic gpd; do
         words="train X.npy y.npy $net -s $s -p threads --momentum 0.9 --nesterov --checkpoint C-$s --every 4"
@@ -133,7 +133,7 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
     done
 }
 
-@test "blocks that are wrong are found and mended while the training goes on" {
+@test "coded weights: wrong blocks are found and repaired in training" {
     images
     printf '2 flip 1\n4.5 flip 0\n6 corrupt 3\n9 leave 5\n9 join\n12 flip 7\n' >events.txt
     for port in $ports; do
@@ -155,7 +155,7 @@ assert len(h) == 36 and h['live'][-12:].max() == 11 and h['left'].sum() == 0"
 }
 
 # bats test_tags=asan
-@test "what does not go with weights at the workers is refused in a line" {
+@test "coded weights: unsuitable options are refused in one line" {
     images
     for bad in "-s mds" "-s polynomial" "-s gpd:m=4,n=4,p=1" \
         "-s elastic --errors probabilistic" "-s gpd:basis=complex" \

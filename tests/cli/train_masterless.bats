@@ -17,11 +17,11 @@ and o['same'] == o['finished'] > 0 and o['loss'] > 0 and o['test_accuracy'] >= 0
 }
 
 # bats test_tags=night
-@test "nodes among equals end with the same weights by every scheme" {
+@test "masterless train: every scheme gives all nodes the same weights" {
     agree polydot matdot:n=3 polynomial:m=3,p=1,basis=circle
 }
 
-@test "nodes among equals end with the weights of the plain training, all with the same" {
+@test "masterless train: all nodes end with the plain weights" {
     agree gpd grid:m=2,n=2,copies=2
     kofn predict model Xt.npy -o p.npy -q
     py "assert np.load('p.npy').shape == (100,)"
@@ -30,7 +30,7 @@ and o['same'] == o['finished'] > 0 and o['loss'] > 0 and o['test_accuracy'] >= 0
         json "o['rel_error'] <= 1e-12 and o['decode'] == 'distributed'"
 }
 
-@test "nodes among equals train in float32, and find who errs" {
+@test "masterless train: float32 nodes locate a wrong node" {
     images
     printf '%s\n' '2 err 2 decode' '3 flip 1' '4 corrupt 5' '5 normal 5' >places.txt
     kofn train X.npy y.npy -o model $net --epochs 3 -n 9 -s gpd:m=2,n=2,p=1 --masterless \
@@ -46,7 +46,7 @@ and o['liars'] == 0 and len(o['wrong']) > 0" <out.json
 }
 
 # The losses are those of a training on a job, where nothing else is the same.
-@test "the history of a training without a master has a line a step" {
+@test "masterless train: the history has a line per step" {
     images
     kofn train X.npy y.npy -o model $net --epochs 2 --history job.csv -q
     words="train X.npy y.npy -o model $net --masterless -s gpd:m=2,n=1,p=1 --errors probabilistic --checkpoint C -q"
@@ -72,7 +72,7 @@ assert h[:12] == list(range(1, 13)) and 1 <= h[12] <= 13 and h[12:] == list(rang
 }
 
 # bats test_tags=asan
-@test "nodes leave and come in a training; too few of them is an error" {
+@test "masterless train: nodes leave and join; too few are an error" {
     images
     printf '2 leave 3\n5 join\n9 leave 0\n' >events.txt
     kofn train X.npy y.npy -o model $net --epochs 8 --masterless -e events.txt \
@@ -175,17 +175,17 @@ lost_and_late() { # lost_and_late WAY
     [ ! -e m1 ] && [ ! -e m2 ]
 }
 
-@test "processes: of four one is killed, one is interrupted, and another comes late" {
+@test "masterless train: of 4 processes 1 dies, 1 leaves, 1 joins" {
     lost_and_late ipc
 }
 
 # bats test_tags=night
-@test "processes over TCP: of four one is killed, one is interrupted, and another comes late" {
+@test "masterless train, TCP: of 4 processes 1 dies, 1 leaves, 1 joins" {
     lost_and_late tcp
 }
 
 # bats test_tags=night
-@test "all nodes are lost, and others go on with what they kept" {
+@test "masterless train: other nodes resume after the loss of all" {
     nodes ipc
     words+=(--every 20 --resume)
     keep=kept # each its own
@@ -200,7 +200,7 @@ lost_and_late() { # lost_and_late WAY
     ended 1 2 3 4
 }
 
-@test "what threads keep is gone on with, and is nobody else's" {
+@test "masterless train: threads resume their own files only" {
     images
     words="train X.npy y.npy -o model $net --epochs 20 --masterless --checkpoint kept --every 7"
     printf '60 leave 0\n60 leave 1\n60 leave 2\n60 leave 3\n' >events.txt
@@ -233,7 +233,7 @@ lost_and_late() { # lost_and_late WAY
 }
 
 # bats test_tags=night
-@test "after more lies than can be told a training goes on with what was kept before" {
+@test "masterless train: too many errors roll back to kept weights" {
     images
     words="train X.npy y.npy -o model $net --epochs 20 --masterless --checkpoint kept \
         --every 6 --errors probabilistic -q"
@@ -247,7 +247,7 @@ lost_and_late() { # lost_and_late WAY
 }
 
 # bats test_tags=night
-@test "ranks of MPI train without a master, by every MPI there is" {
+@test "masterless train: ranks of every MPI train" {
     [ -z "$KOFN_SANITIZE" ] || skip "only the plain build is run under MPI"
     local flags rank
     images
@@ -279,14 +279,14 @@ and o['decode'] == 'replicated' and {w['seat'] for w in o['wrong']} <= set([3]) 
 all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
 
 # bats test_tags=night
-@test "nodes whose pieces are wrong by chance are found in a training" {
+@test "masterless train: nodes with random errors are located" {
     images
     printf '2 corrupt 3\n' >one.txt
     with_patience "$located" "$KOFN" train X.npy y.npy -o model $net --epochs 3 \
         -s gpd:m=2,n=1,p=1 --masterless --momentum 0.5 --errors probabilistic -e one.txt --verify
 }
 
-@test "nodes whose pieces are wrong are found in a training, or the failure is declared" {
+@test "masterless train: wrong nodes are located, or it fails" {
     images
     printf '2 corrupt 3\n' >one.txt
     with_patience "$located" "$KOFN" train X.npy y.npy -o model $net --epochs 3 \
@@ -304,7 +304,7 @@ and o['liars'] == 0" <out.json
     refused distributed
 }
 
-@test "a process that errs as it reads the weights in the end is found, and has them of the others" {
+@test "masterless train: a node wrong at the end takes the others' weights" {
     epochs=3
     nodes unix
     printf '19 err 3 decode\n' >last.txt # after 18 steps
@@ -325,7 +325,7 @@ assert any(x['wrong'] for x in o), o
 assert all(w['seat'] == 3 for x in o for w in x['wrong']), o"
 }
 
-@test "nodes err in every place that there is, and all have the same weights" {
+@test "masterless train: errors in every operation leave equal weights" {
     images
     printf '%s\n' '2 err 2 decode' '3 flip 1' '3 err 6 vector' '4 slow 3 3' \
         '4 err 0 update' '5 err 4 product' '5 err 5 encode' '6 err 7 memory' '6 normal 3' \
@@ -342,7 +342,7 @@ and o['liars'] == 0 and len(o['wrong']) > 0 and o['back'] == 0" <out.json
 }
 
 # bats test_tags=asan
-@test "what a training without a master does not have is refused" {
+@test "masterless train: unsupported options are refused" {
     images
     run kofn train X.npy y.npy -o model $net --masterless --journal j
     refused "" "does not go with --masterless"

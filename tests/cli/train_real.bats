@@ -148,14 +148,14 @@ kill_stop_join() {
     goes_on 2 3
 }
 
-@test "of five processes one is killed, another comes, and one is stopped and goes on" {
+@test "real train: of 5 processes 1 dies, 1 joins, 1 stops for a while" {
     in_time kill_stop_join ipc 5
     ended 2 3 4 5 6
     [ ! -e m1 ]
 }
 
 # bats test_tags=night
-@test "over TCP as well" {
+@test "real train, TCP: of 5 processes 1 dies, 1 joins, 1 stops a while" {
     in_time kill_stop_join tcp 5
     ended 2 3 4 5 6
 }
@@ -177,7 +177,7 @@ kill_and_restart() {
 }
 
 # bats test_tags=night
-@test "of eight processes five are killed and started again, one after the other" {
+@test "real train: 5 of 8 processes are killed and restarted in turn" {
     for way in ipc tcp; do
         in_time kill_and_restart $way 8
         ended 1 2 3 4 5 6 7 8
@@ -194,14 +194,14 @@ stop_for_30_seconds() {
 }
 
 # bats test_tags=night
-@test "of eight processes one is stopped for 30 seconds, and has the weights of the others" {
+@test "real train: 1 of 8 processes stops for 30 s and catches up" {
     in_time stop_for_30_seconds tcp 8 $([ -n "$KOFN_SANITIZE" ] && echo 400 || echo 4000)
     ended 1 2 3 4 5 6 7 8
 }
 
 # ---- what is wrong -----------------------------------------------------------
 
-@test "a process that lies in all that it sends spoils nothing" {
+@test "real train: a process with only wrong messages spoils nothing" {
     mesh ipc 5 100
     command[4]=$KOFN_TURNCOAT
     export KOFN_LIES=30 # which the others do not look at
@@ -211,7 +211,7 @@ stop_for_30_seconds() {
     one_was_wrong 1 2 3 5
 }
 
-@test "a process with bits that flip in its memory makes its blocks anew" {
+@test "real train: a process with flipped bits rebuilds its blocks" {
     mesh ipc 5 100
     for i in 1 2 3 5; do node $i; done
     node 4 --faults fault=0.05,where=memory
@@ -221,7 +221,7 @@ stop_for_30_seconds() {
 }
 
 # bats test_tags=night
-@test "twelve processes that all err now and then, in products and in updates" {
+@test "real train: 12 processes with random errors end equal" {
     mesh ipc 12 400 --faults fault=0.005,where=product+update
     for i in 1 2 3 4 5 6 7 8 9 10 11 12; do node $i; done
     ended 1 2 3 4 5 6 7 8 9 10 11 12
@@ -297,7 +297,7 @@ cut_and_mend() {
 }
 
 # bats test_tags=night
-@test "cables of one and of two nodes are cut and mended" {
+@test "real train: the links of 1 and 2 nodes break and return" {
     unshare -n true 2>/dev/null && command -v ip ss nsenter >/dev/null ||
         skip "network namespaces cannot be made here: unshare -n fails, or ip, ss or nsenter are missing"
     in_time cut_and_mend tcp 5

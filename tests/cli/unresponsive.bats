@@ -61,7 +61,7 @@ honest() {
 }
 
 # bats test_tags=asan
-@test "one that never answers is done without over TCP, or named where it cannot be" {
+@test "unresponsive, TCP: a silent worker is evicted, or named" {
     tcp -n 3 -s mds:k=2 --below refuse --lease 60
     honest 2
     timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 work >unresponsive &
@@ -80,7 +80,7 @@ honest() {
 }
 
 # bats test_tags=night
-@test "one that never stores its block is done without over TCP, or named where it cannot be" {
+@test "unresponsive, TCP: a worker without a block is evicted, or named" {
     tcp -n 3 -s mds:k=2 --below refuse --lease 15
     honest 2
     timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 store >unresponsive &
@@ -99,7 +99,7 @@ honest() {
 }
 
 # bats test_tags=night
-@test "a round that pauses goes on when somebody comes in the place of who is unresponsive" {
+@test "unresponsive: a paused round continues with a replacement" {
     tcp -n 3 -s mds:k=2 --lease 1
     honest 1
     timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 store 2 >unresponsive &
@@ -113,7 +113,7 @@ honest() {
 }
 
 # bats test_tags=night
-@test "who is unresponsive among the processes of this machine is given up" {
+@test "unresponsive: a silent local process is evicted" {
     export TMPDIR=$PWD
     for how in work store; do
         # Whoever comes by its socket is a joiner as any other.

@@ -15,7 +15,7 @@ teardown() {
     wait || true
 }
 
-@test "who waits for workers says for how many, and no longer than --start-within" {
+@test "waits: missing workers are reported, up to --start-within" {
     for seconds in 4 40; do
         timeout 600 "$KOFN" worker "$at" -q &
         run timeout 600 "$KOFN" matvec X.npy w.npy -p "$at" -n 3 --start-within $seconds
@@ -27,7 +27,7 @@ teardown() {
 }
 
 # bats test_tags=night
-@test "workers that have no room for their block say so, and the round waits aloud" {
+@test "waits: workers without memory say so, and the round reports it" {
     for seconds in 6 40; do
         for _ in 1 2; do
             timeout 600 "$KOFN" worker "$at" -q --memory 10 2>/dev/null &
@@ -44,7 +44,7 @@ teardown() {
 
 # Under agc a worker answers several times a round.
 # bats test_tags=night
-@test "what is needed is counted in workers, not in answers" {
+@test "waits: the message counts workers, not answers" {
     "$KOFN" gen vector 300 -o y.npy -q
     for seconds in 4 40; do
         timeout 600 "$KOFN" worker "$at" -q &
@@ -57,7 +57,7 @@ teardown() {
     [[ "$output" == *"1 worker is live after"*" and 6 are needed; start more workers"* ]]
 }
 
-@test "workers of a key that has all its seats are not waited for, and that is said" {
+@test "waits: workers of a full key are not waited for, with a message" {
     "$KOFN" keygen keys --worker anna -q
     "$KOFN" keygen keys --worker bert -q
     timeout 600 "$KOFN" matvec X.npy w.npy -p "$at" --keys keys -n 2 -s mds:k=1 \
@@ -72,7 +72,7 @@ teardown() {
     json 'o["status"] == "ok"' <out.json
 }
 
-@test "more workers than an MPI job has ranks are refused at once" {
+@test "waits: more workers than MPI ranks are refused at once" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
     # Leaks of MPI itself are not ours; its stacks are long.
     export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/../mpi/leaks.supp:print_suppressions=0"

@@ -49,7 +49,7 @@ assert len(set(colours.values())) == len(colours)
 assert ${1:-True}, (c, instant)"
 }
 
-@test "metrics are in the format of Prometheus and tell what --json tells" {
+@test "watch: metrics are valid Prometheus text and agree with --json" {
     inputs
     printf '2 leave 0\n3.5 join\n4.3 leave 2\n' >events.txt
     for port in sim threads; do
@@ -68,7 +68,7 @@ m['kofn_tasks_total', 'fate=\"wasted\"'] + m['kofn_tasks_total', 'fate=\"cancell
     done
 }
 
-@test "promtool has nothing to say against the metrics" {
+@test "watch: promtool accepts the metrics" {
     command -v promtool >/dev/null || skip "promtool is not installed"
     inputs
     kofn matvec X.npy w.npy -s mds:k=4 -r 3 -w straggle=0.3 --metrics m.txt -q
@@ -76,7 +76,7 @@ m['kofn_tasks_total', 'fate=\"wasted\"'] + m['kofn_tasks_total', 'fate=\"cancell
     [ "$status" -eq 0 ] && [ -z "$output" ]
 }
 
-@test "bytes are those of blocks, of inputs, once a worker, and of results" {
+@test "watch: bytes count blocks, inputs once per worker, and results" {
     inputs # 6 workers store blocks of 167 rows; 5 rounds
     kofn matvec X.npy w.npy -n 6 -s elastic:k=3,basis=gauss_sys -r 5 -p sim --pieces 3 \
         --trace t.json --json >out.json
@@ -85,7 +85,7 @@ o['received_bytes'] == 8 * 501 * 5 and tasks > 6 * 5"
 }
 
 # bats test_tags=asan
-@test "every computing command has metrics and a drawing" {
+@test "watch: every computing command has metrics and a trace" {
     inputs
     kofn gen graph 60 300 -o G.mtx -q
     kofn gen matrix 30 30 -o S.npy -q
@@ -105,7 +105,7 @@ regress X.npy y.npy -s gc:d=3 --iterations 3
 WORDS
 }
 
-@test "a drawing agrees with the report, on both ports, come what may" {
+@test "watch: trace and report agree under faults (both ports)" {
     inputs
     printf '2 leave 0\n3.5 join\n4.3 leave 2\n' >events.txt
     for port in sim threads; do
@@ -143,7 +143,7 @@ assert n[2]['wasted'] > n[1]['wasted'] > 0, n"
     drawing "c['wrong'] > 0 and own['check'] >= 0"
 }
 
-@test "a run that fails or is ended by a signal leaves whole files" {
+@test "watch: a failed or interrupted run leaves whole files" {
     inputs
     printf '2 leave 0\n2 leave 1\n' >events.txt
     run kofn matvec X.npy w.npy -n 4 -s elastic:k=3 -r 3 -e events.txt \
@@ -163,7 +163,7 @@ assert n[2]['wasted'] > n[1]['wasted'] > 0, n"
     $PYTHON -c "import json; json.load(open('t.json'))"
 }
 
-@test "killed, it leaves no drawing, and figures that are whole" {
+@test "watch: a killed run leaves whole metrics and no trace" {
     inputs
     "$KOFN" matvec X.npy w.npy -r 1000000 -w straggle=1,delay=0.01 -q \
         --trace t.json --metrics m.txt &
@@ -176,7 +176,7 @@ assert n[2]['wasted'] > n[1]['wasted'] > 0, n"
     metrics m.txt "True"
 }
 
-@test "files that cannot be written are told, and cost no answer" {
+@test "watch: unwritable files are reported and cost no answer" {
     inputs
     run kofn matvec X.npy w.npy --trace nowhere/t.json
     [ "$status" -eq 1 ]

@@ -25,7 +25,7 @@ workers() { # workers N ADDRESS [OPTION...]
     done
 }
 
-@test "processes of this machine give the same numbers as threads" {
+@test "worker: processes and threads give the same numbers" {
     timeout 600 "$KOFN" matvec X.npy w.npy -o y.npy -q -p processes
     timeout 600 "$KOFN" matvec X.npy w.npy -o z.npy --verify --json >z.json
     # row by row, by what any order of summation may do: a sum in which much cancels
@@ -39,7 +39,7 @@ for name in 'y.npy', 'z.npy':
 }
 
 # bats test_tags=night
-@test "processes are started under Valgrind, too, and nothing is lost" {
+@test "worker: processes run under Valgrind without leaks" {
     command -v valgrind >/dev/null || skip "Valgrind is not installed"
     ! grep -qE '__(asan|tsan)_init' "$KOFN" || skip "a sanitizer is in it"
     unset OPENBLAS_CORETYPE # Valgrind's processor may be of another kind
@@ -60,7 +60,7 @@ more_than() {
     [ "$(ls "$TMPDIR"/kofn.*/socket 2>/dev/null | wc -l)" -gt "$1" ]
 }
 
-@test "folders of those who were killed are swept, and those of others stay" {
+@test "worker: folders of killed runs are removed, others stay" {
     export TMPDIR=$PWD/tmp
     mkdir tmp
     begins killed
@@ -83,7 +83,7 @@ more_than() {
     wait "$alive" || true
 }
 
-@test "the limit on descriptors is raised, and too few are told of" {
+@test "worker: the descriptor limit is raised, and too few are reported" {
     # eight workers have sixteen connections
     (ulimit -S -n 30
      timeout 600 "$KOFN" matvec X.npy w.npy -q -p processes -n 8)
@@ -92,7 +92,7 @@ more_than() {
     [[ "$output" == *"of 20 file descriptors are left"*"raise ulimit -n"* ]]
 }
 
-@test "bursts of connections where there are few descriptors end nothing" {
+@test "worker: connection bursts with few descriptors end nothing" {
     [ -z "$KOFN_SANITIZE" ] || skip "what stands in for accept4 there is its own"
     for at in "ipc://$PWD/socket" 'tcp://127.0.0.1:*'; do
         rm -f err
@@ -130,7 +130,7 @@ END
     grep -q "file descriptors run out; raise ulimit -n" err
 }
 
-@test "processes leave, join, slow down and lie by an events file" {
+@test "worker: processes obey an events file" {
     printf '1.5 leave 2\n2 join\n3 slow 1 3\n4 corrupt 0\n' >events
     # all have to answer, so that what is wrong is seen
     run timeout 600 "$KOFN" matvec X.npy w.npy -p processes -r 6 -e events --late 0 \
@@ -140,7 +140,7 @@ END
     json 'o["corrupted"] == [0] and o["rel_error"] < 1e-10' <<<"$output"
 }
 
-@test "workers come to an address, before and after the coordinator" {
+@test "worker: workers start before or after the coordinator" {
     at=ipc://$PWD/socket
     workers 1 "$at"
     timeout 600 "$KOFN" worker "$at" 2>news &
@@ -154,7 +154,7 @@ END
 }
 
 # bats test_tags=asan
-@test "a worker ends with 0 when dismissed, and after SIGTERM with 143" {
+@test "worker: exit code 0 after dismissal, 143 after SIGTERM" {
     at=ipc://$PWD/socket
     timeout 600 "$KOFN" worker "$at" -q &
     first=$!
@@ -169,13 +169,13 @@ END
     [ "$status" -eq 143 ]
 }
 
-@test "a worker without a coordinator loses patience" {
+@test "worker: a worker without a coordinator ends after its patience" {
     run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --patience 0.5
     [ "$status" -eq 4 ]
     [[ "$output" == *"no coordinator for 0.5 s"* ]]
 }
 
-@test "a killed worker costs nothing, and rounds begin with --min-workers" {
+@test "worker: a killed worker costs nothing; --min-workers starts rounds" {
     at=ipc://$PWD/socket
     timeout 600 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 4 --min-workers 3 \
         -s mds:k=2 -r 2000 --verify --json >out.json &
@@ -189,7 +189,7 @@ END
     grep -q '"status": "ok"' out.json
 }
 
-@test "addresses that others can reach need keys, or a word" {
+@test "worker: public addresses need keys or --insecure" {
     run "$KOFN" matvec X.npy w.npy -p 'tcp://*:5555'
     [ "$status" -eq 2 ]
     [[ "$output" == *"--insecure"* ]]
@@ -200,7 +200,7 @@ END
     [[ "$output" == *"is no address"* ]]
 }
 
-@test "keys let in who has them and nobody else" {
+@test "worker: only workers with keys are accepted" {
     "$KOFN" keygen keys -q
     "$KOFN" keygen others -q
     run "$KOFN" keygen keys
@@ -220,7 +220,7 @@ END
     kill "$stranger"
 }
 
-@test "an elastic fleet waits for more when too few are left" {
+@test "worker: an elastic fleet waits if too few workers are left" {
     at=ipc://$PWD/socket
     timeout 600 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 2 -s mds:k=2 \
         -r 3000 --verify --json >out.json &
@@ -237,7 +237,7 @@ END
 }
 
 # bats test_tags=asan
-@test "a block that is too large for a worker ends the worker, and says so" {
+@test "worker: a block beyond --memory ends the worker with a message" {
     at=ipc://$PWD/socket
     timeout 600 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 1 -s uncoded &
     run timeout 600 "$KOFN" worker "$at" --memory 1k
@@ -261,7 +261,7 @@ from_file() { # from_file DIR COMMAND...: by three workers with that --data-path
     json "o['status'] == 'ok' and o['rel_error'] < 1e-9" <out.json
 }
 
-@test "blocks are made from a worker's file only if it is the coordinator's" {
+@test "worker: a local file is used only if it equals the coordinator's" {
     mkdir same other none
     cp X.npy same
     printf '%%%%MatrixMarket matrix coordinate real general\n40 40 80\n' >S.mtx
@@ -283,7 +283,7 @@ W[123, 4] = np.nextafter(W[123, 4], 9e9); np.save('other/W.npy', W)"
     done
 }
 
-@test "sums of gradients go to processes and come from files" {
+@test "worker: processes sum gradients of points from files" {
     "$KOFN" gen vector 300 -o y.npy
     mkdir same
     cp X.npy same

@@ -58,7 +58,7 @@ used() {
     [ "$(./cm/user)" = 60 ]
 }
 
-@test "shared: a program is built against what is installed, and finds the library" {
+@test "install, shared: a program builds and finds the library" {
     cd "$BATS_FILE_TMPDIR"
     cmake --install "$KOFN_BUILD" --prefix "$PWD/shared" >install.log ||
         { cat install.log; false; }
@@ -70,7 +70,7 @@ used() {
     ./shared/bin/kofn-papers aet
 }
 
-@test "moved: what was installed elsewhere is built with where it is now" {
+@test "install, moved: a program builds with the moved library" {
     cd "$BATS_FILE_TMPDIR"
     cmake --install "$KOFN_BUILD" --prefix "$PWD/first" >install.log ||
         { cat install.log; false; }
@@ -81,7 +81,7 @@ used() {
     ldd a.out | grep -q "libkofn.so.0 => $PWD/put/there/now/lib"
 }
 
-@test "static: -DBUILD_SHARED_LIBS=OFF makes libraries that programs can be built with" {
+@test "install, static: a program builds with static libraries" {
     cd "$BATS_FILE_TMPDIR"
     # one folder deeper than elsewhere, as Debian has it, and moved
     local deep=lib/$("${CC:-cc}" -dumpmachine)

@@ -24,31 +24,31 @@ ended() {
         { echo "$output"; return 1; }
 }
 
-@test "what rank 0 and the others send each other arrives in order and whole" {
+@test "mpi: packets of rank 0 and others arrive whole and in order" {
     job 4 star 1
     ended 4
     [[ "$output" == *"if any rank is lost"* ]]
 }
 
-@test "what everybody sends everybody arrives in order and whole" {
+@test "mpi: packets of all ranks to all arrive whole and in order" {
     job 4 mesh 2
     ended 4
 }
 
-@test "the laws of transports hold" {
+@test "mpi: the laws of transports hold" {
     run timeout -k 2 100 "mpirun.$MPI" $flags -n 4 "$CONFORM" 6
     [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
     ended 4
 }
 
 # bats test_tags=night
-@test "bodies that are too long are dropped and counted" {
+@test "mpi: too long bodies are dropped and counted" {
     job 3 long 3
     ended 3
 }
 
 # bats test_tags=night
-@test "who does not listen is not sent more than a little" {
+@test "mpi: a rank that does not receive gets little" {
     job 3 full 4
     ended 3
 }
@@ -56,7 +56,7 @@ ended() {
 # Rank 0 kills one of the others: the rest learn of it, get what they are owed
 # by each other and end well.  The job itself may not: one was killed.
 # bats test_tags=night
-@test "a rank that is killed is missed, and nobody hangs" {
+@test "mpi: a killed rank is noticed, and no other hangs" {
     [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"
     flags="$flags --enable-recovery"
     for seed in $(seq $((2 * ${KOFN_TEST_SCALE:-1}))); do
@@ -69,14 +69,14 @@ ended() {
 # One that was only stopped goes on when all the others have given it up: it
 # learns that it is out, and ends.
 # bats test_tags=night
-@test "a rank that was stopped for too long is out for good, and ends" {
+@test "mpi: a rank stopped for too long is excluded and ends" {
     [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"
     flags="$flags --enable-recovery"
     run timeout -k 2 50 mpirun.openmpi $flags -n 4 "$EXCHANGE" stop 2
     ended 4
 }
 
-@test "without a launcher, or with one rank, it says what to do" {
+@test "mpi: a missing launcher or a single rank gives advice" {
     run env -i "$EXCHANGE" star 1
     [ "$status" -eq 1 ]
     [[ "$output" == *"not a rank of an MPI job; start it by mpirun"* ]]

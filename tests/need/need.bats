@@ -43,7 +43,7 @@ slow() { # the last run went on with a slow BLAS, and said so
         { echo "$output"; return 1; }
 }
 
-@test "a fast BLAS of any make is taken without a word" {
+@test "need: any fast BLAS is accepted silently" {
     for fast in openblas blis mkl_rt; do
         echo $fast >libraries
         need
@@ -52,7 +52,7 @@ slow() { # the last run went on with a slow BLAS, and said so
     [ ! -e apt ]
 }
 
-@test "root installs OpenBLAS beside the reference BLAS" {
+@test "need: root installs OpenBLAS next to the reference BLAS" {
     somebody 0
     installs "echo openblas >>$PWD/libraries"
     need
@@ -61,20 +61,20 @@ slow() { # the last run went on with a slow BLAS, and said so
     grep -q -- "install.* libopenblas-dev" apt
 }
 
-@test "not root: the reference BLAS is taken, and said to be slow" {
+@test "need: other users get the reference BLAS and a warning" {
     need
     slow
     [ ! -e apt ]
 }
 
-@test "root without a network: the same" {
+@test "need: root without a network gets the same" {
     somebody 0
     need
     slow
     grep -q update apt
 }
 
-@test "no BLAS at all: the line that installs one" {
+@test "need: without a BLAS, the install command is printed" {
     : >libraries
     need
     [ "$status" -eq 1 ]

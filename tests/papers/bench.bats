@@ -104,7 +104,7 @@ and all(1 <= s['schemes'][1]['model'] < 1.1 and s['products'] == 12 * s['turns']
 for s in o['scenarios'])" <out.json
 }
 
-@test "stream: five networks, their weights the plain ones, Table 1 by computing" {
+@test "stream: five networks train to the plain weights and Table 1" {
     $PYTHON - <<'END'
 import gzip, struct
 for name, n in (("train", 64), ("t10k", 32)):
@@ -167,7 +167,7 @@ assert o['corollary_1_ok'] and o['fig_8']['gpd'][-1][2] > 4*o['fig_8']['two MDS'
 }
 
 # bats test_tags=night
-@test "dnn: coded ends as without errors" {
+@test "dnn: coded training ends as without errors" {
     export OPENBLAS_NUM_THREADS=1
     papers dnn --scenario 2 --scale 0.1 --json >out.json
     json "[r['q'] for r in o['scenarios'][0]['rates']] == [0.001, 0.005, 0.02] and o['scenarios'][0]['steps'] == 60" <out.json

@@ -41,7 +41,7 @@ assert any(r['runs'][k][0]['corrected'] for r in a['rates'] for k in ('replicati
     [[ "$output" == *"autoencoder 6-2-6"* && "$output" == *simulated* ]]
 }
 
-@test "dnn: one's own points that cannot be used end with 2 before anything is computed" {
+@test "dnn: unusable --points are refused before the work" {
     setup_points
     run papers dnn --help
     [[ "$output" == *--points* && "$output" == *--labels* && "$output" == *"every fourth"* ]]
