@@ -106,8 +106,8 @@ void kf_fit_of(kf_fit *f, const kf_syndromes *t, size_t c);
 /* Returns the norm of v after these nodes are removed. */
 double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n);
 /* Returns a bit for each of KF_SETS sets of n nodes, in order: 1 if the set
- * surely leaves more than the limit.  The first set is the lowest bit.  A bit 0
- * is inconclusive. */
+ * surely leaves more than the limit.  The first set is the lowest bit.  Most
+ * such sets are found; a bit 0 is inconclusive. */
 unsigned kf_fit_surely_more(kf_fit *f, const uint32_t *nodes, size_t n,
                             double limit);
 /* A budget of operations: the cost of one choice, and what is left. */

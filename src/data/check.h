@@ -156,8 +156,8 @@ kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
 typedef struct kf_norms {
     double *const *norm;  /* upper bounds of the norms */
     double *const *speed; /* the same for the velocity */
-    double *const *least; /* or NULL: lower bounds, from the known norms or the
-                           * largest step since, with decay */
+    double *const *least; /* or NULL: least values of the norms, from when they
+                           * were known or the largest step since, with decay */
 } kf_norms;
 /* Increases the bounds after a change. */
 kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,

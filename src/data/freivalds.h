@@ -20,7 +20,7 @@
 /* A product to compare with its factors. */
 typedef struct kf_factors {
     const kofn_matrix *A;
-    const kofn_sparse *S; /* sparse A; then A is NULL */
+    const kofn_sparse *S; /* sparse A, instead of A */
     const kofn_matrix *B, *C;
     size_t m, n, p;
     size_t terms;     /* most products in a sum */
@@ -28,7 +28,7 @@ typedef struct kf_factors {
     double unit;      /* half a unit in the last place of 1, coarsest type */
     int least;        /* numbers below 2^least may lose digits */
     int top;          /* products from 2^top on may overflow */
-    bool half;        /* C was computed in float16 */
+    bool half;        /* C holds float16 numbers in a wider type */
     double tolerance; /* relative to the largest norms; they become the unit: */
     kf_scale row, col;
     uint64_t secret; /* of the weights                                    */

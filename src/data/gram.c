@@ -4,7 +4,8 @@
  * Entry e of an answer is the product of column e of a block E with E x.  The
  * norm of that column is at most the norm of A's column times the weight of the
  * seat.  The norm of E x follows from the answer: its product with x is |E
- * x|^2.  Both are at most the sum of all |column| |x|.
+ * x|^2.  A wrong answer can enlarge it only up to the weight times the sum of
+ * all |column| |x|.
  *
  * Owns nothing beyond a call.  The bound may be too large but never too small,
  * or honest answers would be accused. */

@@ -465,8 +465,8 @@ static double least(const kf_keyed *of, const sums *s, size_t j)
                        : 0;
 }
 
-/* True if numbers may lose digits because they are small before the scaling is
- * undone. */
+/* True if all sums are within rounding.  The limit includes the digits that
+ * numbers lost if they were small before the scaling was undone. */
 static bool are_small(const kf_keyed *of, const sums *s, double scales)
 {
     double tiny = scales * (of->out->dtype == KOFN_F64 ? DBL_MIN : FLT_MIN);

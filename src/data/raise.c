@@ -24,8 +24,8 @@ static bool mixes(const kofn_plan *p)
     return cut.rows > 1 || cut.cols > 1;
 }
 
-/* Returns the rows or columns to scale.  In A' A x rows are not scaled, because
- * the result is not linear in them. */
+/* Returns the rows or columns to equilibrate.  In A' A x the rows are not,
+ * because their scaling could not be undone in the result. */
 unsigned kf_raise_kind(const kofn_plan *p, kofn_errors errors)
 {
     unsigned cols = p->layout.cut[0].cols > 1 ? KF_RAISED_COLS : 0;

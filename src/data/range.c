@@ -75,9 +75,10 @@ static int exponent_of_product(const kofn_plan *use, const kf_resident *r,
     return product + exponent(most);
 }
 
-/* Returns the largest exponent that has to fit.  The plain product, which is
- * smaller by the factor of A, holds no larger numbers.  With scaled rows or
- * columns there is no limit. */
+/* Returns the largest exponent that has to fit.  The plain product has no
+ * larger numbers; here it is multiplied by the factor of A.  If rows or columns
+ * are equilibrated, the limit is unknown, and the result is a very large
+ * number. */
 static int farthest(const kofn_plan *use, const kf_resident *r)
 {
     bool wide = use->layout.problem.dtype == KOFN_F64;
