@@ -1,9 +1,9 @@
-/* alone.c -- the parts of a sum each from one worker, which holds it anyway:
- * what is computed where wrong answers are looked for now and then only, and
- * nobody's part has to be computed twice in between.
+/* alone.c -- a plan in which one worker computes each part of a sum, which it
+ * holds anyway.  It serves the rounds that are not checked if wrong answers are
+ * looked for only now and then.  No part is then computed twice.
  *
- * Makes a plan that its caller frees.  It asks nobody: whether parts may be
- * left to one worker each is decided by the core and the body. */
+ * Makes a plan that its caller frees.  The core and the body decide whether
+ * this plan may be used. */
 #include "code.h"
 
 #include "operation.h"
@@ -35,7 +35,8 @@ static const kofn_scheme alone = {
     .decode = decode,
 };
 
-/* As many parts as seats, one answer a seat, and all of them are in it. */
+/* True if the plan has one part and one answer for each seat, and all answers
+ * are needed. */
 bool kf_code_can_be_alone(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;
@@ -69,7 +70,7 @@ kofn_status kf_code_alone(kofn_plan **out, const kofn_plan *plan)
     L->W = kofn_layout_table(1, p->parts);
     for (size_t j = 0; L->W && j < p->parts; j++)
         L->W[j] = 1;
-    return L->W ? KOFN_OK : KOFN_NOMEM; /* kofn_plan_free takes what there is */
+    return L->W ? KOFN_OK : KOFN_NOMEM;
 }
 
 kofn_status kf_code_has_own(kf_code *c)

@@ -1,9 +1,9 @@
-/* answers.c -- what the answers so far come to: asked by the coordinator of
- * rounds and by every node of a mesh, and answered here for both.
+/* answers.c -- judges whether the available answers give a result.  The
+ * coordinator of rounds and every node of a mesh use these functions.
  *
- * Owns nothing: decoders are the cache's.  The state machines of both kinds
- * decide with these functions alone, so none may depend on time or on who
- * answered. */
+ * Owns nothing: decoders belong to the cache.  Both state machines decide with
+ * these functions alone.  So no function may depend on time or on the worker
+ * that answered. */
 #include "code.h"
 
 #include "operation.h"
@@ -41,7 +41,7 @@ kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
         out->decoder = d;
     else if (st == KOFN_OK)
         out->refused = predicted;
-    else if (st == KOFN_UNSTABLE) /* not to be solved at all */
+    else if (st == KOFN_UNSTABLE) /* more answers cannot help */
         out->refused = HUGE_VAL;
     else if (st == KOFN_NOMEM)
         return st;

@@ -1,10 +1,10 @@
-/* arrays.c -- arrays that are given back together.
+/* arrays.c -- arrays that are freed together.
  *
- * Each array has the address of the one before it in front of it.  They belong
- * to whoever began the list; none is given back alone. */
+ * In front of each array is the address of the array before it.  They belong to
+ * the owner of the list; no array is freed alone. */
 #include "author.h"
 
-#define FRONT 64 /* keeps arrays aligned as those of kf_new */
+#define FRONT 64 /* keeps arrays aligned like those of kf_new */
 
 static void *take(kf_arrays *a, void *make(size_t n, size_t size), size_t n,
                   size_t size)

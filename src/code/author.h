@@ -1,10 +1,9 @@
-/* author.h -- what the schemes of the library have besides <kofn/scheme.h>:
- * arrays, points, small systems, and single rows of the families of
- * coefficients.
+/* author.h -- what the schemes of the library use in addition to
+ * <kofn/scheme.h>: arrays, points, small systems, and single rows of the
+ * families of coefficients.
  *
- * What is declared here is for files of src/schemes; nothing of it allocates
- * for longer than a call but what the layout, or a list of arrays, then owns.
- */
+ * Only files of src/schemes may use these declarations.  Memory that outlives a
+ * call belongs to the layout or to a list of arrays. */
 #ifndef KF_CODE_AUTHOR_H
 #define KF_CODE_AUTHOR_H
 
@@ -14,14 +13,15 @@
 
 /* ---- arrays (arrays.c) -------------------------------------------------- */
 
-/* Arrays that are given back together.  It begins as {0}. */
+/* Arrays that are freed together. Initialize with {0}. */
 typedef struct kf_arrays {
-    void *last; /* the newest array, which knows the one before it */
+    void *last; /* the newest array, with a link to the one before */
     bool failed;
 } kf_arrays;
 
-/* As kf_new, and a table of zeros as kofn_layout_table.  NULL: there was no
- * memory, which kf_arrays_status says of all that were asked for. */
+/* Allocate as kf_new, and a table of zeros as kofn_layout_table.  Return NULL
+ * if there is no memory; kf_arrays_status reports a failure of any earlier
+ * call. */
 void *kf_arrays_new(kf_arrays *a, size_t n, size_t size);
 double *kf_arrays_table(kf_arrays *a, size_t rows, size_t cols);
 void kf_arrays_free(kf_arrays *a);
@@ -33,7 +33,7 @@ static inline kofn_status kf_arrays_status(const kf_arrays *a)
 
 /* ---- arguments ----------------------------------------------------------- */
 
-/* Chooses this value, at least 1, where none was given. */
+/* Chooses this value, at least 1, if none was given. */
 static inline void kf_code_default(const kofn_layout *L, const char *name,
                                    size_t value)
 {
@@ -41,8 +41,9 @@ static inline void kf_code_default(const kofn_layout *L, const char *name,
         kofn_arg_choose(L, name, (long)kf_max(value, 1));
 }
 
-/* Of n workers a quarter may be slow or lost, at most 16: so far the accuracy
- * of the default coefficients is proven for any losses whatever. */
+/* Returns the number of the n workers that may be slow or lost by default: a
+ * quarter, at most 16.  Up to this number the accuracy of the default
+ * coefficients is proven for any losses. */
 static inline size_t kf_code_spare(size_t n)
 {
     return kf_min(n < 8 ? n / 2 : n / 4, 16);
@@ -50,7 +51,7 @@ static inline size_t kf_code_spare(size_t n)
 
 /* ---- small vectors and matrices ------------------------------------------ */
 
-/* The sum of products, one after the other. */
+/* Returns the sum of products, added in order. */
 static inline double kf_code_sum(const double *a, const double *b, size_t n)
 {
     double sum = 0;
@@ -60,17 +61,17 @@ static inline double kf_code_sum(const double *a, const double *b, size_t n)
     return sum;
 }
 
-/* `count` vectors of `length` numbers, a `step` from each other; the next
- * vector begins at `next`. */
+/* `count` vectors of `length` numbers.  Neighbouring numbers of a vector are
+ * `step` apart; the next vector starts `next` numbers later. */
 typedef struct kf_vectors {
     size_t count, length;
     double *first;
     size_t next, step;
 } kf_vectors;
-/* By Gram and Schmidt, twice for accuracy. */
+/* Orthonormalises by Gram-Schmidt, twice for accuracy. */
 void kf_code_orthonormalise(const kf_vectors *a);
 
-/* Entry t of row l of L(q), by which the quaternion q multiplies from the left
+/* Returns entry t of row l of L(q), the matrix of the left multiplication by q
  * (quaternion.c). */
 static inline double kf_code_left_entry(const double *q, size_t l, size_t t)
 {
@@ -82,31 +83,33 @@ static inline double kf_code_left_entry(const double *q, size_t l, size_t t)
 
 /* ---- points -------------------------------------------------------------- */
 
-/* The i-th of n Chebyshev points, neighbours spread (math/numerics.md 3.2). */
+/* Returns the i-th of n Chebyshev points, in an order that separates neighbours
+ * (math/numerics.md 3.2). */
 double kf_code_chebyshev_point(size_t i, size_t n);
-/* cos and sin of 2 pi num / den with the angle reduced exactly. */
+/* Computes the cosine and sine of 2 pi num / den.  The angle is reduced
+ * exactly. */
 void kf_code_cossin(uint64_t num, uint64_t den, double *cosine, double *sine);
 
 /* ---- small systems ------------------------------------------------------- */
 
-/* Solves P X = B in place of B; P is n x n and is destroyed.  KOFN_UNSTABLE
- * when a pivot is zero. */
+/* Solves P X = B and overwrites B with X.  P is n x n and is destroyed.  Fails
+ * with KOFN_UNSTABLE if a pivot is zero. */
 kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
                      size_t ldb);
-/* D G = W: G is results x symbols, W is wants x symbols. */
+/* The equation D G = W: G is results x symbols, W is wants x symbols. */
 typedef struct kf_equation {
     size_t results, symbols;
     const double *G;
     size_t wants;
     const double *W;
 } kf_equation;
-/* D = W G^+: of all D that come closest to D G = W the smallest, whatever the
- * shape and rank of G (pseudo.c). */
+/* Computes D = W G^+.  This is the smallest of all D that come closest to D G =
+ * W, for any shape and rank of G (pseudo.c). */
 kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition);
 
 /* ---- families of coefficients -------------------------------------------- */
 
-/* Families of coefficients for "any k of n", docs/numerics.md. */
+/* The families of coefficients for "any k of n" (docs/numerics.md). */
 #define KF_BASES                                                               \
     "quaternion|harmonic|haar|gauss_sys|gauss|chebyshev|monomial|cauchy|vandermonde"
 typedef enum kf_basis {
@@ -114,9 +117,9 @@ typedef enum kf_basis {
     KF_BASIS_HARMONIC,   /* real trigonometric frame                       */
     KF_BASIS_HAAR,       /* [I; P], P a slice of an orthogonal matrix      */
     KF_BASIS_GAUSS_SYS,  /* [I; P], P Gaussian; open-ended                 */
-    KF_BASIS_GAUSS,      /* Gaussian throughout; open-ended                */
-    KF_BASIS_CHEBYSHEV,  /* T_0..T_{k-1} at Chebyshev points, spread       */
-    KF_BASIS_MONOMIAL,   /* powers of Chebyshev points, spread             */
+    KF_BASIS_GAUSS,      /* Gaussian in all rows; open-ended */
+    KF_BASIS_CHEBYSHEV,  /* T_0..T_{k-1} at reordered Chebyshev points */
+    KF_BASIS_MONOMIAL,   /* powers of reordered Chebyshev points */
     KF_BASIS_CAUCHY,     /* [I; P], P_ij = 1/(x_i - y_j)                   */
     KF_BASIS_VANDERMONDE /* powers of 1..n                                 */
 } kf_basis;
@@ -130,31 +133,33 @@ typedef enum kf_basis {
         "weight", KOFN_AUTO, 0, 100000,                                        \
             "blocks a seat mixes, 0 for all; fewer where A is sparse", NULL    \
     }
-/* Reads them and sets the sizes for A cut into row blocks, any k/groups of n
- * seats a group; k is `all_but` less than the seats where it was not given. */
+/* Reads these parameters and sets the sizes.  A is cut into row blocks, and any
+ * k/groups of n/groups seats of a group decode.  If k is not given it is n -
+ * all_but. */
 kofn_status kf_basis_layout(kofn_layout *L, size_t n, size_t groups,
                             size_t all_but);
-/* The seat() of a scheme on this basis. */
+/* The function seat() of a scheme with this basis. */
 kofn_status kf_basis_seat(const kofn_layout *L, size_t seat, double *E0,
                           double *E1, double *G);
 
 /* An (n, k) code of a family.  With weight w > 0 a seat mixes only w of the k
- * blocks, cyclically placed (quaternion, gauss). */
+ * blocks, placed cyclically (quaternion, gauss). */
 typedef struct kf_family {
     kf_basis basis;
     size_t n, k, weight;
     uint64_t seed;
-    const void *state; /* HAAR: what kf_basis_prepare made; else NULL */
+    const void *state; /* HAAR: from kf_basis_prepare; else NULL */
 } kf_family;
-/* Results a seat of this family answers together: 4 for quaternions, else 1. */
+/* Returns the number of results that a seat answers together: 4 for
+ * quaternions, else 1. */
 size_t kf_basis_lanes(kf_basis b);
-/* Fresh rows beyond the first n exist. */
+/* True if the family has new rows for seats beyond the first n. */
 bool kf_basis_open(kf_basis b);
-/* Tables that need the whole matrix at once (HAAR) are made here; *state is
- * freed with kofn_free.  NULL for the others. */
+/* Makes the table of HAAR, which needs the whole matrix at once.  *state is
+ * freed with kofn_free; it is NULL for other families. */
 kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
                              void **state);
-/* Rows of seat i: lanes x (lanes * k). */
+/* Makes the rows of seat i: lanes x (lanes * k). */
 void kf_basis_rows(const kf_family *f, size_t i, double *rows);
 
 #endif

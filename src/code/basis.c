@@ -1,21 +1,20 @@
 /* basis.c -- families of coefficients for "any k of n" over the reals.
  *
  * The default is [I; P] with P of dyadic quaternions.  For a random survivor
- * set a generator over a division algebra of real dimension beta has
- * P(noise > x median) ~ x^-beta: four orders of magnitude fewer bad sets per
- * decade than with real coefficients, and quaternions are the last division
- * algebra.  A block is cut into four quarters and the coefficient
- * q = (a,b,c,d) acts on them from the left as the real matrix
+ * set, a generator over a division algebra of real dimension beta has P(noise >
+ * x median) ~ x^-beta.  So each decade of noise is exceeded by 10^4 times fewer
+ * sets, against 10 times fewer with real coefficients.  Quaternions are the
+ * largest associative division algebra.  A block is cut into four quarters.
+ * The coefficient q = (a,b,c,d) acts on them from the left as the real matrix
  *
  *     L(q) = [ a -b -c -d;  b  a -d  c;  c  d  a -b;  d -c  b  a ].
  *
- * Components are (u + 1/2)/32768 - 1 with u of 16 random bits: exact in
- * binary, so that every machine makes the same numbers without libm.
+ * Components are (u + 1/2)/32768 - 1, where u has 16 random bits.  They are
+ * exact in binary, so every machine makes the same numbers without libm.
  *
  * The state of a family belongs to the layout that opened it.  Coefficients
- * must be the same on every machine; cosines and sines are made in one place,
- * kf_code_cossin.
- */
+ * must be the same on every machine, so all cosines and sines come from
+ * kf_code_cossin. */
 #include "code.h"
 
 #include "base/rng.h"
@@ -35,7 +34,7 @@ bool kf_basis_open(kf_basis b)
 
 /* ---- points -------------------------------------------------------------- */
 
-/* cos and sin of pi x/4, 0 <= x <= 1, given as num/den. */
+/* Computes the cosine and sine of pi x/4, 0 <= x <= 1, for x = num/den. */
 static void octant(uint64_t num, uint64_t den, double *c, double *s)
 {
     double a = 0.78539816339744830962 * (double)num / (double)den;
@@ -69,9 +68,9 @@ void kf_code_cossin(uint64_t num, uint64_t den, double *cosine, double *sine)
     }
 }
 
-/* The rank of frac(i * golden ratio) among i = 0..n-1 (math/numerics.md 3.2):
- * spreads neighbouring seats over the interval, since machines that share a
- * rack or a cyclic window are lost together. */
+/* Returns the rank of frac(i * golden ratio) among i = 0..n-1 (math/numerics.md
+ * 3.2).  It separates neighbouring seats, because machines of one rack or one
+ * cyclic window are often lost together. */
 static size_t spread(size_t i, size_t n)
 {
     const double golden = 0.6180339887498949;
@@ -95,7 +94,7 @@ double kf_code_chebyshev_point(size_t i, size_t n)
 
 /* ---- one row of each family ---------------------------------------------- */
 
-/* The power of two nearest to 1/sqrt(k), without libm. */
+/* Returns the power of two nearest to 1/sqrt(k), without libm. */
 static double level(size_t k)
 {
     double scale = 1;
@@ -121,7 +120,8 @@ static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
                 kf_code_left_entry(q, s, t) * scale;
 }
 
-/* The random entry of (seat, block): four rows of a quaternion, or a real. */
+/* Makes the random entry of (seat, block): four rows of a quaternion, or a
+ * real. */
 static void random_entry(const kf_family *f, double *rows, size_t seat,
                          size_t block, double scale)
 {
@@ -140,8 +140,8 @@ static void unit_rows(double *rows, size_t lanes, size_t k, size_t block)
         rows[s * lanes * k + lanes * block + s] = 1;
 }
 
-/* Low weight: the blocks floor(i k/n) .. + w-1, cyclically.  The start
- * i mod k instead is singular for some survivor sets. */
+/* Makes rows of low weight: the blocks floor(i k/n) .. + w-1, cyclically.  With
+ * the start i mod k some survivor sets would be singular. */
 static void light_rows(const kf_family *f, size_t i, double *rows)
 {
     size_t k = f->k, start = i < f->n ? i * k / f->n : 0;
@@ -254,8 +254,8 @@ void kf_code_orthonormalise(const kf_vectors *a)
     }
 }
 
-/* Gaussian vectors, made orthonormal, have the Haar distribution; they are the
- * rows of P or its columns, whichever are fewer. */
+/* Makes the rows of P, or its columns if there are fewer.  They are
+ * orthonormalised Gaussian vectors, which have the Haar distribution. */
 kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
                              void **state)
 {
@@ -282,10 +282,11 @@ kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
 
 /* ---- the whole of a row-cut code ----------------------------------------- */
 
-/* Any k of n rows can only be independent when each block is in n-k+1 of
- * them.  With that alone the loss of neighbours leaves a chain of blocks to be
- * solved link by link, whose noise grows with its length; one more block in a
- * row for every 48 keeps it in the thousands (docs/numerics.md). */
+/* Returns the least weight of a row.  Any k of n rows can only be independent
+ * if each block is in n-k+1 of them.  With that weight alone, after the loss of
+ * neighbours blocks are solved one after the other in a chain.  The noise grows
+ * with its length.  One more block in a row for every 48 keeps it in the
+ * thousands (docs/numerics.md). */
 static size_t least_weight(size_t n, size_t k)
 {
     return kf_ceil_div(k * (n - k + 1), n);
@@ -296,13 +297,13 @@ static size_t light_weight(size_t n, size_t k)
     return kf_min(k, least_weight(n, k) + k / 48);
 }
 
-/* Unknowns of a system that is solved in a moment. */
+/* Unknowns of a system that is solved in negligible time. */
 #define FEW 512
 
-/* Does it pay that seats of a sparse A mix few parts?  No part is then plain,
- * so that all are solved for, and each number of the answer is a mix of as many
- * results: more work than the product itself where no row of A has as many
- * entries, and in vain where most parts are empty. */
+/* True if seats of a sparse A should mix few parts.  Then no part is plain, so
+ * all are solved for, and each number of the answer mixes `parts` results.  If
+ * the rows of A have fewer entries, that is more work than the product itself.
+ * If most parts are empty, it is wasted. */
 static bool light_pays(const kofn_problem *pb, size_t groups, size_t parts)
 {
     return parts <= FEW || (pb->m > groups * parts && pb->n > parts);
@@ -370,7 +371,7 @@ kofn_status kf_basis_seat(const kofn_layout *L, size_t seat, double *E0,
 
     (void)E1;
     (void)G;
-    if (f.k == 1) /* every seat has A itself, and whole numbers stay whole */
+    if (f.k == 1) /* every seat has A itself, and integers stay integers */
         unit_rows(E0, kf_basis_lanes(f.basis), 1, 0);
     else
         kf_basis_rows(&f, seat, E0);

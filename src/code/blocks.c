@@ -1,14 +1,14 @@
-/* blocks.c -- blocks of A themselves: what they are made of, for those who
- * change A where it lies, and A or another block from them.
+/* blocks.c -- reading the blocks of A: how they are composed, for callers that
+ * change A in place, and how A or another block is computed from them.
  *
- * Products of a coded A are decoded from answers; blocks are read the same way,
- * as if multiplied by the identity.  The rows of the answers are then those of
- * the blocks, the symbols and wants the parts of A: a reader is the plan of
- * that.  It needs no more answers than any product (math/training.md 8).
+ * Products of a coded A are decoded from answers.  Blocks are read in the same
+ * way, as if multiplied by the identity.  The rows of the answers are then the
+ * rows of the blocks; the symbols and wants are the parts of A.  A reader is
+ * the plan of such a product.  It needs no more answers than any product
+ * (math/training.md 8).
  *
- * Makes plans and rows that the caller frees; blocks themselves are never
- * here, only how they are combined.
- */
+ * Makes plans and rows that the caller frees.  It never sees the numbers of a
+ * block, only the coefficients. */
 #include "code.h"
 
 #include "operation.h"
@@ -17,8 +17,8 @@
 
 /* ---- outer products ------------------------------------------------------ */
 
-/* Of the largest coefficient, which a row and a column are taken of: they and
- * the others come out of sums of a few numbers. */
+/* Rounding, relative to the largest coefficient, which determines the pivot row
+ * and column.  The other entries are sums of a few numbers. */
 #define ROUNDING (64 * 0x1p-53)
 
 static kofn_status no_outer_product(const kofn_plan *p, size_t local)
@@ -31,7 +31,7 @@ static kofn_status no_outer_product(const kofn_plan *p, size_t local)
         p->spec, local);
 }
 
-/* lanes x parts. */
+/* Writes the rows of a seat as a dense matrix, lanes x parts. */
 static void spread(const kf_seat *seat, size_t lanes, size_t parts, double *E)
 {
     for (size_t l = 0; l < lanes; l++)
@@ -49,9 +49,9 @@ static size_t largest(const double *E, size_t n)
     return at;
 }
 
-/* Does one step of elimination with both pivots; true if nothing is left.  Of
- * the two factors the one that can be 1 is: all lanes have it in common where
- * only rows or only columns are cut. */
+/* Does one step of elimination with both pivots; true if nothing is left.  One
+ * of the two factors is scaled to ones.  If only rows or only columns are cut,
+ * all lanes have this factor in common. */
 static bool eliminate(const double *E, size_t rows, size_t cols, double *f,
                       double *g)
 {
@@ -92,7 +92,7 @@ kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Why its blocks cannot be read, or NULL. */
+/* Returns the reason why the blocks cannot be read, or NULL. */
 static const char *unreadable(const kofn_plan *p)
 {
     if (p->op->factors != 1 || p->op->stream || p->layout.problem.sparse)
@@ -151,20 +151,20 @@ kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan)
 
 /* ---- a block from others ------------------------------------------------- */
 
-/* The difference of X G from E0 beyond which the wanted block is no combination
- * of the others at all: blocks that do determine it leave a rounding. */
+/* Largest difference of X G from E0.  If it is larger, the wanted block is no
+ * combination of the other blocks; else the difference is only rounding. */
 #define OFF 1e-6
-/* Rounding of a sum of blocks that each are rounded. */
+/* Rounding of a sum of rounded blocks. */
 #define EACH (4 * 0x1p-53)
 
-/* The rows of blocks that are there, and of the one that is wanted. */
+/* The rows of the available blocks, and of the wanted block. */
 typedef struct regeneration {
     kf_code *code;
     kf_arrays arrays;
     size_t results, parts;
-    double *G;    /* of all that are there, lanes below each other */
-    double *norm; /* of each row of it                             */
-    double *E;    /* of the one, a lane a row                      */
+    double *G;    /* of all available blocks, lanes below each other */
+    double *norm; /* of each row of G */
+    double *E;    /* of the wanted block, one lane per row */
 } regeneration;
 
 static kofn_status gather(regeneration *t, const uint32_t *seats, size_t n)
@@ -186,8 +186,8 @@ static kofn_status gather(regeneration *t, const uint32_t *seats, size_t n)
     return KOFN_OK;
 }
 
-/* Of the norm of row l of E: what rounding of the others comes to, and X G -
- * E. */
+/* Raises *noise to the effect of rounding in the other blocks, and *off to |X G
+ * - E|, both relative to the norm of row l of E. */
 static void errors_of(const regeneration *t, const double *x, size_t l,
                       double *noise, double *off)
 {

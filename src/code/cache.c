@@ -1,11 +1,10 @@
 /* cache.c -- decoders by survivor set.
  *
- * Survivor sets recur from round to round; a system is solved once for each.
- * Entries sit in a hash table by set, in a list by last use.
+ * Survivor sets recur from round to round, so each system is solved once.
+ * Entries are in a hash table by set and in a list by last use.
  *
- * Owns every decoder that it returns, until it is trimmed; nobody else may
- * free one.  Nothing is trimmed while a decoder is looked for.
- */
+ * Owns every decoder that it returns until it is trimmed; no caller may free
+ * one.  Looking for a decoder trims nothing. */
 #include "suspect.h"
 
 #include <assert.h>
@@ -15,7 +14,7 @@ typedef struct entry {
     uint64_t hash;
     kofn_decoder *decoder;
     size_t bytes;
-    uint32_t trim; /* those that were before its last use */
+    uint32_t trim; /* number of trims before its last use */
     bool partial;
 } entry;
 
@@ -97,7 +96,7 @@ kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
         }
         e->hash = h;
         e->partial = partial;
-        /* factors are no larger than two of D */
+        /* factors take at most twice the memory of D */
         e->bytes = sizeof *e +
                    (e->decoder->factor ? 3 : 1) * e->decoder->mixed *
                        e->decoder->results * 8 +

@@ -1,33 +1,33 @@
-/* certain.c -- is a suspect needed in every explanation?
+/* certain.c -- proves that a suspended node must be corrupt.
  *
- * Those held, T, explain the syndromes up to noise: S = H_T X + R.  So do the
- * liars, T*, of whom there are at most e: S = H_T* E + N.  For any direction v
- * of the columns, of length one,
+ * The suspended nodes T explain the syndromes up to noise: S = H_T X + R.  So
+ * do the truly corrupt nodes T*, at most e: S = H_T* E + N.  For any direction
+ * v of the columns, of length one,
  *
  *     sum over i in T of H_i X_i v  -  sum over i in T* of H_i E_i v
- *         = N v - R v,
+ *         = N v - R v.
  *
- * which is no longer than honest rounding and R together.  Choose v such that
- * the X_i v of some of T vanish, F of them.  If node j is in T and honest, then
- * H_j X_j v is that near to the span of those of T - F - j and of e others.  It
- * is located only if it is farther from it, whoever the e are: all sets of them
- * are tried, many at once in sets that are larger.  Where that takes too long
- * nobody is certain, unless faults are taken not to conspire: then those e are
- * tried that come nearest one after the other.  docs/math/errors.md says what
- * that proves.
+ * The right side is at most as large as honest rounding and R together.  Choose
+ * v such that X_i v vanishes for some nodes F of T.  If node j is in T and
+ * honest, H_j X_j v is within that distance of a certain span.  This is the
+ * span of the nodes T - F - j and of e other nodes.  Node j is located only if
+ * it is farther from every such span.  All sets of e nodes are tried, many at
+ * once as larger sets.  If that takes too long, no node is located.  An
+ * exception holds if faults are assumed not to conspire.  Then only the e nodes
+ * that come nearest, chosen one after the other, are tried.
+ * docs/math/errors.md says what this proves.
  *
- * Evidence is borrowed.  A proof may call nobody guilty who could be honest:
- * where time does not suffice it finds nothing.
- */
+ * Evidence is borrowed.  A proof must never accuse a node that could be honest:
+ * if time runs out, it proves nothing. */
 #include "syndrome.h"
 
-/* Allowance for the rounding of the lengths that are left. */
+/* Allowance for the rounding of the remaining lengths. */
 #define SAFETY 1.01
-/* Where not all sets are tried nobody may come as near as so many times
- * that. */
+/* If not all sets are tried, no set found may be within this multiple of the
+ * limit. */
 #define MARGIN 4
-/* The share of X_j that choosing v may leave: the larger, the fewer of T
- * vanish. */
+/* The fraction of X_j that the choice of v must keep.  A larger fraction lets
+ * fewer nodes of T vanish. */
 static const double kept[] = {0.3, 1e-2, 1e-4};
 
 void kf_proof_new(kf_proof *p, kf_arrays *a, const kf_evidence *e)
@@ -55,7 +55,7 @@ void kf_proof_new(kf_proof *p, kf_arrays *a, const kf_evidence *e)
 
 /* ---- what everybody held has to answer for ------------------------------- */
 
-/* H_T = Q R, and R X = Q' S. */
+/* Factors H_T = Q R and solves R X = Q' S. */
 bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
                  const uint32_t *held, size_t count)
 {
@@ -91,7 +91,8 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
 
 /* ---- the direction ------------------------------------------------------- */
 
-/* How much the lies of i and j have in common, as a share of i's. */
+/* Returns the part of node i's error that node j's error shares, as a fraction
+ * of i's. */
 static double overlap(const kf_proof *p, size_t i, size_t j)
 {
     double in_common = 0, all = 0;
@@ -109,7 +110,8 @@ static double overlap(const kf_proof *p, size_t i, size_t j)
     return all > 0 ? in_common / all : 0;
 }
 
-/* Others than j, whose lies have least in common with its own first. */
+/* Sorts the other suspended nodes: the errors that have least in common with
+ * those of j come first. */
 static void sort_others(kf_proof *p, size_t j)
 {
     size_t n = 0;
@@ -127,8 +129,9 @@ static void sort_others(kf_proof *p, size_t j)
     }
 }
 
-/* v such that as many as can be of the others vanish and `keep` of X_j stays;
- * used[] marks those who do not, of those held.  What X_j v is goes to y. */
+/* Chooses v such that many of the other nodes vanish and the fraction `keep` of
+ * X_j remains.  Marks the suspended nodes that do not vanish in used[] and
+ * returns their number.  X_j v goes to y. */
 static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
 {
     size_t lanes = p->lanes, m = p->m, n = 0, others = 0, top = 0;
@@ -163,8 +166,8 @@ static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
 
 /* ---- whoever else -------------------------------------------------------- */
 
-/* A quick estimate, and no proof, of how near any e nodes come: one node after
- * the other is struck, each the one that takes most. */
+/* Estimates how near any e nodes come to g; this is no proof.  It strikes one
+ * node after the other, each the one that removes most of g. */
 static double nearest(kf_proof *p, size_t e)
 {
     kf_rivals *r = &p->rivals;
@@ -180,7 +183,8 @@ static double nearest(kf_proof *p, size_t e)
     return kf_code_length(p->try, p->q);
 }
 
-/* The part of the columns of a candidate that `depth` chosen groups leave. */
+/* Returns the part of a candidate's columns that remains after `depth` chosen
+ * groups. */
 static double *columns_left(const kf_proof *p, size_t i, size_t depth)
 {
     size_t each = p->lanes * p->q, all = p->nodes * each;
@@ -189,7 +193,7 @@ static double *columns_left(const kf_proof *p, size_t i, size_t depth)
            p->candidate[i] * each;
 }
 
-/* Directions of the group that begins with this candidate go to p->S. */
+/* Puts the directions of the group that starts at this candidate into p->S. */
 static size_t directions(kf_proof *p, size_t first, size_t end, size_t depth)
 {
     size_t n = 0;
@@ -200,7 +204,7 @@ static size_t directions(kf_proof *p, size_t first, size_t end, size_t depth)
     return n;
 }
 
-/* Take the n directions in p->S out of candidates from this one on. */
+/* Removes the n directions in p->S from the candidates from `from` on. */
 static void go_deeper(kf_proof *p, size_t from, size_t depth, size_t n)
 {
     size_t each = p->lanes * p->q;
@@ -214,8 +218,9 @@ static void go_deeper(kf_proof *p, size_t from, size_t depth, size_t n)
     }
 }
 
-/* Choose more groups of candidates from `from` on: is there a choice whose span
- * comes near to what those chosen leave of g, at level `depth` of p->tries? */
+/* True if some choice of further groups, from candidate `from` on, comes near
+ * to g.  Level `depth` of p->tries is the part of g that the chosen groups
+ * leave. */
 static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e)
 {
     const double *left = p->tries + depth * p->q;
@@ -237,7 +242,7 @@ static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e)
     return false;
 }
 
-/* Is there memory to choose e groups? */
+/* True if there is memory to choose e groups. */
 static bool make_room(kf_proof *p, size_t e)
 {
     size_t room = (kf_max(e, 1) - 1) * p->nodes * p->lanes * p->q;
@@ -249,7 +254,8 @@ static bool make_room(kf_proof *p, size_t e)
     return room <= p->room;
 }
 
-/* Sets of at most k of n: the search passes through all of them. */
+/* Returns the number of sets of at most k of n; the search visits all of them.
+ */
 static double sets(size_t n, size_t k)
 {
     double of_size = 1, all = 1;
@@ -261,9 +267,9 @@ static double sets(size_t n, size_t k)
     return all;
 }
 
-/* Could e of the others come near to g, of which there is room for `most`
- * together?  Groups of them are tried first, which are larger sets and come
- * nearer; where one does, nodes one by one. */
+/* True if e of the other nodes could come near to g.  At most `most` nodes have
+ * independent columns together.  Groups of nodes are tried first, because a
+ * larger set comes nearer.  If a group does, single nodes are tried. */
 static bool may_come_near(kf_proof *p, size_t e, size_t most)
 {
     double wide = (double)(kf_max(most, e) * p->lanes + p->fixed);
@@ -289,8 +295,8 @@ static bool may_come_near(kf_proof *p, size_t e, size_t most)
     }
 }
 
-/* Could as many columns of others by accident come as near to g as the level is
- * to what j has of it? */
+/* True if the columns of `many` other nodes could come near to g by accident.
+ * `left` is the length of g, `level` the limit for near. */
 static bool by_accident(const kf_proof *p, size_t many, double level,
                         double left)
 {
@@ -299,8 +305,9 @@ static bool by_accident(const kf_proof *p, size_t many, double level,
     return kf_code_sets(p->nodes, many) * chance > KF_ACCIDENT;
 }
 
-/* The vector that only j and those others that the direction does not spare
- * make: those are taken out of it, everybody else is a candidate. */
+/* Sets g to the combination of j's columns, without the directions of the
+ * suspended nodes that do not vanish.  All remaining nodes become candidates.
+ */
 static void vector(kf_proof *p, size_t j)
 {
     kf_rivals *r = &p->rivals;

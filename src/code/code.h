@@ -1,8 +1,8 @@
 /* code.h -- floor 2: a plan, the rows of its seats, and what decodes them.
  *
- * Codes, caches, decoders and readers are made and freed by the functions
- * here; what they return const is theirs.  Nothing on this floor sees a matrix
- * but as the sources of combine. */
+ * The functions here make and free codes, caches, decoders and readers; what
+ * they return const stays theirs.  Only combine sees the numbers of a matrix on
+ * this floor. */
 #ifndef KF_CODE_H
 #define KF_CODE_H
 
@@ -13,8 +13,8 @@
 /* ---- plan ---------------------------------------------------------------- */
 
 #define KF_MAX_PARAMS 12
-/* Rounds beyond its first that a product of a stream may take: it and those
- * that follow are open together, and one is decoded. */
+/* Rounds after the first that a product of a stream may take.  It and the later
+ * products are open at the same time, and one is being decoded. */
 #define KF_MOST_DELAY (KOFN_OPEN_MOST - 2)
 
 struct kofn_args {
@@ -28,32 +28,33 @@ struct kofn_plan {
     kofn_layout layout;
     const struct kf_operation *op;
     const kofn_scheme *scheme;
-    kofn_scheme own; /* what `scheme` is: all that its author knew of */
+    kofn_scheme own; /* copy of the author's scheme, for `scheme` */
     kofn_args args;
     size_t workers;
     size_t span;      /* strips of a block: rows of a part of A        */
-    size_t parts;     /* of A in one group                             */
+    size_t parts;     /* of A in one group */
     size_t parts1;    /* of the input                                  */
     bool mixes_parts; /* G is E0 and W the identity: symbols are the parts of A
                        */
     char spec[256];   /* with every default spelled out                */
-    kofn_plan *left;  /* the same blocks in left products, or NULL     */
+    kofn_plan *left;  /* the same blocks in left products, or NULL */
     const kofn_plan
-        *of; /* a reader (blocks.c): the plan whose blocks it reads */
+        *of; /* of a reader (blocks.c): the plan that made the blocks */
 };
 
-/* The plan for its own operation, or for the left product that it serves. */
+/* Returns the plan of the operation, or of the left product that it also
+ * serves. */
 static inline const kofn_plan *kf_plan_use(const kofn_plan *p, bool left)
 {
     return left ? p->left : p;
 }
 
-/* The same of a stream for products of another shape; it shares what it points
- * to and is not to be freed. */
+/* Copies the plan of a stream for products of another shape.  The copy shares
+ * all pointers and must not be freed. */
 kofn_status kf_code_shape(kofn_plan *out, const kofn_plan *p, size_t rows,
                           size_t inner, size_t cols);
 
-/* The group of a seat, and its number there. */
+/* Return the group of a seat, and its number in the group. */
 static inline size_t kf_group(const kofn_plan *p, size_t seat)
 {
     return seat % p->layout.groups;
@@ -64,9 +65,9 @@ static inline size_t kf_local(const kofn_plan *p, size_t seat)
     return seat / p->layout.groups;
 }
 
-/* Is an answer, of the operation or of the left product, the sum of all that
- * workers send?  Then each is needed, and is no part of the answer by itself.
- */
+/* True if the result, of the operation or of the left product, is the sum of
+ * all that workers send.  Then every answer is needed, and no single answer is
+ * part of the result. */
 static inline bool kf_code_adds_up(const kofn_plan *p)
 {
     return p->layout.adjoint || (p->left && p->left->layout.adjoint);
@@ -85,13 +86,13 @@ typedef struct kf_seat {
     kf_row *E0;       /* lanes x inner rows over the parts of A */
     kf_row *E1;       /* inner rows over the parts of B, or NULL */
     kf_row *G;        /* lanes rows over the symbols; may be E0 */
-    double weight;    /* most that its coding can enlarge: |E0| |E1|; of A' A x
-                         |E0|^2, of one sub-block */
-    bool quaternions; /* G is made of blocks L(q) (quaternion.c)  */
-    kf_arrays own;    /* what the rows are of                     */
+    double weight;    /* gain of its coding: |E0| |E1|; of A' A x |E0|^2, of one
+                       * sub-block */
+    bool quaternions; /* G consists of blocks L(q) (quaternion.c) */
+    kf_arrays own;    /* owns the rows */
 } kf_seat;
 
-/* The rows of the seats of one group, made on demand and for ever. */
+/* The rows of the seats of one group, made on demand and kept. */
 typedef struct kf_code {
     const kofn_plan *plan;
     kf_seat **seat;
@@ -100,98 +101,99 @@ typedef struct kf_code {
 } kf_code;
 
 kofn_status kf_code_new(kf_code **out, const kofn_plan *plan);
-/* From now on the rows of every seat that is not plain are enlarged by a number
- * of its own, from 1 to 2, before anybody has asked for any, unless the scheme
- * decodes by itself; of A' A x those of every seat.  It makes no
- * difference to what is decoded; but points that stand evenly have parities
- * that are equal or opposite, in which equal errors of two seats would
- * cancel. */
+/* Multiplies the rows of each seat that is not plain by its own number from 1
+ * to 2; for A' A x, of every seat.  Call it before the first use of a row.  It
+ * has no effect if the scheme decodes itself.  Results do not change.  Without
+ * it, evenly spaced points have parities that are equal or opposite, in which
+ * equal errors of two seats would cancel. */
 void kf_code_uneven(kf_code *c);
-/* Does the scheme decode, which knows the rows as it gave them?  That of A' A x
- * looks for few answers that happen to suffice, and is not asked where they are
- * compared. */
+/* True if the scheme's own decoder is used.  It needs the original rows.  The
+ * decoder of A' A x looks for small sets that happen to suffice; it is not used
+ * if answers are compared. */
 bool kf_code_decodes_itself(const kofn_plan *p, bool uneven);
-/* The least number of results that decode; where results are compared and there
- * is parity, the number that tell every symbol besides: of A' A x fewer may
- * tell the sum of them. */
+/* Returns the least number of results that decode.  If results are compared,
+ * they must also determine every symbol: fewer results of A' A x may determine
+ * only the sum. */
 size_t kf_code_enough(const kofn_plan *p, bool compared);
-/* Seats of which any so many decode by the first `each` submessages of all of
- * them (math/errors.md 10). */
+/* Returns K such that the first `each` submessages of any K seats decode
+ * (math/errors.md 10). */
 size_t kf_code_seats(const kofn_layout *L, size_t each);
-/* Submessages of each seat among these rows, which ascend: of all as many. */
+/* Returns the number of submessages that every seat has among these rows, which
+ * ascend. */
 size_t kf_code_each(const kofn_layout *L, const uint32_t *rows, size_t n);
 void kf_code_free(kf_code *c);
-/* Rows of seat `local`, below layout.max_seats. */
+/* Sets *out to the rows of seat `local`, below layout.max_seats. */
 kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
 
 /* ---- empty parts (silent.c) ---------------------------------------------- */
 
-/* From strip `lo` on there is nothing in the parts of operands that this seat's
- * results are made of: they are zero, whatever the input. */
+/* True if this seat's results are zero from strip `lo` on for every input,
+ * because their parts of the operands are empty. */
 bool kf_code_is_zero_result(const kofn_plan *p, const kf_seat *seat,
                             size_t group, size_t lo);
-/* Fewer than half of the products of parts are there at all; of A' A x, whose
- * answers are products of parts with each other, not all. */
+/* True if fewer than half of the products of parts are not empty.  For A' A x,
+ * which multiplies parts with each other: if any is empty. */
 bool kf_code_is_sparse_part(const kofn_plan *p, size_t group);
-/* No seat is: no part is empty. */
+/* True if no seat is such: no part is empty. */
 bool kf_code_has_no_zero_result(const kofn_plan *p, size_t group, size_t lo);
 
 /* ---- decoding ------------------------------------------------------------ */
 
 typedef struct kf_factor kf_factor;
 
-/* A decoder turns the results of some seats into the wants of their group: want
- * w is result copy[w] as it stands, or the next row of D times all results. */
+/* Turns the results of some seats into the wants of their group.  Want w is
+ * either a copy of result copy[w], or the next row of D times all results. */
 typedef struct kofn_decoder {
     size_t seats, results, wants;
-    uint32_t *seat;    /* local numbers, ascending                       */
-    int32_t *copy;     /* result, KF_MIXED or KF_LOST, per want          */
+    uint32_t *seat;    /* numbers in the group, ascending */
+    int32_t *copy;     /* per want: a result, KF_MIXED or KF_LOST */
     size_t mixed;      /* rows of D                                      */
     double *D;         /* mixed x results                                */
-    uint32_t *run;     /* per row of D: where to end, if rows are made in
-                         runs of those made of the same results, with it */
-    kf_factor *factor; /* D as a product, where that is quicker  */
+    uint32_t *run;     /* per row of D: end of its run of rows with the same
+                        * results; NULL: no runs */
+    kf_factor *factor; /* D as a product, or NULL if D is faster */
     double noise;      /* ||D diag(|E0| |E1|)||_F / sqrt(terms wants)    */
     double predicted;  /* relative error: c u noise                      */
-    double condition;  /* of the system that was solved: 1-norm, or about */
+    double condition;  /* of the solved system: 1-norm, or about */
     bool whole;        /* nothing is lost                                */
-    size_t q;          /* parities, once asked for                       */
+    size_t q;          /* number of parities, after the first request */
     double *H;         /* q x results                                    */
-    double hidden;     /* by so few results, once asked for (suspect.h)  */
+    double hidden;     /* kf_hidden_of for `few` results, if requested */
     size_t few;
 } kofn_decoder;
 #define KF_MIXED (-1)
 #define KF_LOST (-2)
 
-/* KOFN_TOOFEW when the seats do not determine every want, unless `partial`:
- * then wants that no seat holds as they are become KF_LOST.  Seats ascend. */
+/* Makes a decoder.  Fails with KOFN_TOOFEW if the seats do not determine every
+ * want.  If `partial`, wants that no seat holds plainly become KF_LOST instead.
+ * Seats ascend. */
 kofn_status kf_decoder_new(kofn_decoder **out, kf_code *c,
                            const uint32_t *seats, size_t n, bool partial);
 void kf_decoder_free(kofn_decoder *d);
-/* The relative error that rounding may bring to an answer, before the noise of
- * decoding (rounding.c). */
+/* Returns the relative error by rounding, before the noise of decoding
+ * (rounding.c). */
 double kf_code_rounding(const kofn_layout *L, size_t results);
-/* The relative error that this decoder, of plan `of`, predicts for a product of
- * plan p, which differs from it in shape only. */
+/* Returns the relative error that this decoder, of plan `of`, predicts for a
+ * product of plan p.  The plans differ only in shape. */
 double kf_code_predicted(const kofn_decoder *d, const kofn_plan *of,
                          const kofn_plan *p);
-/* Sets d->run; NULL where rows are made of everything (runs.c). */
+/* Sets d->run; NULL if each row is made from all results (runs.c). */
 kofn_status kf_decoder_runs(kofn_decoder *d);
 
-/* Sets d->factor; NULL where D itself is quicker (factor.c). */
+/* Sets d->factor; NULL if D itself is faster (factor.c). */
 kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes,
                               size_t submessages);
 void kf_factor_free(kf_factor *f);
-/* Bytes of scratch for vectors of len numbers. */
+/* Returns the bytes of scratch for vectors of `len` numbers. */
 size_t kf_factor_room(const kf_factor *f, size_t len);
-/* dst = D src. */
+/* Computes dst = D src. */
 void kf_factor_apply(const kf_factor *f, const void *const *src,
                      void *const *dst, size_t len, kofn_dtype dtype,
                      void *scratch);
 
-/* Decoders by survivor set, the least recently used dropped beyond a budget.
- * What it hands out lives until the next kf_cache_trim, or the second
- * kf_cache_trim_idle. */
+/* Decoders by survivor set.  Beyond a budget the least recently used are
+ * dropped.  A returned decoder is valid until the next kf_cache_trim or the
+ * second next kf_cache_trim_idle. */
 typedef struct kf_cache kf_cache;
 kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget);
 kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
@@ -199,11 +201,11 @@ kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
 void kf_cache_trim(kf_cache *cache);
 void kf_cache_trim_idle(kf_cache *cache);
 const kofn_plan *kf_cache_plan(const kf_cache *cache);
-/* The parities of a decoder's seats (suspect.h), kept with it: q x results,
- * H G = 0, orthonormal rows.  *q may be 0. */
+/* Returns the parities of a decoder's seats (suspect.h), which are kept with
+ * it: q x results, H G = 0, orthonormal rows.  *q may be 0. */
 kofn_status kf_cache_parity(kf_cache *cache, const kofn_decoder *d,
                             const double **H, size_t *q);
-/* kf_hidden_of it, kept with it, for as few results as that. */
+/* Returns kf_hidden_of the decoder for `few` results, and keeps it. */
 kofn_status kf_cache_hidden(kf_cache *cache, const kofn_decoder *d, size_t few,
                             double *hidden);
 void kf_cache_free(kf_cache *cache);
@@ -211,50 +213,55 @@ void kf_cache_free(kf_cache *cache);
 /* ---- what the answers so far come to (answers.c) ------------------------- */
 
 typedef struct kf_answers {
-    const kofn_decoder *decoder; /* within the tolerance, or NULL: one answer
-                                  more is wanted ...                         */
-    bool hopeless;  /* ... and there is none that could come                 */
-    double refused; /* its predicted error, if that was all that was wrong;
-                       HUGE_VAL: there is no decoder of so many; else 0      */
+    const kofn_decoder *decoder; /* within the tolerance; NULL: one more is
+                                  * needed */
+    bool hopeless;               /* decoder is NULL, and no more answers can
+                                  * come */
+    double refused; /* predicted error if too large; HUGE_VAL: no decoder; else
+                     * 0 */
 } kf_answers;
 
-/* The answers of these n rows, which ascend. */
+/* Judges the answers of these n rows, which ascend. */
 kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
                              const uint32_t *rows, size_t n, double tolerance,
                              kf_answers *out);
-/* Are n answers all that there can be? */
+/* True if there cannot be more than n answers. */
 bool kf_answers_all(const kofn_plan *p, size_t n);
 
 /* ---- the blocks themselves (blocks.c) ------------------------------------ */
 
-/* The factors of a seat's lanes where each is an outer product: part (i, j) of
- * A is in lane l f[l, i] g[l, j] times. f is lanes x cut[0].rows, g lanes x
- * cut[0].cols, and all lanes have one of them in common, ones: f where rows of
- * A are not cut, and else g where columns are not.  A += U' V therefore adds to
- * lane l the product of two coded matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j]
- * V_j), with U and V cut into columns as the rows and columns of A are.
- * KOFN_UNSUITED where a lane is no such product. */
+/* Finds the factors of a seat's lanes if each lane is an outer product.  Lane l
+ * is the sum of f[l, i] g[l, j] times part (i, j) of A.  Here f is lanes x
+ * cut[0].rows and g is lanes x cut[0].cols.
+ *
+ * All lanes have one factor in common, which is all ones: f if rows of A are
+ * not cut, else g if columns are not.  So A += U' V adds to lane l the product
+ * of two coded matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j] V_j).  Here U and
+ * V are cut into columns as the rows and columns of A are.  Fails with
+ * KOFN_UNSUITED if a lane is no such product. */
 kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g);
-/* Has it a reader? */
+/* True if the plan has a reader. */
 bool kf_code_can_be_read(const kofn_plan *p);
-/* The plan by which A itself is had from blocks of this one, results being rows
- * of blocks as they stand (KF_READ).  Borrows `plan`; freed with
+/* Makes the plan that computes A itself from the blocks of this one.  Its
+ * results are rows of blocks (KF_READ).  Borrows `plan`; freed with
  * kofn_plan_free. */
 kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan);
-/* The block of `seat` from those of others of its group, which ascend: its lane
- * l is row l of x, lanes x (n lanes), times all of theirs, with the relative
- * error predicted.  KOFN_TOOFEW when theirs do not determine it. */
+/* Finds the combination of other blocks of the group that gives the block of
+ * `seat`.  Lane l is row l of x, lanes x (n lanes), times all their lanes.
+ * *predicted is the relative error.  Seats ascend.  Fails with KOFN_TOOFEW if
+ * the blocks do not determine it. */
 kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
                                 size_t seat, double *x, double *predicted);
 
 /* ---- parts of a sum (alone.c) -------------------------------------------- */
 
 bool kf_code_can_be_alone(const kofn_plan *p);
-/* The plan by which each part is computed by one worker.  Its rows and its
- * seats are numbered as the parts; freed with kofn_plan_free, also on failure.
+/* Makes the plan in which one worker computes each part.  A row, its seat and
+ * its part have the same number.  Freed with kofn_plan_free, also on failure.
  */
 kofn_status kf_code_alone(kofn_plan **out, const kofn_plan *plan);
-/* Does every seat of a sum's code compute the part of its own number? */
+/* Fails with KOFN_UNSUITED unless seat i of a sum's code computes part i, for
+ * all i. */
 kofn_status kf_code_has_own(kf_code *c);
 
 /* Strips [lo, hi) of a group. */
@@ -264,7 +271,7 @@ typedef struct kf_band {
 
 /* ---- small dense systems (solve.c) --------------------------------------- */
 
-/* P X = B, P of m x n numbers and B of m x cols. */
+/* The system P X = B, with P of m x n numbers and B of m x cols. */
 typedef struct kf_system {
     size_t m, n;
     double *P;
@@ -272,9 +279,10 @@ typedef struct kf_system {
     double *B;
     size_t ldb;
 } kf_system;
-/* Least squares, m >= n: X takes the first n rows of B; P is destroyed. */
+/* Solves least squares for m >= n.  The first n rows of B become X; P is
+ * destroyed. */
 kofn_status kf_code_least_squares(const kf_system *s);
-/* C -= A B, where A is m x k and B is k x n. */
+/* Computes C -= A B; A is m x k and B is k x n. */
 typedef struct kf_difference {
     size_t m, k, n;
     const double *A;
@@ -288,14 +296,15 @@ void kf_code_subtract_product(const kf_difference *d);
 
 /* ---- quaternions (quaternion.c) ------------------------------------------ */
 
-/* True if these four rows are made of blocks L(q). */
+/* True if these four rows consist of blocks L(q). */
 bool kf_code_quaternions(const kf_row *g);
-/* Numbers of lanes: four after the other are those of a block, or none. */
+/* True if each four consecutive numbers of lanes belong to one block, or all
+ * four are `none`. */
 bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none);
-/* All columns of A, which is m x n and made of blocks, from the first of every
+/* Computes all columns of A (m x n, made of blocks) from the first of every
  * four. */
 void kf_code_all_lanes(size_t m, size_t n, const double *first, double *A);
-/* The same as kf_code_subtract_product where A, B and C are made of blocks. */
+/* Does the same as kf_code_subtract_product for A, B and C made of blocks. */
 kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
                                          const double *A, const double *B,
                                          double *C);

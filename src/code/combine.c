@@ -1,44 +1,43 @@
 /* combine.c -- the dot-product engine: choice of kernel, blocking.
  *
  * Blocking.  A kernel keeps the sums of up to `rows` outputs over a few vectors
- * of columns in registers while all sources go by.  Around that:
+ * of columns in registers while it passes over all sources.  There are three
+ * cases:
  *
- *   - With at most `rows` outputs the work is bound by memory, and one pass of
- *     the kernel along the columns reads every source and writes every output
- *     once.
- *   - With more outputs, columns are cut into slivers whose part of the sources
- *     stays close; all outputs are made from a sliver before the next one is
- *     touched.
- *   - With many sources, those are cut into chunks.  Sums wait between chunks
- *     in a tile of doubles, and columns are cut so that it has room for all
- *     outputs, or for a panel of them after the other.
+ *   - With at most `rows` outputs, memory is the limit.  One pass of the kernel
+ *     along the columns reads every source and writes every output once.
+ *   - With more outputs, columns are cut into slivers.  The sources of a sliver
+ *     stay in the cache until all its outputs are made.
+ *   - With many sources, these are cut into chunks.  Between chunks the sums
+ *     wait in a tile of doubles.  Columns are cut so that the tile has room for
+ *     all outputs, or for one panel of them after the other.
  *
- * Memory.  Hardware follows only about a dozen streams of reads, and loads in
- * flight are too few to make up for it; prefetches into the second-level cache
- * are not so few.  A call larger than the caches writes around them: an
- * ordinary store would first read what it overwrites.
+ * Memory.  Hardware prefetching follows only about a dozen streams of reads,
+ * and outstanding loads are too few to compensate.  Prefetches into the
+ * second-level cache have a higher limit.  A call larger than the caches uses
+ * non-temporal stores, because an ordinary store first reads the memory that it
+ * overwrites.
  *
- * Its one state is which kernel is in force, the same for all threads.  It
- * allocates nothing, and every output depends on its sources and coefficients
- * alone, not on how the call was cut.
- */
+ * Its only state is the kernel in use, the same for all threads.  It allocates
+ * nothing.  An output depends only on its sources and coefficients, not on how
+ * the call was cut. */
 #include "combine.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define CHUNK 256         /* sources in a chunk, at most */
-#define STREAMS 64        /* ... where reading them is what takes the time */
-#define FOLLOWED 12       /* ... streams that hardware follows */
-#define BUSY 4            /* outputs, where multiplying takes as long */
-#define BURST (32 << 10)  /* bytes, so long that to start streams is nothing */
+#define CHUNK 256         /* most sources in a chunk */
+#define STREAMS 64        /* the same, if reading is the limit */
+#define FOLLOWED 12       /* read streams that hardware follows */
+#define BUSY 4            /* outputs from which on arithmetic is the limit */
+#define BURST (32 << 10)  /* bytes, if the start of a stream costs nothing */
 #define TILE 8192         /* sums that wait between chunks */
 #define STEP 32           /* columns: a multiple of every kernel's group */
-#define SLIVER (64 << 10) /* bytes of sources */
-#define AHEAD 1024        /* bytes to prefetch by */
+#define SLIVER (64 << 10) /* bytes of sources in a sliver */
+#define AHEAD 1024        /* prefetch distance in bytes */
 #define NEAR (1 << 20)    /* bytes that need no prefetching */
-#define AROUND (32 << 20) /* bytes beyond which to write around the cache */
+#define AROUND (32 << 20) /* bytes beyond which stores are non-temporal */
 
 /* ---- level of SIMD ------------------------------------------------------- */
 
@@ -65,7 +64,7 @@ static size_t level_named(const char *name)
     return i;
 }
 
-/* Threads that come here together find the same. */
+/* Chooses the kernel. Concurrent calls find the same. */
 static const kf_combine_simd *choose(void)
 {
     const char *highest = getenv("KOFN_SIMD");
@@ -111,16 +110,16 @@ typedef struct call {
     const void *const *src;
     void *const *dst;
     int kernel;  /* dtype, or KF_ROUNDED */
-    size_t size; /* of an element that is read */
+    size_t size; /* of an element of the sources */
     size_t ahead;
     bool stream;
 } call;
 
-/* Sources with a coefficient that is not zero, out of a chunk: the first, the
- * last, the second, the last but one, and so on.  In ascending order they are
- * often equally far apart, and hardware, expecting another, would fetch what
- * lies behind the last.  Where that is an output about to be written around the
- * cache, it would take twice as long. */
+/* The sources of a chunk with a coefficient that is not zero.  Their order is
+ * the first, the last, the second, the last but one, and so on.  In ascending
+ * order they often have equal distances.  Hardware would then also prefetch the
+ * memory behind the last one.  If that is an output with non-temporal stores,
+ * it would take twice the time. */
 typedef struct used {
     const char *src[CHUNK];
     size_t col[CHUNK];
@@ -158,7 +157,7 @@ typedef struct panel {
     size_t row, m, from, to;
 } panel;
 
-/* A panel, of the sources in use. */
+/* Makes a panel from the sources in use. */
 static void sweep(const call *c, kf_combine_block b, const used *u, panel p)
 {
     size_t passes = kf_ceil_div(p.m, c->simd->rows), width = p.to - p.from;
@@ -190,7 +189,7 @@ static void sweep(const call *c, kf_combine_block b, const used *u, panel p)
     }
 }
 
-/* All sources in one chunk. */
+/* Handles all sources in one chunk. */
 static void whole(const call *c, size_t from, size_t to)
 {
     kf_combine_block b = {.first = true, .last = true};
@@ -200,7 +199,7 @@ static void whole(const call *c, size_t from, size_t to)
     sweep(c, b, &u, (panel){0, c->m, from, to});
 }
 
-/* A panel, chunk after chunk. */
+/* Makes a panel chunk by chunk. */
 static void tile(const call *c, size_t chunk, double *acc, panel p)
 {
     kf_combine_block b = {.acc = acc, .ldacc = p.to - p.from, .begin = p.from};
@@ -227,7 +226,7 @@ static void chunked(const call *c, size_t chunk, size_t from, size_t to)
                  (panel){i, kf_min(high, c->m - i), t, kf_min(t + width, to)});
 }
 
-/* How many sources to read at once. */
+/* Returns the number of sources to read at once. */
 static size_t chunk_of(const call *c)
 {
     size_t most = CHUNK;
@@ -249,7 +248,8 @@ static void combine_columns(const call *c, size_t from, size_t to)
         chunked(c, chunk, from, to);
 }
 
-/* Around the cache from where the first output begins a line; mostly all do. */
+/* Uses non-temporal stores from the first cache line boundary of output 0;
+ * mostly all outputs share it. */
 static void combine_around(call *c, size_t len)
 {
     size_t head = kf_min(len, kf_to_line(c->dst[0]) / c->size);

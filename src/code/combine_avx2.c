@@ -1,12 +1,12 @@
-/* combine_avx2.c -- the dot-product kernel on AVX2 and FMA: 4 doubles a vector.
+/* combine_avx2.c -- the dot-product kernel on AVX2 and FMA: 4 doubles per
+ * vector.
  *
- * Of 16 registers 12 hold sums, 3 outputs x 4 vectors, 3 coefficients and one
- * what is read.  4 outputs by 2 vectors are a little slower in cache, but bound
- * by memory they are better than 2 outputs twice.
+ * Of 16 registers 12 hold sums (3 outputs x 4 vectors), 3 coefficients and one
+ * the source.  In cache, 4 outputs by 2 vectors are a little slower.  If memory
+ * is the limit, they are faster than 2 outputs twice.
  *
- * No state and no allocation.  It may be called only where the processor has
- * both, which kf_combine_avx2 tells.
- */
+ * No state and no allocation.  Call it only if kf_combine_avx2 returns it: the
+ * processor then has both. */
 #include "combine.h"
 
 #if KF_COMBINE_X86
@@ -19,7 +19,7 @@ typedef __m256d vec;
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
-/* All ones in the first n of four places. */
+/* Returns a mask with all ones in the first n of four places. */
 INLINE __m128i lowest32(size_t n)
 {
     return _mm_cmpgt_epi32(_mm_set1_epi32((int)n), _mm_setr_epi32(0, 1, 2, 3));

@@ -1,11 +1,10 @@
-/* combine_avx512.c -- the dot-product kernel on AVX-512: 8 doubles a vector.
+/* combine_avx512.c -- the dot-product kernel on AVX-512: 8 doubles per vector.
  *
- * Of 32 registers 24 hold sums, 6 outputs x 4 vectors, 6 coefficients and one
- * what is read.  4 vectors are whole cache lines, of doubles and of floats.
+ * Of 32 registers 24 hold sums (6 outputs x 4 vectors), 6 coefficients and one
+ * the source.  A group of 4 vectors is whole cache lines, of doubles and of
+ * floats.
  *
- * No state and no allocation.  It may be called only where the processor has
- * it, which kf_combine_avx512 tells.
- */
+ * No state and no allocation.  Call it only if kf_combine_avx512 returns it. */
 #include "combine.h"
 
 #if KF_COMBINE_X86

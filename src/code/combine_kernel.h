@@ -1,30 +1,30 @@
-/* combine_kernel.h -- the kernel of the dot-product engine, once for all.
+/* combine_kernel.h -- the kernel of the dot-product engine, shared by all
+ * processors.
  *
- * Text to be included by a file that has defined a vector of doubles:
+ * A file includes this text after it has defined a vector of doubles:
  *
- *   TARGET, INLINE     attributes of functions, and of such as must vanish
+ *   TARGET, INLINE     attributes of functions, and of inlined functions
  *   vec, W             the type and how many doubles it holds
  *   splat, madd        x in all places; a * b + c
  *   get, put           W elements from and to memory of any alignment,
  *                      doubles, or floats that are converted
  *   get_some, put_some the first n <= W of them; no other byte is touched
- *   put_around         put to aligned memory, around the cache
+ *   put_around         non-temporal store to aligned memory
  *
  * A group is `rows` outputs by `vecs` vectors of columns.  Its sums stay in
- * registers while all sources go by, so that a vector read from a source is
- * used `rows` times, a coefficient `vecs` times, and an output is written
- * once.  Each sum takes its terms in the order of b->src, wherever its column
- * lies and whichever group it falls in.
+ * registers during the pass over all sources.  So a vector of a source is used
+ * `rows` times and a coefficient `vecs` times, and an output is written once.
+ * Each sum adds its terms in the order of b->src.  The position of its column
+ * and the size of its group have no effect.
  *
- * rows, vecs, part, far, and whether floats are read (in32) and written (out32)
- * are constants wherever this is inlined.
- */
-#define VECS 4 /* in a group, at most */
+ * The arguments rows, vecs, part and far, and whether floats are read (in32)
+ * and written (out32), are constants after inlining. */
+#define VECS 4 /* most vectors in a group */
 #define LINE KF_COMBINE_LINE
-/* Sums live in registers only when the loops over them are gone. */
+/* Sums stay in registers only if the loops over them are unrolled. */
 #define UNROLL _Pragma("GCC unroll 8")
 
-/* UNROLL is no statement. */
+/* UNROLL is no statement, which clang-format does not know. */
 /* clang-format off */
 
 INLINE void no_sums(vec sum[][VECS], size_t rows, size_t vecs)
@@ -67,7 +67,7 @@ INLINE void give_sums(vec sum[][VECS], const kf_combine_block *b, size_t t,
 
     UNROLL for (size_t i = 0; i < rows; i++) {
         char *d = (char *)b->dst[i] + t * size;
-        /* Parts of lines do not pay. */
+        /* Non-temporal stores of partial lines are slow. */
         bool around = b->stream && vecs * W * size % LINE == 0 &&
                       (uintptr_t)d % LINE == 0;
 
@@ -119,7 +119,7 @@ INLINE void group(const kf_combine_block *b, size_t t, size_t n, size_t rows,
 INLINE void columns(const kf_combine_block *b, size_t t, size_t to, size_t rows,
                     size_t vecs, bool in32, bool out32)
 {
-    /* To ask for every source whether it is far takes a tenth of the time. */
+    /* A test for every source takes a tenth of the time, so it is outside. */
     if (b->ahead)
         for (; t + vecs * W <= to; t += vecs * W)
             group(b, t, W, rows, vecs, in32, out32, false, true);

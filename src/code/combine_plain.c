@@ -1,11 +1,10 @@
 /* combine_plain.c -- the dot-product kernel without instructions of any
- * particular processor, and the twin that the others are tested against.
+ * particular processor.  The other kernels are tested against it.
  *
- * Vectors of two doubles are the compiler's: SSE2, NEON, or plain doubles.
- * There is no way around the cache in C.
+ * The compiler provides vectors of two doubles: SSE2, NEON, or plain doubles.
+ * C has no non-temporal stores.
  *
- * No state and no allocation; it runs everywhere.
- */
+ * No state and no allocation; it runs everywhere. */
 #include "combine.h"
 
 #define TARGET

@@ -1,18 +1,16 @@
 /* decoder.c -- from a survivor set to the numbers that decode it.
  *
- * Where the wants are the symbols (W is the identity), rows of G with a single
- * entry 1 hand over their symbol as it is.  Only the symbols no survivor holds
- * plainly have to be solved for, with the rows that are left: for a systematic
- * code that has lost m blocks a system of the size of m, whatever k is
- * (unknown.c).
+ * If the wants are the symbols (W is the identity), rows of G with a single
+ * entry 1 give their symbol directly.  Only the symbols that no survivor holds
+ * plainly are solved for, with the remaining rows.  For a systematic code that
+ * has lost m blocks, the system has the size of m for any k (unknown.c).
  *
- * Where the wants are combinations of symbols, D = W G^+ (pseudo.c), with the
- * rows of G divided by the rounding their results carry.
+ * If the wants are combinations of symbols, D = W G^+ (pseudo.c).  The rows of
+ * G are divided by the rounding errors of their results.
  *
  * A decoder owns its arrays and is freed by kf_decoder_free; the rows of the
- * code are borrowed.  It may not deliver what is less exact than predicted:
- * what it cannot solve is a status.
- */
+ * code are borrowed.  It never delivers a result that is less exact than
+ * predicted: a system that it cannot solve gives an error status. */
 #include "code.h"
 
 #include "base/rng.h"
@@ -21,13 +19,13 @@
 
 #include <math.h>
 
-/* D G may differ from W by this, as a share of W, beside the rounding that is
- * predicted; more is no solution. */
+/* Largest allowed difference of D G from W relative to W, in addition to the
+ * predicted rounding.  If it is larger, there is no solution. */
 #define OFF 1e-6
-/* Random symbols that try D G = W. */
+/* Number of random vectors that test D G = W. */
 #define PROBES 8
-/* With fewer results than surely decode, noise above this says that they do
- * not: there is nothing but rounding in the answer. */
+/* If there may be too few results and the noise is above this, they are too
+ * few: the answer would be only rounding. */
 #define NOTHING 1e10
 
 static bool same_row(const kf_row *a, const kf_row *b)
@@ -47,7 +45,7 @@ static size_t hash_row(const kf_row *row)
     return (size_t)(h ^ h >> 32);
 }
 
-/* Seats with the same rows return the same to the last bit. */
+/* Finds seats with the same rows; they return the same to the last bit. */
 static kofn_status find_twins(kf_sift *s)
 {
     size_t slots = 4, at;
@@ -70,7 +68,7 @@ static kofn_status find_twins(kf_sift *s)
     return KOFN_OK;
 }
 
-/* Results that say something about an unknown symbol. */
+/* Chooses the results that depend on an unknown symbol. */
 static void choose_rows(kf_sift *s)
 {
     for (size_t r = 0; r < s->results; r++)
@@ -87,7 +85,7 @@ static void choose_rows(kf_sift *s)
 
 /* ---- wants --------------------------------------------------------------- */
 
-/* Result that is want w as it stands, or -1. */
+/* Returns the result that is want w itself, or -1. */
 static int32_t plainly(const kf_sift *s, const double *W, size_t w)
 {
     size_t found = 0, at = w;
@@ -100,8 +98,8 @@ static int32_t plainly(const kf_sift *s, const double *W, size_t w)
     return !W || (found == 1 && W[w * s->symbols + at] == 1) ? s->from[at] : -1;
 }
 
-/* Sorts the wants: one that a result holds plainly is copied, the rest are
- * mixed, or lost where `partial`. */
+/* Sorts the wants.  A want that a result holds plainly is copied.  The others
+ * are mixed, or lost if `partial`. */
 static size_t sort_wants(kofn_decoder *d, const kf_sift *s, const double *W,
                          bool partial)
 {
@@ -117,9 +115,10 @@ static size_t sort_wants(kofn_decoder *d, const kf_sift *s, const double *W,
     return left;
 }
 
-/* ||D diag(weights)||_F^2 over the mixed wants.  The rounding of twins is the
- * same and adds up, that of others is as good as independent; the larger
- * counts, since twins with opposite signs are the mark of a singular system. */
+/* Computes ||D diag(weights)||_F^2 over the mixed wants.  Twins have the same
+ * rounding, which adds up; other roundings are independent.  The larger
+ * estimate counts, because twins with opposite signs indicate a singular
+ * system. */
 static kofn_status mixed_noise(const kofn_decoder *d, const kf_sift *s,
                                double *sum)
 {
@@ -142,10 +141,10 @@ static kofn_status mixed_noise(const kofn_decoder *d, const kf_sift *s,
     return KOFN_OK;
 }
 
-/* ||D diag(weights)||_F / sqrt(terms wants): how much the workers' own
- * rounding is amplified.  For row-cut codes this is ||R^-1 diag(row norms)||_F
- * / sqrt(wants), R the survivors' rows.  Invariant to the scale of rows, which
- * a condition number is not. */
+/* Computes ||D diag(weights)||_F / sqrt(terms wants): the amplification of the
+ * workers' own rounding.  For row-cut codes this is ||R^-1 diag(row norms)||_F
+ * / sqrt(wants), with R the survivors' rows.  It does not change with the scale
+ * of rows, as a condition number does. */
 static kofn_status measure_noise(kofn_decoder *d, const kf_sift *s,
                                  const kofn_layout *L)
 {
@@ -171,7 +170,7 @@ static kofn_status judge(kofn_decoder *d, const kf_sift *s,
 
 /* ---- wants that are combinations ----------------------------------------- */
 
-/* G with its rows divided by their weights. */
+/* Fills G with its rows divided by their weights. */
 static void fill_rows(const kf_sift *s, double *G)
 {
     for (size_t r = 0; r < s->results; r++)
@@ -191,7 +190,7 @@ static void fill_mixed(const kofn_decoder *d, const kf_sift *s, const double *W,
                    s->symbols * sizeof *W);
 }
 
-/* ||D G - W||_F / sqrt(rows); D and G as scaled, W is destroyed. */
+/* Returns ||D G - W||_F / sqrt(rows). D and G are scaled; W is destroyed. */
 static double distance(size_t rows, const kf_sift *s, double *D,
                        const double *G, double *W)
 {
@@ -201,7 +200,8 @@ static double distance(size_t rows, const kf_sift *s, double *D,
     return sqrt(kf_code_sum(W, W, rows * s->symbols) / (double)rows);
 }
 
-/* The rows of D for the mixed wants; *off is how far D G is from W. */
+/* Computes the rows of D for the mixed wants; *off is the distance of D G from
+ * W. */
 static kofn_status solve_wants(kofn_decoder *d, kf_sift *s, const double *W,
                                double *off)
 {
@@ -216,13 +216,13 @@ static kofn_status solve_wants(kofn_decoder *d, kf_sift *s, const double *W,
                   &d->condition));
     *off = distance(d->mixed, s, d->D, G, M);
     for (size_t i = 0; i < d->mixed * s->results; i++)
-        if (s->weight[i % s->results] > 0) /* else it says nothing */
+        if (s->weight[i % s->results] > 0) /* else it contributes nothing */
             d->D[i] /= s->weight[i % s->results];
     return KOFN_OK;
 }
 
-/* sum += the first n of them times x, PROBES numbers each, but for those that
- * are multiplied by 0. */
+/* Adds the first n rows of x, PROBES numbers each, times `by` to `sum`.  Rows
+ * with coefficient 0 are skipped. */
 static void add_products(const double *by, size_t n, double sign,
                          const double *x, double *sum)
 {
@@ -231,8 +231,8 @@ static void add_products(const double *by, size_t n, double sign,
             sum[k] += sign * by[i] * x[i * PROBES + k];
 }
 
-/* |(D G - W) x|^2 summed over all x, PROBES symbols side by side; y has room
- * for their results. */
+/* Returns |(D G - W) x|^2 summed over all x, PROBES vectors side by side; y has
+ * room for their results. */
 static double probe(const kofn_decoder *d, const kf_sift *s, const double *W,
                     const double *x, double *y)
 {
@@ -253,8 +253,8 @@ static double probe(const kofn_decoder *d, const kf_sift *s, const double *W,
     return sum;
 }
 
-/* ||D G - W||_F / sqrt(symbols) as met by some random symbols: D G itself may
- * be larger than all else. */
+/* Estimates ||D G - W||_F / sqrt(symbols) from random vectors, because D G
+ * itself may be larger than all other arrays. */
 static kofn_status distance_of_all(const kofn_decoder *d, kf_sift *s,
                                    const kofn_layout *L, double *off)
 {
@@ -272,8 +272,9 @@ static kofn_status distance_of_all(const kofn_decoder *d, kf_sift *s,
     return KOFN_OK;
 }
 
-/* The scheme may know a better way than least squares; else it is unsuited.
- * It is asked first, since it may be quick to say that it is too early. */
+/* Calls the scheme's decoder, which may be better than least squares; else it
+ * returns KOFN_UNSUITED.  It comes first because it may quickly report that
+ * there are too few answers. */
 static kofn_status ask_scheme(kofn_decoder *d, const kf_code *c)
 {
     const kofn_plan *p = c->plan;
@@ -292,7 +293,7 @@ static kofn_status ask_scheme(kofn_decoder *d, const kf_code *c)
         kf_free(d->D);
         d->D = NULL;
     }
-    d->whole = st != KOFN_PARTIAL; /* it makes do with what there is */
+    d->whole = st != KOFN_PARTIAL; /* KOFN_PARTIAL: approximate */
     return st;
 }
 
@@ -307,8 +308,7 @@ static kofn_status too_few(const kf_code *c, const kf_sift *s, size_t n)
         s->symbols / c->plan->layout.lanes, c->plan->layout.threshold);
 }
 
-/* A set that does not decode lacks results if it is smaller than what surely
- * decodes; else the code is at fault. */
+/* Reports that the results do not determine the answer. */
 static kofn_status undetermined(const kofn_decoder *d, const kofn_layout *L)
 {
     return kf_fail(KOFN_TOOFEW,
@@ -317,8 +317,8 @@ static kofn_status undetermined(const kofn_decoder *d, const kofn_layout *L)
                    d->seats, L->threshold);
 }
 
-/* Judges the solution by what D G - W is off, which meets the answer as it
- * stands; where nothing is left of the answer it may be more than predicted. */
+/* Judges the solution by D G - W.  This difference is an error of the answer
+ * itself.  If the answer nearly cancels, it may be larger than predicted. */
 static kofn_status check(kofn_decoder *d, const kofn_layout *L,
                          const kf_sift *s, double off)
 {
@@ -335,9 +335,9 @@ static kofn_status check(kofn_decoder *d, const kofn_layout *L,
     return KOFN_OK;
 }
 
-/* Builds a decoder of plain results only: a want that no survivor holds as it
- * is cannot be had; where nothing is held so, as in most codes of two operands,
- * there is nothing to hand out. */
+/* Builds a decoder of plain results only.  A want that no survivor holds
+ * plainly is lost.  In most codes of two operands no want is held plainly; then
+ * nothing can be delivered. */
 static kofn_status build_partial(kofn_decoder *d, const kf_sift *s, kf_code *c)
 {
     const kofn_plan *p = c->plan;
@@ -364,9 +364,9 @@ static kofn_status solve(kofn_decoder *d, kf_sift *s, const kf_code *c,
     return kf_solve_unknown(s, &d->D, &d->condition, off);
 }
 
-/* Makes the decoder by the scheme's own formula where it has one, else by
- * solving for it.  Either way D G is compared with W, and what is too far off
- * is refused. */
+/* Makes the decoder with the scheme's own function, if it has one, else by
+ * solving.  In both cases D G is compared with W, and a large difference is
+ * refused. */
 static kofn_status build(kofn_decoder *d, kf_sift *s, kf_code *c, bool partial)
 {
     const kofn_layout *L = &c->plan->layout;
@@ -417,7 +417,7 @@ kofn_status kf_decoder_new(kofn_decoder **out, kf_code *c,
     }
     if (!st)
         st = kf_decoder_runs(d);
-    if (!st && c->plan->op->factors == 0) /* codes of sums have such D */
+    if (!st && c->plan->op->factors == 0) /* D has structure */
         st = kf_decoder_factor(d, c->plan->layout.lanes,
                                c->plan->layout.submessages);
     kf_arrays_free(&s.arrays);

@@ -1,8 +1,8 @@
-/* describe.c -- what a plan needs and costs, and the noise it makes over
- * random losses.
+/* describe.c -- the needs and costs of a plan, and its noise over random
+ * losses.
  *
- * Owns nothing beyond a call.  Random losses are drawn from a named stream, so
- * that the same plan is described alike everywhere. */
+ * Owns nothing beyond a call.  Random losses come from a named random stream,
+ * so a plan has the same description everywhere. */
 #include "code.h"
 
 #include "base/rng.h"
@@ -12,11 +12,11 @@
 #include <stdlib.h>
 
 #define TRIALS 200
-/* Multiply-adds that sampling may take in all: a second or two. */
+/* Total multiply-adds for sampling: a second or two. */
 #define SAMPLING 4e9
 
-/* A uniformly random subset of k out of n, ascending (Floyd's algorithm would
- * do with fewer draws; n is small). */
+/* Draws a uniformly random subset of k out of n, ascending (Floyd's algorithm
+ * needs fewer draws, but n is small). */
 static void random_subset(kf_rng *r, uint32_t *out, size_t k, size_t n)
 {
     for (size_t i = 0, taken = 0; taken < k; i++)
@@ -31,8 +31,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The number of sets of survivors whose decoders can be afforded.  The lost
- * symbols of a systematic code are solved for, else all symbols. */
+/* Computes the number of survivor sets for which decoders are affordable.  A
+ * systematic code solves for the lost symbols, another code for all symbols. */
 static kofn_status affordable(const kofn_layout *L, kf_code *code,
                               size_t *trials)
 {
@@ -45,7 +45,7 @@ static kofn_status affordable(const kofn_layout *L, kf_code *code,
     TRY(kf_code_seat(code, 0, &first));
     if (L->W || first->G[0].n > 1)
         m = (double)L->symbols;
-    if (code->plan->scheme->decode) /* better than by least squares */
+    if (code->plan->scheme->decode) /* faster than least squares */
         n = SAMPLING / (double)(L->wants * L->threshold * L->lanes) /
             (double)(first->G[0].n + 100);
     else
@@ -54,13 +54,14 @@ static kofn_status affordable(const kofn_layout *L, kf_code *code,
     return KOFN_OK;
 }
 
-/* Seats of which any so many decode, with all their submessages. */
+/* Returns a number K such that any K seats with all their submessages decode.
+ */
 static size_t seats_enough(const kofn_layout *L)
 {
     return kf_ceil_div(L->threshold, L->submessages);
 }
 
-/* The first `each` submessages of seats as answers. */
+/* Lists the first `each` submessages of these seats as answers. */
 static void answers_of(const uint32_t *seat, size_t seats, size_t each,
                        size_t submessages, uint32_t *answer)
 {
@@ -70,8 +71,8 @@ static void answers_of(const uint32_t *seat, size_t seats, size_t each,
                 seat[i] * (uint32_t)submessages + (uint32_t)t;
 }
 
-/* The noise when these seats alone answer, each as many submessages as it
- * takes, which is said quickly of too few. */
+/* Computes the noise if only these seats answer, each with the least number of
+ * submessages that decodes.  Smaller numbers fail quickly. */
 static kofn_status noise_of(const kofn_layout *L, kf_code *code,
                             const uint32_t *seat, size_t seats,
                             uint32_t *answer, double *noise)
@@ -84,7 +85,7 @@ static kofn_status noise_of(const kofn_layout *L, kf_code *code,
         answers_of(seat, seats, each, L->submessages, answer);
         st = kf_decoder_new(&d, code, answer, seats * each, false);
     } while (st == KOFN_TOOFEW && ++each <= L->submessages);
-    *noise = st ? HUGE_VAL : d->noise; /* singular: as noisy as can be */
+    *noise = st ? HUGE_VAL : d->noise; /* singular: infinite noise */
     kf_decoder_free(d);
     return st == KOFN_NOMEM ? st : KOFN_OK;
 }
@@ -130,15 +131,17 @@ static kofn_status measure_noise(const kofn_plan *p, kofn_plan_info *info)
     return st;
 }
 
-/* Shares of what one computer would do with whole operands.  An adjoint code
- * sends mixed strips and is answered with full size; of A' A x both are. */
+/* Measures costs as fractions of one computer's work with whole operands.  An
+ * adjoint code sends mixed strips and receives answers of full size.  For A' A
+ * x both have full size. */
 static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
     bool left = p->op->left;
     double products = (double)(L->lanes * L->inner);
     double blocks = (double)(L->groups * p->parts);
-    /* parts of the side of the input, and of A, that the output keeps */
+    /* number of parts along the sides, of the input and of A, that the output
+     * has */
     double wide = (double)(left ? L->cut[1].rows : L->cut[1].cols);
     double tall =
         left ? (double)L->cut[0].cols : (double)(L->groups * L->cut[0].rows);
@@ -149,14 +152,14 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
     info->upload =
         L->adjoint ? dealt / blocks : (double)L->inner / (double)p->parts1;
     info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
-    if (p->op->stream) /* blocks travel and are forgotten */
+    if (p->op->stream) /* blocks are sent for one product and not kept */
         info->storage = 0;
     if (p->op->whole)
         info->upload = info->answer = 1;
 }
 
-/* Shares of the parts, and of a vector; where seats answer in submessages, as
- * many submessages as it takes when nobody straggles. */
+/* Measures fractions of the parts, and of a vector.  If seats answer in
+ * submessages, it assumes no stragglers. */
 static kofn_status measure_sum(const kofn_plan *p, kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
@@ -180,7 +183,8 @@ static kofn_status measure_sum(const kofn_plan *p, kofn_plan_info *info)
     return st;
 }
 
-/* Losing more than the rest from the smallest group is losing it. */
+/* Returns the threshold.  The worst case loses all spare seats of the smallest
+ * group and one more. */
 static size_t threshold_of(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;

@@ -1,43 +1,44 @@
 /* factor.c -- D as a product V Z of two matrices with fewer multiplications.
  *
- * Messages that are a fraction as long as the vector are multiplied for as many
- * outputs more, and adding up the bytes that came is no longer bound by memory.
- * But for codes of sums D has structure.  Seen as a matrix over the answers of
- * one submessage, with a row for each want and lane, it is of low rank: a
- * message says no more than one number for each straggler less than d, and
- * where the code's columns are cosines and sines these are real, while D is
- * complex (gradient_field.c).  In groups that miss the same seats it has the
- * same column for the same seat of each, and those messages can be added up
- * first.
+ * If messages have a fraction of the vector's length, each is multiplied for
+ * more outputs in the same proportion.  Then memory bandwidth is no longer the
+ * limit.  But for codes of sums D has structure.
  *
- * So Z has a block for each submessage, or for each set of answers with the
- * same column, that is applied to all lanes alike; V mixes what Z makes.  That
- * waits in double precision, and both are done tile by tile: messages are read
- * once and outputs written once, and no digit is lost.
+ * Consider D over the answers of one submessage, with a row for each want and
+ * lane.  This matrix has low rank: at most d minus the number of stragglers, in
+ * units of the field.  If the columns of the code are cosines and sines, its
+ * row space has a real basis, although D is complex (gradient_field.c).  In
+ * groups that miss the same seats, the corresponding seats of all groups have
+ * equal columns of D.  So their messages can be added first.
  *
- * A factor belongs to its decoder.  Whoever applies it brings the room;
- * nothing is allocated while it is applied, and where a factor saves nothing
- * there is none.
- */
+ * So Z has a block for each submessage, or for each set of answers with equal
+ * columns.  The block is applied to all lanes in the same way; V mixes its
+ * outputs.  The outputs of Z wait in double precision, and both steps run tile
+ * by tile.  Messages are read once, outputs are written once, and no digit is
+ * lost.
+ *
+ * A factor belongs to its decoder.  The caller that applies it provides the
+ * memory; nothing is allocated then.  If a factor would save nothing, there is
+ * none. */
 #include "code.h"
 
 #include "combine.h"
 
 #include <math.h>
 
-/* Multiplications that take as long as to read a number from memory, and as to
- * keep one in the cache. */
+/* The times to read a number from memory, and to keep one in the cache, in
+ * multiplications. */
 #define READING 3
 #define KEEPING 4
-/* Less than this share of the largest row is rounding. */
+/* Numbers below this fraction of the largest row are rounding. */
 #define ROUNDING 1e-14
-/* Fewer outputs than this are bound by memory. */
+/* With fewer outputs than this, memory is the limit. */
 #define FEWEST 4
-/* Bytes that wait, and columns at a time at least. */
+/* Bytes of waiting sums, and the least number of columns at a time. */
 #define WAITING ((size_t)2 << 20)
 #define STEP 32
 #define NARROWEST 256
-#define TOGETHER 4 /* outputs of the same kind, made of the same sums */
+#define TOGETHER 4 /* outputs that are made from the same sums */
 #define NEAR ((size_t)1 << 20)
 
 typedef struct block {
@@ -48,7 +49,7 @@ typedef struct block {
 
 struct kf_factor {
     size_t lanes, mixed, answers, rows, blocks;
-    uint32_t *answer; /* of all blocks, one after the other */
+    uint32_t *answer; /* of all blocks, in order */
     block *block;
     double *V; /* mixed x (rows x lanes) */
     kf_arrays own;
@@ -63,8 +64,8 @@ void kf_factor_free(kf_factor *f)
 
 /* ---- columns ------------------------------------------------------------- */
 
-/* The column of D for one lane of an answer: the weight of its numbers in each
- * want, the first want first. */
+/* Returns the column of D for one lane of an answer: its weight in each want,
+ * the first want first. */
 static const double *column(const kofn_decoder *d, const kf_factor *f, size_t a,
                             size_t lane)
 {
@@ -93,15 +94,16 @@ static bool is_nothing(const kofn_decoder *d, const kf_factor *f, size_t a)
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* Outputs kept for it and mixed from there cost as much as reading them. */
+/* Returns the cost of a block: reading its answers, multiplying them by Z,
+ * keeping the outputs and mixing them. */
 static double cost_of(const kf_factor *f, size_t count, size_t rank)
 {
     return (double)f->lanes * ((double)count * (double)(READING + rank) +
                                (double)rank * (double)(KEEPING + f->mixed));
 }
 
-/* Answers with the same column become neighbours; end[k] is where the k-th
- * such set ends. */
+/* Sorts answers with equal columns next to each other; end[k] is the end of the
+ * k-th set. */
 static size_t gather(const kofn_decoder *d, const kf_factor *f,
                      uint32_t *answer, size_t count, size_t *end)
 {
@@ -138,7 +140,7 @@ static kofn_status add_block(kf_factor *f, size_t first, size_t count,
     return KOFN_OK;
 }
 
-/* Row r of A less what it has in common with z. */
+/* Removes from row r of A its component along z. */
 static void take_off(double *A, size_t r, const double *z, size_t count)
 {
     double *row = A + r * count, dot = kf_code_sum(row, z, count);
@@ -147,9 +149,9 @@ static void take_off(double *A, size_t r, const double *z, size_t count)
         row[c] -= dot * z[c];
 }
 
-/* An orthonormal basis Z of the rows of A (rows x count), as long as it has no
- * more than `most`; from the largest row left each time, by Gram and Schmidt.
- * The rank, or most + 1. */
+/* Computes an orthonormal basis Z of the rows of A (rows x count) by
+ * Gram-Schmidt, taking the largest remaining row each time.  Returns the rank,
+ * or most + 1 if it exceeds `most`. */
 static size_t basis(double *A, size_t rows, size_t count, size_t most,
                     double *Z)
 {
@@ -183,7 +185,7 @@ static size_t basis(double *A, size_t rows, size_t count, size_t most,
     }
 }
 
-/* A row for each want and lane. */
+/* Fills A with one row for each want and lane. */
 static void fill(const kofn_decoder *d, const kf_factor *f,
                  const uint32_t *answer, size_t count, double *A)
 {
@@ -193,8 +195,8 @@ static void fill(const kofn_decoder *d, const kf_factor *f,
                 *A++ = column(d, f, answer[c], l)[w * d->results];
 }
 
-/* The blocks of answers first .. first+count-1, which are of one submessage;
- * what they cost is added to *cost. */
+/* Adds the blocks of answers first .. first+count-1, which belong to one
+ * submessage, and adds their cost to *cost. */
 static kofn_status add_submessage(const kofn_decoder *d, kf_factor *f,
                                   size_t first, size_t count, double *cost)
 {
@@ -226,7 +228,7 @@ static kofn_status add_submessage(const kofn_decoder *d, kf_factor *f,
     return st;
 }
 
-/* V = D Z', and D times a single set's column over how often it is there. */
+/* Computes V = D Z'. For a set of equal columns, V is that column. */
 static void fill_V(const kofn_decoder *d, const kf_factor *f, const block *b)
 {
     for (size_t w = 0; w < d->mixed; w++)
@@ -247,7 +249,7 @@ static void fill_V(const kofn_decoder *d, const kf_factor *f, const block *b)
 
 /* ---- is it quicker? ------------------------------------------------------ */
 
-/* Of D as it is, made in runs (runs.c). */
+/* Returns the cost of using D itself in runs (runs.c). */
 static double plain_cost(const kofn_decoder *d)
 {
     double cost = 0;
@@ -267,7 +269,8 @@ static double plain_cost(const kofn_decoder *d)
     return cost;
 }
 
-/* Answers by submessages, but for those that are not used. */
+/* Sorts the answers by submessage, without unused ones, and adds their blocks.
+ */
 static kofn_status add_submessages(const kofn_decoder *d, kf_factor *f,
                                    size_t submessages, double *cost)
 {
@@ -285,7 +288,7 @@ static kofn_status add_submessages(const kofn_decoder *d, kf_factor *f,
     return st;
 }
 
-/* Without V where D as it is takes less time. */
+/* Fills the factor. V stays NULL if D itself is faster. */
 static kofn_status fill_factor(const kofn_decoder *d, kf_factor *f,
                                size_t submessages)
 {
@@ -346,7 +349,7 @@ typedef struct use {
     size_t size, width;
     bool far;
     double *sums;
-    const void **from; /* of a block */
+    const void **from; /* sources of a block */
     const void **wait; /* the sums   */
     void **to;
 } use;

@@ -1,25 +1,26 @@
-/* fit.c -- do the results of a few nodes explain a column of syndromes?
+/* fit.c -- tests whether the results of a few nodes explain a column of
+ * syndromes.
  *
- * They do when little of the column v is left once the columns H_U of H are
- * taken out of it, by the method of Gram and Schmidt.  To guess is to ask that
- * of many sets of nodes, of which nearly none explains anything.  So where
- * there are not too many nodes the products of all columns with each other are
- * made once, and those of U and of v / |v| are eliminated for each set, which
- * is much less work: the last pivot is the square of what is left of v / |v|.
- * Several sets are eliminated side by side, each in its own place of all
- * vectors.
+ * They do if little of the column v remains after the columns H_U of H are
+ * removed from it by Gram-Schmidt.  A search tests many sets of nodes, and
+ * nearly all of them explain nothing.  So with at most WIDEST results, the
+ * products of all columns are computed once.  For each set, the products of U
+ * and of v / |v| are then eliminated, which is much less work.  The last pivot
+ * is the square of the remainder of v / |v|.  Several sets are eliminated side
+ * by side, one in each place of all vectors.
  *
- * Where a code is closed, the products of two nodes' columns are those of a
- * quaternion with 1, i, j, k, and of one node's a multiple of the unit: an
- * elimination of quaternions, of which the first columns are enough, is a
- * sixteenth of the work.  By how much products are unlike that is found.
+ * If a code is closed, the products of two nodes' columns are those of a
+ * quaternion with 1, i, j, k.  Those of one node are a multiple of the
+ * identity.  So the elimination runs on quaternions, from the first columns
+ * only, with a sixteenth of the work.  The deviation of the products from
+ * quaternions is measured.
  *
- * That is the last pivot of a matrix nearby, off by no more than e = (n + q) n
- * 2^-52 in norm for n columns, none longer than 1 (N. J. Higham, "Accuracy and
- * stability of numerical algorithms", 2002, theorem 10.3), and what products
- * are unlike quaternions; so it is off by no more than e (1 + |x|^2) in the
- * first order, H_U x nearest to v / |v|.  Only sets of which no more than that
- * and the limit is left are asked again, exactly.
+ * The computed pivot is the exact last pivot of a nearby matrix.  For n columns
+ * of length at most 1 it differs by at most e = (n + q) n 2^-52 in norm (N. J.
+ * Higham, "Accuracy and stability of numerical algorithms", 2002, theorem
+ * 10.3), plus the deviation from quaternions.  So the pivot is off by at most e
+ * (1 + |x|^2) in first order, where H_U x is nearest to v / |v|.  If the pivot
+ * could be within the limit after this error, the set is tested again, exactly.
  *
  * A kf_fit is for one thread.  It proves nothing: certain.c does. */
 #include "syndrome.h"
@@ -27,14 +28,15 @@
 #include "base/vectors.h"
 
 #define VECTORS KF_VECTORS()
-/* Part of those. */
+/* For functions inlined into VECTORS functions. */
 #define INLINE __attribute__((always_inline)) static inline
 
-/* A column of H of which less is left depends on those before it. */
+/* A column of H with less length than this left depends on the columns before
+ * it. */
 #define DEPENDENT 1e-12
-/* Pivots below this are too near to what rounding leaves of nothing. */
+/* Pivots below this may be only rounding. */
 #define SMALL 1e-8
-/* Results of which products are made. */
+/* Most results for which all products are computed. */
 #define WIDEST 256
 
 /* ---- setting up ---------------------------------------------------------- */
@@ -62,8 +64,9 @@ void kf_fit_new(kf_fit *f, kf_arrays *a, const kf_evidence *e)
     f->random = kf_arrays_new(a, KF_SETS * e->nodes, sizeof *f->random);
 }
 
-/* The largest difference between the products B of four columns with four
- * others and those of a quaternion, b of its first column, with 1, i, j, k. */
+/* Returns the largest difference between two sets of products.  B has the
+ * products of four columns with four others.  The second set is the products of
+ * the quaternion in B's first column with 1, i, j, k. */
 static double unlike_quaternion(double B[4][4])
 {
     double q[4] = {B[0][0], B[1][0], B[2][0], B[3][0]}, most = 0;
@@ -74,7 +77,8 @@ static double unlike_quaternion(double B[4][4])
     return most;
 }
 
-/* Of four columns from 4 i and 4 j on. */
+/* Computes the products of the four columns from 4 i on with those from 4 j on.
+ */
 VECTORS static void multiply_quaternions(kf_fit *f, size_t i, size_t j)
 {
     size_t q = f->q, ld = f->rows / 4 + 1;
@@ -101,7 +105,7 @@ VECTORS static void multiply_numbers(kf_fit *f, size_t i, size_t j)
         kf_code_dot(f->columns + i * q, f->columns + j * q, q);
 }
 
-/* A: products of columns; last those with v / |v|. */
+/* Computes A: the products of all columns, and last those with v / |v|. */
 VECTORS static void multiply_all(kf_fit *f)
 {
     size_t parts = f->parts, n = f->rows / parts, q = f->q;
@@ -133,7 +137,7 @@ void kf_fit_of(kf_fit *f, const kf_syndromes *t, size_t c)
 
 /* ---- what is left -------------------------------------------------------- */
 
-/* As stable for what is left as Householder's method. */
+/* For the remaining length this is as stable as Householder's method. */
 VECTORS double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n)
 {
     size_t q = f->q;
@@ -160,8 +164,8 @@ VECTORS double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n)
 
 /* ---- sets side by side --------------------------------------------------- */
 
-/* A vector of a number, or of the parts of a quaternion one after the other, of
- * each set.  out -= a b. */
+/* Computes out -= a b for each set.  An operand is a vector of one number per
+ * set, or of the parts of a quaternion one after the other. */
 INLINE void subtract_product(size_t parts, const double *restrict a,
                              const double *restrict b, double *restrict out)
 {
@@ -179,7 +183,7 @@ INLINE void subtract_product(size_t parts, const double *restrict a,
     }
 }
 
-/* to = a / d, or its conjugate. */
+/* Computes to = a / d, or its conjugate. */
 INLINE void divide(size_t parts, bool conjugate, const double *restrict a,
                    const double *restrict d, double *restrict to)
 {
@@ -189,8 +193,8 @@ INLINE void divide(size_t parts, bool conjugate, const double *restrict a,
                 (l > 0 && conjugate ? -1 : 1) * a[l * KF_SETS + s] / d[s];
 }
 
-/* The upper half of m + 1 rows of m + 1; *least is the smallest pivot of each
- * but the last. */
+/* Eliminates the upper half of m + 1 rows of m + 1 numbers.  *least is the
+ * smallest pivot, without the last, of each set. */
 INLINE void eliminate(size_t parts, double *R, size_t m, double *least)
 {
     size_t one = parts * KF_SETS, ld = (m + 1) * one;
@@ -209,7 +213,7 @@ INLINE void eliminate(size_t parts, double *R, size_t m, double *least)
     }
 }
 
-/* |x|^2 */
+/* Adds |x|^2 of the solution to *size. */
 INLINE void size_of_solution(size_t parts, double *R, size_t m, double *size)
 {
     size_t one = parts * KF_SETS, ld = (m + 1) * one;
@@ -228,7 +232,8 @@ INLINE void size_of_solution(size_t parts, double *R, size_t m, double *size)
     }
 }
 
-/* Where the products of the m columns of each set, and those with v, begin. */
+/* Finds the positions of the products of the m columns of each set, and of v.
+ */
 static void find_rows(kf_fit *f, const uint32_t *nodes, size_t m)
 {
     uint32_t each = (uint32_t)(f->lanes / f->parts);
@@ -244,7 +249,7 @@ static void find_rows(kf_fit *f, const uint32_t *nodes, size_t m)
     }
 }
 
-/* Gathers those products for each set: the upper half of m rows, and 1. */
+/* Gathers these products for each set: the upper half of m rows, and 1. */
 INLINE void gather(size_t parts, kf_fit *f, size_t m)
 {
     size_t ld = f->rows / parts + 1;
@@ -316,8 +321,8 @@ static void swap(uint32_t *nodes, size_t i, size_t j)
     nodes[j] = node;
 }
 
-/* Draws `times` random choices of `want` of the n nodes and keeps them; each
- * becomes the first `want` of nodes[]. */
+/* Draws `times` random choices of `want` of the n nodes and keeps them.  Each
+ * becomes the first `want` entries of nodes[]. */
 static void draw(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
                  size_t times)
 {
@@ -353,7 +358,7 @@ bool kf_fit_choose(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
         }
         if (i == KF_SETS)
             continue;
-        f->rng = was; /* as if no more than i had been drawn */
+        f->rng = was; /* continue as if only i sets had been drawn */
         memcpy(nodes, f->drawn, n * sizeof *nodes);
         draw(f, nodes, n, want, i);
     }

@@ -1,28 +1,27 @@
-/* hidden.c -- what errors that parities do not see make of the output.
+/* hidden.c -- bounds the errors of the output that parities do not show.
  *
- * If the results of the nodes U are wrong, their parities are H_U E_U.  Where
- * those are no longer than a level, what the output is wrong by,
+ * If the results of the nodes U are wrong, their parities are H_U E_U.  If
+ * these are below a level, the error of the output,
  *
  *     D_U E_U = (D_U H_U^+) (H_U E_U),
  *
- * is no larger than |D_U H_U^+| times that level.  U may be any few of the
- * nodes: all are tried, or, where that takes too long, those are added to a few
- * that hide most by themselves that hide it best.
+ * is at most |D_U H_U^+| times that level.  U may be any set of few nodes.  All
+ * sets are tried if that is affordable.  Else the search starts with the nodes
+ * that hide most alone, and adds the nodes that increase this most.
  *
- * Owns its scratch within a call.  The bound it gives may be too large but
- * never too small, for a promise rests on it.
- */
+ * Owns its scratch within a call.  A promise rests on the bound: it should
+ * never be too small, but may be too large. */
 #include "syndrome.h"
 
-/* Of the nodes that hide most by themselves. */
+/* Number of starting nodes, those that hide most alone. */
 #define STARTS 4
-/* Multiply-adds that trying all sets may take: some milliseconds, once for each
- * survivor set. */
+/* Multiply-adds for trying all sets: some milliseconds, once for each survivor
+ * set. */
 #define TRYING_ALL 2e7
 
 typedef struct hidden {
     kf_rivals rivals;
-    const double *D; /* wants x (nodes lanes); NULL: results as they are */
+    const double *D; /* wants x (nodes lanes); NULL: the results themselves */
     size_t wants, q;
     uint32_t *U;
     double *Q, *R, *z, *g, *alone;
@@ -35,8 +34,9 @@ static double entry(const hidden *h, size_t want, size_t result)
     return h->D ? h->D[want * results + result] : want == result;
 }
 
-/* With H_U = Q R a row of D_U H_U^+ is as long as z, z R = D_U.  One node more,
- * U[n]; false: the parities see less than all of U. */
+/* Extends the factorization H_U = Q R by node U[n].  A row of D_U H_U^+ has the
+ * length of z, with z R = D_U.  False if the columns are dependent: the
+ * parities do not see all errors of U. */
 static bool extend(hidden *h, size_t n)
 {
     size_t lanes = h->rivals.lanes, q = h->q;
@@ -46,7 +46,7 @@ static bool extend(hidden *h, size_t n)
 
         if (i == q || kf_rivals_add(h->Q, i, q, c) == i)
             return false;
-        for (size_t k = 0; k <= i; k++) /* column by column */
+        for (size_t k = 0; k <= i; k++) /* one column after the other */
             h->R[i * q + k] = kf_code_dot(h->Q + k * q, c, q);
         for (size_t w = 0; w < h->wants; w++) {
             double *z = h->z + w * q;
@@ -59,7 +59,7 @@ static bool extend(hidden *h, size_t n)
     return true;
 }
 
-/* |D_U H_U^+| of the n nodes of U, the worst want. */
+/* Returns |D_U H_U^+| of the n nodes of U for the worst want. */
 static double gain(const hidden *h, size_t n)
 {
     double worst = 0;
@@ -70,7 +70,8 @@ static double gain(const hidden *h, size_t n)
     return sqrt(worst);
 }
 
-/* Of all sets of `few` that begin with these n, the others from `from` on. */
+/* Returns the worst gain of all sets of up to `few` nodes that start with these
+ * n; the other nodes come from `from` on. */
 static double worst_set(hidden *h, size_t n, size_t from, size_t few)
 {
     double worst = 0;
@@ -85,7 +86,7 @@ static double worst_set(hidden *h, size_t n, size_t from, size_t few)
     return worst;
 }
 
-/* An estimate of the operations that worst_set takes. */
+/* Estimates the operations of worst_set. */
 static double cost(const hidden *h, size_t few)
 {
     double lanes = (double)h->rivals.lanes, sum = 0;
@@ -96,8 +97,8 @@ static double cost(const hidden *h, size_t few)
     return sum;
 }
 
-/* The lane of a node that the parities see worst: a vector for others to come
- * near to. */
+/* Starts with a node: g is its lane that the parities see least.  Other nodes
+ * are then chosen that come nearest to g. */
 static void start(hidden *h, uint32_t node)
 {
     const kf_rivals *r = &h->rivals;
@@ -114,7 +115,8 @@ static void start(hidden *h, uint32_t node)
     }
 }
 
-/* Beginning with the node that hides most of all by itself. */
+/* Starts with the node that hides most alone and returns the gain of the set.
+ */
 static double hide_behind(hidden *h, size_t few)
 {
     kf_rivals *r = &h->rivals;
@@ -201,8 +203,8 @@ double kf_code_unseen(double alarm, size_t q)
     return alarm * (sqrt((double)q) + KF_TAIL);
 }
 
-/* Lies x times as long as what shows are seen in none of q independent parities
- * with a chance of x to the -q. */
+/* Errors x times as large as the detectable level stay undetected in q
+ * independent parities with the probability x^-q. */
 double kf_code_floor(double unseen, double gains, size_t q, bool more)
 {
     return unseen * gains * (more ? pow(KF_MISSED, -1 / (double)q) : 1);
@@ -210,7 +212,7 @@ double kf_code_floor(double unseen, double gains, size_t q, bool more)
 
 /* ---- a decoder ----------------------------------------------------------- */
 
-/* Wants in terms of results divided by the weights of their seats. */
+/* Writes D for results that are divided by the weights of their seats. */
 static kofn_status spread(kf_code *c, const kofn_decoder *d, double *D)
 {
     size_t lanes = d->results / d->seats;

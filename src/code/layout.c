@@ -68,7 +68,7 @@ long kofn_arg(const kofn_layout *L, const char *name)
 
 void kofn_arg_choose(const kofn_layout *L, const char *name, long value)
 {
-    /* The layout is only ever made inside its plan, which is ours to write. */
+    /* The layout is part of its plan, which this file may write. */
     kofn_args *a = (kofn_args *)(uintptr_t)L->args;
     size_t i = param_index(a->params, name, strlen(name));
 
@@ -76,7 +76,7 @@ void kofn_arg_choose(const kofn_layout *L, const char *name, long value)
         a->value[i] = value;
 }
 
-/* Index of the word among "a|b|c", or -1. */
+/* Returns the index of the word in "a|b|c", or -1. */
 static long choice(const char *choices, const char *word, size_t length)
 {
     for (long i = 0;; i++) {
@@ -118,7 +118,7 @@ static kofn_status parse_value(const kofn_scheme *s, const kofn_param *p,
     return KOFN_OK;
 }
 
-/* Adds to a text what there is room for. */
+/* Appends to a text, and cuts it off at `room`. */
 KF_PRINTF(3, 4)
 static void append(char *text, size_t room, const char *fmt, ...)
 {
@@ -173,8 +173,8 @@ static kofn_status parse_args(const kofn_scheme *s, const char *text,
     return KOFN_OK;
 }
 
-/* "NAME:key=value,..." with every parameter, so that a report or a journal
- * says all that is needed to make the plan again. */
+/* Writes "NAME:key=value,..." with every parameter, so that a report or a
+ * journal contains all that is needed to remake the plan. */
 static void spell(kofn_plan *p)
 {
     size_t room = sizeof p->spec;
@@ -224,7 +224,7 @@ static kofn_status check_problem(const kofn_problem *pb,
                        "%s is not computed with a sparse "
                        "matrix; use a dense one",
                        op->name);
-    /* BLAS counts in 32-bit integers. */
+    /* BLAS uses 32-bit integers */
     wide = kf_max(kf_max(pb->n, pb->p), kf_size_of(pb, op->in.cols));
     if (wide > INT32_MAX)
         return kf_fail(KOFN_SHAPE, "%zu columns are more than 2^31-1", wide);
@@ -245,7 +245,7 @@ static kofn_status check_problem(const kofn_problem *pb,
     return KOFN_OK;
 }
 
-/* A scheme's mistake is told before it becomes a wrong answer. */
+/* Reports a mistake of a scheme before it can cause a wrong answer. */
 static kofn_status check_layout(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;
@@ -267,7 +267,7 @@ static kofn_status check_layout(const kofn_plan *p)
         return kf_fail(KOFN_INVAL,
                        "scheme %s transposes a code that is not a plain one",
                        p->scheme->name);
-    /* a sparse A is cut into rows, and its strips are rows */
+    /* a sparse A is cut into rows only, and its strips are rows */
     if (L->problem.sparse &&
         (L->cut[0].cols > 1 || (L->inner > 1 && !p->op->below) ||
          (L->adjoint && !p->op->left)))
@@ -278,7 +278,7 @@ static kofn_status check_layout(const kofn_plan *p)
     return KOFN_OK;
 }
 
-/* Want z is the sum of symbols z, z + wants, ... */
+/* Makes want z the sum of symbols z, z + wants, ... */
 static kofn_status sum_of_parts(kofn_layout *L)
 {
     L->whole = true;

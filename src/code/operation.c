@@ -1,18 +1,19 @@
 /* operation.c -- the table of operations.
  *
- * Constant data and functions of it.  An operation is not known anywhere else
- * but in the kernels of src/data/work.c. */
+ * Constant data and functions of it.  Only this file and the kernels of
+ * src/data/work.c know the single operations. */
 #include "operation.h"
 
-/* Pieces of a sum that are longer than this begin on a line of the cache, of so
- * many float32 numbers. */
+/* Pieces of a sum longer than LONG_PIECE start at a cache line of LINE float32
+ * numbers. */
 #define LONG_PIECE 4096
 #define LINE 16
 
 /* ---- strips -------------------------------------------------------------- */
 
-/* Strips run along the rows of a result, which are those of the first factor;
- * in an adjoint code along the side that is summed. */
+/* Returns the number of strips of a part.  Strips run along the rows of a
+ * result, which are rows of the first factor.  In an adjoint code they run
+ * along the summed side. */
 static size_t rows_of_part(const kofn_layout *L)
 {
     return kf_ceil_div(L->problem.m, L->groups * L->cut[0].rows);
@@ -40,9 +41,9 @@ static size_t all_columns(const kofn_layout *L)
     return L->problem.n;
 }
 
-/* A vector is padded with zeros to whole segments; of a short one the last are
- * nothing else.  Those that begin on lines of the cache pad the last one only.
- */
+/* Returns the length of a segment.  A vector is padded with zeros to whole
+ * segments; a short vector may leave the last segments empty.  Segments that
+ * start at cache lines need padding only in the last one. */
 static size_t along_segment(const kofn_layout *L)
 {
     size_t span = kf_ceil_div(L->problem.m, L->wants);
@@ -181,9 +182,10 @@ void kf_operation_block(const kofn_layout *L, size_t *rows, size_t *cols)
     *(kf_operation_of_layout(L)->below ? rows : cols) *= L->inner;
 }
 
-/* Four, so that what a straggler has done of its share counts; fewer where BLAS
- * would have so few rows at a time that packing the other factor shows.  What
- * takes no time anyway is not looked at. */
+/* Most pieces, so that the finished part of a straggler's share counts.  Fewer
+ * are used if BLAS would get too few rows per call, because packing the other
+ * factor then costs noticeable time.  Work below PIECE_WORK takes no time and
+ * is always cut. */
 #define PIECES 4
 #define PIECE_ROWS 256
 #define PIECE_COLS 64
@@ -196,7 +198,7 @@ size_t kf_operation_pieces(const kofn_layout *L)
 
     kf_operation_block(L, &rows, &cols);
     deep = op->left ? rows : cols;
-    if (!op->left) { /* lanes are multiplied together */
+    if (!op->left) { /* all lanes are multiplied together */
         high *= L->lanes;
         cols = kf_ceil_div(L->problem.p, L->cut[1].cols);
     }

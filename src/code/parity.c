@@ -1,27 +1,25 @@
-/* parity.c -- what the results of a survivor set must satisfy.
+/* parity.c -- the equations that honest results of a survivor set satisfy.
  *
- * With G the rows of the results, divided by the weights of their seats, the
+ * Let G be the rows of the results, divided by the weights of their seats.  The
  * parities are an orthonormal basis of all h with h G = 0.  As in decoder.c,
- * results that are a symbol as it stands are not solved for: with K the known
- * and U the unknown symbols, Q the other results and N the null space of
- * G_QU' (from Householder's QR of the small matrix G_QU),
+ * results that are plain symbols are not solved for.  Let K be the known and U
+ * the unknown symbols, Q the other results, and N the null space of G_QU' (from
+ * Householder's QR of the small matrix G_QU).  Then
  *
  *     H = N' [-G_QK, I_Q],
  *
- * whose rows are made orthonormal.  They are well-conditioned to begin with,
- * for N' I_Q alone is orthonormal.
+ * and its rows are made orthonormal.  They are well-conditioned before that,
+ * because N' I_Q alone is orthonormal.
  *
- * The rows that it returns are the caller's (of the cache).  A parity that
- * honest results could fail must not be made; one parity fewer is allowed.
- */
+ * The returned rows belong to the caller (the cache).  A parity that honest
+ * results could violate must not be made; one parity fewer is acceptable. */
 #include "qr.h"
 #include "sift.h"
 #include "syndrome.h"
 
-/* The share of a column that is left by the rounding of QR when the column
- * depends on others.  Taking a small column for nothing would make parities
- * that honest results fail; taking rounding for a column only loses a parity.
- */
+/* The relative length that rounding in QR leaves of a dependent column.  If a
+ * small column were taken for dependent, honest results would violate the
+ * parities.  If rounding is taken for a column, only a parity is lost. */
 #define NOTHING (8 * 0x1p-52)
 
 typedef struct sieve {
@@ -29,7 +27,7 @@ typedef struct sieve {
     kf_qr f; /* of G_QU */
 } sieve;
 
-/* Results that are not a symbol as it stands make parities. */
+/* Fills G_QU: only results that are not plain symbols make parities. */
 static kofn_status fill(sieve *p)
 {
     kf_sift *s = &p->s;
@@ -55,7 +53,7 @@ static kofn_status fill(sieve *p)
     return KOFN_OK;
 }
 
-/* N: the last columns of Q, which the reflectors make of unit vectors. */
+/* Computes N, the last columns of Q: the reflectors applied to unit vectors. */
 static void null_space(const kf_qr *f, double *N)
 {
     size_t q = f->m - f->rank;
@@ -68,7 +66,7 @@ static void null_space(const kf_qr *f, double *N)
 
 /* ---- parities ------------------------------------------------------------ */
 
-/* B' = [-G_QK, I_Q]' N, results x q. */
+/* Computes B' = [-G_QK, I_Q]' N, results x q. */
 static void combine(const kf_sift *s, const double *N, size_t q, double *B)
 {
     for (size_t i = 0; i < s->rows; i++) {
@@ -86,7 +84,7 @@ static void combine(const kf_sift *s, const double *N, size_t q, double *B)
     }
 }
 
-/* Gram and Schmidt, each row twice. */
+/* Orthonormalises by Gram-Schmidt, each row twice. */
 static void orthonormalise(double *H, size_t q, size_t n, double *along)
 {
     for (size_t i = 0; i < q; i++) {

@@ -1,6 +1,6 @@
-/* promise.c -- how many results are awaited where they are compared, and how
- * many of them may be wrong: docs/errors.md, and math/errors.md 2, 3 and 6, in
- * numbers.
+/* promise.c -- how many results are awaited for comparison, and how many of
+ * them may be wrong: the numbers of docs/errors.md and math/errors.md 2, 3 and
+ * 6.
  *
  * Owns nothing: pure functions of numbers. */
 #include "promise.h"
@@ -10,10 +10,10 @@ static size_t beyond(size_t n, size_t enough)
     return n - kf_min(n, enough);
 }
 
-/* Where not every few of the seats decode, some are copies of others, and what
- * is wrong in all copies of a row conspires, by whatever accident.  So may what
- * is wrong alike where operands are smaller than half of the parts that they
- * are cut into (math/errors.md 6). */
+/* True if results may agree on a wrong value by accident.  If not every set of
+ * `enough` seats decodes, some rows are copies, and equal errors in all copies
+ * agree.  The same is possible if operands are smaller than half of their parts
+ * (math/errors.md 6). */
 static bool has_copies(const kf_promise *p, const kofn_plan *plan, size_t group)
 {
     return plan->layout.enough == 1 || p->surely == 1 ||
@@ -35,16 +35,18 @@ kf_promise kf_promise_of(const kofn_plan *plan, size_t group,
 
 bool kf_promise_conspires(const kf_promise *p)
 {
-    if (p->errors == KOFN_ERRORS_KEYED) /* what they do makes no difference */
+    if (p->errors == KOFN_ERRORS_KEYED) /* the test is of each result */
         return false;
     return p->errors == KOFN_ERRORS_ADVERSARIAL ||
            (p->errors == KOFN_ERRORS_PROBABILISTIC && p->copies) ||
            (p->errors != KOFN_ERRORS_NONE && p->alike);
 }
 
-/* Principals that do not conspire hardly ever agree on a wrong codeword: as
- * many results to spare as one of them can give show it.  Liars who conspire
- * are assumed to be as many as can be corrected with everybody's results. */
+/* Returns the number of spare results to await.  Principals that do not
+ * conspire hardly ever agree on a wrong codeword.  So an error shows if there
+ * are as many spare results as one principal can return.  With collusion, the
+ * number of faulty results is assumed to be what all results together can
+ * correct. */
 size_t kf_promise_spare(const kf_promise *p, const kf_voices *v)
 {
     size_t one = kf_max(1, v->one), half = beyond(v->all, p->surely) / 2;
@@ -59,9 +61,10 @@ size_t kf_promise_vouch(const kf_promise *p, const kf_voices *v)
     return kf_promise_besides(kf_promise_spare(p, v), v->known);
 }
 
-/* All but what one principal can say may be located, or but as many as may
- * conspire. Single precision leaves too little between rounding and a lie to
- * tell more than half (docs/errors.md). */
+/* Returns the largest number of results that may be located.  It leaves the
+ * results that one principal can return or, in the other modes, those that must
+ * vouch for the rest.  In float32 at most half can be located, because rounding
+ * hides more (docs/errors.md). */
 static size_t most(const kf_promise *p, const kf_voices *v)
 {
     size_t over = beyond(v->here, p->enough), located;
@@ -74,11 +77,11 @@ static size_t most(const kf_promise *p, const kf_voices *v)
     return p->half ? kf_min(located, over / 2) : located;
 }
 
-/* Nobody is located who may be honest when `liars` are not, whatever they do:
- * half of the results that could come beyond those that decode (math/errors.md
- * 3).  That all but one of those are wrong is promised where they do not
- * conspire, not counting those that say nothing.  To detect, one principal that
- * is wrong is enough. */
+/* Sets `liars` so that no honest result is located if at most this number are
+ * wrong in any way.  It is half of the possible results beyond those that
+ * decode (math/errors.md 3).  Without collusion, all but one of them may be
+ * wrong, not counting silent ones; this is `promised`.  To detect errors, one
+ * wrong principal is enough. */
 kf_verdicts kf_promise_verdicts(const kf_promise *p, const kf_voices *v)
 {
     kf_verdicts to = {.most = most(p, v)};
@@ -95,8 +98,8 @@ kf_verdicts kf_promise_verdicts(const kf_promise *p, const kf_voices *v)
     return to;
 }
 
-/* Nobody can be located among fewer than one beyond those who may lie and those
- * who decode (math/errors.md 2.2), so all of these are asked for at once. */
+/* Returns the number of results to request at once.  With fewer than surely +
+ * liars + 1 results none can be located (math/errors.md 2.2). */
 size_t kf_promise_apart(const kf_promise *p, size_t here, size_t liars)
 {
     return kf_max(here, p->surely + liars) + 1;

@@ -1,35 +1,35 @@
 /* pseudo.c -- D = W G^+ for a G of any shape and rank.
  *
- * Results are G times symbols and W times symbols is wanted, so D is asked for
- * with D G = W.  There may be more results than symbols, or fewer when not
- * every symbol matters (a sum of gradients), or results that repeat each
- * other.  Of all D that come closest to D G = W the smallest is taken: it
- * adds up the least rounding of the workers.
+ * Results are G times symbols, and W times symbols is wanted.  So D must
+ * satisfy D G = W.  There may be more results than symbols.  There may be fewer
+ * if not every symbol matters (a sum of gradients).  Results may repeat each
+ * other.  Of all D that come closest to D G = W, the smallest is taken, because
+ * it adds up the least rounding of the workers.
  *
  * Householder QR with column pivoting of G' shows the rank,
  *
- *     G' Pi = Q [T S; 0 0],      D' = Pi [T S]^+ Q' W',
+ *     G' Pi = Q [T S; 0 0],      D' = Pi [T S]^+ Q' W'.
  *
- * and where results are left over a second QR, [T S]' = Z U, gives the
+ * If there are more results than the rank, a second QR, [T S]' = Z U, gives the
  * minimum norm (the "complete orthogonal decomposition": Golub and Van Loan,
- * Matrix Computations, section 5.5).  What symbols are measured in makes no
- * difference to D, so columns of G are first brought to about the same size:
- * powers of points would hide the rank.  Solving for D' rather than for G^+
- * makes D G - W small, which is what the answer meets; one step of refinement
- * takes off what elimination left, which halves the error.
+ * Matrix Computations, section 5.5).  The units of the symbols do not change D.
+ * So the columns of G are first scaled to about the same size, because powers
+ * of points would hide the rank.  Solving for D' rather than for G^+ makes D G
+ * - W small, which is the error of the answer.  One step of refinement removes
+ * the error of the elimination, which halves the total.
  *
- * Owns its scratch within a call; D is the caller's.  The same order of sums
- * on every machine, so no BLAS and no fused multiply-add.
- */
+ * Owns its scratch within a call; D belongs to the caller.  Sums have the same
+ * order on every machine, so it uses no BLAS and no fused multiply-add. */
 #include "qr.h"
 
 #include <math.h>
 
-/* Rounding no longer fades away step by step as what is left of an
- * ill-conditioned matrix does, whose noise is to show. */
+/* Columns of an ill-conditioned matrix fade step by step; such noise must show.
+ * A drop below this factor at once is rounding. */
 #define CLIFF 1e-4
 
-/* The whole: [T S] is the upper part of `first`; `second` its transpose's. */
+/* Both factorizations: [T S] is the upper part of `first`; `second` factors its
+ * transpose. */
 typedef struct both {
     kf_qr first, second;
     kf_arrays arrays;
@@ -51,7 +51,7 @@ static kofn_status factor_both(both *b, size_t wide)
     return KOFN_OK;
 }
 
-/* X := T^-1 X, or T'^-1 X, with the triangle of a factored matrix. */
+/* Computes X := T^-1 X, or T'^-1 X, with the triangle of a factored matrix. */
 static void solve_upper(const kf_qr *f, size_t n, double *X, size_t cols)
 {
     for (size_t i = n; i-- > 0;) {
@@ -74,7 +74,8 @@ static void solve_lower(const kf_qr *f, size_t n, double *X, size_t cols)
     }
 }
 
-/* D' += (G')^+ Y; Y (symbols x wants) is destroyed, X is results x wants. */
+/* Computes D' += (G')^+ Y.  Y (symbols x wants) is destroyed; X is results x
+ * wants. */
 static void apply(both *b, double *Y, size_t wants, double *X, double *Dt)
 {
     kf_qr *f = &b->first, *g = &b->second;
@@ -97,7 +98,7 @@ static void apply(both *b, double *Y, size_t wants, double *X, double *Dt)
             Dt[f->pick[j] * wants + w] += X[j * wants + w];
 }
 
-/* Y = W' - G' D', with the symbols as scaled in M. */
+/* Computes Y = W' - G' D', with the symbols scaled as in M. */
 static void residual(const kf_equation *q, const double *M, const double *scale,
                      const double *Dt, double *Y)
 {
@@ -110,7 +111,8 @@ static void residual(const kf_equation *q, const double *M, const double *scale,
                                               results, Dt, wants, Y, wants});
 }
 
-/* The largest over the smallest entry of the triangle: about the condition. */
+/* Returns the largest divided by the smallest diagonal entry of the triangle,
+ * roughly the condition number. */
 static double spread_of(const both *b)
 {
     const kf_qr *f = b->second.A ? &b->second : &b->first;
@@ -123,7 +125,7 @@ static double spread_of(const both *b)
     return b->first.rank ? top / low : 1;
 }
 
-/* A = M = G' with rows scaled by powers of two to norms of about 1. */
+/* Sets A = M = G' with rows scaled by powers of two to norms of about 1. */
 static void fill(size_t results, size_t symbols, const double *G, double *M,
                  double *A, double *scale)
 {

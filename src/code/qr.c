@@ -1,7 +1,7 @@
-/* qr.c -- Householder's QR, with pivoting or without.
+/* qr.c -- Householder's QR, with or without pivoting.
  *
- * The same order of sums on every machine, so no BLAS and no fused
- * multiply-add. Works in the caller's arrays. */
+ * Sums have the same order on every machine, so it uses no BLAS and no fused
+ * multiply-add.  Works in the caller's arrays. */
 #include "qr.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ void kf_qr_reflect(const kf_qr *f, size_t j, size_t cols, double *B, size_t ldb)
         &(kf_difference){rows, 1, cols, f->v, 1, f->w, cols, B, ldb});
 }
 
-/* Column j becomes its norm and zeros; false when it is 0. */
+/* Reflects column j to its norm and zeros; false if it is 0. */
 static bool reflector(kf_qr *f, size_t j)
 {
     double top = 0, sum = 0, *a = f->A + j * f->n + j, norm, head;
@@ -55,7 +55,7 @@ static bool reflector(kf_qr *f, size_t j)
     return true;
 }
 
-/* The largest column of what is left comes to j; its norm. */
+/* Moves the largest remaining column to j and returns its norm. */
 static double pivot(kf_qr *f, size_t j)
 {
     size_t best = j, was = f->pick[j];

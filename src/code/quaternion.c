@@ -1,13 +1,13 @@
-/* quaternion.c -- matrices that are made of blocks L(q).
+/* quaternion.c -- matrices that consist of blocks L(q).
  *
- * L(q) is what multiplying with the quaternion q from the left does to four
- * numbers; its first column is q, and tells the other three.  Sums, products
- * and inverses of matrices of such blocks are made of them again: of a product
- * the first of every four columns is enough, a fourth of the work.
+ * L(q) is the matrix of the left multiplication by the quaternion q on four
+ * numbers.  Its first column is q and determines the other three.  Sums,
+ * products and inverses of such matrices again consist of such blocks.  So only
+ * the first of every four columns of a product is computed, a fourth of the
+ * work.
  *
- * Owns nothing and allocates nothing.  It may be called only where a matrix is
- * known to be made of such blocks.
- */
+ * Owns nothing and allocates nothing.  Call it only for a matrix that consists
+ * of such blocks. */
 #include "code.h"
 
 #define LANES 4
@@ -52,7 +52,7 @@ bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none)
     return fours;
 }
 
-/* The first of every four columns. */
+/* Copies the first of every four columns. */
 static void first_lanes(size_t m, size_t n, const double *A, double *first)
 {
     for (size_t i = 0; i < m * n; i += LANES)

@@ -1,20 +1,19 @@
-/* rivals.c -- which nodes together come nearest to a vector of parities.
+/* rivals.c -- the nodes that together come nearest to a vector of parities.
  *
- * Found greedily, one node after the other, each the one that takes most of
- * what those before it left; not by trying all sets.
+ * The search is greedy, not exhaustive: each step takes the node that removes
+ * most of the remaining vector.
  *
- * What a kf_rivals finds is an estimate; no verdict may rest on it alone.
- */
+ * The result is an estimate; no verdict may rest on it alone. */
 #include "syndrome.h"
 
 #include "base/vectors.h"
 
-/* A direction of which less is left depends on others. */
+/* A direction with less length than this left depends on the others. */
 #define DEPENDENT 1e-10
 
 /* ---- orthonormal sets ---------------------------------------------------- */
 
-/* Twice where little is left, against rounding. */
+/* Repeats if little is left, to remove rounding. */
 KF_VECTORS()
 double kf_rivals_take_out(const double *Q, size_t n, size_t len, double *v)
 {
@@ -83,7 +82,7 @@ size_t kf_rivals_directions(double *Q, size_t n, size_t len, const double *W,
     return n;
 }
 
-/* Directions of what is left of a node. */
+/* Makes an orthonormal basis of the remaining columns of a node. */
 static size_t own_directions(kf_rivals *r, size_t node)
 {
     return kf_rivals_directions(r->own, 0, r->q, r->W + node * r->lanes * r->q,

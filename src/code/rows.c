@@ -43,7 +43,7 @@ void kf_code_free(kf_code *c)
 
 #define ZEROS 16
 
-/* Are so many numbers 0, of either sign? */
+/* True if all n numbers are 0, of either sign. */
 static bool all_zero(const double *x)
 {
     uint64_t any = 0, b[4];
@@ -55,8 +55,8 @@ static bool all_zero(const double *x)
     return any << 1 == 0;
 }
 
-/* The first number from `at` on that is not 0, or n.  Rows are mostly zeros
- * where there are many parts, and there is a row for each of them. */
+/* Returns the first index from `at` on with a number that is not 0, or n.  With
+ * many parts rows are mostly zeros, and there is one row for each part. */
 static size_t next_entry(const double *dense, size_t at, size_t n)
 {
     if (at < n && dense[at] != 0)
@@ -68,7 +68,7 @@ static size_t next_entry(const double *dense, size_t at, size_t n)
     return at;
 }
 
-/* Columns and values share one allocation, columns first. */
+/* Compresses a row. Columns and values share one allocation, columns first. */
 static kofn_status compress(kf_row *r, kf_arrays *a, const double *dense,
                             size_t n)
 {
@@ -102,7 +102,7 @@ static kofn_status finite_row(const kofn_plan *p, size_t local, const kf_row *r)
     return KOFN_OK;
 }
 
-/* The seat that is made, and for whom. */
+/* The seat that is being made, and its plan. */
 typedef struct making {
     const kofn_plan *plan;
     size_t local;
@@ -123,7 +123,7 @@ static kofn_status compress_rows(const making *m, kf_row **rows,
     return KOFN_OK;
 }
 
-/* The largest norm of the rows of a lane: of `inner` rows together. */
+/* Returns the largest norm of a lane's rows; `inner` rows count together. */
 static double largest_norm(const kf_row *rows, size_t lanes, size_t inner)
 {
     double top = 0;
@@ -139,7 +139,7 @@ static double largest_norm(const kf_row *rows, size_t lanes, size_t inner)
     return top;
 }
 
-/* Rows that are symbols as they stand. */
+/* True if the rows are plain symbols. */
 static bool plain_rows(const double *rows, size_t n, size_t cols)
 {
     bool plain = true;
@@ -168,20 +168,21 @@ static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
 {
     const kofn_layout *L = &p->layout;
     size_t rows = L->lanes * L->inner;
-    /* by multiples of 1/1024 in the order of the golden section */
+    /* multiples of 1/1024 in the order of the golden section */
     double by = 1 + (double)(local % 1024 * 633 % 1024) / 1024;
     bool twice = p->op->factors > 1;
 
     if (kf_code_decodes_itself(p, true))
         return;
-    /* In A' A x plain blocks stand evenly as the others do. */
+    /* In A' A x even plain blocks are evenly spaced. */
     if (!twice && plain_rows(G ? G : E0, L->lanes, G ? L->symbols : p->parts))
         return;
     enlarge(by, E0, rows * p->parts);
     enlarge(twice ? by * by : by, G, L->lanes * L->symbols);
 }
 
-/* The plan that the scheme made: a reader has the rows of another. */
+/* Returns the plan that the scheme made; the rows of a reader come from another
+ * plan. */
 static const kofn_plan *made_by_scheme(const kofn_plan *p)
 {
     return p->of ? p->of : p;
@@ -199,7 +200,7 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
     if (c->uneven)
         make_uneven(of, local, E0, G);
     TRY(compress_rows(&m, &s->E0, E0, rows, p->parts));
-    if (p->op->factors > 1) /* no sum of sub-blocks, one below the other */
+    if (p->op->factors > 1) /* sub-blocks below each other are not summed */
         s->weight = pow(largest_norm(s->E0, rows, 1), 2);
     else
         s->weight = largest_norm(s->E0, L->lanes, L->inner);

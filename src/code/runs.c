@@ -1,24 +1,24 @@
-/* runs.c -- which rows of D to make together.
+/* runs.c -- chooses the rows of D to make together.
  *
- * The engine makes all outputs it is given from all sources.  Where D has many
- * zeros, as submessages of adaptive gradient codes give it, that is mostly in
- * vain; but row by row everything would be read again for each.
+ * The engine makes all its outputs from all its sources.  If D has many zeros,
+ * as with submessages of adaptive gradient codes, most of that work is wasted.
+ * If rows are made one by one, each reads all sources.  Runs of rows are the
+ * compromise.
  *
- * Owns its scratch within a call; the runs are the decoder's.  It may choose
- * only the order of work, never a result.
- */
+ * Owns its scratch within a call; the runs belong to the decoder.  It may
+ * change only the order of work, never a result. */
 #include "code.h"
 
 #include <math.h>
 
-/* Rows that may be tried as one run; and multiplications that take as long as
- * to read a number from memory. */
+/* Most rows in a run; and the time to read a number from memory, in
+ * multiplications. */
 #define LONGEST 64
 #define READING 3
 
-/* The cost of rows [i, end) together: each result that is in one of them is
- * read once, which takes as long as to multiply it READING times, and is
- * multiplied for all.  `used` is of rows [i, end-1). */
+/* Returns the cost of rows [i, end) together.  A result that any of the rows
+ * uses is read once, which costs READING, and multiplied for all rows.  `used`
+ * describes rows [i, end-1). */
 static double cost_with(const kofn_decoder *d, size_t i, size_t end, bool *used,
                         size_t *count)
 {
@@ -32,7 +32,7 @@ static double cost_with(const kofn_decoder *d, size_t i, size_t end, bool *used,
     return (double)(READING + end - i) * (double)*count;
 }
 
-/* The cheapest runs, from the last row back. */
+/* Finds the cheapest runs, from the last row back. */
 static kofn_status find_runs(kofn_decoder *d)
 {
     size_t m = d->mixed;

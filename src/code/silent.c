@@ -1,37 +1,36 @@
-/* silent.c -- rows that say nothing, since what they are made of is empty.
+/* silent.c -- rows with results that are always zero, because their parts are
+ * empty.
  *
- * Where an operand has fewer rows or columns than it is cut into parts, some
- * parts are empty, and towards the last strips more of them.  A result that is
- * made of such parts alone is zero whatever was asked, and so agrees with
- * everybody.
+ * If an operand has fewer rows or columns than parts, some parts are empty;
+ * towards the last strips more parts are.  A result made only of such parts is
+ * zero for every input.  So it agrees with any other result and proves nothing.
  *
- * Owns nothing: pure functions of a plan and a row.  Who asks are the core's
- * checks, which would else count silence as agreement.
- */
+ * Owns nothing: pure functions of a plan and a row.  The checks of the core use
+ * them to exclude such results. */
 #include "code.h"
 
 #include "operation.h"
 
-/* Does part i of so many equal ones of n go beyond the first `lo` of its
- * own? */
+/* True if part i of `parts` equal parts of n numbers has more than `lo`
+ * numbers. */
 static bool goes_on(size_t n, size_t parts, size_t i, size_t lo)
 {
     return i * kf_ceil_div(n, parts) + lo < n;
 }
 
-/* Has part j of A anything from strip lo on? */
+/* True if part j of A has entries from strip lo on. */
 static bool has_block(const kofn_plan *p, size_t group, size_t lo, size_t j)
 {
     const kofn_layout *L = &p->layout;
     size_t high = L->cut[0].rows, at = group * high + j % high;
 
-    if (p->op->over & KF_OVER_ROWS) /* strips are no rows of A */
+    if (p->op->over & KF_OVER_ROWS) /* strips are not rows of A */
         lo = 0;
     return goes_on(L->problem.m, L->groups * high, at, lo) &&
            goes_on(L->problem.n, L->cut[0].cols, j / high, 0);
 }
 
-/* Has part j of the input anything? */
+/* True if part j of the input has entries. */
 static bool has_input(const kofn_plan *p, size_t j)
 {
     const kofn_layout *L = &p->layout;
@@ -59,7 +58,7 @@ static bool input_is_empty(const kofn_plan *p, const kf_row *row)
     return true;
 }
 
-/* Parts of A and of the input that have anything from strip lo on. */
+/* Counts the parts of A and of the input that have entries from strip lo on. */
 static void count_parts(const kofn_plan *p, size_t group, size_t lo,
                         size_t *blocks, size_t *inputs)
 {
@@ -74,8 +73,7 @@ bool kf_code_is_sparse_part(const kofn_plan *p, size_t group)
 {
     size_t blocks, inputs;
 
-    if (p->op->factors ==
-        0) /* parts are numbers that a function is called with */
+    if (p->op->factors == 0) /* parts are numbers passed to a function */
         return false;
     count_parts(p, group, 0, &blocks, &inputs);
     return p->op->factors > 1 ? blocks < p->parts

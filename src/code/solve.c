@@ -1,14 +1,13 @@
-/* solve.c -- small dense systems, many right-hand sides, row by row.
+/* solve.c -- small dense systems with many right-hand sides, row by row.
  *
- * Everything is an axpy of one row onto another, so that the compiler can use
- * vectors without changing the order of a single sum: compiled without fused
- * multiply-add, the result is the same to the bit on every machine.  That is
- * why this is not LAPACK: which BLAS is installed must not change a decision
- * of the coordinator, nor break a replay.
+ * Every step adds a multiple of one row to another.  So the compiler can use
+ * vectors without changing the order of a sum.  Compiled without fused
+ * multiply-add, the result is the same to the bit on every machine.  LAPACK
+ * does not guarantee this.  The installed BLAS must not change a decision of
+ * the coordinator or break a replay.
  *
- * Works in the caller's arrays, and allocates at most scratch for a call.  A
- * singular system is a status and never a wrong answer.
- */
+ * Works in the caller's arrays; allocates at most scratch for a call.  A
+ * singular system gives an error status, never a wrong answer. */
 #include "code.h"
 
 #include "base/vectors.h"
@@ -17,11 +16,11 @@
 
 #define VECTORS KF_VECTORS()
 
-/* Right-hand sides are taken this many columns at a time: a panel of a system
- * of some hundred rows stays in the second-level cache. */
+/* Columns of right-hand sides at a time: a panel of a system of some hundred
+ * rows stays in the second-level cache. */
 #define PANEL 64
 
-/* y -= f x */
+/* Computes y -= f x. */
 VECTORS static void subtract(size_t n, double f, const double *restrict x,
                              double *restrict y)
 {
@@ -29,8 +28,8 @@ VECTORS static void subtract(size_t n, double f, const double *restrict x,
         y[i] -= f * x[i];
 }
 
-/* y -= sum of f[j] times row j of X, j = 0 .. 3, in that order: a quarter of
- * the traffic to y. */
+/* Computes y -= sum of f[j] times row j of X, j = 0 .. 3, in that order.  It
+ * reads and writes y once instead of four times. */
 VECTORS static void subtract4(size_t n, const double *f, const double *X,
                               size_t ldx, double *restrict y)
 {
@@ -42,7 +41,7 @@ VECTORS static void subtract4(size_t n, const double *f, const double *X,
                f[3] * x3[i];
 }
 
-/* y -= sum over `rows` rows of X of f[j] times row j. */
+/* Computes y -= the sum over `rows` rows j of X of f[j] times row j. */
 static void subtract_rows(size_t n, size_t rows, const double *f,
                           const double *X, size_t ldx, double *y)
 {
@@ -64,10 +63,10 @@ static void swap_rows(size_t n, double *a, double *b)
     }
 }
 
-/* A few rows and vectors of C stay in registers while all of A's columns go by;
- * each entry has its terms taken off in their order, as subtract_rows does.
- * Vectors have the length of the registers: the compiler makes slow work of
- * others. */
+/* A few rows and vectors of C stay in registers while all columns of A are
+ * used.  Each entry subtracts its terms in the order of subtract_rows.  Vectors
+ * have the length of the registers, because the compiler makes slow code for
+ * other lengths. */
 #define DOWN 4
 #define ACROSS 2
 #define TILE 16 /* columns */
@@ -107,8 +106,8 @@ static void swap_rows(size_t n, double *a, double *b)
     }
 /* clang-format on */
 
-/* Of rows `row` .. row+DOWN-1 of C, columns `col` .. col+TILE-1; of what is
- * left over, two columns. */
+/* Updates rows `row` .. row+DOWN-1 and columns `col` .. col+TILE-1 of C, or two
+ * columns at the edge. */
 typedef void subtract_tile(const kf_difference *d, size_t row, size_t col);
 
 #define TARGET128
@@ -160,10 +159,10 @@ void kf_code_subtract_product(const kf_difference *d)
 
 /* ---- square: LU with partial pivoting ------------------------------------ */
 
-/* Rows and columns that are taken together. */
+/* Rows and columns that are handled together. */
 #define BLOCK 32
 
-/* Columns from .. to-1, rows `from` and below. */
+/* Factors columns from .. to-1, rows `from` and below. */
 static kofn_status factor_columns(size_t n, double *P, size_t ld, size_t *swap,
                                   size_t from, size_t to)
 {
@@ -190,8 +189,8 @@ static kofn_status factor_columns(size_t n, double *P, size_t ld, size_t *swap,
     return KOFN_OK;
 }
 
-/* Row i of L left of the diagonal, U from it on; swap[i] is the row that came
- * to i. */
+/* Factors P.  Row i has L left of the diagonal and U from it on; swap[i] is the
+ * row that was exchanged with i. */
 static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
 {
     for (size_t at = 0; at < n; at += BLOCK) {
@@ -209,7 +208,7 @@ static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
     return KOFN_OK;
 }
 
-/* The same of rows at .. end-1; those below are done. */
+/* Substitutes back rows at .. end-1; the rows below are done. */
 static void back(const kf_system *s, size_t at, size_t end)
 {
     for (size_t next = end; next > at; next--) {
@@ -223,7 +222,7 @@ static void back(const kf_system *s, size_t at, size_t end)
     }
 }
 
-/* U X = B, in B's place. */
+/* Solves U X = B and overwrites B. */
 static void substitute_back(const kf_system *s)
 {
     for (size_t end = s->n, at; end > 0; end = at) {
@@ -253,7 +252,8 @@ static void substitute(const kf_system *s, const size_t *swap)
     substitute_back(s);
 }
 
-/* Rows of very different size would mislead the choice of pivots. */
+/* Scales the rows by powers of two, because rows of very different size would
+ * mislead the choice of pivots. */
 static void equilibrate(size_t n, double *P, size_t ldp, size_t cols, double *B,
                         size_t ldb)
 {
@@ -266,7 +266,7 @@ static void equilibrate(size_t n, double *P, size_t ldp, size_t cols, double *B,
         if (!(top > 0) || isinf(top))
             continue;
         frexp(top, &e);
-        scale = ldexp(1, e < -1000 ? 1000 : -e); /* a subnormal row: finite */
+        scale = ldexp(1, e < -1000 ? 1000 : -e); /* subnormal: finite */
         for (size_t j = 0; j < n; j++)
             P[i * ldp + j] *= scale;
         for (size_t c = 0; c < cols; c++)
@@ -294,14 +294,14 @@ kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
 
 /* ---- overdetermined: Householder QR -------------------------------------- */
 
-/* A reflector, v[0] = 1 is stored, and scratch of as many numbers as A has
- * columns. */
+/* A reflector with v[0] = 1, and scratch w with one number for each column of
+ * A. */
 typedef struct mirror {
     double *v, tau, *w;
 } mirror;
 
-/* A -= v w' with w = tau A' v, of rows and columns from `at` of the mirror
- * on. */
+/* Computes A -= v w' with w = tau A' v, on the rows and columns from `at` on.
+ */
 static void reflect(const mirror *r, size_t at, size_t rows, size_t cols,
                     double *A, size_t lda)
 {
@@ -314,8 +314,8 @@ static void reflect(const mirror *r, size_t at, size_t rows, size_t cols,
         subtract(cols, v[i], r->w, A + i * lda);
 }
 
-/* The reflector that zeroes column j below the diagonal; 0 when there is
- * nothing to do. */
+/* Makes the reflector that zeroes column j below the diagonal; returns tau, or
+ * 0 if there is nothing to do. */
 static double reflector(size_t j, size_t m, const double *P, size_t ldp,
                         double *v)
 {

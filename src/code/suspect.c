@@ -1,62 +1,64 @@
 /* suspect.c -- locating corrupt results by their syndromes.
  *
- * All entries of a result lie or are honest together.  So with Y = G X + E,
- * E zero but on the rows of a few nodes T, and parities H with H G = 0,
+ * A node is a seat, and all its results are assumed corrupt or honest together.
+ * So Y = G X + E, with E zero except on the rows of a few corrupt nodes T.
+ * With parities H, H G = 0,
  *
  *     S = H Y = H_T E_T.
  *
- * Honest results leave rounding in S and nothing else; that is tested first
- * and nearly always the end of it.  Otherwise nodes are suspended, that is
- * struck from H, until the others agree:
+ * Honest results leave only rounding in S.  That is tested first and is nearly
+ * always true.  Otherwise nodes are suspended, that is, struck from H, until
+ * the rest agree:
  *
- *   1. Any q columns of H are independent, so a column of H lies in the span
- *      of the columns of S only if its node is corrupt, or by accident.  A
- *      node's lie can be estimated from that without knowing who else is: by
- *      the Capon estimate 1 / (h' (S S' + noise)^-1 h), which for an honest
- *      node is as small as the noise.  Those who stand out are suspended, the
- *      strongest first; nothing has to be counted, and no rank decided.
- *   2. Lies that depend on each other span too little to hold their columns
- *      one by one.  Then a single column of S is explained: guess as many
- *      nodes as can be struck until the liars are among them, which shows, and
- *      reduce them (decoding by information sets).
+ *   1. Any q columns of H are independent.  So a column of H is in the span of
+ *      the columns of S only if its node is corrupt, or by accident.  The
+ *      Capon estimate 1 / (h' (S S' + noise)^-1 h) measures a node's error
+ *      without knowledge of the other corrupt nodes.  For an honest node it is
+ *      of the size of the noise.  Nodes with large estimates are suspended,
+ *      the largest first.  No number of errors and no rank must be decided.
+ *   2. Errors that depend on each other span too few dimensions for step 1.
+ *      Then a single column of S is explained (information set decoding).
+ *      Random sets of nodes, of the largest size that can be struck, are tried
+ *      until a set contains all corrupt nodes, which the test shows.  Then the
+ *      set is reduced.
  *
- * Who is suspended is not yet guilty.  Every one is let back in unless that
- * makes the results disagree, and then it is proved that they are corrupt
- * (certain.c). Only what passes that is a verdict: it does not rest on how the
- * suspicion arose.
+ * Suspicion is no proof.  Each suspended node is let back in if the results
+ * then still agree.  For the others, certain.c must prove that they are
+ * corrupt.  Only a proof is a verdict; it does not depend on how the suspicion
+ * arose.
  *
- * The span of S is what finds the directions of radio sources, by its rank
- * (Schmidt, "Multiple emitter location and signal parameter estimation", 1986)
- * or without (Capon, "High-resolution frequency-wavenumber spectrum analysis",
- * 1969).  2 is Prange, "The use of information sets in decoding cyclic codes",
- * 1962.
+ * The span of S is also used to find the directions of radio sources, with its
+ * rank (Schmidt, "Multiple emitter location and signal parameter estimation",
+ * 1986) or without (Capon, "High-resolution frequency-wavenumber spectrum
+ * analysis", 1969).  Step 2 is Prange, "The use of information sets in decoding
+ * cyclic codes", 1962.
  *
- * Owns its state within a call of kf_suspect; evidence is borrowed.  It may
- * locate nobody without the proof of certain.c, and does not know which worker
- * sat where.
+ * Owns its state within a call of kf_suspect; evidence is borrowed.  It never
+ * locates a node without the proof of certain.c, and knows nodes, not workers.
  */
 #include "syndrome.h"
 
 #include <float.h>
 
-/* Large syndromes are not exact either. */
+/* Relative rounding of the syndromes themselves. */
 #define ROUNDING (8 * 0x1p-52)
-/* A node stands out whose lie is this share of what raises the alarm. */
+/* A node is suspended if its estimated error exceeds this fraction of the
+ * alarm. */
 #define STANDS_OUT 0.5
-/* Each attempt's alarm, by the one before; and attempts. */
+/* Growth of the alarm from one attempt to the next; and number of attempts. */
 #define SLACK 8
 #define ATTEMPTS 4
-/* Columns that are guessed at; multiply-adds that may go into guesses, and into
- * one column of what is left of them; and guesses for each that is needed to
- * have all of as many liars in it as the evidence can tell, so that none is
- * likely missed. */
+/* COLUMNS_TRIED: columns to explain by guesses.  GUESSING: multiply-adds for
+ * all guesses.  GUESSING_SHARE: fraction of the remaining budget for one
+ * column.  TIMES_OVER: guesses, as a multiple of the expected number until a
+ * guess contains all corrupt nodes that can be located. */
 #define COLUMNS_TRIED 4
 #define GUESSING 6e8
-#define STRIKE 100 /* takes as long as so many of them at least */
+#define STRIKE 100 /* least cost of a column in a guess */
 #define GUESSING_SHARE 0.8
 #define TIMES_OVER 10
-/* Multiply-adds that may go into proofs of an attempt, where nobody is located
- * without one, and where somebody may be. */
+/* Multiply-adds for the proofs of an attempt: if a proof needs all sets, and if
+ * faults are assumed not to conspire. */
 #define PROVING 2e9
 #define TRYING 3e7
 
@@ -64,22 +66,22 @@ typedef struct state {
     const kf_evidence *e;
     size_t nodes, lanes;
     kf_syndromes base, work, trial;
-    const double *Y;   /* out of range rows are zero                      */
-    double alarm;      /* of this attempt                         */
-    double *allowance; /* per column: alarm, and rounding         */
-    uint8_t *out_of_range, *held; /* per node; who is suspended              */
+    const double *Y;              /* rows of nodes out of range are zero */
+    double alarm;                 /* of this attempt                         */
+    double *allowance;            /* per column: alarm plus rounding */
+    uint8_t *out_of_range, *held; /* per node; held: suspended */
     uint8_t *accused, *certain;
     size_t out_of_range_count;
     kf_spectrum spectrum;
-    kf_spectrum whole; /* of all, if q is theirs                  */
+    kf_spectrum whole; /* of all nodes, if its q is that of base */
     kf_proof proof;
-    double *power;         /* per node: how strongly it may be corrupt */
+    double *power;         /* per node: the estimate of its error */
     uint32_t *order;       /* nodes, largest power first              */
-    uint32_t *pick, *best; /* nodes of a guess, then the others       */
+    uint32_t *pick, *best; /* nodes of a guess first, then the others */
     double *v;             /* q                                       */
     kf_fit fit;
-    double budget; /* for guesses                             */
-    size_t told;   /* liars that so much evidence can tell    */
+    double budget; /* for guesses */
+    size_t told;   /* corrupt nodes that this evidence can locate */
     kf_arrays arrays;
 } state;
 
@@ -101,7 +103,7 @@ static kofn_status set_up(state *s, const kf_evidence *e)
     return KOFN_OK;
 }
 
-/* Sets up the state that only a disagreement needs. */
+/* Allocates the state that is needed only for a disagreement. */
 static kofn_status set_up_search(state *s)
 {
     kf_arrays *a = &s->arrays;
@@ -121,15 +123,15 @@ static kofn_status set_up_search(state *s)
     kf_proof_new(&s->proof, a, s->e);
     TRY(kf_arrays_status(a));
     memset(s->certain, 0, s->nodes);
-    /* An order even of those who were never ranked: what is small enough to be
-     * let be is let be before anybody is. */
+    /* An order for nodes that were never ranked: attempts may accept small
+     * errors before any ranking. */
     for (uint32_t n = 0; n < s->nodes; n++)
         s->order[n] = n;
     return KOFN_OK;
 }
 
-/* Finds results that are no number, or larger than any honest result can be:
- * they need no algebra, and would drown all else. */
+/* Finds results that are NaN, infinite, or larger than any honest result.  They
+ * need no algebra, and would hide all other errors. */
 static kofn_status find_out_of_range(state *s)
 {
     size_t each = s->lanes * s->e->columns;
@@ -183,7 +185,8 @@ static bool agree(const kf_syndromes *t)
     return kf_code_syndrome_norm(t) <= 1;
 }
 
-/* Nodes that can be struck with a parity left to say that the rest agree. */
+/* Returns the number of nodes that can be struck while one parity is left to
+ * confirm that the rest agree. */
 static size_t room(const kf_syndromes *t)
 {
     return t->q == 0 ? 0 : (t->q - 1) / t->lanes;
@@ -207,7 +210,7 @@ static void sort_by_power(state *s)
     }
 }
 
-/* The Capon estimate of every node that is not struck. */
+/* Computes the Capon estimate of every node that is not struck. */
 static void rank_nodes(state *s, const kf_spectrum *p)
 {
     double least = kf_spectrum_level(p, s->e->noise);
@@ -229,8 +232,8 @@ static void rank_nodes(state *s, const kf_spectrum *p)
     sort_by_power(s);
 }
 
-/* Suspend those who stand out, the strongest first, until the rest agree; false
- * when nobody does. */
+/* Suspends the nodes with the largest estimates until the rest agree; false if
+ * no estimate is large enough. */
 static bool suspend_strongest(state *s)
 {
     double level = STANDS_OUT * s->alarm * (sqrt((double)s->work.q) + KF_TAIL);
@@ -245,8 +248,9 @@ static bool suspend_strongest(state *s)
 
 /* ---- guessing ------------------------------------------------------------ */
 
-/* Nodes of which any so many have independent columns: where a code has groups,
- * or copies, a few more explain anything that is wrong in one. */
+/* Returns a number of nodes such that any set of this size has independent
+ * columns.  In a code with groups or copies, larger sets may explain any error
+ * within one group. */
 static size_t independent(const state *s, const kf_syndromes *t)
 {
     size_t struck = s->out_of_range_count;
@@ -256,13 +260,14 @@ static size_t independent(const state *s, const kf_syndromes *t)
     return kf_min(t->q / t->lanes, s->e->over - kf_min(s->e->over, struck));
 }
 
-/* Guess until there is an explanation of column c by no more than half of the
- * results over, which is the only one then, or until it is time to stop; the
- * smallest goes to best[].  Its size, 0 for none.
+/* Searches for a set of nodes that explains column c.  It stops when a set of
+ * at most half of the spare results is found, because that set is unique.  It
+ * also stops when the budget is used.  best[] receives the smallest set;
+ * returns its size, 0 if there is none.
  *
- * More than half can be, as lies are not made to mislead; but they may be round
- * numbers, and the columns of H no strangers to each other.  So two nodes more
- * have to be left to bear witness. */
+ * A set may have more than half if errors are not malicious.  But such errors
+ * may be round numbers, and columns of H may be related.  So two more nodes
+ * must be left as witnesses. */
 static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
 {
     size_t q = t->q, most = independent(s, t), least = 0;
@@ -297,8 +302,8 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
     return 2 * least <= most || least + 2 <= most ? least : 0;
 }
 
-/* Suspend those who made column c of a table, if guessing finds out; false when
- * it does not, or they are already. */
+/* Suspends the nodes that explain column c.  False if none is found, or all are
+ * suspended already. */
 static bool explain_column(state *s, const kf_syndromes *t, size_t c)
 {
     size_t alive = 0, n, news = 0;
@@ -319,7 +324,7 @@ static bool explain_column(state *s, const kf_syndromes *t, size_t c)
     return news > 0;
 }
 
-/* Suspends nodes that explain one column, the loudest column first. */
+/* Suspends nodes that explain one column, starting with the largest column. */
 static bool suspend_by_columns(state *s)
 {
     double below = HUGE_VAL;
@@ -338,7 +343,7 @@ static bool suspend_by_columns(state *s)
         }
         if (c == s->e->columns)
             return false;
-        /* Nodes that are struck already may explain more than they cost. */
+        /* Nodes that are already struck may explain more than they cost. */
         if (explain_column(s, &s->work, c) ||
             (s->work.q < s->base.q && explain_column(s, &s->base, c)))
             return true;
@@ -349,8 +354,9 @@ static bool suspend_by_columns(state *s)
 
 /* ---- the verdict --------------------------------------------------------- */
 
-/* Liars that can be located when what they send spans so many directions: t are
- * where t - directions + 1 + max(t, liars) <= over (math/errors.md 2.3). */
+/* Returns the number t of corrupt nodes that can be located if their errors
+ * span this number of directions: t - directions + 1 + max(t, liars) <= over
+ * (math/errors.md 2.3). */
 static size_t can_tell(const state *s, size_t directions)
 {
     size_t over = s->e->over + kf_max(directions, 1) - 1;
@@ -359,7 +365,8 @@ static size_t can_tell(const state *s, size_t directions)
     return kf_max(alone <= s->e->liars ? alone : over / 2, 1);
 }
 
-/* The spectrum of what is left; each attempt begins with that of all. */
+/* Returns the spectrum of the remaining nodes; each attempt starts with the
+ * spectrum of all. */
 static const kf_spectrum *spectrum_of_work(state *s, bool begins)
 {
     kf_spectrum *p = begins ? &s->whole : &s->spectrum;
@@ -369,7 +376,7 @@ static const kf_spectrum *spectrum_of_work(state *s, bool begins)
     return p;
 }
 
-/* Suspend until the rest agree. */
+/* Suspends nodes until the rest agree. */
 static kofn_status suspend(state *s)
 {
     const kf_spectrum *p;
@@ -384,7 +391,7 @@ static kofn_status suspend(state *s)
         begins = false;
         rank = kf_spectrum_above(p, kf_spectrum_level(p, s->e->alarm));
         if (rank > room(&s->work) * s->lanes)
-            return KOFN_CORRUPT; /* so many lie that nobody is left to tell */
+            return KOFN_CORRUPT; /* no witness is left */
         s->told = can_tell(s, kf_ceil_div(rank, s->lanes));
         rank_nodes(s, p);
         if (!suspend_strongest(s) && !suspend_by_columns(s))
@@ -393,7 +400,7 @@ static kofn_status suspend(state *s)
     return KOFN_OK;
 }
 
-/* All that are held, but one; nodes for: but none. */
+/* Strikes all suspended nodes except `but`; nodes: no exception. */
 static void strike_held(state *s, kf_syndromes *t, size_t but)
 {
     kf_syndromes_copy(t, &s->base);
@@ -402,8 +409,9 @@ static void strike_held(state *s, kf_syndromes *t, size_t but)
             kf_syndromes_strike(t, n);
 }
 
-/* Let back in who makes no difference, the weakest first; how many stay.
- * power[] is then how much difference they make. */
+/* Lets nodes back in if the rest then still agree, the weakest first.  Returns
+ * the number of nodes that stay suspended.  power[] becomes the disagreement
+ * that each node causes. */
 static size_t clear_innocent(state *s)
 {
     size_t n = 0;
@@ -421,7 +429,7 @@ static size_t clear_innocent(state *s)
     return n;
 }
 
-/* Lists the nodes that are held in pick[]. */
+/* Lists the suspended nodes in pick[]. */
 static void list_held(state *s)
 {
     size_t n = 0;
@@ -431,8 +439,9 @@ static void list_held(state *s)
             s->pick[n++] = i;
 }
 
-/* Could those who are only doubted explain what the others leave by accident,
- * that is, do so many random nodes come near enough to all its directions? */
+/* True if the suspended but unproved nodes could explain the remaining
+ * syndromes by accident.  That is, this number of random nodes may come near
+ * enough to all directions. */
 static bool by_accident(state *s, size_t doubted)
 {
     kf_spectrum *p = &s->spectrum;
@@ -452,8 +461,8 @@ static bool by_accident(state *s, size_t doubted)
     return chance > KF_ACCIDENT;
 }
 
-/* The norm that the nodes held leave of all columns together, which bounds what
- * they leave of any combination of columns. */
+/* Returns the norm, over all columns, that the suspended nodes leave
+ * unexplained.  It bounds what they leave of any combination of columns. */
 static double unexplained(state *s)
 {
     double all = 0;
@@ -467,10 +476,11 @@ static double unexplained(state *s)
     return sqrt(s->e->closed ? 4 * all : all);
 }
 
-/* Name those who are needed and certain to lie, whoever the liars are, as long
- * as there are no more of them than are held or may do as they like.  The
- * others who are held are only left out, for which there must be results
- * enough: those left have to show the lies of all liars who are not located. */
+/* Locates the suspended nodes that are proved corrupt.  The proof holds for any
+ * set of corrupt nodes up to a size: the number suspended, or the number that
+ * may be wrong in any way.  The other suspended nodes are only left out.  For
+ * them enough results must remain to show the errors of all corrupt nodes that
+ * are not located. */
 static kofn_status confirm_liars(state *s, size_t most, size_t *count)
 {
     kf_spectrum *p = &s->spectrum;
@@ -507,9 +517,9 @@ static kofn_status confirm_liars(state *s, size_t most, size_t *count)
     return KOFN_OK;
 }
 
-/* A bound on lies in a column of parities that passed: no more than what is
- * left of it, this loud, and the rounding of the others (math/errors.md 5.1).
- */
+/* Returns a bound on the errors in a column of parities that passed: the
+ * remaining syndrome plus the rounding of the other results (math/errors.md
+ * 5.1). */
 static double unseen(const state *s, const kf_syndromes *t,
                      double syndrome_norm)
 {
@@ -517,10 +527,11 @@ static double unseen(const state *s, const kf_syndromes *t,
            (syndrome_norm + s->e->alarm / s->alarm);
 }
 
-/* Liars who are more than half of the results over, and agree on something,
- * could as well be the honest ones: workers that return zeros, or the answer
- * of the round before, are right about another input.  So the accused are
- * heard: nobody is located when some K + 1 of them agree. */
+/* Fails if the suspended nodes might be the honest ones.  If they are more than
+ * half of the spare results and agree with each other, that is possible.
+ * Examples are workers that return zeros or the answer of the last round: their
+ * results are right for another input.  So no node is located if some K + 1 of
+ * the suspended nodes agree. */
 static kofn_status hear_accused(state *s)
 {
     kofn_status st;
@@ -537,7 +548,7 @@ static kofn_status hear_accused(state *s)
         s->out_of_range[n] |= !s->held[n];
         s->held[n] = 0;
     }
-    s->whole.q = 0; /* that of all is another */
+    s->whole.q = 0; /* the spectrum of all has changed */
     st = s->base.q == 0 ? KOFN_CORRUPT : suspend(s);
     memcpy(s->held, s->accused, s->nodes);
     return st == KOFN_OK ? KOFN_CORRUPT : KOFN_OK;
@@ -550,9 +561,9 @@ static kofn_status attempt(state *s, size_t most, size_t *liars)
     return confirm_liars(s, most, liars);
 }
 
-/* Lies hardly above the alarm may show and not give their workers away.  Rather
- * than fail for their sake further attempts let them be, and say so: the floor
- * is that much higher. */
+/* Searches for the corrupt nodes.  Errors slightly above the alarm may show a
+ * disagreement but not their nodes.  Instead of failing, further attempts
+ * accept these errors and report a floor that is higher by the same factor. */
 static kofn_status search(state *s, size_t most, size_t *liars, double *level)
 {
     kofn_status st;
@@ -573,7 +584,7 @@ static kofn_status search(state *s, size_t most, size_t *liars, double *level)
 }
 
 /* Judges one cell in three steps: results out of range, the norm of the
- * syndromes, and only if that is too large the search for who is wrong. */
+ * syndromes, and only if that is too large the search for the corrupt nodes. */
 static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
                            double *level)
 {

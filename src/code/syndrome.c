@@ -1,6 +1,6 @@
 /* syndrome.c -- syndromes, striking nodes from them, and their spectrum.
  *
- * A copy of syndromes shares nothing.  No verdict is made here. */
+ * A copy of syndromes shares nothing.  This file makes no verdict. */
 #include "syndrome.h"
 
 #include "combine.h"
@@ -9,9 +9,9 @@
 
 #define VECTORS KF_VECTORS()
 
-/* A column of H that is smaller depends on those that were struck. */
+/* A shorter column of H depends on those that were struck. */
 #define DEPENDENT 1e-12
-/* A row of which no more is left of all, far below rounding, is nothing. */
+/* A row with a smaller fraction of the total, far below rounding, is zero. */
 #define NOTHING 0x1p-80
 
 /* ---- tables -------------------------------------------------------------- */
@@ -64,8 +64,8 @@ void kf_code_get_column(const kf_syndromes *t, size_t j, double *out)
         out[i] = t->first[i * t->ld + j];
 }
 
-/* Householder from the left: all parities but the first do not see column j
- * any more, and the first is dropped. */
+/* Removes column j from all parities but the first, by a Householder reflection
+ * from the left; then drops the first. */
 static void strike_column(kf_syndromes *t, size_t j)
 {
     double norm = 0, alpha, head;
@@ -102,7 +102,7 @@ void kf_syndromes_strike(kf_syndromes *t, size_t node)
 
 /* ---- how much they disagree ---------------------------------------------- */
 
-/* Squares of the columns of S, in units of what is allowed to an entry. */
+/* Squares the columns of S, in units of each entry's allowance. */
 static void square_syndromes(const kf_syndromes *t)
 {
     memset(t->w, 0, t->columns * sizeof *t->w);
@@ -116,7 +116,7 @@ static void square_syndromes(const kf_syndromes *t)
         t->w[c] /= t->allowance[c] * t->allowance[c];
 }
 
-/* The limit of a column, in the same units. */
+/* Returns the limit of a column in the same units. */
 static double column_limit(const kf_syndromes *t)
 {
     return sqrt((double)t->q) + KF_TAIL;
@@ -158,8 +158,8 @@ void kf_spectrum_new(kf_spectrum *p, kf_arrays *a, const kf_evidence *e)
                            sizeof *p->all);
 }
 
-/* The multiples of a column by 1, i, j, k from the right: all are codewords
- * when it is, and a lie in one lane then shows in as many dimensions as one
+/* Multiplies a column by 1, i, j, k from the right.  All are codewords if the
+ * column is.  An error in one lane then spans the same dimensions as an error
  * in all four. */
 static void close_columns(const kf_evidence *e, const double *Y, double *out)
 {
@@ -191,8 +191,8 @@ static void fill(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
                p->columns * sizeof *p->C);
 }
 
-/* Householder from the right makes a lower triangle of the q rows of C, which
- * move together; how long they are then. */
+/* Transforms C to lower triangular form with Householder reflections from the
+ * right and moves its q rows together.  Returns their new length. */
 static size_t compress(kf_spectrum *p)
 {
     size_t m = p->columns, short_m = kf_min(p->q, m);
@@ -237,7 +237,8 @@ static inline void rotate_rows(double *a, double *b, size_t n, double cosine,
     }
 }
 
-/* Make rows i and j of C orthogonal; false when they are, or one is nothing. */
+/* Makes rows i and j of C orthogonal.  False if they are already, or if one is
+ * zero. */
 static inline bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j,
                           double nothing)
 {
@@ -257,9 +258,9 @@ static inline bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j,
     return true;
 }
 
-/* Rotates by one-sided Jacobi: rows of C are rotated until they are orthogonal.
- * Where there are more rows than directions some become nothing, and the
- * rotation of these would never end. */
+/* Makes the rows of C orthogonal by one-sided Jacobi rotations.  If there are
+ * more rows than directions some become zero.  They are skipped, because their
+ * rotation would never end. */
 VECTORS static void make_orthogonal(kf_spectrum *p, size_t m)
 {
     bool still = true;

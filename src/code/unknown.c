@@ -2,22 +2,22 @@
  *
  * With K the known and U the unknown symbols,
  *
- *     G_QU x_U = y_Q - G_QK x_K,
+ *     G_QU x_U = y_Q - G_QK x_K.
  *
- * solved for all unit vectors y at once, so that decoding is one multiply of D
- * with the results, and the noise it makes is known before any data moves. More
- * results than unknowns are used together by least squares.
+ * It is solved for all unit vectors y at once.  So decoding is one
+ * multiplication of D with the results, and its noise is known before any data
+ * moves.  If there are more results than unknowns, least squares uses them all.
  *
- * Scratch is of the arrays of the sift; D is the caller's.  A set that does not
- * determine the symbols is KOFN_UNSTABLE or KOFN_TOOFEW, never a guess.
- */
+ * Scratch is in the arrays of the sift; D belongs to the caller.  A set that
+ * does not determine the symbols gives KOFN_UNSTABLE or KOFN_TOOFEW, never a
+ * guess. */
 #include "sift.h"
 
 #include "operation.h"
 
 #include <math.h>
 
-/* Of what is written before it is read. */
+/* Allocates scratch without initialization. */
 static double *room(kf_sift *s, size_t rows, size_t cols)
 {
     return kf_arrays_new(&s->arrays, rows, cols * sizeof(double));
@@ -35,8 +35,8 @@ static double squares(const kf_row *rows, size_t n)
     return sum;
 }
 
-/* The rounding of a result is that of a block as large as the norm of its
- * coefficients, times a message as large as those of its own. */
+/* Returns the rounding of a result: the norm of the block's coefficients times
+ * the norm of the message's coefficients. */
 static double rounding_of(const kf_code *c, const kf_seat *seat, size_t lane)
 {
     size_t inner = c->plan->layout.inner, factors = c->plan->op->factors;
@@ -108,7 +108,7 @@ kofn_status kf_sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
 
 /* ---- solving ------------------------------------------------------------- */
 
-/* P = G_QU and K = G_QK. */
+/* Fills P = G_QU and K = G_QK. */
 static void fill_system(const kf_sift *s, double *P, double *K)
 {
     size_t known = s->symbols - s->unknown;
@@ -131,7 +131,7 @@ static double norm1(const double *P, size_t rows, size_t cols, size_t ld)
 {
     double top = 0;
 
-    for (size_t j = 0; j < cols; j += 8) { /* a line of the cache */
+    for (size_t j = 0; j < cols; j += 8) { /* one cache line at a time */
         size_t width = kf_min(8, cols - j);
         double sum[8] = {0};
 
@@ -151,7 +151,8 @@ static void set_identity(size_t n, double *I, double one)
         I[i * n + i] = one;
 }
 
-/* C -= A B of matrices that are made of what P and B are. */
+/* Computes C -= A B; if P and B consist of quaternion blocks, these matrices do
+ * too. */
 static kofn_status subtract_product(const kf_sift *s, const kf_difference *d)
 {
     if (s->quaternions)
@@ -178,7 +179,7 @@ static kofn_status invert(kf_sift *s, const double *P, double *W)
     return KOFN_OK;
 }
 
-/* The same for m > n rows by least squares, W = (P'P)^-1 P'. */
+/* Inverts a P with m > n rows by least squares, W = (P'P)^-1 P'. */
 static kofn_status invert_tall(kf_sift *s, const double *P, double *W)
 {
     size_t m = s->rows, n = s->unknown;
@@ -192,17 +193,16 @@ static kofn_status invert_tall(kf_sift *s, const double *P, double *W)
     return KOFN_OK;
 }
 
-/* The part of W P - I = E that polishing leaves, which is -E E; per row of
- * it. */
+/* Estimates the error after polishing, -E E with E = W P - I, per row. */
 static double after_polish(size_t n, const double *E)
 {
     return kf_code_sum(E, E, n * n) / sqrt((double)n);
 }
 
-/* W + (I - W P) W.  Elimination solves P W = I column by column, so that
- * P W - I is small; but what decoding multiplies with the answer is W P - I,
- * which may be larger by the condition of P.  This brings it down to the
- * rounding of one product. */
+/* Computes W + (I - W P) W.  Elimination solves P W = I column by column, so P
+ * W - I is small.  But the error of decoding is W P - I times the answer, which
+ * may be larger by the condition of P.  This step reduces it to the rounding of
+ * one product. */
 static kofn_status polish(kf_sift *s, const double *P, double *W, double *off)
 {
     size_t m = s->rows, n = s->unknown;
@@ -219,7 +219,7 @@ static kofn_status polish(kf_sift *s, const double *P, double *W, double *off)
     return subtract_product(s, &(kf_difference){n, n, m, E, n, N, m, W, m});
 }
 
-/* D = W [-G_QK, I]: unknown x results, K is G_QK. */
+/* Computes D = W [-G_QK, I], unknown x results; K is G_QK. */
 static kofn_status fill_decoder(kf_sift *s, const double *W, const double *K,
                                 double *D)
 {

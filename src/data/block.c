@@ -1,16 +1,15 @@
-/* block.c -- what a seat stores, and what it computes with it.
+/* block.c -- the block of a seat, and products with it.
  *
- * A dense block is coded before it is handed out: each lane is a linear
- * combination of parts of A, or a view of A where the row of coefficients is
- * a unit vector.  A sparse block is not: the combination of sparse parts is
- * denser than all of them together, so a seat holds the plain parts that its
- * rows name and mixes their products instead.  For a linear operation the
- * result is the same.
+ * A dense block is coded before it is sent.  Each lane is a linear combination
+ * of parts of A, or a view of A if the row of coefficients is a unit vector.  A
+ * sparse block is not coded, because a combination of sparse parts is denser
+ * than all of them together.  Instead a seat holds the plain parts that its
+ * rows name, and mixes their products.  For a linear operation the result is
+ * the same.
  *
- * A block is shared by counted references and freed with the last; its operand
- * is borrowed until the job is closed.  Where a lane is a view of A it may not
- * be written.
- */
+ * Blocks have counted references and are freed with the last one.  The operand
+ * is borrowed until the job is closed.  A lane that is a view of A must not be
+ * written. */
 #include "data.h"
 
 #include "code/operation.h"
@@ -65,8 +64,8 @@ void kf_resident_free(kf_resident *r)
     r->A = NULL;
 }
 
-/* Part j of a group among the parts of all groups, which are numbered down
- * the columns of the whole grid. */
+/* Returns the number of part j of a group among the parts of all groups, which
+ * are numbered down the columns of the whole grid. */
 size_t kf_data_part_index(const kofn_plan *p, size_t group, size_t j)
 {
     size_t rows = p->layout.cut[0].rows;
@@ -192,8 +191,8 @@ kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l)
 
 /* ---- sparse: choose the parts -------------------------------------------- */
 
-/* Sub-blocks that stand one below the other are lanes here, whose rows are
- * those of a part. */
+/* Makes a sparse block.  Sub-blocks that are below each other are lanes here,
+ * with the rows of a part. */
 static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
                                 size_t group, kf_block *b)
 {
@@ -233,8 +232,8 @@ static bool plain_lane(const kf_resident *r, const kf_row *row)
             (row->n == 1 && row->val[0] == 1 && r->by == 1 && !r->lent));
 }
 
-/* Where the products of a lane are summed its sub-blocks stand side by side,
- * or one below the other in A' A x. */
+/* Places the sub-blocks of a lane if its products are summed: side by side, or
+ * below each other in A' A x. */
 static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
                                size_t l, kofn_matrix *lane, kf_mixed *mixed,
                                size_t *count)
@@ -253,7 +252,8 @@ static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
     }
 }
 
-/* Views for plain lanes, memory for coded ones unless they are made later. */
+/* Makes views for plain lanes, and memory for coded lanes unless they are made
+ * later. */
 static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
                            size_t group, kf_block *b, kf_mixed *mixed,
                            size_t *count)
@@ -287,7 +287,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
     return KOFN_OK;
 }
 
-/* All coded lanes of one group in one pass over its parts. */
+/* Makes all coded lanes of one group in one pass over its parts. */
 static kofn_status combine_lanes(const kf_resident *r, size_t group,
                                  const kf_mixed *mixed, size_t n)
 {
@@ -303,7 +303,7 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
     return st;
 }
 
-/* Blocks of some seats, and what is mixed into those of a group. */
+/* Blocks of some seats, and the mixtures for those of a group. */
 typedef struct encoding {
     const size_t *seats;
     size_t count;
@@ -337,7 +337,7 @@ static kofn_status encode_group(const encoding *e, const kf_resident *r,
     return count ? combine_lanes(r, g, e->mixed, count) : KOFN_OK;
 }
 
-/* Blocks are made all or none. */
+/* Drops all blocks if one failed. */
 static kofn_status drop_unless(kofn_status st, kf_block **blocks, size_t n)
 {
     for (size_t i = 0; st && i < n; i++) {
@@ -366,7 +366,7 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
 
 /* ---- empty --------------------------------------------------------------- */
 
-/* Lanes that mix nothing have no rows, as when they are encoded. */
+/* Makes an empty block. Lanes that mix nothing have no rows, as in encoding. */
 static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
                                kf_block **out)
 {

@@ -1,7 +1,8 @@
-/* buffer.c -- matrices on their way, owned by whoever holds them.
+/* buffer.c -- matrices with counted references.
  *
- * A buffer is freed with its last reference; a view holds one of what it
- * shows.  Only whoever has the sole reference may write into it. */
+ * A buffer is freed with its last reference; a view holds a reference to the
+ * buffer under it.  Only the holder of the sole reference may write into a
+ * buffer. */
 #include "data.h"
 
 static kofn_status put_around(kf_buffer **out, const kofn_matrix *m)
@@ -52,7 +53,8 @@ kofn_status kf_buffer_around(kf_buffer **out, const kofn_matrix *m,
     return KOFN_OK;
 }
 
-/* Gives a buffer that nobody else holds another shape; false when too small. */
+/* Gives a buffer with a sole reference another shape; false if it is too small.
+ */
 static bool reshape(kf_buffer *p, size_t rows, size_t cols, kofn_dtype dtype)
 {
     if (rows * cols * kf_dtype_size(dtype) > p->capacity)

@@ -1,13 +1,13 @@
-/* change.c -- a worker's blocks change where they lie.
+/* change.c -- changes a worker's blocks in place.
  *
- * A += U' V, of blocks the same with mixtures of U and of V, which the
- * coordinator made (math/training.md 8).  A step of gradient descent with
- * momentum is linear in all that it adds up, so a coded velocity lies beside a
- * coded block.
+ * The change is A += U' V.  A block changes by the product of two mixtures, of
+ * U and of V, which the coordinator makes (math/training.md 8).  A step of
+ * gradient descent with momentum is linear in all its terms.  So a coded
+ * velocity is stored with a coded block.
  *
- * The block and its velocity are the worker's, who must be its only owner.
- * The number of updates is counted here, by which both ends tell whether one
- * was missed. */
+ * The block and its velocity belong to the worker, which must be their only
+ * owner.  The number of updates is counted here; both ends use it to detect a
+ * missed update. */
 #include "data.h"
 
 #include "base/rng.h"
@@ -15,7 +15,7 @@
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Lanes that are views of A are copied: it is not ours to change. */
+/* Copies lanes that are views of A, because A must not be changed. */
 static kofn_status make_own(kf_block *b)
 {
     void *all;
@@ -49,7 +49,7 @@ kofn_matrix kf_block_velocity(const kf_block *b, size_t l)
 
 /* ---- steps --------------------------------------------------------------- */
 
-/* A += a M, then M = m M + d A of before. */
+/* A += a M, then M = m M + d (A before the step). */
 #define PASSES(name, type)                                                     \
     static void name##_before(type *restrict A, type *restrict M, size_t n,    \
                               double a, double m, double d)                    \
@@ -70,9 +70,9 @@ kofn_matrix kf_block_velocity(const kf_block *b, size_t l)
 PASSES(f64, double)
 PASSES(f32, float)
 
-/* With G = U' V + decay A and M = momentum M + G: A -= step M, or with
- * Nesterov's step (G + momentum M) = step ((1 + momentum) M - momentum M of
- * before). */
+/* Applies a step with G = U' V + decay A and M = momentum M + G.  The step is A
+ * -= step M.  With Nesterov's method it is A -= step (G + momentum M), which is
+ * step ((1 + momentum) M - momentum (M before)). */
 static void change(const kofn_change *c, const kofn_matrix *u,
                    const kofn_matrix *v, kofn_matrix *A, kofn_matrix *M)
 {
@@ -100,8 +100,8 @@ static kofn_matrix columns(const kofn_matrix *a, size_t first, size_t cols)
     return (kofn_matrix){kf_at(a, 0, first), a->rows, cols, a->ld, a->dtype};
 }
 
-/* Lanes lie one below the other: with the same V for all they are changed at
- * once, if none is empty. */
+/* True if all lanes can be changed at once: V is the same for all and none is
+ * empty.  Lanes are below each other in memory. */
 static bool stacks(const kf_block *b, const kf_msg *m)
 {
     bool whole = m->in->m.cols == b->lanes * b->rows;
@@ -133,7 +133,7 @@ static void change_lanes(kf_block *b, const kf_msg *m)
 
 /* ---- memory that fails --------------------------------------------------- */
 
-/* Of a block, those of its velocity not counted. */
+/* Returns the number of numbers in a block, without its velocity. */
 static size_t numbers_in(const kf_block *b)
 {
     size_t n = 0;
@@ -148,7 +148,7 @@ static size_t numbers_of(const kf_block *b)
     return numbers_in(b) * (b->velocity ? 2 : 1);
 }
 
-/* Number k of all; NULL: it is 0. */
+/* Returns the address of number k of all; NULL if it is in a lane of zeros. */
 static unsigned char *number_at(kf_block *b, size_t k)
 {
     size_t size = kf_dtype_size(b->dtype), l = 0;
@@ -214,7 +214,8 @@ kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
     return kf_mat_check_finite(V, "V");
 }
 
-/* Each factor is of all lanes side by side, or one for all of them. */
+/* True if the factors fit.  Each is for all lanes side by side, or one for all.
+ */
 bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
                     const kofn_matrix *V)
 {
@@ -251,7 +252,7 @@ void kf_block_miss(kf_block *b, const kf_msg *m)
         b->updates++;
 }
 
-/* Puts a piece that others hold, encoded for this seat, into the block. */
+/* Puts a piece, encoded for this seat from other blocks, into the block. */
 static kofn_status put_piece(kf_block *b, const kf_msg *m)
 {
     const kf_block *piece = m->block;

@@ -1,19 +1,18 @@
 /* check.c -- from results to a verdict.
  *
- * Results are sketched, not compared entry by entry: entry e of each, divided
- * by the most that it can be, is added with a random weight to bucket e mod
- * 256.  The weights are the same for all results, so that sketches satisfy
- * the parities that results do; and drawn here for each cell, so that nobody
- * can lie in a way that they hide.  One pass at the speed of memory, and all
- * else works on 256 numbers a result.
+ * Results are compared by sketches, not entry by entry.  Entry e of each result
+ * is divided by its largest possible size and added with a random weight to
+ * bucket e mod 256.  The weights are the same for all results, so sketches
+ * satisfy the same parities.  They are drawn here for each cell, so no worker
+ * can choose an error that they hide.  One pass runs at the speed of memory;
+ * all further work has 256 numbers per result.
  *
- * A bucket is scaled so that the rounding of honest entries is as large in it
- * as in one entry.  A single wrong entry then shows less by the square root of
- * the entries in a bucket: that is the price, and `floor` counts it.
+ * A bucket is scaled so that honest rounding is as large in it as in one entry.
+ * So a single wrong entry shows less, by the square root of the number of
+ * entries in a bucket.  `floor` includes this loss.
  *
  * Owns sketches and scratch within a call; results are borrowed and only read.
- * Weights are drawn anew for each cell: none may be told to a worker.
- */
+ * Weights are drawn for each cell and must never be sent to a worker. */
 #include "check.h"
 
 #include "base/mix.h"
@@ -26,53 +25,54 @@
 #include <math.h>
 
 #define BUCKETS 256
-/* Entries whose weights are made at a time; with the buckets of a result they
- * stay in the first-level cache.  A multiple of BUCKETS. */
+/* Number of weights made at a time.  Together with the buckets of a result they
+ * fit the first-level cache.  A multiple of BUCKETS. */
 #define TILE 2048
-#define LINE 64 /* bytes of a line of the cache */
+#define LINE 64 /* bytes of a cache line */
 
 /* Weights are products of two numbers from 1/2 to 1 of either sign: their mean
- * square, and the least that shows of an entry. */
+ * square, and the least magnitude. */
 #define MEAN_SQUARE (7.0 / 12 * 7.0 / 12)
 #define LEAST_WEIGHT 0.25
 
-/* Rounding of honest entries in units of row norm times column norm times the
- * weight of the seat, as measured over data of all kinds and several BLAS;
- * docs/errors.md.  Usual noise grows with the square root of the terms.  The
- * alarm is above what the worst data known reach: equal numbers, the rounding
- * of whose sums all goes one way and so grows with their number. */
+/* Rounding of honest entries, in units of row norm times column norm times the
+ * weight of the seat.  It was measured on data of all kinds and with several
+ * BLAS (docs/errors.md).  Usual noise grows with the square root of the number
+ * of terms.  The alarm is above the worst known data: with equal numbers, all
+ * roundings of a sum have one direction, so the error grows with their number.
+ */
 #define NOISE_START 0.5
 #define NOISE_ROOT 0.1
 #define NOISE_LINEAR (1.0 / 300)
-/* Of blocks that have changed so often, which each rounded for itself; it grows
- * with the square root too. */
+/* For blocks that have changed: each change adds rounding, which also grows
+ * with the square root of the number of changes. */
 #define NOISE_DRIFT 0.25
 #define ALARM_F64 64
 #define ALARM_F32 6
-/* Of the sums over results that are made here, in double precision. */
+/* Rounding of the sums over results here, in double precision. */
 #define NOISE_PARITY 0.3
-/* Results of float32 with a floor of so many times that of results that agree
- * show more than rounding. */
+/* float32 results with a floor above this multiple of the usual floor show more
+ * than rounding. */
 #define SUSPICIOUS 4
 
 #define VECTORS KF_VECTORS(optimize("O3"))
 
 typedef struct sketch {
     const kf_check *c;
-    size_t width, length, buckets, rows; /* of results, lane by lane    */
-    double top;     /* of one over a scale: smaller scales are taken alike */
+    size_t width, length, buckets, rows; /* of results, lane by lane */
+    double top;     /* largest 1 / scale; smaller scales count as 1 / top */
     double *over;   /* 1 / col, width                                   */
     double *weight; /* TILE                                             */
     double *factor; /* TILE: weight / scale                             */
     double *Y;      /* rows x buckets                                   */
-    uint64_t key;   /* that weights are drawn by */
+    uint64_t key;   /* generates the weights */
 } sketch;
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* The weight of an entry is that of its place in the tile times that of the
- * tile, so that not many numbers have to be drawn.  A cell no longer than the
- * buckets is not mixed at all. */
+/* Draws the weights of the places in a tile.  An entry has the weight of its
+ * place times the weight of its tile, which needs few random numbers.  A cell
+ * that is no longer than the buckets is not mixed. */
 VECTORS static void draw_places(double *weight, size_t n, uint64_t key)
 {
     for (size_t e = 0; e < n; e++)
@@ -99,7 +99,7 @@ static void draw_tile(sketch *s)
         s->weight[e] = 1;
 }
 
-/* Entries of the same strip: f = weight / max(row col, least). */
+/* Fills f = weight / max(row col, least) for entries of the same strip. */
 VECTORS static void fill_run(sketch *s, size_t from, size_t col, size_t n,
                              double over_row, double whole)
 {
@@ -129,9 +129,9 @@ static void fill_factors(sketch *s, size_t at, size_t n)
 
 /* ---- adding up ----------------------------------------------------------- */
 
-/* Whole rows of buckets have a length that the compiler knows.  Results are
- * more than hardware follows, a tile of each at a time: the next one is asked
- * for meanwhile. */
+/* The compiler knows the length of whole rows of buckets.  There are more
+ * results than hardware prefetching follows, with one tile of each at a time.
+ * So the next tile is prefetched. */
 #define ADD(name, type)                                                        \
     VECTORS static void name##_row(double *restrict sum,                       \
                                    const double *restrict f,                   \
@@ -172,14 +172,14 @@ static void add_tile(sketch *s, size_t at, size_t n)
     }
 }
 
-/* Entries of bucket k. */
+/* Returns the number of entries in bucket k. */
 static size_t in_bucket(const sketch *s, size_t k)
 {
     return (s->length - k + s->buckets - 1) / s->buckets;
 }
 
-/* How many times as large as in the sketch a single wrong entry may be, of so
- * many. */
+/* Returns the largest factor between a single wrong entry and its effect on the
+ * sketch, for results of this length. */
 static double dilution(size_t length)
 {
     double crowd = (double)kf_ceil_div(length, BUCKETS);
@@ -187,7 +187,7 @@ static double dilution(size_t length)
     return length > BUCKETS ? sqrt(crowd * MEAN_SQUARE) / LEAST_WEIGHT : 1;
 }
 
-/* Returns the root of the mean square of a sum of entries, when each is 1. */
+/* Returns the root mean square of bucket k if all entries are 1. */
 static double root_of(const sketch *s, size_t k)
 {
     return s->length > BUCKETS ? sqrt((double)in_bucket(s, k) * MEAN_SQUARE)
@@ -201,7 +201,7 @@ static void multiply(double *x, size_t n, double by)
 }
 
 /* Scales the sums of each result.  The first `full` buckets have one entry more
- * than the rest. */
+ * than the others. */
 static kofn_status scale_rows(sketch *s)
 {
     const kofn_decoder *d = s->c->decoder;
@@ -222,8 +222,8 @@ static kofn_status scale_rows(sketch *s)
     return KOFN_OK;
 }
 
-/* Sums every result up in BUCKETS numbers with random weights, the same for
- * all results, tile by tile, so that each result is read once. */
+/* Sums up every result in BUCKETS numbers with the same random weights.  It
+ * works tile by tile, so each result is read once. */
 static kofn_status make_sketch(sketch *s, const kf_check *c)
 {
     const kofn_matrix *first = c->source[0].result;
@@ -234,7 +234,7 @@ static kofn_status make_sketch(sketch *s, const kf_check *c)
     s->length = (c->hi - c->lo) * s->width;
     s->buckets = kf_min(s->length, BUCKETS);
     s->rows = c->decoder->seats * c->plan->layout.lanes;
-    /* Where numbers lose digits for being small, so may honest ones. */
+    /* Below this scale small numbers have lost digits, also honest ones. */
     s->top = wide ? 0x1p-52 / 0x1p-1022 : 0x1p-23 / 0x1p-126;
     s->over = kf_new(s->width, sizeof *s->over);
     s->weight = kf_new(TILE, sizeof *s->weight);
@@ -264,8 +264,8 @@ static void free_sketch(sketch *s)
 
 /* ---- the code ------------------------------------------------------------ */
 
-/* Submessages of a seat, which are one node: who lies may lie in any of
- * them. */
+/* Returns the number of submessages of a seat.  They count as one node, because
+ * a faulty seat may falsify any of them. */
 static size_t each_of(const kf_check *c)
 {
     const kofn_layout *L = &c->plan->layout;
@@ -275,7 +275,7 @@ static size_t each_of(const kf_check *c)
                : kf_code_each(L, c->decoder->seat, c->decoder->seats);
 }
 
-/* Multiples of codewords from the right are codewords. */
+/* Sets *closed if right multiples of codewords are codewords. */
 static kofn_status is_closed(const kf_check *c, bool *closed)
 {
     *closed = c->plan->layout.lanes == 4 && each_of(c) == 1;
@@ -304,7 +304,8 @@ double kf_check_alarm(const kofn_plan *plan, double terms, uint64_t changes)
                                                   : ALARM_F32 * 0x1p-23 * noise;
 }
 
-/* Whose results there are, and how far those of the honest are apart. */
+/* Returns the evidence: the nodes, and the expected and largest honest
+ * rounding. */
 static kf_evidence evidence_of(const kf_check *c)
 {
     size_t each = each_of(c);
@@ -323,7 +324,7 @@ static kf_evidence evidence_of(const kf_check *c)
     return e;
 }
 
-/* Seats beyond those that surely decode, whichever they are. */
+/* Returns the number of seats beyond those that surely decode. */
 static size_t over(const kf_check *c, size_t seats)
 {
     return seats - kf_min(seats, kf_code_seats(&c->plan->layout, each_of(c)));
@@ -345,8 +346,8 @@ kofn_status kf_check_know(kf_check *c, kf_cache *cache)
     return kf_cache_hidden(cache, d, kf_check_few(c, d->seats, 0), &c->hidden);
 }
 
-/* kf_hidden_of the seats that are left, which are decoded by themselves if they
- * decode. */
+/* Computes kf_hidden_of for the remaining seats: for their own decoder if they
+ * decode, else for the results. */
 static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
                                   size_t few, double *hidden, size_t *q)
 {
@@ -377,7 +378,7 @@ static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
     return st;
 }
 
-/* From a length of parities to an entry of the output. */
+/* Converts a length of parities to an error of an output entry. */
 static kofn_status to_output(const kf_check *c, const sketch *s,
                              const uint8_t *flag, const kf_found *found,
                              double *floor)
@@ -407,8 +408,8 @@ double kf_check_least_floor(const kf_check *c)
            dilution(length);
 }
 
-/* Has the sketches judged: first only whether they agree, and only if they do
- * not, who is wrong.  The first is nearly always all. */
+/* Judges the sketches.  First it tests only whether they agree.  If they do
+ * not, it locates the corrupt nodes. */
 static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
                          double *unseen)
 {
@@ -426,7 +427,7 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
     e.over = over(c, e.nodes);
     e.liars = c->liars;
     e.promised = c->promised;
-    /* Clean nearly always: who is corrupt is asked only when somebody is. */
+    /* The first test has no search, because results are nearly always clean. */
     st = kf_suspect(&e, 0, flag, &count, unseen);
     if (st == KOFN_CORRUPT && c->most > 0) {
         TRY(is_closed(c, &e.closed));
@@ -435,7 +436,7 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
     return st;
 }
 
-/* Lists the nodes with this flag behind those listed before. */
+/* Appends the nodes with this flag to the list. */
 static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
                  kf_found *found)
 {
@@ -444,8 +445,9 @@ static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
             found->bad[found->count++] = i;
 }
 
-/* Parities are orthonormal: if the numbers of a result are off by x of their
- * size, each for itself, so is this. */
+/* Estimates the drift: the root mean square of the parities divided by the root
+ * mean square of the results.  Parities are orthonormal, so independent
+ * relative errors x in the results give x. */
 static double drift_of(const kf_check *c, const sketch *s)
 {
     double off = 0, size = 0;
@@ -514,7 +516,8 @@ kofn_status kf_check_decide(const kf_check *c, double most, bool last,
 
 /* ---- scales -------------------------------------------------------------- */
 
-/* Of numbers multiplied by a power of two.  It stays finite. */
+/* Returns a norm, with numbers multiplied by a power of two so that it stays
+ * finite. */
 static double norm(const void *x, size_t n, double by, kofn_dtype dtype)
 {
     double squares = kf_scale_squares(x, n, dtype);
@@ -526,7 +529,7 @@ static double norm(const void *x, size_t n, double by, kofn_dtype dtype)
     return s.zero ? 0 : fmin(ldexp(by / s.over, s.exponent), DBL_MAX);
 }
 
-/* Norms of several rows together; no greater than a double can be. */
+/* Returns the norm of several rows together, at most the largest double. */
 static double together(double a, double b)
 {
     return fmin(hypot(a, b), DBL_MAX);
@@ -548,7 +551,7 @@ kofn_status kf_data_scales_of_part_rows(const kofn_matrix *part, size_t parts,
     return KOFN_OK;
 }
 
-/* A sparse A is cut into ranges of rows only. */
+/* Computes row norms of a sparse A, which is cut into ranges of rows only. */
 static void sparse_row_norms(const kf_resident *r, size_t group, double *row)
 {
     const kofn_plan *p = r->plan;
@@ -575,7 +578,7 @@ kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
     return KOFN_OK;
 }
 
-/* With columns divided by their largest entry. */
+/* Computes column norms with columns divided by their largest entries. */
 static kofn_status careful_columns(const kofn_matrix *part, size_t parts,
                                    double by, double *col, size_t cols)
 {

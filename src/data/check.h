@@ -1,167 +1,165 @@
-/* check.h -- from results to a verdict: do they agree, and if not, who is
- * corrupt?
+/* check.h -- from results to a verdict: whether they agree, and if not, which
+ * are corrupt.
  *
- * Results and weights are borrowed; what a check finds goes into the caller's
- * arrays.  Nothing here excludes a worker. */
+ * Results and weights are borrowed; findings go into the caller's arrays.
+ * Excluding workers is decided elsewhere. */
 #ifndef KF_CHECK_H
 #define KF_CHECK_H
 
 #include "data.h"
 
-/* A check of one cell: the results that have come for strips [lo, hi) of one
- * group.
+/* A check of one cell: the results for strips [lo, hi) of one group.
  *
- * Entry (i, c) of a result is a dot product, and by Cauchy and Schwarz no
- * larger than the weight of its seat times row[i] col[c].  In A B row[i]^2
- * sums row i over the parts of A and col[c]^2 column c over those of the
- * input; in B A the factors change places. */
+ * Entry (i, c) of a result is a dot product.  By Cauchy and Schwarz it is at
+ * most the weight of its seat times row[i] col[c].  In A B, row[i]^2 sums row i
+ * over the parts of A, and col[c]^2 sums column c over the parts of the input.
+ * In B A the factors are exchanged. */
 typedef struct kf_check {
     const kofn_plan *plan;
     kf_code *code;
-    const kofn_decoder *decoder; /* whose seats answered                      */
+    const kofn_decoder *decoder; /* its seats are the seats that answered */
     const double *H;             /* their parities, q x results: kf_parity    */
     size_t q;
-    double hidden;           /* of decoder and H: kf_hidden_of, with
-                                  kf_check_few of all, nobody located         */
+    double hidden;           /* kf_hidden_of for kf_check_few, if none is
+                              * located */
     const kf_source *source; /* one per seat of the decoder               */
     size_t lo, hi;
     size_t most;       /* seats that may be located; 0: detect only   */
-    size_t liars;      /* seats that may lie as they like           */
-    size_t promised;   /* ... in ways that do not conspire          */
+    size_t liars;      /* seats that may be wrong in any way */
+    size_t promised;   /* the same, without conspiring */
     const double *row; /* per strip of a block, `span` of them      */
     const double *col; /* per column of a result                    */
-    size_t terms;      /* products summed in an entry, at most; 0:
-                                  as many as the operands are long          */
-    uint64_t changes;  /* of the blocks, since they were encoded    */
-    bool drifts;       /* how far they have drifted apart is asked for */
-    uint64_t secret;   /* of the weights: unknown to workers        */
+    size_t terms;      /* products in an entry; 0: length of the operands */
+    uint64_t changes;  /* to the blocks since they were encoded */
+    bool drifts;       /* true if kf_found.drift is requested */
+    uint64_t secret;   /* of the weights; workers do not know it */
     uint32_t number;   /* of the cell: fresh weights for each       */
 } kf_check;
 
 typedef struct kf_found {
-    uint32_t *bad;  /* indices into decoder->seat, with room for all: first
-                       those who are located, then those only left out      */
-    size_t count;   /* of both; 0: clean                                  */
-    size_t doubted; /* left out                                           */
-    double floor;   /* entry (i, c) of the output may be wrong by less than
-                       that times row[i] col[c]; HUGE_VAL: there was nothing
-                       to compare with                                    */
-    double drift;   /* the part of the results that is none of a codeword,
-                           root mean square to root mean square; 0: some were
-                           left out, or it was not asked for                  */
+    uint32_t *bad;  /* indices into decoder->seat, with room for all: the
+                     * located, then those left out */
+    size_t count;   /* of both kinds; 0: clean */
+    size_t doubted; /* those left out but not located */
+    double floor;   /* undetected error of entry (i, c), relative to row[i]
+                     * col[c]; HUGE_VAL: nothing was compared */
+    double drift;   /* part of the results outside the code, relative to them,
+                     * root mean square; 0: not requested, or some were left out
+                     */
 } kf_found;
 
-/* As many of n results as may be wrong together, whatever they do, and have to
- * show, when `located` are known. */
+/* Returns the number of n results that may be wrong in any way and still must
+ * show, if `located` are known. */
 size_t kf_check_few(const kf_check *c, size_t n, size_t located);
-/* Completes a check, of which all else is filled in: H, q and hidden. */
+/* Sets H, q and hidden; all other members must be set. */
 kofn_status kf_check_know(kf_check *c, kf_cache *cache);
-/* The most that rounding makes of an entry of a result, relative to the scales
- * of its row and column, for a seat of weight 1: a sum of so many terms, of
- * blocks that have changed so often. */
+/* Returns the largest rounding of an entry relative to the scales of its row
+ * and column, for a seat of weight 1.  The entry is a sum of `terms` products,
+ * with blocks that have changed `changes` times. */
 double kf_check_alarm(const kofn_plan *plan, double terms, uint64_t changes);
-/* The lowest floor that these results can have if none of them is left out. */
+/* Returns the lowest floor that these results can have if none is left out. */
 double kf_check_least_floor(const kf_check *c);
-/* KOFN_OK: all agree but those in bad[].
- * KOFN_CORRUPT: they disagree and cannot be sorted out; bad[] has those of
- * whom it is sure. */
+/* KOFN_OK: all agree except those in bad[].  KOFN_CORRUPT: they disagree and
+ * the errors cannot all be located; bad[] has the nodes that are certainly
+ * corrupt. */
 kofn_status kf_check_results(const kf_check *c, kf_found *found);
-/* The same, and KOFN_AGAIN: one result more is wanted before these are
- * accepted, since more than `most` may be hidden in them; or, in float32, where
- * much may, since they show more than rounding.  `last`: there are no more, and
- * what is within `most` is accepted. */
+/* Does the same; KOFN_AGAIN means that one more result is needed.  The reason
+ * is that more than `most` may be hidden in these.  In float32 it may also be
+ * that much is hidden and they show more than rounding.  With `last` there are
+ * no more results, and these are accepted if within `most`. */
 kofn_status kf_check_decide(const kf_check *c, double most, bool last,
                             kf_found *found);
 
 /* ---- blocks (reading.c) -------------------------------------------------- */
 
-/* A block that is compared with others: the numbers that were read of it, and
- * of its velocity, NULL if it has none. */
+/* A block for comparison: its numbers, and those of its velocity (NULL if
+ * none). */
 typedef struct kf_read {
-    uint32_t from; /* whoever sent it, as the caller calls him */
+    uint32_t from; /* sender, numbered by the caller */
     const void *numbers, *velocity;
 } kf_read;
 
-/* Blocks of a matrix, to be compared: rows of a block of each seat, or what is
- * left of them when all are multiplied by one vector. */
+/* Blocks of a matrix for comparison: rows of the blocks, or products of the
+ * blocks with one vector. */
 typedef struct kf_reading {
-    kofn_plan *plan; /* by which the matrix is read */
+    kofn_plan *plan; /* the plan for reading */
     kf_code *code;
     kf_cache *cache;
-    uint32_t *seat; /* ascending; and the block of each */
+    uint32_t *seat; /* ascending; with their blocks */
     kf_read *block;
     size_t n;
-    bool moves; /* some have a velocity */
+    bool moves; /* true if some block has a velocity */
     kofn_matrix *rows;
-    kf_source *source; /* the rows of each block */
+    kf_source *source; /* rows of each block */
     double *ones;
     void *zeros;
-    uint32_t *bad; /* of a finding */
-    /* What is read: whole blocks, if the caller does not say something else. */
-    size_t lo, hi;     /* these rows,                                ...  */
-    size_t cols;       /* ... so many numbers of each,               ...  */
-    kofn_dtype dtype;  /* ... of this type,                          ...  */
-    size_t terms;      /* ... which are sums of so many products     ...  */
-    const double *col; /* ... with what has these norms, one a column     */
-    /* The caller says this before each comparison. */
-    const double *row;  /* norms of the rows of the matrix, or its velocity's */
+    uint32_t *bad; /* memory of a finding */
+    /* The compared numbers; by default whole blocks. */
+    size_t lo, hi;     /* rows [lo, hi) */
+    size_t cols;       /* numbers of each row */
+    kofn_dtype dtype;  /* their type */
+    size_t terms;      /* products summed in each */
+    const double *col; /* norms of the factors, per column */
+    /* The caller sets these before each comparison. */
+    const double *row;  /* norms of the rows of the matrix or its velocity */
     kofn_errors errors; /* how blocks may be wrong                        */
-    double hidden;      /* larger lies than this may not stay unseen      */
-    uint64_t changes, secret; /* as of a kf_check ... */
-    uint32_t number;          /* ... likewise         */
+    double hidden;      /* largest error that may stay undetected */
+    uint64_t changes, secret; /* as in kf_check */
+    uint32_t number;          /* as in kf_check */
 } kf_reading;
 
-/* With room for so many blocks; freed in any case. */
+/* Allocates room for `room` blocks. Free it even after a failure. */
 kofn_status kf_reading_new(kf_reading *r, const kofn_plan *of, size_t room);
 void kf_reading_free(kf_reading *r);
-/* One more block, whose numbers are borrowed; of two of one seat the first
+/* Adds a block with borrowed numbers.  If a seat has two blocks the first
  * counts. */
 void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block);
-/* Compares the blocks, or their velocities.  KOFN_OK: all agree but those that
- * were found.  KOFN_CORRUPT: they do not, and these are not all who are wrong.
- * KOFN_TOOFEW: there must be more. */
+/* Compares the blocks, or their velocities.  KOFN_OK: all agree except those
+ * found.  KOFN_CORRUPT: they disagree, and not all wrong blocks are found.
+ * KOFN_TOOFEW: more blocks are needed. */
 kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found);
 
 /* ---- scales -------------------------------------------------------------- */
 
-/* Norms of rows, or of columns, over parts that lie side by side, or one over
- * the other; parts without rows count for nothing.  Entries whose squares are
- * beyond the range of a double are allowed. */
+/* Compute norms of rows over parts side by side, or of columns over parts below
+ * each other.  Parts without rows do not count.  Squares of entries may be
+ * beyond the range of a double. */
 kofn_status kf_data_scales_of_part_rows(const kofn_matrix *part, size_t parts,
                                         double *row, size_t rows);
-/* Of columns multiplied by a power of two. */
+/* Computes the norms of columns multiplied by a power of two. */
 kofn_status kf_data_scales_of_columns(const kofn_matrix *part, size_t parts,
                                       double by, double *col, size_t cols);
-/* Of the columns of A, of which there are so many in a part. */
+/* Computes the norms of the columns of A; a part has `cols` of them. */
 kofn_status kf_data_scales_of_resident_columns(const kf_resident *r,
                                                double *col, size_t cols);
-/* Of the rows of the parts of A that belong to a group, `span` of them, as
- * blocks have them (kf_resident.by). */
+/* Computes the norms of the rows of the parts of A in a group, `span` of them,
+ * scaled like the blocks (kf_resident.by). */
 kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
                                    double *row);
-/* Of entries of A' A x in strips [lo, hi) of a check, by the columns of A, the
- * input as it was sent and the answers. */
+/* Computes the scales of entries of A' A x in strips [lo, hi) of a check.  They
+ * follow from the norms of A's columns, the input as it was sent, and the
+ * answers. */
 kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
                                    const kofn_matrix *x, double *row);
-/* Norms of the rows of A that belong to a group, or of its columns, in memory
- * of their own; *out that is there already stays. */
+/* Computes the norms of the rows of A in a group, or of its columns, and
+ * allocates them.  If *out is not NULL it stays. */
 kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
                           double **out);
-/* Of the columns of the input of a product, or of left products of its rows,
- * `whole` or as it is cut and multiplied by `by`; ones where A itself is read.
- */
+/* Computes the norms of the columns of a product's input, or of the rows of the
+ * input of a left product.  The input is `whole`, or cut and multiplied by
+ * `by`.  The norms are ones if A itself is read. */
 kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
                                    const kofn_matrix *whole, double by,
                                    double **out);
-/* Of a matrix that changes: of the rows of each group, and of its columns
- * behind them. */
+/* Norms of a matrix that changes: of the rows of each group, then of its
+ * columns. */
 typedef struct kf_norms {
-    double *const *norm;  /* bounds of their norms                           */
-    double *const *speed; /* the same of the velocity                        */
-    double *const *least; /* or NULL: at least what they were in the largest
-                             step since they were known, less what decays    */
+    double *const *norm;  /* upper bounds of the norms */
+    double *const *speed; /* the same for the velocity */
+    double *const *least; /* or NULL: least values of the norms, from when they
+                           * were known or the largest step since, with decay */
 } kf_norms;
-/* After a change. */
+/* Increases the bounds after a change. */
 kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
                                const kofn_matrix *U, const kofn_matrix *V,
                                const kf_norms *n);

@@ -1,30 +1,29 @@
-/* decode.c -- results to rows of the answer.
+/* decode.c -- from results to rows of the answer.
  *
- * Plain wants are copied and mixed ones combined tile by tile, so that the
- * results are read from memory once for both; the tile's outputs are written
- * straight into the caller's matrix unless they fall over its edge: row by row
- * where they lie beside others.  Where all are mixed and are whole there is no
- * need for tiles.
+ * Plain wants are copied and mixed wants are combined, tile by tile, so that
+ * results are read from memory once for both.  The outputs of a tile go
+ * directly into the caller's matrix unless they cross its edge.  If outputs are
+ * next to others in a row, they are written row by row.  If all wants are mixed
+ * and none crosses the edge, no tiles are needed.
  *
- * The scratch is the caller's and is kept between calls, the output is the
- * caller's.  It writes strips of the band alone, and allocates no results.
- */
+ * The caller owns the output and the scratch, which it keeps between calls.
+ * Only the strips of the band are written. */
 #include "data.h"
 
 #include "code/combine.h"
 
 #include <math.h>
 
-/* Bytes of results in a tile.  Less would be kinder to the second-level cache
- * where some results are copied as well; but then the engine takes them for
+/* Bytes of results in a tile.  A smaller tile fits the second-level cache
+ * better if some results are copied.  But then the engine takes its sources for
  * near and does not prefetch. */
 #define TILE ((size_t)2 << 20)
-/* Bytes of answers that are copied and looked at while a cache holds them. */
+/* Bytes of answers that are copied and examined while they are in a cache. */
 #define NEAR ((size_t)128 << 10)
-/* Bytes of a row that is worth a call of the engine. */
+/* Bytes of a row that justify a call of the engine. */
 #define LONG 1024
 
-/* Makes room for `want` elements; the old contents are not kept. */
+/* Makes room for `want` elements; old contents are lost. */
 static kofn_status room(void *p, size_t *have, size_t want, size_t size)
 {
     void *now, *old;
@@ -49,13 +48,13 @@ void kf_scratch_free(kf_scratch *s)
     kf_free(s->sums);
 }
 
-/* Columns of a want. */
+/* Returns the number of columns of a want. */
 static size_t width_of(const kofn_plan *p, const kofn_matrix *out)
 {
     return kf_ceil_div(out->cols, p->layout.wants / p->layout.grid_rows);
 }
 
-/* Where a want goes: rows [row, ...) of the output as far as there are any. */
+/* The place of a want: rows [row, ...) of the output, cut off at its edge. */
 typedef struct place {
     size_t row, col, rows, cols;
 } place;
@@ -125,7 +124,7 @@ void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
     }
 }
 
-/* The facts that stay the same during one call. */
+/* Facts that are constant during one call. */
 typedef struct decoding {
     const kofn_plan *plan;
     const kofn_decoder *d;
@@ -133,7 +132,7 @@ typedef struct decoding {
     size_t group, width; /* columns of a result */
     kofn_matrix *out;
     kf_scratch *scratch;
-    bool far; /* all of it is larger than the caches */
+    bool far; /* results and outputs are larger than the caches */
 } decoding;
 
 static const char *result_rows(const decoding *j, size_t r, size_t lo)
@@ -157,16 +156,16 @@ static void copy_plain(const decoding *j, size_t lo, size_t hi)
     }
 }
 
-/* A mixed want goes straight to the output when its rows are contiguous there
- * and none is cut off, else through scratch. */
+/* True if a mixed want can be written directly: its rows are contiguous in the
+ * output and none is cut off.  Else it goes through scratch. */
 static bool direct(const decoding *j, const place *at, size_t lo, size_t hi)
 {
     return at->rows == hi - lo && at->cols == j->width &&
            (at->rows == 1 || j->out->ld == j->width);
 }
 
-/* Where the engine reads strips [lo, hi) of the results, and writes what is
- * mixed. True: some of it to scratch, from where put_aside takes it. */
+/* Sets the sources of strips [lo, hi) and the destinations of mixed wants.
+ * True if some go to scratch; put_aside then copies them. */
 static bool aim(const decoding *j, size_t lo, size_t hi)
 {
     size_t bytes = (hi - lo) * j->width * kf_dtype_size(j->out->dtype), m = 0;
@@ -189,7 +188,7 @@ static bool aim(const decoding *j, size_t lo, size_t hi)
     return aside;
 }
 
-/* What was mixed into scratch goes to the output. */
+/* Copies mixed wants from scratch to the output. */
 static void put_aside(const decoding *j, size_t lo, size_t hi)
 {
     size_t m = 0;
@@ -205,8 +204,8 @@ static void put_aside(const decoding *j, size_t lo, size_t hi)
     }
 }
 
-/* The engine takes all sources for all outputs; groups of outputs that are made
- * of different ones are combined one after the other. */
+/* Calls the engine, which uses all sources for all outputs.  Groups of outputs
+ * with different sources are combined one after the other. */
 static void combine_rows(const decoding *j, size_t length)
 {
     const kofn_decoder *d = j->d;
@@ -225,15 +224,15 @@ static void combine_rows(const decoding *j, size_t length)
     }
 }
 
-/* Rows of mixed wants are long, and lie apart from each other in the output. */
+/* True if rows of mixed wants are long and not contiguous in the output. */
 static bool row_by_row(const decoding *j)
 {
     return !j->d->factor && j->out->ld != j->width &&
            j->width * kf_dtype_size(j->out->dtype) >= LONG;
 }
 
-/* Makes the mixed wants of one strip, run by run of D's rows, and puts what is
- * cut off at the output's edge there from scratch. */
+/* Makes the mixed wants of one strip, by runs of D's rows.  Wants at the
+ * output's edge are copied from scratch. */
 static void mix_row(const decoding *j, size_t strip)
 {
     const kofn_decoder *d = j->d;
@@ -254,9 +253,9 @@ static void mix_row(const decoding *j, size_t strip)
         put_aside(j, strip, strip + 1);
 }
 
-/* Makes all mixed wants of strips [lo, hi) in one call of the engine, straight
- * into the output where a want's rows are whole there, else by way of
- * scratch. */
+/* Makes all mixed wants of strips [lo, hi) in one call of the engine.  They go
+ * directly into the output if their rows are whole there, else through scratch.
+ */
 static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
     bool aside = aim(j, lo, hi);
@@ -266,7 +265,8 @@ static void combine_mixed(const decoding *j, size_t lo, size_t hi)
         put_aside(j, lo, hi);
 }
 
-/* How far from `at` on all wants are mixed straight into the output. */
+/* Returns the end of the strips from `at` on that go directly into the output
+ * with all wants. */
 static size_t straight(const decoding *j, size_t at, size_t hi)
 {
     size_t end = hi;
@@ -316,8 +316,8 @@ kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
     return KOFN_OK;
 }
 
-/* Multiplies back what was decoded there and is not lost: KOFN_NONFINITE when
- * that leaves anything that is not a number. */
+/* Restores the decoded numbers that are not lost.  Fails with KOFN_NONFINITE if
+ * a result is NaN or infinite. */
 static kofn_status restore(const kofn_plan *plan, const kofn_decoder *d,
                            kf_band band, const kf_back *back,
                            const kofn_matrix *out)

@@ -1,10 +1,10 @@
-/* dense.c -- what a worker computes with a dense block.
+/* dense.c -- the kernels for dense blocks.
  *
  * The block, the input and the output are borrowed.  A kernel asks between
- * tiles whether to stop, and must then return without more ado. */
+ * tiles whether to stop, and must then return at once. */
 #include "kernel.h"
 
-/* Rows [lo, hi) or columns [lo, hi) of a matrix. */
+/* Return a view of rows [lo, hi), and of columns [lo, hi), of a matrix. */
 static kofn_matrix some_rows(const kofn_matrix *a, size_t lo, size_t hi)
 {
     return (kofn_matrix){kf_at(a, lo, 0), hi - lo, a->cols, a->ld, a->dtype};
@@ -18,20 +18,20 @@ static kofn_matrix some_cols(const kofn_matrix *a, size_t lo, size_t hi)
 /* ---- tiles ----------------------------------------------------------------
  */
 
-/* Rows of a tile, and the work between two looks.  A is read once, a band of
- * rows at a time, where there are few columns.  Where there are many, BLAS
- * packs its operands anew in every call: in bands of 64 rows a product takes
- * 1.3 times as long.  Cut along the inner dimension nothing is packed twice,
- * for BLAS goes in steps of about KF_LOOK_UP_DEPTH itself; so a tile is as high
- * as makes packing a few percent. */
+/* Rows of a tile, and the most work between two tests for a stop.  With few
+ * columns, A is read once in bands of rows.  With many columns, BLAS packs its
+ * operands again in every call; in bands of 64 rows a product takes 1.3 times
+ * the time.  If the inner dimension is cut, nothing is packed twice, because
+ * BLAS uses steps of about KF_LOOK_UP_DEPTH itself.  So a tile has enough rows
+ * that packing costs a few percent. */
 #define TILE_ROWS 1024
-#define TILE_WORK 1e9 /* multiply-adds at the most: 10 to 25 ms */
+#define TILE_WORK 1e9 /* most multiply-adds: 10 to 25 ms */
 
 typedef struct tile {
     size_t rows, depth;
 } tile;
 
-/* In equal parts, of `least` at the least where there is so much. */
+/* Returns the size of equal parts of n, each at least `least` if possible. */
 static size_t evenly(size_t n, size_t least)
 {
     size_t parts = kf_max(1, n / least);
@@ -58,10 +58,10 @@ static tile tile_of(size_t rows, size_t depth, size_t cols)
 typedef struct stack {
     const kofn_matrix *lane;
     size_t lanes, lo, hi;
-    void *room; /* for a tile of it, where there is more than one lane */
+    void *room; /* memory for a tile if there are several lanes */
 } stack;
 
-/* Rows [at, end) of it and columns [in, to): as they stand, or copied. */
+/* Returns rows [at, end), columns [in, to) of the stack: a view, or a copy. */
 static kofn_matrix part_of(const stack *x, size_t at, size_t end, size_t in,
                            size_t to)
 {
@@ -80,7 +80,8 @@ static kofn_matrix part_of(const stack *x, size_t at, size_t end, size_t in,
     return part;
 }
 
-/* to = x y; *begun: there is something to look up from. */
+/* Computes to = x y.  Sets *begun at the first tile; later tiles test for a
+ * stop. */
 static kofn_status multiply(const kf_work *w, const stack *x,
                             const kofn_matrix *y, bool *begun, char *to)
 {
@@ -104,8 +105,8 @@ static kofn_status multiply(const kf_work *w, const stack *x,
 
 /* ---- strips as they are -------------------------------------------------- */
 
-/* Lanes are multiplied together where each alone would be too low for BLAS and
- * copying them costs little beside it. */
+/* Lanes are multiplied together if each alone has too few rows for BLAS and
+ * copying them costs little in comparison. */
 #define STACK_ROWS 512
 #define STACK_COLS 64
 
@@ -135,7 +136,7 @@ static bool stacks(const kf_block *b, const kf_work *w)
     return true;
 }
 
-/* Computes the lane's answers by the worker's own way to multiply. */
+/* Computes the answers of a lane with the worker's own multiplication. */
 static kofn_status own_rows(const kofn_matrix *lane, const kf_work *w, char *to)
 {
     kofn_factors f = {.A = some_rows(w->left ? w->in : lane, w->lo, w->hi),
@@ -146,7 +147,8 @@ static kofn_status own_rows(const kofn_matrix *lane, const kf_work *w, char *to)
     return kf_own_multiply(w, &f, false, to);
 }
 
-/* Answers of lane l stand in rows l (hi - lo) + [0, hi - lo) of the result. */
+/* Computes the answers; those of lane l are rows l (hi - lo) + [0, hi - lo) of
+ * the result. */
 kofn_status kf_data_rows_dense(const kf_block *b, const kf_work *w)
 {
     size_t size = (w->hi - w->lo) * w->out->cols * kf_dtype_size(b->dtype);
@@ -186,14 +188,15 @@ static kofn_status product(const kf_work *w, const kofn_factors *f, bool add,
 
 /* ---- sums over strips ---------------------------------------------------- */
 
-/* Strips of each lane of the input, which stand one behind the other. */
+/* Returns the number of strips of each lane in the input; lanes are one after
+ * the other. */
 static size_t span_of(const kf_block *b, const kf_work *w)
 {
     return (w->left ? w->in->cols : w->in->rows) / b->lanes;
 }
 
-/* Adds up the products of strips [lo, hi); *begun when there is something to
- * add to. */
+/* Adds up the products of strips [lo, hi).  *begun is true after the first
+ * product. */
 static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
                               size_t hi, bool *begun)
 {
@@ -224,7 +227,7 @@ static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
     return KOFN_OK;
 }
 
-/* Strips beyond the last are the first ones. */
+/* Computes the sum; strips beyond the last continue with the first. */
 kofn_status kf_data_inner_dense(const kf_block *b, const kf_work *w)
 {
     size_t span = span_of(b, w);
@@ -241,7 +244,7 @@ kofn_status kf_data_inner_dense(const kf_block *b, const kf_work *w)
 
 /* ---- A' A x -------------------------------------------------------------- */
 
-/* Some rows at a time, which are still in the cache for their second use. */
+/* Bytes of rows at a time, still in the cache for their second use. */
 #define GRAM_BYTES ((size_t)256 << 10)
 
 static size_t gram_step(const kofn_matrix *a, const kf_work *w)

@@ -1,14 +1,14 @@
-/* findings.c -- is C = A B?  From suspected lines to entries that are wrong.
+/* findings.c -- tests C = A B: from suspected rows and columns to wrong
+ * entries.
  *
- * Entries where a suspected row and a suspected column cross are computed
- * again; then whole lines of which that does not explain enough.  So nobody is
- * accused on the strength of random sums alone, and what is corrected is as
- * exact as can be. When that would be more work than it is worth, lines stand
- * accused whose sums are beyond what any rounding does.
+ * Entries at the crossings of suspected rows and columns are recomputed first.
+ * Then whole rows and columns are recomputed if the corrected entries do not
+ * explain their sums.  So no entry is reported because of random sums alone,
+ * and corrections are as exact as possible.  If recomputing costs too much,
+ * rows and columns are reported as wrong if their sums are beyond any rounding.
  *
- * The findings are the caller's, freed by kofn_findings_free; matrices are
- * borrowed, and C is written only by kofn_correct.
- */
+ * The findings belong to the caller and are freed by kofn_findings_free.
+ * Matrices are borrowed; only kofn_correct writes to C. */
 #include "freivalds.h"
 
 #include "base/rng.h"
@@ -17,16 +17,16 @@
 #include <math.h>
 #include <sys/random.h>
 
-/* Of the operands, that may go into computing entries again. */
+/* Work for recomputed entries, in passes over the operands. */
 #define PASSES 64
 
 typedef struct inquiry {
     kf_factors f;
     kf_freivalds v;
     kf_recompute r;
-    size_t left;    /* entries that may be computed yet                  */
-    bool sure_only; /* lines that are merely suspected are let be        */
-    bool rows_only; /* not every column could be told anything of        */
+    size_t left;    /* number of entries that may still be recomputed */
+    bool sure_only; /* ignore rows and columns that are only suspected */
+    bool rows_only; /* columns give no full information */
     bool *bad_row, *bad_col;
     bool complete;
 } inquiry;
@@ -48,7 +48,8 @@ static void spend(inquiry *q, size_t entries)
     q->left -= kf_min(q->left, entries);
 }
 
-/* No more than `left`: rows * cols may not even be a size. */
+/* True if rows * cols entries are affordable; the product may overflow a
+ * size_t. */
 static bool affords(const inquiry *q, size_t rows, size_t cols)
 {
     return rows == 0 || cols <= q->left / rows;
@@ -77,8 +78,8 @@ static kofn_status look_at_crossings(inquiry *q)
 
 /* ---- lines that are not explained ---------------------------------------- */
 
-/* The corrected entries of row i, found by bisection: entries are sorted by
- * row. */
+/* Finds the corrected entries of row i by bisection; entries are sorted by row.
+ */
 static const kofn_wrong *fixed_in(const kf_recompute *r, size_t i, size_t *n)
 {
     size_t lo = 0, hi = r->count, end;
@@ -97,7 +98,8 @@ static const kofn_wrong *fixed_in(const kf_recompute *r, size_t i, size_t *n)
     return r->entry + lo;
 }
 
-/* The line is looked at whole, or is wrong, or is let be. */
+/* Recomputes the whole row or column if that is affordable.  Else marks it
+ * wrong if `surely`, else ignores it. */
 static kofn_status settle(inquiry *q, const kf_line *s, bool column,
                           bool surely)
 {
@@ -119,7 +121,7 @@ static kofn_status settle(inquiry *q, const kf_line *s, bool column,
 
 static kofn_status settle_rows(inquiry *q)
 {
-    size_t known = q->r.count; /* what is found here does not move those */
+    size_t known = q->r.count; /* entries found below do not move these */
 
     for (size_t k = 0; k < q->v.rows.count; k++) {
         const kf_line *s = &q->v.rows.of[k];
@@ -141,15 +143,15 @@ static kofn_status settle_rows(inquiry *q)
     return KOFN_OK;
 }
 
-/* An entry over its norms; 0 where it was taken for that. */
+/* Returns an entry divided by its norms; 0 if it was replaced by 0. */
 static double scaled(double x, kf_scale a, kf_scale b)
 {
     return x - x == 0 ? ldexp(x, -a.exponent - b.exponent) * a.over * b.over
                       : 0;
 }
 
-/* Takes the entries that were found out of the sums of their columns; error[k]:
- * what is left of it by rounding. */
+/* Removes the found errors from the sums of their columns; error[k] receives
+ * the rounding of this. */
 static void take_out(inquiry *q, const size_t *suspect, double *error)
 {
     const kf_factors *f = &q->f;
@@ -190,8 +192,8 @@ static kofn_status settle_column(inquiry *q, const kf_line *s, double error)
     return settle(q, s, true, !(norm <= s->most + error));
 }
 
-/* Settles each suspected column: what was found in rows is taken out of its
- * sums first, and only what is left accuses it. */
+/* Settles each suspected column.  Errors found in rows are removed from its
+ * sums first; only the rest counts against it. */
 static kofn_status settle_columns(inquiry *q)
 {
     size_t count = q->v.cols.count, *suspect = kf_new(q->f.p, sizeof *suspect);
@@ -209,7 +211,7 @@ static kofn_status settle_columns(inquiry *q)
 
         if (q->complete)
             st = settle_column(q, s, error[k]);
-        else /* what is wrong in whole rows is in all their columns */
+        else /* a wrong row affects all its columns */
             q->bad_col[s->at] |= s->sure;
     }
     kf_free(suspect);
@@ -234,8 +236,8 @@ static size_t list(const bool *bad, size_t n, size_t **out)
     return count;
 }
 
-/* Writes the findings, whose list of entries they take over, and the message.
- * Lines that hold a wrong entry are told as wrong too. */
+/* Writes the findings, which take over the list of entries, and the message.
+ * Rows and columns with a wrong entry are reported too. */
 static kofn_status tell(inquiry *q, kofn_findings *found)
 {
     for (size_t e = 0; e < q->r.count; e++) {
@@ -316,8 +318,8 @@ static kofn_status check_shapes(const kf_factors *f)
     return KOFN_OK;
 }
 
-/* Sets the rounding and the range of the coarsest type.  Hardware keeps numbers
- * of float16 below the normal ones, so that nothing from 2^-24 on is lost. */
+/* Sets the rounding and the range of the coarsest type.  Hardware supports
+ * subnormal float16, so nothing from 2^-24 on is lost. */
 static void know_types(kf_factors *f, kofn_dtype dtype)
 {
     bool wide =
@@ -334,13 +336,13 @@ static kofn_status prepare(kf_factors *f, kofn_dtype dtype)
         return kf_fail(KOFN_INVAL, "tolerance %g is not in 0..1", f->tolerance);
     know_types(f, dtype);
     f->numbers += f->n * f->p + f->m * f->p;
-    /* Weights that were known beforehand would let a wrong product pass. */
+    /* A wrong product could pass if its weights were known before. */
     if (getrandom(&f->secret, sizeof f->secret, 0) != (ssize_t)sizeof f->secret)
         return kf_fail(KOFN_IO, "the system has no random numbers to give");
     return KOFN_OK;
 }
 
-/* Finds the largest rows and columns, which a tolerance is relative to. */
+/* Finds the largest rows and columns; a tolerance is relative to them. */
 static kofn_status know_largest(kf_factors *f)
 {
     double tolerance = f->tolerance;
@@ -350,7 +352,7 @@ static kofn_status know_largest(kf_factors *f)
     if (tolerance == 0)
         return KOFN_OK;
     TRY(check_finite(f));
-    f->tolerance = 0; /* for each row's own */
+    f->tolerance = 0; /* relative to each row's own norm */
     for (size_t i = 0; i < f->m; i++)
         f->row = kf_scale_larger(f->row, kf_freivalds_row_scale(f, i));
     f->tolerance = tolerance;
@@ -361,7 +363,7 @@ static kofn_status know_largest(kf_factors *f)
     return KOFN_OK;
 }
 
-/* `dtype`: of A */
+/* `dtype`: the type of A */
 static kofn_status run(kf_factors *f, kofn_dtype dtype, kofn_findings **out)
 {
     inquiry q = {0};
@@ -396,7 +398,7 @@ static kofn_status check_dense(const kofn_matrix *B, const kofn_matrix *C,
     return kf_mat_check_matrix(C, "C");
 }
 
-/* Checks the dense A of f, and says how large it is. */
+/* Checks the dense A of f, and sets its sizes. */
 static kofn_status take_dense(kf_factors *f)
 {
     TRY(kf_mat_check_matrix(f->A, "A"));
@@ -406,7 +408,7 @@ static kofn_status take_dense(kf_factors *f)
     return KOFN_OK;
 }
 
-/* Likewise the sparse one. */
+/* Checks the sparse A of f, and sets its sizes. */
 static kofn_status take_sparse(kf_factors *f)
 {
     const size_t *ptr;
@@ -450,7 +452,7 @@ kofn_status kofn_check_product_half(kofn_operand A, const kofn_matrix *B,
     return check(&f, A, out);
 }
 
-/* Can the entry be put into C? */
+/* Fails if the entry cannot be put into C. */
 static kofn_status fits(const kofn_wrong *w, const kofn_matrix *C)
 {
     bool wide = C->dtype == KOFN_F64;

@@ -1,19 +1,19 @@
 /* freivalds.c -- random sums of the rows and the columns of C - A B.
  *
  * Rows of A and columns of B are divided by their norms, so that entries of all
- * sizes count alike: by Cauchy and Schwarz none is above 1, and what rounding
- * may do to it is known.  A line's weights are vectors of one length and of
- * random direction: a single wrong entry shows with all of itself.
+ * sizes count the same.  By Cauchy and Schwarz no entry is above 1, and the
+ * effect of rounding on it is known.  The weights of a row or column are a
+ * vector of random direction and fixed length.  So a single wrong entry shows
+ * with its full size.
  *
  *     over the rows of A:   V = - weights A
  *     over the rows of B:   U = - B W,  Q = V B
  *     over those of A, C:   R = C W + A U,  Q += weights C
  *
- * Everything is in double precision; of A, B and C a strip is in memory.
+ * Everything is in double precision.  Only a strip of A, B and C is in memory.
  *
- * The random weights and sums are of one check and freed by kf_freivalds_free.
- * The weights may not be known to whoever made C.
- */
+ * The random weights and sums belong to one check and are freed by
+ * kf_freivalds_free.  The source of C must not know the weights. */
 #include "freivalds.h"
 
 #include "base/rng.h"
@@ -21,19 +21,19 @@
 #include <limits.h>
 #include <math.h>
 
-/* No purpose of the library's own streams. */
+/* Purposes that the library's own streams do not use. */
 #define FOR_ROWS ((kf_purpose)65)
 #define FOR_COLUMNS ((kf_purpose)66)
 
-/* Numbers of a strip. */
+/* Numbers in a strip. */
 #define STRIP ((size_t)1 << 18)
 
-/* The root mean square rounding of a sum in units of its norms, as in
- * check.c. */
+/* The root mean square rounding of a sum in units of its norms, as in check.c.
+ */
 #define NOISE_START 0.5
 #define NOISE_ROOT 0.1
-/* Sums beyond so many times what is expected of them do not happen: the chance
- * is 2 exp(-8^2 / 2). */
+/* Sums beyond this multiple of their expected size are taken for impossible;
+ * the probability is 2 exp(-8^2 / 2). */
 #define FAR 8
 
 /* ---- weights ------------------------------------------------------------- */
@@ -45,7 +45,7 @@ void kf_freivalds_weights(const kf_factors *f, bool column, size_t at,
                                (uint32_t)at, (uint32_t)((uint64_t)at >> 32));
     double squares = 0;
 
-    if (lines == sums) { /* nothing is added up */
+    if (lines == sums) { /* nothing is mixed */
         memset(w, 0, sums * sizeof *w);
         w[at] = sqrt((double)sums);
         return;
@@ -63,8 +63,8 @@ void kf_freivalds_weights(const kf_factors *f, bool column, size_t at,
 
 /* ---- levels -------------------------------------------------------------- */
 
-/* The error that rounding may bring to an entry, usually or at most, in any
- * order of summation, and to the sums that are made here. */
+/* Returns the rounding error of an entry, usual or largest, for any order of
+ * summation, plus that of the sums here. */
 static double rounding(const kf_factors *f, size_t lines, bool most)
 {
     double own = (double)f->terms + (double)lines, terms = (double)f->terms;
@@ -75,7 +75,7 @@ static double rounding(const kf_factors *f, size_t lines, bool most)
            0x1p-52 * (NOISE_START + NOISE_ROOT * sqrt(own)) + f->tolerance;
 }
 
-/* `tiny`: what numbers lose for being small. */
+/* Returns a level; `tiny` is the loss of numbers below the normal range. */
 static double level(const kf_factors *f, size_t sums, size_t lines, double tiny,
                     bool most)
 {
@@ -128,7 +128,7 @@ static kofn_matrix view(double *x, size_t rows, size_t cols, size_t ld)
     return (kofn_matrix){x, rows, cols, ld, KOFN_F64};
 }
 
-/* v->w, sums x rows, times `sign`. */
+/* Draws v->w, sums x rows, times `sign`. */
 static void draw_strip(kf_freivalds *v, size_t lo, size_t rows, double sign)
 {
     double w[KF_SUMS];
@@ -153,8 +153,8 @@ static void add_sparse_row(kf_freivalds *v, size_t i, kf_scale s,
     }
 }
 
-/* Sums up the rows of A, each divided by its norm, with the random weights; a
- * strip of A is in memory at a time. */
+/* Sums up the rows of A, each divided by its norm, with the random weights.
+ * One strip of A is in memory at a time. */
 static void know_A(kf_freivalds *v)
 {
     const kf_factors *f = v->f;
@@ -223,7 +223,7 @@ static double norm_of(const double *x, size_t n)
     return sqrt(squares);
 }
 
-/* Where a factor is 0 so is the product, and there is no scale to see it by. */
+/* Marks entries that are not 0 although a factor is; they have no scale. */
 static void find_nonzero(kf_freivalds *v, kf_line *s)
 {
     size_t count = s->scale.zero ? v->f->p : v->zeros;
@@ -238,8 +238,8 @@ static void find_nonzero(kf_freivalds *v, kf_line *s)
     }
 }
 
-/* Row i of C in strip row `to`.  What is not finite, or above anything that can
- * be, is taken for 0 and marked. */
+/* Loads row i of C into strip row `to`.  Entries that are not finite, or too
+ * large for any product, are replaced by 0 and marked. */
 static void load_row(kf_freivalds *v, kf_line *s, double *to)
 {
     const kf_factors *f = v->f;
@@ -259,7 +259,7 @@ static void load_row(kf_freivalds *v, kf_line *s, double *to)
     }
 }
 
-/* R += A U of one row. */
+/* Computes R += A U for one row. */
 static void multiply_sparse_row(const kf_freivalds *v, size_t i, kf_scale s,
                                 double *R)
 {
@@ -273,7 +273,7 @@ static void multiply_sparse_row(const kf_freivalds *v, size_t i, kf_scale s,
     }
 }
 
-/* v->R of the rows that are in v->a and v->c. */
+/* Computes v->R of the rows in v->a and v->c. */
 static void sum_rows(kf_freivalds *v, const kf_line *row, size_t rows)
 {
     const kf_factors *f = v->f;

@@ -1,38 +1,39 @@
-/* gram.c -- how large the answers A' A x are, of which only rounding may differ
- * from what the code says (math/errors.md 9).
+/* gram.c -- bounds the size of the answers A' A x, which determines their
+ * rounding (math/errors.md 9).
  *
  * Entry e of an answer is the product of column e of a block E with E x.  The
- * first is no longer than that of A, times the weight of the seat, and the
- * second is told by the answer itself, for its product with x is |E x|^2.
- * Neither can make more of it than the sum of all |column| |x|.
+ * norm of that column is at most the norm of A's column times the weight of the
+ * seat.  The norm of E x follows from the answer: its product with x is |E
+ * x|^2.  A wrong answer can enlarge it only up to the weight times the sum of
+ * all |column| |x|.
  *
- * Owns nothing beyond a call.  The bound may be larger than an answer needs
- * but never smaller, or honest answers would be accused.
- */
+ * Owns nothing beyond a call.  The bound may be too large but never too small,
+ * or honest answers would be accused. */
 #include "check.h"
 
 #include <float.h>
 #include <math.h>
 
-/* Partial sums of E x that cancel are no larger than all magnitudes together,
- * and what is lost in them is beside so many of it as good as that of random
- * ones. */
+/* The scale is at least the sum of all magnitudes divided by this, because
+ * partial sums of E x may cancel.  They are at most that sum, and their
+ * rounding errors act like random ones. */
 #define CANCELS 8
 
-/* Below it numbers may have lost digits for being small. */
+/* Returns the size below which numbers may have lost digits. */
 static double least_of(kofn_dtype dtype)
 {
     return dtype == KOFN_F64 ? 0x1p-1022 / 0x1p-52 : 0x1p-126 / 0x1p-23;
 }
 
-/* Entry e of the input, times the norm of that column, over `top`. */
+/* Returns entry e of the input times the norm of that column, divided by `top`.
+ */
 static double share(const double *col, const kofn_matrix *x, size_t e,
                     double least, double top)
 {
     return fmax(col[e], least) / top * kf_mat_entry(x, e, 0);
 }
 
-/* The largest |column| |x|, of what a double can be. */
+/* Returns the largest |column| |x| within the range of a double. */
 static double largest(const double *col, const kofn_matrix *x, double least)
 {
     double top = least;
@@ -42,15 +43,15 @@ static double largest(const double *col, const kofn_matrix *x, double least)
     return fmin(top, DBL_MAX);
 }
 
-/* |E x|^2 of the block that gave this answer, over the squares of its weight
- * and of `top`. */
+/* Returns |E x|^2 of the block of this answer, divided by the squares of its
+ * weight and of `top`. */
 static double squares_of_margins(const kf_source *from, const double *col,
                                  const kofn_matrix *x, double top,
                                  double weight)
 {
     double least = least_of(x->dtype), sum = 0;
 
-    if (from->lo || from->hi != x->rows) /* some of it says nothing */
+    if (from->lo || from->hi != x->rows) /* only some strips: no information */
         return NAN;
     for (size_t e = 0; e < x->rows; e++)
         sum +=
@@ -59,8 +60,8 @@ static double squares_of_margins(const kf_source *from, const double *col,
     return sum;
 }
 
-/* No honest |E x| is larger, over its weight and `top`; what is no number could
- * be as large as any. */
+/* Computes the largest honest |E x|, divided by its weight and `top`.  Results
+ * that are not finite may have any size. */
 static kofn_status largest_margins(const kf_check *c, const double *col,
                                    const kofn_matrix *x, double top,
                                    double most, double *out)

@@ -1,7 +1,7 @@
-/* key.c -- a whole product is tested by random sums of its rows.
+/* key.c -- tests a whole product by random sums of its rows.
  *
- * Rows are summed up in runs, for a single wrong entry shows less by the root
- * of the rows of a run.  All sums are in double precision.
+ * Rows are summed up in runs, because a single wrong entry shows less by the
+ * root of the number of rows in a run.  All sums are in double precision.
  *
  * Owns the sums of a key; operands and outputs are borrowed and only read. */
 #include "key.h"
@@ -12,15 +12,15 @@
 #include <limits.h>
 #include <math.h>
 
-/* A sum of independent terms exceeds FAR times the root of their squares with a
- * chance of 2 exp(-FAR^2 / 2). */
+/* A sum of independent terms exceeds FAR times the root of the sum of their
+ * squares with probability 2 exp(-FAR^2 / 2). */
 #define FAR 8
 
 #define VECTORS KF_VECTORS(optimize("O3"))
 
 /* ---- sums ---------------------------------------------------------------- */
 
-/* to += f x, n numbers. */
+/* Computes to += f x for n numbers. */
 #define ADD(name, type)                                                        \
     VECTORS static void name(double *restrict to, double f,                    \
                              const type *restrict x, size_t n)                 \
@@ -39,7 +39,7 @@ void kf_key_add(double *to, double f, const void *x, size_t n, kofn_dtype type)
         add_f32(to, f, x, n);
 }
 
-/* The same for all sums, `apart` numbers apart: x is read once. */
+/* Does this for all sums, which are `apart` numbers apart; x is read once. */
 #define ADD_ALL(name, type)                                                    \
     VECTORS static void name(double *restrict to, size_t apart,                \
                              const double f[KF_KEY_SUMS],                      \
@@ -59,7 +59,7 @@ ADD_ALL(add_all_f64, double)
 ADD_ALL(add_all_f32, float)
 _Static_assert(KF_KEY_SUMS == 3, "three sums are written out");
 
-/* Row i of a matrix. */
+/* Adds row i of a matrix. */
 static void add_all(double *to, size_t apart, const double f[KF_KEY_SUMS],
                     const kofn_matrix *x, size_t i)
 {
@@ -69,10 +69,10 @@ static void add_all(double *to, size_t apart, const double f[KF_KEY_SUMS],
         add_all_f32(to, apart, f, kf_at(x, i, 0), x->cols);
 }
 
-/* Lanes of a sum, which vectors are made of. */
+/* Lanes of a sum, for vector instructions. */
 #define LANES 16
 
-/* The sum of f x, n numbers. */
+/* Computes the sum of f x for n numbers. */
 #define DOT(name, type)                                                        \
     VECTORS static double name(const double *restrict f,                       \
                                const type *restrict x, size_t n)               \
@@ -92,7 +92,8 @@ static void add_all(double *to, size_t apart, const double f[KF_KEY_SUMS],
 DOT(dot_f64, double)
 DOT(dot_f32, float)
 
-/* The dot product of f and the rows of a one-column matrix from `first` on. */
+/* Returns the dot product of f and the rows of a one-column matrix from `first`
+ * on. */
 static double dot(const double *f, const kofn_matrix *x, size_t first, size_t n)
 {
     const void *at = kf_at(x, first, 0);
@@ -105,7 +106,7 @@ static bool is_vector(const kofn_matrix *x)
     return x->cols == 1 && x->ld == 1;
 }
 
-/* The norm of the rows that are coded together with this one. */
+/* Returns the norm of the rows that are coded together with this one. */
 static double norm_of(const kofn_plan *p, double *const *norm, size_t row)
 {
     size_t band = row / p->span;
@@ -123,7 +124,7 @@ static double scale_of(const kf_key *k, size_t q, size_t row)
     return k->scale[q * k->rows + row];
 }
 
-/* Row i of a part of A is row `first` + i of A. */
+/* Adds a part of A; its row i is row `first` + i of A. */
 static void add_part(kf_key *k, const kofn_matrix *part, size_t first,
                      size_t col, double by)
 {
@@ -197,7 +198,8 @@ static kofn_status make(kf_key *k, const kf_resident *r, double *const *norm,
     return KOFN_OK;
 }
 
-/* Longer runs see less, but a key is not to be larger than a sparse A. */
+/* Returns the length of a run.  Longer runs detect less, but the key must stay
+ * small compared with a sparse A. */
 static size_t run_of(const kf_key *k, const kf_resident *r)
 {
     double numbers =
@@ -242,7 +244,7 @@ void kf_key_free(kf_key *k)
 
 /* ---- changes ------------------------------------------------------------- */
 
-/* to += r U' V, of the sums at this place. */
+/* Computes to += r U' V for the sums at this place. */
 static void add_change(const kf_key *k, size_t at, double by,
                        const kofn_matrix *U, const kofn_matrix *V, double *to)
 {
@@ -258,8 +260,9 @@ static void add_change(const kf_key *k, size_t at, double by,
     }
 }
 
-/* As blocks are changed (change.c): G = U' V + decay A, M = momentum M + G, and
- * A less step M, or step (G + momentum M) with Nesterov. */
+/* Changes the sums as blocks are changed (change.c): G = U' V + decay A, M =
+ * momentum M + G, then A -= step M, or A -= step (G + momentum M) with
+ * Nesterov's method. */
 static void step(const kofn_change *c, const double *change, size_t n,
                  double *sum, double *speed)
 {
@@ -297,12 +300,12 @@ kofn_status kf_key_change(kf_key *k, const kf_resident *r,
 
 /* ---- a product ----------------------------------------------------------- */
 
-/* The sums of a run of rows of C, and how far they may be from 0. */
+/* The sums of a run of rows of C, and their largest honest distance from 0. */
 typedef struct sums {
     double *of;     /* one per column of C                                    */
-    double squares; /* what an error of 1 in every row adds up to, squared    */
-    double lost;    /* times 2^up: what the least number counts with          */
-    int up;         /* the most that a row was raised by                      */
+    double squares; /* square of the effect of an error of 1 in every row */
+    double lost;    /* times 2^up: weight of the smallest number */
+    int up;         /* largest scaling of a row, in digits */
 } sums;
 
 static int raised_by(const int *line, size_t i)
@@ -310,7 +313,7 @@ static int raised_by(const int *line, size_t i)
     return line ? line[i] : 0;
 }
 
-/* Returns 2^e.  This runs for every row, and ldexp takes ten times as long. */
+/* Returns 2^e. This runs for every row, and ldexp is ten times slower. */
 static double two_to(int e)
 {
     uint64_t bits = (uint64_t)(e + 1023) << 52;
@@ -322,8 +325,8 @@ static double two_to(int e)
     return x;
 }
 
-/* Adds f 2^up times row i of C: as it was decoded, before it was lowered and
- * multiplied back.  With `careful` no number on the way is beyond the range. */
+/* Adds f 2^up times row i of C, as it was before it was restored.  With
+ * `careful` no intermediate number overflows. */
 static void add_row(const kf_keyed *of, double f, size_t i, int up,
                     bool careful, double *to)
 {
@@ -338,7 +341,7 @@ static void add_row(const kf_keyed *of, double f, size_t i, int up,
         to[j] += f * ldexp(kf_mat_entry(C, i, j), up + raised_by(col, j));
 }
 
-/* Adds rows [lo, hi) of a C without raised lines. */
+/* Adds rows [lo, hi) of a C without scaled rows or columns. */
 static void add_plain(const kf_key *k, const kf_keyed *of, size_t lo, size_t hi,
                       sums *s)
 {
@@ -359,7 +362,7 @@ static void add_plain(const kf_key *k, const kf_keyed *of, size_t lo, size_t hi,
     }
 }
 
-/* Rows of one column that are looked at together. */
+/* Rows of one column that are handled together. */
 #define TILE ((size_t)256)
 
 /* Adds rows [lo, hi) of a one-column C. */
@@ -418,7 +421,7 @@ static void add_raised(const kf_key *k, const kf_keyed *of, size_t lo,
     }
 }
 
-/* All sums of a run of rows, so that each row is read once. */
+/* Computes all sums of a run of rows; each row is read once. */
 static void add_rows(const kf_key *k, const kf_keyed *of, size_t run,
                      bool careful, double *room, sums *s)
 {
@@ -451,8 +454,8 @@ static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
     }
 }
 
-/* Returns how far the least number of the type may move the sums of a
- * column. */
+/* Returns the largest effect of the smallest number of the type on the sums of
+ * a column. */
 static double least(const kf_keyed *of, const sums *s, size_t j)
 {
     int digits = of->out->dtype == KOFN_F64 ? 1074 : 149;
@@ -462,7 +465,8 @@ static double least(const kf_keyed *of, const sums *s, size_t j)
                        : 0;
 }
 
-/* Numbers may be lost that are small before they are lowered, too. */
+/* True if all sums are within rounding.  The limit includes the digits that
+ * numbers lost if they were small before the scaling was undone. */
 static bool are_small(const kf_keyed *of, const sums *s, double scales)
 {
     double tiny = scales * (of->out->dtype == KOFN_F64 ? DBL_MIN : FLT_MIN);

@@ -1,10 +1,9 @@
-/* key_answers.c -- each answer is tested by random sums of the rows of A that
- * it is made of.
+/* key_answers.c -- tests each answer by random sums of its rows of A.
  *
- * The rows of a part of A, in the strips of the answers, are summed up once. By
- * the coefficients of its seat that gives a row for each answer, which is
- * multiplied with the input that went with the answer.  The sums take a pass
- * over those rows of A.
+ * The rows of each part of A, in the strips of the answers, are summed up once.
+ * The coefficients of a seat turn these sums into a row for each answer.  This
+ * row is multiplied with the answer's own input.  The sums take a pass over
+ * these rows of A.
  *
  * Owns the sums of a call; answers and operands are borrowed and only read. */
 #include "key.h"
@@ -17,10 +16,10 @@
 typedef struct sums {
     const kf_keyed_answers *of;
     size_t cols;    /* of a part of A                    */
-    double *weight; /* of each strip, over its norm       */
-    double squares; /* what an error of 1 in each adds up to, squared */
+    double *weight; /* of each strip, divided by its norm */
+    double squares; /* square of the effect of an error of 1 in each */
     double *part;   /* parts x cols: sums of their rows  */
-    double *row;    /* inner x cols: those of an answer  */
+    double *row;    /* inner x cols: sums of an answer */
     double *left;   /* a number for each of its columns  */
 } sums;
 
@@ -78,7 +77,8 @@ static void sums_free(sums *s)
     kf_free(s->left);
 }
 
-/* The row that lane l of a seat is expected to multiply the message with. */
+/* Computes the row that gives the sum of lane l's answer when it multiplies the
+ * message. */
 static void make_row(const sums *s, const kf_seat *seat, size_t l)
 {
     size_t inner = s->of->plan->layout.inner;
@@ -142,7 +142,7 @@ static kofn_status test(const sums *s, size_t i, bool *right)
     return KOFN_OK;
 }
 
-/* Marks those that are wrong by one set of weights. */
+/* Marks answers that are wrong by one set of weights. */
 static kofn_status mark(const kf_keyed_answers *of, uint64_t secret,
                         uint8_t *wrong)
 {

@@ -1,14 +1,14 @@
-/* level.c -- lines of different size.
+/* level.c -- row and column equilibration.
  *
- * A code adds multiples of rows, and rounding in a small row is then that of
- * the largest it was mixed with.  Where rows that are mixed are of different
- * size, each is multiplied by the power of two that makes it one of size 1
- * before it is coded, and what comes out divided by it: both are exact, and
- * rounding is that of the row itself.  The same for columns (docs/numerics.md).
+ * A code adds multiples of rows.  So the rounding in a small row is that of the
+ * largest row in the mixture.  If rows that are mixed differ in size, each is
+ * multiplied by the power of two that gives it size 1 before it is coded.  The
+ * result is divided by the same power.  Both steps are exact, and the rounding
+ * is then relative to the row itself.  Columns are treated in the same way
+ * (docs/numerics.md).
  *
- * The levels are the caller's, freed by kf_levels_free.  Only powers of two
- * are used, so that no rounding is added.
- */
+ * The digits belong to the caller and are freed by kf_levels_free.  Only powers
+ * of two are used, so no rounding is added. */
 #include "data.h"
 #include "scale.h"
 
@@ -16,15 +16,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Binary digits that lines of A may lose to each other before it is worth a
- * copy, and those of an input, which is copied more cheaply: 2^6 in all. */
+/* Largest difference in size, in binary digits, for which rows or columns stay
+ * unscaled.  An input has a smaller limit, because its copy costs less.
+ * Together they may lose 2^6. */
 #define ALIKE 5
 #define ALIKE_INPUT 1
-/* Powers of two between these are numbers, and so are their inverses. */
+/* Powers of two between these exponents are normal numbers, and so are their
+ * inverses. */
 #define PLAIN 1000
 
-/* Do scales differ by no more than so many digits, so far from the lower end of
- * the range, that lines stay as they are? */
+/* True if the scales differ by at most `digits` and are not near the lower end
+ * of the range.  The rows or columns then stay unscaled. */
 static bool alike(const kf_scale *s, size_t n, int digits)
 {
     int least = INT_MAX, most = INT_MIN;
@@ -37,8 +39,9 @@ static bool alike(const kf_scale *s, size_t n, int digits)
     return least > most || (most - least <= digits && most > KF_MAT_TINY_F64);
 }
 
-/* The digits that even lines out, or NULL where there is nothing to do.  Lines
- * of zeros are raised: what is mixed into their products is to vanish. */
+/* Computes the digits that equilibrate rows or columns; NULL if there is
+ * nothing to do.  Lines of zeros get KF_LEVEL_ZERO, so that rounding mixed into
+ * their products vanishes. */
 static kofn_status even_out(const kf_scale *s, size_t n, int digits, int **out)
 {
     bool as_they_are = alike(s, n, digits), zeros = false;
@@ -56,7 +59,7 @@ static kofn_status even_out(const kf_scale *s, size_t n, int digits, int **out)
     return KOFN_OK;
 }
 
-/* Of the rows of `a`, or of a sparse S. */
+/* Computes the digits for the rows of `a`, or of a sparse S. */
 static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
                            int digits, int **out)
 {
@@ -76,8 +79,8 @@ static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
 
 /* ---- large rows, or in large columns ------------------------------------- */
 
-/* The binary exponent of an entry that is not 0, as frexp has it: most of the
- * time here is spent on this. */
+/* Returns the binary exponent of an entry that is not 0, as frexp does.  This
+ * function takes most of the time here. */
 static inline int digits_of(double x)
 {
     uint64_t bits;
@@ -87,12 +90,11 @@ static inline int digits_of(double x)
     e = (int)(bits >> 52 & 0x7ff);
     if (e > 0)
         return e - 1022;
-    frexp(x, &e); /* it has lost digits */
+    frexp(x, &e); /* subnormal */
     return e;
 }
 
-/* Logarithms by which rows and columns are to be raised, and sums for the
- * mean. */
+/* Scaling of columns in logarithms, and sums for the mean. */
 typedef struct even {
     const kofn_matrix *a; /* or */
     const kofn_sparse *S;
@@ -113,7 +115,7 @@ static double entry_of(const even *by, size_t row, size_t e, size_t *col)
     return by->S ? by->S->val[at] : kf_mat_entry(by->a, row, e);
 }
 
-/* By how much a row is to be raised so that its exponents are 0 in the mean. */
+/* Returns the scaling of a row that makes the mean of its exponents 0. */
 static double even_row(const even *by, size_t row)
 {
     double sum = 0, count = 0;
@@ -130,8 +132,8 @@ static double even_row(const even *by, size_t row)
     return count > 0 ? -sum / count : 0;
 }
 
-/* Rows are raised so, and then columns.  Gives by how much a column changed, at
- * most. */
+/* Scales the rows in this way, and then the columns.  Returns the largest
+ * change of a column. */
 static double even_once(even *by)
 {
     double most = 0;
@@ -160,11 +162,11 @@ static double even_once(even *by)
     return most;
 }
 
-/* A row whose numbers are large is one in large columns, or is large itself:
- * columns are large where the logarithms of all entries say so, by least
- * squares (Curtis and Reid, "On the automatic scaling of matrices for Gaussian
- * elimination", 1972).  The largest stays as it is: rows take up how large all
- * is. */
+/* Finds scalings of the columns.  Large numbers in a row may come from the row
+ * or from its columns.  Least squares on the logarithms of all entries decides
+ * (Curtis and Reid, "On the automatic scaling of matrices for Gaussian
+ * elimination", 1972).  The column with the least scaling stays unscaled,
+ * because rows absorb a common factor. */
 static kofn_status even_columns(const kofn_matrix *a, const kofn_sparse *S,
                                 int **out)
 {
@@ -194,7 +196,8 @@ static kofn_status even_columns(const kofn_matrix *a, const kofn_sparse *S,
     return room ? KOFN_OK : KOFN_NOMEM;
 }
 
-/* Of rows that are not of one size, when columns are even. */
+/* Computes the digits of rows after columns are equilibrated by least squares.
+ */
 static kofn_status even_rows(const kofn_matrix *a, const kofn_sparse *S,
                              int **out)
 {
@@ -237,7 +240,7 @@ static kofn_status dense_columns_of(const kofn_matrix *a, const int *row,
     return st;
 }
 
-/* By the largest numbers, which is near enough to norms. */
+/* Uses the largest numbers, which are close enough to norms. */
 static kofn_status sparse_columns_of(const kofn_sparse *S, const int *row,
                                      int **out)
 {
@@ -262,7 +265,7 @@ static kofn_status sparse_columns_of(const kofn_sparse *S, const int *row,
     return st;
 }
 
-/* Of the columns once the rows are raised. */
+/* Computes the digits of the columns of the scaled rows. */
 static kofn_status columns_of(const kofn_matrix *a, const kofn_sparse *S,
                               const int *row, int **out)
 {
@@ -279,9 +282,9 @@ static bool has_zeros(const kofn_matrix *a)
     return false;
 }
 
-/* Columns are measured when the rows are raised.  Where they are not of one
- * size, either, rows may have been taken for large ones that are not; but where
- * all have entries in all columns their norms tell. */
+/* Computes the digits of rows, then those of columns on the scaled rows.  If
+ * both differ in size, a row may only seem large because of its columns; then
+ * even_rows decides.  Without zeros in the matrix the norms are reliable. */
 static kofn_status levels_of(const kofn_matrix *a, const kofn_sparse *S,
                              bool rows, bool cols, kf_levels *out)
 {
@@ -348,18 +351,18 @@ void kf_levels_free(kf_levels *l)
 
 /* ---- raised -------------------------------------------------------------- */
 
-/* Columns that are raised together: their factors are made once for all
- * rows. */
+/* Columns that are scaled together: their factors are made once for all rows.
+ */
 #define TOGETHER 256
-#define LANES 16 /* a fixed number: that becomes vector code */
+#define LANES 16 /* constant, for vector instructions */
 
 typedef struct raising {
     size_t first, n; /* columns */
     const int *col;
     int sign;
-    int all;             /* digits of every row, besides its own */
-    double by[TOGETHER]; /* of columns: powers of two */
-    int most;            /* no exponent of theirs is larger */
+    int all;             /* digits for every row, in addition to its own */
+    double by[TOGETHER]; /* factors of the columns: powers of two */
+    int most;            /* largest exponent of these */
 } raising;
 
 static void choose_columns(raising *r, size_t first, size_t cols)
@@ -375,8 +378,8 @@ static void choose_columns(raising *r, size_t first, size_t cols)
     }
 }
 
-/* A number times a power of two that is one is what ldexp makes of it, rounded
- * once where it comes out below the range. */
+/* Multiplies by powers of two, as ldexp does: rounded once if the result is
+ * below the normal range. */
 #define RAISE(name, type)                                                      \
     static void name##_plain(type *restrict x, size_t n, double row,           \
                              const double *restrict by)                        \
@@ -404,7 +407,7 @@ static void choose_columns(raising *r, size_t first, size_t cols)
 RAISE(raise_f64, double)
 RAISE(raise_f32, float)
 
-/* `to` may be `from`. */
+/* Scales all numbers; `to` may be `from`. */
 static void raise_all(const kofn_matrix *from, raising *r, const int *row,
                       const kofn_matrix *to)
 {

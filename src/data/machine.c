@@ -1,7 +1,6 @@
-/* machine.c -- what the numbers are computed with.
+/* machine.c -- reports the BLAS and the vector instructions in use.
  *
- * Owns nothing: it reads which BLAS and which vectors are in use, and changes
- * neither. */
+ * Owns nothing and changes neither. */
 #include "base/base.h"
 
 #include <stdio.h>

@@ -1,12 +1,12 @@
-/* message.c -- a product's input as it is sent.
+/* message.c -- the input of a product as it is sent.
  *
- * Codes that cut only A send everybody the same.  Where the input is cut too
- * a mixture of its parts goes with each row, which depends on the row alone; in
- * an adjoint code it depends on the other rows as well, strip by strip.
+ * Codes that cut only A send the same input to all workers.  If the input is
+ * also cut, a mixture of its parts goes with each row of the code and depends
+ * only on this row.  In an adjoint code it depends on the other rows too, strip
+ * by strip.
  *
- * Owns the buffers of a product's messages; the input is copied or borrowed as
- * it was begun.  A message that is sent may not be written again.
- */
+ * Owns the buffers of a product's messages; the input is copied or borrowed.  A
+ * message that was sent must not be written again. */
 #include "data.h"
 
 #include "code/combine.h"
@@ -17,8 +17,8 @@ static bool coded(const kofn_plan *p)
     return p->parts1 > 1 || p->layout.adjoint;
 }
 
-/* The messages of the round before; those that workers still hold end with
- * them unless they are free by the next time. */
+/* Releases the messages of the last round.  Workers may still hold some of
+ * them; these are reused once they are free. */
 void kf_messages_release(kf_messages *m)
 {
     for (size_t i = 0; i < m->rows; i++) {
@@ -30,7 +30,8 @@ void kf_messages_release(kf_messages *m)
     kf_parts_free(&m->parts);
 }
 
-/* Transposed, the parts of the input face those of A. */
+/* Returns the cut of the input; in an adjoint code its parts match those of A.
+ */
 static kofn_cut cut_of(const kofn_plan *plan)
 {
     const kofn_layout *L = &plan->layout;
@@ -41,7 +42,7 @@ static kofn_cut cut_of(const kofn_plan *plan)
                           : (kofn_cut){L->cut[0].cols, 1};
 }
 
-/* Of a copy of the input, or of what is lent. */
+/* Starts a round with a copy of the input, or with the borrowed input. */
 static kofn_status begin(kf_messages *m, const kofn_plan *plan,
                          const kofn_matrix *in, double by, bool lent)
 {
@@ -95,7 +96,7 @@ kf_buffer *kf_messages_take(const kf_messages *m, size_t row)
 
 /* ---- mixtures that depend on the row ------------------------------------- */
 
-/* The message is a part of the input as it stands, which lies inside it. */
+/* Returns true if the message is a whole part of the input, inside its edge. */
 static bool plain_part(const kf_messages *m, const kf_row *row)
 {
     const kofn_matrix *in, *part;
@@ -111,7 +112,7 @@ static bool plain_part(const kf_messages *m, const kf_row *row)
            at < from + in->rows * in->cols * kf_dtype_size(in->dtype);
 }
 
-/* Buffers for the rows that have none, and what is to be mixed into them. */
+/* Prepares buffers for the rows without one, and the mixtures for them. */
 static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
                            size_t n, kf_mixed *mixed, size_t *count)
 {
@@ -163,8 +164,8 @@ kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
 
 /* ---- mixtures that depend on the survivors ------------------------------- */
 
-/* The transpose of what decodes: row r says how the wants make up for what
- * result r will be multiplied with. */
+/* Fills V, the transpose of the decoding matrix.  Row r has the weights that
+ * mix the wanted parts into the input of result r. */
 static void transpose(const kofn_decoder *d, double *V)
 {
     for (size_t w = 0, i = 0; w < d->wants; w++) {
@@ -193,13 +194,14 @@ static kofn_status make_room(kf_messages *m, const kofn_decoder *d)
     return KOFN_OK;
 }
 
-/* Strip `lo` of a part, or of a lane of a message, in row i of a left one. */
+/* Returns strip `lo` of a part, or of a lane of a message; of row i in a left
+ * product. */
 static void *at_strip(const kofn_matrix *x, bool left, size_t i, size_t strip)
 {
     return left ? kf_at(x, i, strip) : kf_at(x, strip, 0);
 }
 
-/* Coefficients, and room for what is mixed and what it becomes. */
+/* Coefficients, and room for sources and destinations. */
 typedef struct mixture {
     double *V;
     const void **src;
@@ -236,7 +238,7 @@ kofn_status kf_messages_mix(kf_messages *m, const kofn_decoder *d, size_t lo,
 
     if (!st) {
         transpose(d, x.V);
-        /* parts beyond the input's edge are zero, so nothing is read of them */
+        /* parts beyond the input's edge are zero and must not be read */
         for (size_t w = 0; w < d->wants; w++)
             for (size_t r = 0; r < d->results && !m->parts.part[w].rows; r++)
                 x.V[r * d->wants + w] = 0;

@@ -1,13 +1,13 @@
 /* mix.c -- linear combinations of the parts of an operand.
  *
  * Owns its lists of pointers within a call.  The parts are only read, and the
- * output may not overlap them. */
+ * output must not overlap them. */
 #include "data.h"
 
 #include "code/combine.h"
 
-/* Sources and destinations of a call of the engine, which reads none of a
- * source whose coefficients are all 0, as those of a part without rows are. */
+/* Sources and destinations of a call of the engine.  It does not read sources
+ * with zero coefficients; parts without rows have only such. */
 typedef struct mixing {
     double *D; /* n x parts */
     const void **src;
@@ -26,7 +26,7 @@ static void fill(double *D, const kf_mixed *mixed, size_t n,
         }
 }
 
-/* Every matrix lies in one piece. */
+/* True if every matrix is contiguous. */
 static bool contiguous(const kf_mixed *mixed, size_t n, const kofn_matrix *part,
                        size_t parts, size_t cols)
 {

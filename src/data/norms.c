@@ -1,12 +1,13 @@
-/* norms.c -- how large the rows and columns are of what is multiplied, which
- * results are measured by; and bounds for those of a matrix that changes and
- * that nobody has.
+/* norms.c -- norms of rows and columns of operands, the scale for comparing
+ * results.  Also bounds for the norms of a changing matrix, because no machine
+ * has all of it.
  *
- * The norm of a row of U' V is at most that of U's column times the largest
- * singular value of V, and so for columns.  The bounds grow with every change.
+ * The norm of a row of U' V is at most the norm of U's column times the largest
+ * singular value of V.  The same holds for columns.  The bounds grow with every
+ * change.
  *
- * Norms are changed in the caller's array.  They may only be bounds from
- * above: a bound that is too small would accuse the honest. */
+ * Norms are changed in the caller's array.  They must not be too small, because
+ * honest workers would then be accused. */
 #include "check.h"
 #include "scale.h"
 
@@ -44,7 +45,7 @@ kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
     TRY_NEW(*out, use->op->left ? rows : cols);
     for (size_t i = 0; use->of && i < cols; i++)
         (*out)[i] = 1;
-    if (use->of) /* read as it is */
+    if (use->of) /* A itself is read */
         return KOFN_OK;
     return use->op->left
                ? kf_data_scales_of_part_rows(part, parts, *out, rows)
@@ -53,23 +54,23 @@ kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
 
 /* ---- growth -------------------------------------------------------------- */
 
-/* Of the rows, or of the columns, of a matrix by a change: `by` is U, or V, of
- * which columns first, first + 1, ... belong to `parts` parts, each `width`
- * wide. */
+/* The growth of the rows or columns of a matrix by a change.  `by` is U for
+ * rows, V for columns.  Its columns from `first` on belong to `parts` parts,
+ * each `width` wide. */
 typedef struct growth {
     const kofn_change *change;
     const kofn_matrix *by;
-    double gain; /* the other's stretch */
+    double gain; /* bound of the other factor's largest singular value */
     size_t first, width, parts;
 } growth;
 
-/* Rows of which a square is made at a time.  Of normal numbers, 256 x 512, the
- * bound is 1.3 times that of one square of all rows, for an eighth of the work;
- * of activations, which have a sign in common, it is the same. */
+/* Rows of a slice for which a a' is computed.  For normal random numbers, 256 x
+ * 512, the bound is 1.3 times that of all rows at once, for an eighth of the
+ * work.  For activations, which have a common sign, it is the same. */
 #define SLICE ((size_t)32)
 
-/* The largest sum of magnitudes of a row of `slice` slice', which goes into g:
- * that is at least the square of the largest singular value. */
+/* Returns the largest row sum of magnitudes of `slice` slice', computed in g.
+ * It bounds the square of the largest singular value. */
 static double largest_sum(const kofn_matrix *slice, kofn_matrix *g)
 {
     double sum[SLICE] = {0}, most = 0;
@@ -88,8 +89,8 @@ static double largest_sum(const kofn_matrix *slice, kofn_matrix *g)
     return most;
 }
 
-/* At least the largest singular value of `a`, times `by`: its square is at most
- * the sum of those of slices of rows.  With a little more for rounding. */
+/* Bounds the largest singular value of `a` times `by`, with an allowance for
+ * rounding.  Its square is at most the sum of the squares of all slices. */
 static kofn_status stretch(const kofn_matrix *a, double by, double *out)
 {
     double squares = 0;
@@ -120,8 +121,8 @@ static void add_squares(const growth *g, double *sum)
     }
 }
 
-/* A row, or a column, of what is added is no larger than `gain` times the root
- * of its square here. */
+/* Increases the norms.  A row or column of the added matrix is at most `gain`
+ * times the root of its square here. */
 static void grow(const growth *g, const double *square, const kf_norms *n,
                  size_t line)
 {

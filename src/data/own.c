@@ -1,18 +1,19 @@
-/* own.c -- products as a worker's owner has them made: cut so that each call
- * takes about so much work, and added up where they had to be cut in depth.
+/* own.c -- products by a worker's own function.  They are cut so that a call
+ * takes about the preferred work, and added up if the inner dimension is cut.
  *
  * Owns its scratch within a call.  The worker's function is called on the
- * worker's thread, and may fail; its status is the task's. */
+ * worker's thread and may fail; its status becomes the status of the task. */
 #include "kernel.h"
 
-/* Fewer rows are slow wherever the other factor has many columns. */
+/* Fewer rows per call are slow if the other factor has many columns. */
 #define LEAST_ROWS 64
 
 typedef struct piece {
     size_t rows, depth;
 } piece;
 
-/* Whole rows where that is not too much, for then nothing is added up. */
+/* Chooses the piece: whole rows if affordable, because then nothing is added
+ * up. */
 static piece piece_of(size_t rows, size_t depth, size_t cols, double work)
 {
     size_t least = cols == 1 ? 1 : kf_min(rows, LEAST_ROWS);
@@ -40,8 +41,8 @@ static void add_to(void *to, const void *from, size_t n, kofn_dtype dtype)
             ((float *)to)[i] += ((const float *)from)[i];
 }
 
-/* Calls the worker's own way to multiply once; of a factor that stays, its
- * place in the lane is told. */
+/* Calls the worker's own function once.  For a factor that stays, its place in
+ * the lane is passed too. */
 static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
 {
     const kofn_matrix *stays = f.left ? &f.B : &f.A;
@@ -55,8 +56,8 @@ static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
     return w->own->multiply(w->own->ctx, &f, &out);
 }
 
-/* Some rows of a, in steps of so much depth; `room` for as much as comes
- * out. */
+/* Multiplies some rows of a in steps of `depth`; `room` holds the result of a
+ * step. */
 static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
                             size_t depth, bool add, void *to, void *room)
 {

@@ -1,167 +1,161 @@
-/* port.h -- what reaches workers: the messages between one coordinator and its
- * workers, and what each of them is made of.
+/* port.h -- the interface of ports: the messages between one coordinator and
+ * its workers.
  *
- * A port carries whole messages and notices when workers come and go.  Sending
- * gives the payload away, waiting receives it: a payload has one owner at a
- * time. Every operation is called from the coordinator's thread.
+ * A port carries whole messages and reports which workers come and go.  The
+ * function `send` takes the payload over and `wait` returns it, so a payload
+ * has one owner at a time.  Only the coordinator's thread calls a port, never a
+ * worker's.
  *
- * A port owns what it was sent until it hands it on.  No function of a port
- * may be called by a worker's thread.
- */
+ * A port owns a message until it passes it on. */
 #ifndef KF_DATA_PORT_H
 #define KF_DATA_PORT_H
 
 #include <kofn.h>
 
-/* The block that a seat stores, as the coordinator made it; references are
- * counted. */
+/* The block of a seat, with counted references. */
 typedef struct kf_block kf_block;
 kf_block *kf_block_keep(kf_block *b);
 void kf_block_drop(kf_block *b);
 size_t kf_block_bytes(const kf_block *b);
 
-/* Matrices on their way: contiguous, counted references. */
+/* Contiguous matrices with counted references. */
 typedef struct kf_buffer kf_buffer;
 kf_buffer *kf_buffer_keep(kf_buffer *p);
 void kf_buffer_drop(kf_buffer *p);
 kofn_matrix *kf_buffer_matrix(kf_buffer *p);
 typedef enum kf_msg_type {
     /* worker to coordinator */
-    KF_MSG_HELLO = 1, /* worker: here I am                       */
+    KF_MSG_HELLO = 1, /* worker: has joined */
     KF_MSG_STORED,    /* worker holds the block                  */
-    KF_MSG_NOTICE,    /* worker will go soon                     */
-    KF_MSG_BYE,       /* worker is gone                          */
+    KF_MSG_NOTICE,    /* worker will leave soon */
+    KF_MSG_BYE,       /* worker has left */
     KF_MSG_RESULT,    /* worker, product, task, row, result      */
-    KF_MSG_FAILED,    /* likewise, status; result comes back     */
-    KF_MSG_MOVED,     /* worker, principal: who answers for it, before it has
-                           stored a block: its number was another's        */
+    KF_MSG_FAILED,    /* the same, status; result is returned */
+    KF_MSG_MOVED,     /* worker, principal: without a stored block, it now has
+                       * another principal */
     /* coordinator to worker */
-    KF_MSG_STORE,  /* worker, block: keep it                        */
-    KF_MSG_WORK,   /* worker, product, task, row, lo, hi, in, result to
-                        be filled                                      */
+    KF_MSG_STORE,  /* worker, block: keep it */
+    KF_MSG_WORK,   /* worker, product, task, row, lo, hi, in, result to be
+                    * filled */
     KF_MSG_CANCEL, /* worker, task                                  */
     KF_MSG_UPDATE, /* worker, operand, change, in, with: kofn_update of its
-                        block, after all work that was sent before; there is
-                        no answer, and who cannot is gone              */
-    KF_MSG_PIECE,  /* worker, operand, velocity, lo, hi, block: those strips
-                        of its block, likewise; without a block: all of its
-                        blocks are whole now, and stored                */
-    /* about one that is there and answers nothing */
-    KF_MSG_UNRESPONSIVE, /* to the coordinator: worker is given up, as if gone
-                          */
-    KF_MSG_EVICT /* to the port: worker is given up; without a BYE     */
+                    * block, after all earlier work; without an answer; a worker
+                    * that cannot do it leaves */
+    KF_MSG_PIECE,  /* worker, operand, velocity, lo, hi, block: these strips of
+                    * its block, also without an answer; without block: all its
+                    * blocks are complete and stored */
+    /* about a connected worker that does not answer */
+    KF_MSG_UNRESPONSIVE, /* worker is evicted, as if it had left; to the
+                          * coordinator */
+    KF_MSG_EVICT         /* to the port: evict the worker; without a BYE */
 } kf_msg_type;
 
-/* The operation of a worker on its block, whose lanes are matrices of one
- * shape, and strips [lo, hi). */
+/* The operation of a worker on its block.  The lanes of a block are matrices of
+ * one shape; strips are [lo, hi). */
 typedef enum kf_how {
-    /* rows of each lane times `in`; the lanes' answers one below the other */
+    /* rows of each lane times `in`; answers of the lanes one below the other */
     KF_HOW_ROWS,
-    /* rows of `in` times each lane, likewise */
+    /* rows of `in` times each lane; answers as above */
     KF_HOW_LEFT_ROWS,
-    /* columns of each lane times rows of `in`, where those of the lanes stand
-     * below each other, added up */
+    /* sum of the columns of each lane times rows of `in`; there the rows of the
+     * lanes are below each other */
     KF_HOW_INNER,
-    /* columns of `in`, where those of the lanes stand side by side, times rows
-     * of each lane, added up; in both strips beyond the last are the first ones
-     * again */
+    /* sum of columns of `in` times rows of each lane; in `in` the columns of
+     * the lanes are side by side.  In both, strips beyond the last continue
+     * with the first */
     KF_HOW_LEFT_INNER,
     /* the transpose of each lane times the lane times `in` */
     KF_HOW_GRAM,
-    /* one mixture of what f makes of the block's parts */
+    /* one mixture of the values of f for the block's parts */
     KF_HOW_SUBMESSAGE,
-    /* rows of each lane as they are, one lane below the other; `in` says
-     * nothing */
+    /* the rows of each lane, one lane below the other; `in` is not used */
     KF_HOW_READ,
-    /* what f makes of the part that has the row's number */
+    /* the value of f for the part with the number of the row */
     KF_HOW_PART
 } kf_how;
 
 typedef struct kf_msg {
     kf_msg_type type;
     uint32_t worker;
-    uint32_t product, task, row; /* as kofn_event and kofn_action have them */
-    unsigned round;   /* WORK: the product, or the round of a stream; workers do
-                       what is of older ones first, and of one as it came  */
-    uint32_t operand; /* WORK: of those that are stored, counted from 0 */
+    uint32_t product, task, row; /* as in kofn_event and kofn_action */
+    unsigned round;   /* WORK: the product, or the round of a stream; older ones
+                       * are done first, and each in the order of arrival */
+    uint32_t operand; /* WORK: number of the stored operand, from 0 */
     size_t lo, hi;
     kf_how how;
-    kf_block *block; /* STORE; WORK: to compute with, and then to forget;
-                          NULL: with the one that is stored                 */
+    kf_block *block; /* STORE; WORK: use once; NULL: the stored block */
     kf_buffer *in, *result;
-    kf_buffer *with; /* UPDATE: mixtures of V; `in` has those of U */
+    kf_buffer *with; /* UPDATE: mixtures of V; `in` has the mixtures of U */
     kofn_change change;
-    bool velocity; /* PIECE, WORK that reads: of that, not of A */
+    bool velocity; /* PIECE, WORK that reads: of the velocity */
     kofn_status status;
-    kofn_time took; /* RESULT: what the worker's own work took; 0: unknown */
-    uint32_t principal; /* HELLO, MOVED: who answers for the worker; see
-                           kofn_event                                     */
-    uint32_t oldest;    /* WORK: no more comes of products before this one   */
-    char *why; /* FAILED: in words, or NULL; the receiver's, to kofn_free */
+    kofn_time took;     /* RESULT: time of the worker's own work; 0: unknown */
+    uint32_t principal; /* HELLO, MOVED: see kofn_event */
+    uint32_t oldest;    /* WORK: all products before this one are over */
+    char *why;          /* FAILED: the reason or NULL; free with kofn_free */
 } kf_msg;
 
-/* The worker's whole work: fills the result of a KF_MSG_WORK.  `stopped` is
- * asked now and then and may be NULL; when it says so the answer is
- * KOFN_AGAIN. */
+/* Does the work of a KF_MSG_WORK and fills its result.  Calls `stopped`, which
+ * may be NULL, now and then; if it returns true, fails with KOFN_AGAIN. */
 kofn_status kf_work_do(const kf_block *b, const kf_msg *m,
                        bool (*stopped)(void *), void *ud);
-/* Multiply-adds that it takes. */
+/* Returns its multiply-adds. */
 double kf_work_size(const kf_block *b, const kf_msg *m);
-/* Are all blocks here with the STORE, so that they are stored?  Else those of
- * some operands are empty, and pieces follow. */
+/* True if the STORE has all blocks. Else some are empty, and pieces follow. */
 bool kf_block_whole(const kf_block *b);
-/* A worker's whole work for a KF_MSG_UPDATE or _PIECE, and how much the former
- * is. */
+/* Do the work of a KF_MSG_UPDATE or _PIECE; return the multiply-adds of an
+ * update. */
 kofn_status kf_block_change(kf_block *b, const kf_msg *m);
 double kf_block_change_size(const kf_block *b, const kf_msg *m);
 
-/* A result that is on its way. */
+/* A result that is arriving. */
 typedef struct kf_coming {
     uint32_t product;
-    double part;     /* of it that is here, more than 0 and less than 1 */
-    kofn_time since; /* by the port's clock, when it began to come      */
+    double part;     /* arrived fraction, more than 0 and less than 1 */
+    kofn_time since; /* start of the arrival, by the port's clock */
 } kf_coming;
 
-/* First member of every port.  Entries after `close` may be NULL. */
+/* The first member of every port. Functions after `close` may be NULL. */
 struct kofn_port {
     const char *name;
-    bool simulated;   /* its clock is not the wall's            */
-    size_t workers;   /* that say HELLO of themselves at the start */
+    bool simulated;   /* its clock is simulated */
+    size_t workers;   /* workers that send HELLO at the start */
     bool away;        /* workers do not share this memory          */
-    bool kept;        /* they may hold blocks of this job from before it
-                         was opened                                 */
-    size_t waiting;   /* tasks that may wait at a worker; 0: any number */
-    size_t longest;   /* result that can come, in bytes; 0: any length  */
-    uint64_t dropped; /* messages that made no sense, so far     */
-    /* Takes m's block, in and result over, even on failure. */
+    bool kept;        /* workers may hold this job's blocks from before it
+                       * opened */
+    size_t waiting;   /* most waiting tasks at a worker; 0: any number */
+    size_t longest;   /* longest possible result in bytes; 0: any length */
+    uint64_t dropped; /* number of invalid messages received */
+    /* Takes over m's block, in and result, even if it fails. */
     kofn_status (*send)(kofn_port *p, kf_msg *m);
-    /* Waits for one message; or KOFN_AGAIN when `until` came first, or on a
-     * port with a real clock when `atmost` of real time has passed; or
-     * KOFN_LATE when nothing can ever come. m's block, in and result become the
-     * caller's. */
+    /* Waits for one message.  Fails with KOFN_AGAIN at the time `until`, or
+     * with a real clock after `atmost` of real time.  Fails with KOFN_LATE if
+     * no message can ever come.  m's block, in and result become the caller's.
+     */
     kofn_status (*wait)(kofn_port *p, kofn_time until, kofn_time atmost,
                         kf_msg *m);
     kofn_time (*now)(kofn_port *p);
     void (*close)(kofn_port *p);
 
-    /* The coordinator itself has worked this long; simulated ports only. */
+    /* Adds the coordinator's own working time; simulated ports only. */
     void (*spend)(kofn_port *p, kofn_time cpu);
-    /* Faults that an events file asks for. */
+    /* Inject faults of an events file. */
     kofn_status (*admit)(kofn_port *p, uint32_t *worker); /* without HELLO */
     kofn_status (*remove)(kofn_port *p, uint32_t worker); /* without BYE   */
     void (*slow)(kofn_port *p, uint32_t worker, double factor);
     void (*corrupt)(kofn_port *p, uint32_t worker, bool on);
-    /* A bit of what it stores is another from now on. */
+    /* Flips a stored bit. */
     kofn_status (*flip)(kofn_port *p, uint32_t worker);
 
-    /* The name of whoever answers for a worker, for messages to people; "":
-     * nobody else. */
+    /* Returns the name of the worker's principal for messages; "" if it has
+     * none. */
     const char *(*name_of)(kofn_port *p, uint32_t worker);
-    /* How long it has been at its block, not counting what it waited for us and
-     * what such a block may take; 0 and below: it is in time. */
+    /* Returns the time by which a worker is late in storing its block; 0 or
+     * less if it is in time.  It excludes its waits for the coordinator and the
+     * time that such a block may take. */
     kofn_time (*storing)(kofn_port *p, uint32_t worker);
-    /* The part of an awaited result that is here, although the rest is not;
-     * false: nothing. */
+    /* Reports the arrived part of an awaited result; false if nothing has
+     * arrived. */
     bool (*coming)(kofn_port *p, uint32_t worker, kf_coming *c);
 };
 

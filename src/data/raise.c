@@ -1,22 +1,22 @@
-/* raise.c -- operands with rows or columns of different size are raised to one
- * size before they are coded (level.c), and what is decoded is lowered again.
+/* raise.c -- equilibrates operands with rows or columns of different size
+ * before they are coded (level.c), and undoes this in the decoded result.
  *
- * Raised are the rows of A and, where they are mixed, the rows are raised or
- * results are compared, its columns, for as long as it is held; and of an input
- * those lines of its own that are mixed.  What is summed over is lowered in the
- * input by what it is raised by in A.  Then the norms of a row of A and of the
- * input are as large as what plain sums have to round, which is what results
- * are compared by (docs/errors.md).
+ * The rows of A are scaled if they are mixed.  The columns of A are scaled if
+ * they are mixed, if the rows are scaled, or if results are compared.  This
+ * holds while A is stored.  In an input, its own mixed rows or columns are
+ * scaled.  Along the summed side, the input is scaled down by what A is scaled
+ * up.  So the norms of the rows of A and of the input match the rounding of
+ * plain sums, which is the scale for comparing results (docs/errors.md).
  *
- * A copy that it makes is the caller's, in *own.  The caller's matrices
- * themselves are never changed. */
+ * A copy belongs to the caller, in *own.  The caller's matrices are never
+ * changed. */
 #include "data.h"
 
 #include "code/operation.h"
 
-/* May lines of A be mixed?  Who joins later may be sent a mixture where the
- * first workers have plain parts, so only a code of a single part leaves all
- * lines to themselves. */
+/* True if rows or columns of A may be mixed.  A joiner may get a mixture even
+ * if the first workers have plain parts, so only a code of a single part mixes
+ * nothing. */
 static bool mixes(const kofn_plan *p)
 {
     kofn_cut cut = p->layout.cut[0];
@@ -24,7 +24,8 @@ static bool mixes(const kofn_plan *p)
     return cut.rows > 1 || cut.cols > 1;
 }
 
-/* Rows of A are of one size in A' A x only if they were before. */
+/* Returns the rows or columns to equilibrate.  In A' A x the rows are not,
+ * because their scaling could not be undone in the result. */
 unsigned kf_raise_kind(const kofn_plan *p, kofn_errors errors)
 {
     unsigned cols = p->layout.cut[0].cols > 1 ? KF_RAISED_COLS : 0;
@@ -103,7 +104,7 @@ kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,
     if (!kf_levels_any(l))
         return KOFN_OK;
     kf_raise_await(l, U->cols, V->cols);
-    if (!kf_levels_change(l, U->cols, V->cols)) /* lines of zeros it was for */
+    if (!kf_levels_change(l, U->cols, V->cols)) /* lines of zeros */
         return KOFN_OK;
     TRY(kf_level_copy(U, NULL, l->row, 1, &raised_U));
     own[0] = raised_U.data;
@@ -116,10 +117,11 @@ kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,
 
 /* ---- products ------------------------------------------------------------ */
 
-/* Digits that the lines of an input which are summed over are lowered by. */
+/* Returns the digits by which the input is scaled down along its summed side.
+ */
 static const int *summed(const kf_levels *held, const kofn_plan *use)
 {
-    if (use->of) /* A is read */
+    if (use->of) /* A itself is read */
         return NULL;
     return use->op->left ? held->row : held->col;
 }
@@ -138,7 +140,8 @@ void kf_raise_lower(const kf_levels *held, const kofn_plan *use,
     kf_level_multiply(in, left ? NULL : inner, left ? inner : NULL, -1);
 }
 
-/* Of its other lines, those that are mixed. */
+/* Computes the digits of the input's other rows or columns, if they are mixed.
+ */
 static kofn_status own_lines(const kofn_plan *use, const kofn_matrix *in,
                              kf_levels *out)
 {
@@ -177,7 +180,7 @@ kofn_status kf_raise_input(const kf_levels *held, const kofn_plan *use,
 void kf_raise_back(const kf_levels *held, const kf_levels *raised,
                    const kofn_plan *use, kf_back *back)
 {
-    if (use->of) { /* A is read */
+    if (use->of) { /* A itself is read */
         back->row = held->row;
         back->col = held->col;
     } else if (use->op->factors > 1) {

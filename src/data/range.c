@@ -1,18 +1,18 @@
 /* range.c -- numbers near the end of their range.
  *
- * A code mixes numbers, and a mixture may be larger than anything in the plain
- * product.  Where that could leave the range, operands are multiplied by powers
- * of two, and what is decoded is multiplied back: exact, but for elements so
- * small beside the largest that no mixture keeps them.  The same where all
- * numbers are so small that mixtures would lose digits to the lower end.
+ * A code mixes numbers, and a mixture may be larger than any number of the
+ * plain product.  If that could leave the range, operands are multiplied by
+ * powers of two, and the decoded result is multiplied back.  This is exact
+ * except for elements so small, relative to the largest, that no mixture keeps
+ * them.  Operands of very small numbers are treated in the same way, because
+ * mixtures would lose digits at the lower end.
  *
- * Coefficients that add up to more than there are units of rounding in 1 leave
- * no digit of anything.  So that much room, ROOM, is enough for any code worth
- * decoding, and what the plain product can hold the coded one can.
+ * If the sum of the coefficients exceeds the reciprocal of the rounding unit,
+ * no digit of a result is right.  So ROOM binary digits are enough for every
+ * useful code.  If the plain product fits the range, so does the coded one.
  *
- * Owns nothing: an operand's factor is kept in the resident.  Factors are
- * powers of two; a number that does not come back is KOFN_NONFINITE.
- */
+ * Owns nothing: the factor of an operand is in its kf_resident.  Factors are
+ * powers of two; a number that cannot be restored gives KOFN_NONFINITE. */
 #include "data.h"
 
 #include "code/operation.h"
@@ -26,7 +26,7 @@
 #define TOP_F64 (DBL_MAX_EXP - ROOM_F64)
 #define TOP_F32 (FLT_MAX_EXP - ROOM_F32)
 
-/* x <= 2^e */
+/* Returns e with x <= 2^e. */
 static int exponent(double x)
 {
     int e;
@@ -35,8 +35,8 @@ static int exponent(double x)
     return e;
 }
 
-/* Numbers up to 2^e are multiplied by 2^(this), so that they are not among
- * those that have lost digits to the lower end. */
+/* Returns the power of two that moves numbers up to 2^e away from the lower end
+ * of the range, so that they keep their digits. */
 static int up(int e, kofn_dtype dtype)
 {
     int low = dtype == KOFN_F64 ? KF_MAT_TINY_F64 : KF_MAT_TINY_F32;
@@ -60,7 +60,8 @@ double kf_range_resident(double most, double terms, kofn_dtype dtype)
                              (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
 }
 
-/* Of elements of the product, with an input of elements up to `most`. */
+/* Returns the exponent of the product's elements with an input of elements up
+ * to `most`. */
 static int exponent_of_product(const kofn_plan *use, const kf_resident *r,
                                double most)
 {
@@ -74,8 +75,10 @@ static int exponent_of_product(const kofn_plan *use, const kf_resident *r,
     return product + exponent(most);
 }
 
-/* The largest one that need fit: more the plain product cannot hold, which is
- * smaller by what A is multiplied by.  Of raised lines nobody knows. */
+/* Returns the largest exponent that has to fit.  The plain product has no
+ * larger numbers; here it is multiplied by the factor of A.  If rows or columns
+ * are equilibrated, the limit is unknown, and the result is a very large
+ * number. */
 static int farthest(const kofn_plan *use, const kf_resident *r)
 {
     bool wide = use->layout.problem.dtype == KOFN_F64;

@@ -1,12 +1,12 @@
-/* reading.c -- do blocks of a matrix that changes agree with each other?
+/* reading.c -- tests whether the blocks of a changing matrix agree.
  *
- * Blocks of different seats are compared as results are, by the parities of the
- * code, whole or multiplied by the same vector, with weights that nobody else
- * knows (check.h).  Any code of m x n parts is read from m n blocks, fewer than
- * most products take, so that more of them may be wrong.
+ * Blocks of different seats are compared like results, by the parities of the
+ * code.  They are compared whole or multiplied by the same vector, with secret
+ * weights (check.h).  Any code of m x n parts is read from m n blocks, fewer
+ * than most products need.  So more blocks may be wrong.
  *
- * Owns the code by which the blocks are read; their numbers are the caller's.
- * What is made of a finding is the caller's, too. */
+ * Owns the code for reading the blocks; their numbers belong to the caller,
+ * which also decides about a finding. */
 #include "check.h"
 
 #include "code/promise.h"
@@ -66,7 +66,8 @@ void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block)
     r->moves |= block.velocity != NULL;
 }
 
-/* What came, as results; a block without a velocity says that it is 0. */
+/* Sets the blocks as results; a block without a velocity counts as a velocity
+ * of 0. */
 static kofn_status choose(kf_reading *r, bool velocity)
 {
     size_t rows = r->plan->layout.lanes * (r->hi - r->lo);
@@ -88,9 +89,10 @@ static kofn_status choose(kf_reading *r, bool velocity)
     return KOFN_OK;
 }
 
-/* As many as half of what is beyond the threshold may lie together, in any
- * mode. Where wrong blocks are accidents, all of what is beyond what decodes
- * but one are located, as results are; nothing is promised of that. */
+/* Sets the limits of the comparison.  In every mode, half of the blocks beyond
+ * the threshold may be wrong together.  If wrong blocks are accidents, all but
+ * one of the blocks beyond those that decode may be located, as with results;
+ * this is not guaranteed. */
 static void promise(const kf_reading *r, kf_check *c)
 {
     bool chance = r->errors == KOFN_ERRORS_PROBABILISTIC;

@@ -1,20 +1,21 @@
-/* recompute.c -- single entries of A B, as if in twice the precision.
+/* recompute.c -- single entries of A B with the accuracy of twice the
+ * precision.
  *
  * T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM J. Sci.
- * Comput. 26(6), 2005: a sum and, beside it, what every step of it lost.
+ * Comput. 26(6), 2005: a sum, and separately the rounding error of every step.
  *
  * A kf_recompute owns its lists of entries.  Entries are computed from A and B
- * alone and may not use what C says. */
+ * alone and must not use C. */
 #include "freivalds.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Columns of B that are gathered at a time: neighbours share lines of cache. */
+/* Columns of B that are gathered at a time: neighbours share cache lines. */
 #define BATCH 16
 #define BATCH_NUMBERS ((size_t)1 << 21)
 
-/* Numbers are multiplied by a power of two, which loses nothing. */
+/* A row or column, multiplied by a power of two, which is exact. */
 typedef struct line {
     double *x;
     int exponent;
@@ -78,7 +79,7 @@ static void load_columns(const kf_recompute *r, const size_t *col, size_t from,
 
 /* ---- entries ------------------------------------------------------------- */
 
-/* The neighbour among float16: 11 digits, and none below 2^-24. */
+/* Rounds to float16: 11 digits, and nothing below 2^-24. */
 static double to_half(double x)
 {
     int exponent;
@@ -90,14 +91,13 @@ static double to_half(double x)
     return fabs(y) < 0x1p16 ? y : copysign(HUGE_VAL, x);
 }
 
-/* A sum of products: how many were added up, and the sum of their
- * magnitudes. */
+/* A sum of products: the number of terms, and the sum of magnitudes. */
 typedef struct total {
     size_t terms;
     double exact, size;
 } total;
 
-/* sum x y, and the sum of magnitudes.  index: places in y, or NULL. */
+/* Computes sum x y, and the sum of magnitudes. index: places in y, or NULL. */
 static double dot(const double *x, const double *y, const uint32_t *index,
                   size_t n, double *size)
 {
@@ -117,10 +117,11 @@ static double dot(const double *x, const double *y, const uint32_t *index,
     return sum + lost;
 }
 
-/* In any order of summation an entry is off by no more than `terms` times the
- * unit times the sum of magnitudes (C.-P. Jeannerod, S. M. Rump, "Improved
- * error bounds for inner products in floating-point arithmetic", SIAM J. Matrix
- * Anal. Appl. 34(2), 2013), besides what numbers lose for being small. */
+/* True if an entry is within rounding.  In any order of summation it is off by
+ * at most `terms` times the unit times the sum of magnitudes (C.-P. Jeannerod,
+ * S. M. Rump, "Improved error bounds for inner products in floating-point
+ * arithmetic", SIAM J. Matrix Anal. Appl. 34(2), 2013), plus the loss of small
+ * numbers. */
 static bool is_right(const kf_factors *f, double was, const total *s,
                      const line *a, const line *b)
 {
@@ -135,7 +136,7 @@ static bool is_right(const kf_factors *f, double was, const total *s,
         return was == 0;
     if (s->size > 0)
         bound += ldexp(terms, f->least - exponent);
-    bound += 0x1p-1070 * terms; /* what was lost here */
+    bound += 0x1p-1070 * terms; /* loss of this sum */
     return was - was == 0 && fabs(ldexp(was, -exponent) - s->exact) <= bound;
 }
 

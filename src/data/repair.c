@@ -1,22 +1,21 @@
-/* repair.c -- blocks without A, which nobody has any more once it has changed:
- * what a block is as rows of numbers, rows of a block that are made of those of
- * others, and sketches by which blocks are compared.
+/* repair.c -- blocks without A, because no machine has A after it has changed.
+ * It reads a block as rows of numbers, computes rows of a block from other
+ * blocks, and makes sketches for comparing blocks.
  *
- * The block of a seat is a row of the code times A, so it is a combination of
- * the blocks of other seats whose rows span its own (math/training.md 8), row
- * by row: a window of rows is made of the same window of the others, and a
- * velocity of theirs.
+ * The block of a seat is a row of the code times A.  So it is a combination of
+ * the blocks of other seats if their rows span this row (math/training.md 8).
+ * The combination is done row by row: a window of rows comes from the same
+ * window of the other blocks.  Velocities are combined in the same way.
  *
- * Nothing is owned from one call to the next.  A block is written only by the
- * caller whose own it is. */
+ * Owns nothing between calls.  A block is written only by the caller that owns
+ * it. */
 #include "kernel.h"
 
 #include <math.h>
 
-/* The noise above which blocks determine a block too badly to make it of
- * them. */
+/* The noise above which other blocks determine a block too badly. */
 #define TOLERANCE 1e-9
-#define TOLERANCE_F32 (1e-4 * 0x1p-29) /* that is predicted for float64 */
+#define TOLERANCE_F32 (1e-4 * 0x1p-29) /* predicted for float64 */
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -30,7 +29,7 @@ void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
         b, &(kf_work){.out = &rows, .lo = lo, .hi = hi, .velocity = velocity});
 }
 
-/* From row `lo` on of a lane, or of its velocity; it has no rows if it is
+/* Returns a lane, or its velocity, from row `lo` on; without rows if it is
  * zeros. */
 static kofn_matrix lane_from(const kf_block *b, bool velocity, size_t l,
                              size_t lo)
@@ -61,14 +60,14 @@ kofn_status kf_block_write(kf_block *b, bool velocity, size_t lo, size_t hi,
 
 /* ---- rows of others' ----------------------------------------------------- */
 
-/* Lanes of others that are mixed into those of a block. */
+/* Lanes of other blocks that are mixed into those of a block. */
 typedef struct mixture {
-    size_t n;          /* lanes of all others                 */
+    size_t n;          /* lanes of all other blocks */
     double *x;         /* lanes of the block x n              */
     uint32_t *col;     /* 0, 1, ...                           */
-    kofn_matrix *lane; /* of the others                       */
+    kofn_matrix *lane; /* of the other blocks */
     kf_row *row;       /* of x                                */
-    kf_mixed *mixed;   /* lanes of the block that have rows   */
+    kf_mixed *mixed;   /* lanes of the block that have rows */
 } mixture;
 
 static kofn_status mixture_new(mixture *m, size_t lanes, size_t n)
@@ -111,7 +110,7 @@ static kofn_status mix(mixture *m, const kf_block *b, bool velocity, size_t lo,
     return kf_mix(m->mixed, count, m->lane, m->n, rows, b->cols);
 }
 
-/* Has any of them a velocity? */
+/* True if any of the blocks has a velocity. */
 static bool any_moves(const kf_block *b, const kf_others *others)
 {
     bool any = b->velocity;
@@ -162,7 +161,7 @@ double kf_data_weigh(kf_rng r, double *w, size_t n)
     return sqrt(sum);
 }
 
-/* In float64: what is rounded is then the blocks' own rounding. */
+/* Multiplies in float64, so that only the blocks' own rounding remains. */
 static void multiply_narrow(const kofn_matrix *lane, const double *w, double *y)
 {
     for (size_t i = 0; i < lane->rows; i++) {

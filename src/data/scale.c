@@ -1,7 +1,7 @@
-/* scale.c -- norms of lines of any range, and lines divided by them.
+/* scale.c -- norms of rows or columns of any range, and division by them.
  *
- * Owns the mantissas and exponents that kf_scales_free gives back.  No square
- * is formed that could leave the range. */
+ * Owns the mantissas and exponents, which kf_scales_free frees.  No square is
+ * formed that could leave the range. */
 #include "scale.h"
 
 #include "base/vectors.h"
@@ -12,7 +12,7 @@
 
 /* ---- norms --------------------------------------------------------------- */
 
-/* The norm is the root of `squares` times 2^exponent. */
+/* Returns the norm: the root of `squares` times 2^exponent. */
 static kf_scale from_squares(double squares, int exponent)
 {
     kf_scale s = {1, 0, squares == 0};
@@ -25,7 +25,8 @@ static kf_scale from_squares(double squares, int exponent)
     return s;
 }
 
-/* Numbers divided by the power of two above the largest. */
+/* Computes the norm of numbers divided by the power of two above the largest.
+ */
 static kf_scale careful(const void *x, size_t n, size_t step, kofn_dtype dtype)
 {
     double most = 0, squares = 0;
@@ -42,7 +43,7 @@ static kf_scale careful(const void *x, size_t n, size_t step, kofn_dtype dtype)
     return from_squares(squares, exponent);
 }
 
-/* Blocks of a fixed size are what becomes vector code. */
+/* Blocks of a fixed size, for vector instructions. */
 #define SQUARES(name, type)                                                    \
     KF_VECTORS()                                                               \
     static double name(const type *x, size_t n)                                \

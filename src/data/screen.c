@@ -1,20 +1,18 @@
-/* screen.c -- a fast test that finds most right products right.
+/* screen.c -- a fast test that passes most right products.
  *
- * Returns true if every row of C - A B, or every column if columns are shorter,
- * has random sums below half of what raises a suspicion.  The test reads A and
- * C once and B twice, and writes no copy of them:
+ * Returns true if the random sums of every row of C - A B are below half of the
+ * level of suspicion.  If columns are shorter, it uses columns instead.  The
+ * test reads A and C once and B twice, and writes no copy of them:
  *
  *     by rows:     U = B W,  R = C W - A U   (W: p x 8)
  *     by columns:  V = w A,  Q = w C - V B   (w: 8 x m)
  *
  * W is divided by the norms of B's columns, w by those of A's rows.
  *
- * False says nothing: freivalds.c then looks at all rows and columns.  So
- * numbers that are not finite, norms far from 1 and sparse matrices are left to
- * it.
+ * False is inconclusive: freivalds.c then tests all rows and columns.  It also
+ * gets numbers that are not finite, norms far from 1 and sparse matrices.
  *
- * All memory is freed before the call returns.  docs/math/errors.md 7.6.
- */
+ * All memory is freed before the call returns.  docs/math/errors.md 7.6. */
 #include "freivalds.h"
 
 #include "base/vectors.h"
@@ -22,19 +20,18 @@
 #include <limits.h>
 #include <math.h>
 
-/* Rows and columns of a tile, which stays in the cache from one use to the
- * next. */
+/* Rows and columns of a tile, which stays in the cache until its next use. */
 #define STRIP 6
 #define ACROSS 1024
-/* Lines whose sums fit the registers, 16 of 256 bits or 32 of 512. */
+/* Number of lines with sums in registers: 16 with 256 bits or 32 with 512. */
 #define SIX 6
 #define UNROLL _Pragma("GCC unroll 6")
-/* The share of the level of suspicion that sums must stay below. */
+/* The sums must stay below this fraction of the level of suspicion. */
 #define SHARE 0.5
 
 #define VECTORS KF_VECTORS(optimize("O3", "fp-contract=fast"))
 
-/* The sums of a line, in registers. */
+/* The sums of a row or column, in registers. */
 typedef double sums __attribute__((vector_size(KF_SUMS * sizeof(double)),
                                    aligned(8), may_alias));
 
@@ -51,7 +48,7 @@ static inline sums *at(double *x)
 /* ---- sums of rows, and of columns ------------------------------------------
  */
 
-/* Adds x W to `to`, rows x 8.  W is n x 8; rows of x are ld numbers apart. */
+/* Adds x W to `to`, rows x 8. W is n x 8; rows of x are ld numbers apart. */
 VECTORS static void multiply_rows(double *to, const double *x, size_t ld,
                                   size_t rows, size_t n, const double *W)
 {
@@ -117,8 +114,8 @@ static kofn_matrix doubles_of(const kofn_matrix *x, size_t lo, size_t rows,
     return (kofn_matrix){tile, rows, n, ACROSS, KOFN_F64};
 }
 
-/* Adds rows lo to lo + rows - 1 of x, times W, to `to`: line 0 is that of row
- * lo. */
+/* Adds rows lo to lo + rows - 1 of x, times W, to `to`.  Line 0 of `to` belongs
+ * to row lo. */
 static void add_rows(double *to, const kofn_matrix *x, size_t lo, size_t rows,
                      const double *W)
 {
@@ -133,7 +130,7 @@ static void add_rows(double *to, const kofn_matrix *x, size_t lo, size_t rows,
     }
 }
 
-/* Adds the same rows, each times its line of w, to the lines of `to`, one a
+/* Adds the same rows, each times its line of w, to the lines of `to`, one per
  * column. */
 static void add_columns(double *to, const kofn_matrix *x, size_t lo,
                         size_t rows, const double *w)
@@ -155,21 +152,21 @@ static void add_columns(double *to, const kofn_matrix *x, size_t lo,
 typedef struct screen {
     const kf_factors *f;
     bool by_columns;
-    size_t length; /* numbers in a line that is tested: m or p           */
+    size_t length; /* numbers in a tested line: m or p */
     size_t count;  /* sums of a line, 1 to KF_SUMS                       */
-    kf_scale *row; /* of A: of a strip, or by columns of all m rows      */
+    kf_scale *row; /* of A: of a strip, or by columns of all m rows */
     kf_scales col; /* of B, p                                            */
     double *W;     /* length x 8: weights over norms                     */
     double *U;     /* n x 8: - B W, or - (w A)'                          */
-    double *sum;   /* of the lines: STRIP x 8, or by columns p x 8       */
-    int smallest;  /* exponent of the weights' norms, as in kf_scales    */
+    double *sum;   /* of the lines: STRIP x 8, or by columns p x 8 */
+    int smallest;  /* least exponent of the weights' norms, as in kf_scales */
 } screen;
 
-/* True if the numbers that have this norm can be multiplied as they are. */
+/* True if numbers with this norm can be multiplied without scaling. */
 static bool is_near_one(kf_scale s)
 {
     return s.exponent > -KF_SCALE_PLAIN && s.exponent < KF_SCALE_PLAIN &&
-           s.over >= 1 && s.over <= 2; /* or it is not finite */
+           s.over >= 1 && s.over <= 2; /* false also if it is not finite */
 }
 
 /* Draws the weights, each over the norm of its line. */
@@ -191,8 +188,8 @@ static void negate(double *x, size_t n)
         x[i] = -x[i];
 }
 
-/* Finds the norms of `rows` rows of A from lo on.  False if one is far from
- * 1. */
+/* Finds the norms of `rows` rows of A from lo on.  False if one is far from 1.
+ */
 static bool find_norms(const kf_factors *f, size_t lo, size_t rows,
                        kf_scale *to)
 {
@@ -215,15 +212,15 @@ static bool is_zero(const kofn_matrix *C, bool column, size_t k)
     return true;
 }
 
-/* True if the sums of line k, which has this norm, are what rounding usually
- * leaves. False if they are NaN. */
+/* True if the sums of line k, with this norm, are within usual rounding.  False
+ * if they are NaN. */
 static bool is_usual(const screen *s, size_t k, kf_scale norm,
                      const double *sum)
 {
     kf_line line = {.scale = norm};
     double squares = 0, over = ldexp(norm.over, -norm.exponent);
 
-    if (norm.zero) /* there is nothing to see its entries by */
+    if (norm.zero) /* no scale for its entries */
         return is_zero(s->f->C, s->by_columns, k);
     for (size_t q = 0; q < s->count; q++)
         squares += sum[q] * over * (sum[q] * over);

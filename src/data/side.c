@@ -1,16 +1,17 @@
-/* side.c -- U and V of a change A += U' V, as they are mixed for blocks.
+/* side.c -- U and V of a change A += U' V, mixed for blocks.
  *
- * What is added to a block is the product of two mixtures, of the columns of U
- * as A's rows are mixed in the block, and of those of V as A's columns are
- * (math/training.md 8).  Where all lanes, or all seats, have one of them in
- * common it is made once.  Of a matrix that is not cut seats hold multiples, by
- * which V is multiplied.
+ * A block changes by the product of two mixtures.  One mixes the columns of U
+ * as the rows of A are mixed in the block.  The other mixes the columns of V as
+ * the columns of A are (math/training.md 8).  A mixture that all lanes or all
+ * seats have in common is made once.  If a matrix is not cut, seats hold
+ * multiples of it, and V is multiplied by the factor.
  *
- * Owns the mixtures of one change, shared by the seats that have them in
- * common, until kf_side_free. */
+ * Owns the mixtures of one change, which seats may share, until kf_side_free.
+ */
 #include "data.h"
 
-/* A part of A in this direction: a part of U or V has as many columns. */
+/* Cuts U or V so that a part has the number of columns of a part of A in this
+ * direction. */
 static kofn_status side_new(kf_side *s, const kofn_matrix *a, size_t groups,
                             double by)
 {
@@ -32,7 +33,8 @@ static void choose(kf_side *s, size_t group)
     s->common = NULL;
 }
 
-/* The mixtures with these factors, lanes x cut, side by side; col: 0, 1, ... */
+/* Makes the mixtures with these factors, lanes x cut, side by side; col: 0, 1,
+ * ... */
 static kofn_status mix(const kf_side *s, const double *factor, uint32_t *col,
                        kf_buffer **out)
 {

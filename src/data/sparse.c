@@ -1,5 +1,5 @@
-/* sparse.c -- what a worker computes with a sparse block: products of its plain
- * parts, then their mix (block.c).
+/* sparse.c -- the kernels for sparse blocks: products of the plain parts, then
+ * their mixtures (block.c).
  *
  * Blocks are views of the plain parts; products are made in scratch of the
  * call.  The operand is never made dense. */
@@ -7,7 +7,7 @@
 
 #include "code/combine.h"
 
-/* Rows [lo, hi) of a part as rows of A, as far as there are any. */
+/* Finds the rows of A for rows [lo, hi) of a part, cut off at the end of A. */
 static void part_rows(const kf_block *b, size_t j, size_t lo, size_t hi,
                       size_t *from, size_t *to)
 {
@@ -28,8 +28,8 @@ double kf_data_sparse_entries(const kf_block *b, size_t lo, size_t hi)
     return sum;
 }
 
-/* Products of the plain parts, and their mix: so many strips at a time that no
- * lanes, however many, want much room for it. */
+/* Returns the work of a strip.  Strips are done in groups, so that any number
+ * of lanes needs little memory. */
 static double work_a_strip(const kf_block *b)
 {
     return ((double)b->A->ptr[b->A->rows] / (double)kf_max(1, b->A->rows) +
@@ -40,7 +40,7 @@ static double work_a_strip(const kf_block *b)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Products of some strips, before and after they are mixed. */
+/* Products of some strips, before and after mixing. */
 typedef struct mixture {
     double *each; /* used x strips x columns of the input: of the plain parts */
     double *mixed; /* A' A x: lanes x strips, summed over lanes */
@@ -95,13 +95,13 @@ kofn_status kf_data_rows_sparse(const kf_block *b, const kf_work *w)
 
 /* ---- the input on the left ----------------------------------------------- */
 
-/* An input whose lanes stand `apart` columns from each other. */
+/* An input with lanes that are `apart` columns from each other. */
 typedef struct wide {
     const kofn_matrix *in;
     size_t apart;
 } wide;
 
-/* In `mixed`, by rows: the sum over lanes of weight times strips [lo, hi) of
+/* Fills `mixed` by rows: the sum over lanes of weight times strips [lo, hi) of
  * the lane's input, for part j. */
 static void mix_input(const kf_block *b, size_t j, wide of, size_t lo,
                       size_t hi, double *mixed)
@@ -121,8 +121,8 @@ static void mix_input(const kf_block *b, size_t j, wide of, size_t lo,
     }
 }
 
-/* out += strips [lo, hi) of the input, as mixed for each part, times those of
- * the part, as far as there are any. */
+/* Adds to `out` strips [lo, hi) of the input, mixed for each part, times the
+ * same strips of the part, cut off at the end of A. */
 static void add_left(const kf_block *b, wide of, size_t lo, size_t hi,
                      double *mixed, double *out)
 {
@@ -139,7 +139,8 @@ static void add_left(const kf_block *b, wide of, size_t lo, size_t hi,
     }
 }
 
-/* Strips of the block, beyond the last of which are the first. */
+/* Adds up strips of the block; strips beyond the last continue with the first.
+ */
 static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
                               size_t hi, size_t step, double *mixed)
 {
@@ -170,8 +171,8 @@ kofn_status kf_data_left_inner_sparse(const kf_block *b, const kf_work *w)
     return st;
 }
 
-/* Row by row of the input, all of each lane: lane l has the weights of row
- * l. */
+/* Computes row by row of the input all lanes; lane l has the weights of row l.
+ */
 kofn_status kf_data_left_rows_sparse(const kf_block *b, const kf_work *w)
 {
     size_t strips = w->hi - w->lo;
@@ -208,7 +209,7 @@ static void add_gram(const kf_block *b, const kf_work *w, size_t lo, size_t hi,
     for (size_t l = 0; l < b->lanes; l++)
         t->dst[l] = t->mixed + l * (hi - lo);
     mix_rows(b, w->in, lo, hi, t);
-    /* the lanes stand side by side, so that they are added up */
+    /* lanes are side by side, so they are summed */
     for (size_t j = 0; j < b->used; j++) {
         kofn_matrix x = {t->each, 1, 0, hi - lo, KOFN_F64};
         size_t from, to;

@@ -1,9 +1,9 @@
-/* subset.c -- a worker's share of a sum of functions: the values of f for its
- * parts, computed once a round, and mixtures of their segments, one a
+/* subset.c -- a worker's share of a sum of functions.  It computes the values
+ * of f for its parts once a round, and mixtures of their segments, one per
  * submessage.
  *
  * A kf_subset owns the values of its worker's parts for one round.  The user's
- * function is called once a part and a round at most. */
+ * function is called at most once per part and round. */
 #include "kernel.h"
 
 #include "base/vectors.h"
@@ -45,7 +45,8 @@ kofn_status kf_subset_rows(kf_subset *s, bool elsewhere)
     return KOFN_OK;
 }
 
-/* Row of the mixture from symbols of all parts to those of this share. */
+/* Converts a row of the mixture from symbols of all parts to those of this
+ * share. */
 static kofn_status fill_row(const kf_subset *s, const kf_row *g, double *row)
 {
     size_t k = 0;
@@ -129,7 +130,7 @@ static char *value_of(const kf_subset *s, size_t k, kofn_dtype dtype)
     return (char *)s->value + k * s->segments * s->span * kf_dtype_size(dtype);
 }
 
-/* Of a function that does not say why itself, or cannot say that. */
+/* Reports a failure for a function that gives no reason itself. */
 static kofn_status failure(const kf_subset *s, size_t k, kofn_status st)
 {
     if (st < 0 && *kofn_errmsg())
@@ -163,7 +164,7 @@ static kofn_status evaluate_part(const kf_subset *s, size_t k,
 {
     kofn_status st;
 
-    kf_fail(KOFN_OK, "%s", ""); /* no words of before */
+    kf_fail(KOFN_OK, "%s", ""); /* clear an earlier message */
     st = call(s, k, in, out);
     return st ? failure(s, k, st) : KOFN_OK;
 }
@@ -188,15 +189,16 @@ static kofn_status evaluate(kf_subset *s, const kf_work *w)
 
 /* Numbers that are mixed at a time. */
 #define BLOCK 512
-/* 2^27 + 1: what is left of a number times that has half of its digits. */
+/* 2^27 + 1, which splits a number into two halves of its digits. */
 #define HALVES 134217729.0
 
 #define VECTORS KF_VECTORS(optimize("O3"))
 
-/* sum + lost += c x, with what every step loses: an answer that is small beside
- * what it is a sum of is as exact as any, so that rounding can be told from a
- * lie by the answers alone (math/errors.md 8; T. Ogita, S. M. Rump, S. Oishi,
- * "Accurate sum and dot product", SIAM J. Sci. Comput. 26(6), 2005). */
+/* Computes sum + lost += c x, where `lost` has the rounding errors of all
+ * steps.  So an answer is exact even if it is small compared with its terms.
+ * Rounding can then be distinguished from errors by the answers alone
+ * (math/errors.md 8; T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot
+ * product", SIAM J. Sci. Comput. 26(6), 2005). */
 #define ADD_TIMES(name, type)                                                  \
     VECTORS static void name(double c, const type *restrict x, size_t n,       \
                              double *restrict sum, double *restrict lost)      \
@@ -216,7 +218,7 @@ static kofn_status evaluate(kf_subset *s, const kf_work *w)
 ADD_TIMES(add_times_f64, double)
 ADD_TIMES(add_times_f32, float)
 
-/* Where halves are beyond the range the sum stands as it is. */
+/* Rounds sum + lost once; only `sum` counts if the halves overflowed. */
 static void round_once(const double *sum, const double *lost, size_t n,
                        void *to, kofn_dtype dtype)
 {
@@ -231,8 +233,8 @@ static void round_once(const double *sum, const double *lost, size_t n,
     }
 }
 
-/* Mixes one lane of an answer: coefficients times the segments of the
- * values. */
+/* Mixes one lane of an answer: coefficients times the segments of the values.
+ */
 static void mix(const kf_subset *s, const double *c, const kofn_matrix *out,
                 size_t row)
 {

@@ -1,7 +1,7 @@
-/* tally.c -- what a sum of functions is made of: how often each part is in it
- * and, where a scheme remembers, the values that stand in for the missing.
+/* tally.c -- the composition of a sum of functions: the weight of each part
+ * and, if the scheme remembers, the last values that replace missing ones.
  *
- * Owns the counts and, where a scheme remembers, the last values of each part,
+ * Owns the weights and, if the scheme remembers, the last value of each part,
  * for the life of the job. */
 #include "data.h"
 
@@ -29,7 +29,7 @@ void kf_tally_free(kf_tally *t)
     *t = (kf_tally){0};
 }
 
-/* Of the first segment; all are added up alike. */
+/* Counts the first segment; all segments have the same weights. */
 kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kofn_decoder *d)
 {
     const kofn_layout *L = &code->plan->layout;
@@ -60,7 +60,7 @@ static kofn_matrix value_of(const kf_tally *t, const kofn_plan *plan, size_t j)
 
 static const kf_back plainly = {.by = 1};
 
-/* All of them or, when one is no number, none. */
+/* Remembers all results, or none if one is not finite. */
 static kofn_status remember(kf_tally *t, const kofn_plan *plan,
                             const kofn_decoder *d, const kf_source *source)
 {
@@ -80,7 +80,7 @@ static kofn_status remember(kf_tally *t, const kofn_plan *plan,
     return KOFN_OK;
 }
 
-/* Part j is seat j, and a result is its value: so it is laid out. */
+/* Part j is seat j, and a result is its value; the layout guarantees this. */
 kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
                             const kofn_decoder *d, const kf_source *source,
                             kofn_matrix *out)

@@ -1,14 +1,14 @@
-/* work.c -- what a worker does with its block: the table of kernels, what they
- * cost, and what is made of a message.
+/* work.c -- the work of a worker with its block: the table of kernels, their
+ * costs, and their inputs from a message.
  *
- * Owns the table of kernels, which is constant.  It checks that what came fits
- * before a kernel runs; a kernel need not check again. */
+ * Owns the constant table of kernels.  It checks that a message fits before a
+ * kernel runs; a kernel need not check again. */
 #include "kernel.h"
 
 #include "code/operation.h"
 
-/* Strips of the lanes of an input that is summed over; they may go on at the
- * first one. */
+/* True if the strips of the lanes of a summed input are valid; they may
+ * continue with the first one. */
 static bool within(const kf_work *w, size_t strips, size_t lanes, size_t most)
 {
     size_t span = strips / lanes;
@@ -20,7 +20,7 @@ static bool within(const kf_work *w, size_t strips, size_t lanes, size_t most)
 /* ---- what it takes, and what comes of it ----------------------------------
  */
 
-/* Strips of each lane, one lane below the other. */
+/* Sets the rows for the strips of each lane, one lane below the other. */
 static bool rows_of_lanes(const kf_extent *b, const kf_work *w, size_t *rows)
 {
     return kf_mul(b->lanes, w->hi - w->lo, rows);
@@ -42,7 +42,7 @@ static bool gives_left_rows(const kf_extent *b, const kf_work *w, size_t *rows,
            rows_of_lanes(b, w, rows);
 }
 
-/* A sum of products, each as large as all of them. */
+/* Sets the size for a sum of products, each of the size of the result. */
 static bool gives_inner(const kf_extent *b, const kf_work *w, size_t *rows,
                         size_t *cols)
 {
@@ -74,7 +74,7 @@ static bool gives_block_rows(const kf_extent *b, const kf_work *w, size_t *rows,
     return w->hi <= b->rows && rows_of_lanes(b, w, rows);
 }
 
-/* Of a function everything is an input. */
+/* Sets the size for a function; every input is valid. */
 static bool gives_segments(const kf_extent *b, const kf_work *w, size_t *rows,
                            size_t *cols)
 {
@@ -85,7 +85,7 @@ static bool gives_segments(const kf_extent *b, const kf_work *w, size_t *rows,
 
 /* ---- costs --------------------------------------------------------------- */
 
-/* Lanes that are not zero throughout. */
+/* Returns the number of lanes that are not all zeros. */
 static double full_lanes(const kf_block *b)
 {
     double n = 0;
@@ -95,7 +95,8 @@ static double full_lanes(const kf_block *b)
     return n;
 }
 
-/* Numbers in rows [lo, hi) of all lanes; beyond the last are the first. */
+/* Returns the numbers in rows [lo, hi) of all lanes; beyond the last, rows
+ * continue with the first. */
 static double numbers(const kf_block *b, size_t lo, size_t hi)
 {
     if (!b->A)
@@ -109,7 +110,7 @@ static double cost_rows(const kf_block *b, const kf_work *w)
     return numbers(b, w->lo, w->hi) * (double)w->in->cols;
 }
 
-/* Plain parts are gone through for each lane. */
+/* Returns the cost; plain parts are read once for each lane. */
 static double cost_left_rows(const kf_block *b, const kf_work *w)
 {
     return numbers(b, 0, b->rows) * (double)(b->A ? b->lanes : 1) *
@@ -144,7 +145,7 @@ static double cost_part(const kf_block *b, const kf_work *w)
     return b->subset->work;
 }
 
-/* f, the first time, and its values mixed. */
+/* Returns the cost of f, the first time, and of mixing its values. */
 static double cost_submessage(const kf_block *b, const kf_work *w)
 {
     const kf_subset *s = b->subset;
@@ -291,7 +292,7 @@ size_t kf_block_bytes(const kf_block *b)
 
 /* ---- messages ------------------------------------------------------------ */
 
-/* Whether the block answers the row at all is for `fits` to ask. */
+/* Fills the work; `fits` checks that the block answers the row. */
 KF_WRAPS static kf_work work_of(const kf_block *b, const kf_msg *m,
                                 const kofn_matrix *in, kofn_matrix *out)
 {

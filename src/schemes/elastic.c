@@ -1,21 +1,21 @@
 /* elastic.c -- coded elastic computing (Yang, Interlandi, Grover, Kar,
  * Amizadeh, Weimer, "Coded elastic computing", 2018).
  *
- * Storage is that of an MDS code and never changes; what changes with the
- * live set is who works on which strips.  With n workers live each strip is
- * dealt to k of them, cyclically, so that everybody touches k/n of its block:
- * a worker that leaves costs the others a little more work and nobody any
- * data, and one that joins takes work off all.
+ * Blocks are those of an MDS code and never change.  A change of the live set
+ * changes only which worker computes which strips.  With n live workers each
+ * strip is given to k of them, cyclically, so each worker computes k/n of its
+ * block.  If a worker leaves, the others get a little more work and no data
+ * moves.  If one joins, all others get less work.
  *
- * With unequal speeds the shares follow them: worker p gets mu_p = min(1, c
- * v_p) of its block with c such that the shares sum to k, which minimises the
- * time of the slowest; intervals of these lengths are laid around the circle
- * of strips one after the other, and since none is longer than the circle and
- * they go round it exactly k times, each strip has k different workers.
+ * With unequal speeds, worker p gets the share mu_p = min(1, c v_p) of its
+ * block.  The number c is such that the shares sum to k.  This minimises the
+ * time of the slowest worker.  Intervals of these lengths are laid one after
+ * the other around the circle of strips.  No interval is longer than the
+ * circle, and together they cover it exactly k times.  So each strip has k
+ * different workers.
  *
- * Owns nothing: shares go into the caller's deals.  It is asked anew whenever
- * the live set changes, and remembers nothing.
- */
+ * Owns nothing: shares go into the caller's deals.  It is called after each
+ * change of the live set and keeps no state. */
 #include "code/author.h"
 
 static const kofn_param params[] = {
@@ -32,7 +32,7 @@ static const kofn_param params[] = {
     {0},
 };
 
-/* Half the workers may leave, at most 16. */
+/* Plans for the loss of half of the workers, at most 16. */
 static kofn_status layout(kofn_layout *L)
 {
     size_t n = L->workers, g = (size_t)kofn_arg(L, "groups");
@@ -43,8 +43,8 @@ static kofn_status layout(kofn_layout *L)
 
     if (columns)
         L->cut[0] = (kofn_cut){1, L->cut[0].rows};
-    /* A B with A cut into columns is a sum over them, and so is B A with A
-     * cut into rows: the code is transposed (math/elastic.md 10, 11). */
+    /* With A cut into columns, A B is a sum over the parts.  So is B A with A
+     * cut into rows.  Then the code is transposed (math/elastic.md 10, 11). */
     L->adjoint = columns != (L->problem.op == KOFN_LEFT);
     if (!st && g > 1 && (L->adjoint || columns))
         return kofn_say(KOFN_INVAL,
@@ -54,7 +54,7 @@ static kofn_status layout(kofn_layout *L)
     return st;
 }
 
-/* Strips [from, from + length) of a circle of `span`. */
+/* Gives one worker the strips [from, from + length) of a circle of `span`. */
 static kofn_status deal_arc(kofn_deals *out, size_t who, size_t from,
                             size_t length, size_t span)
 {
@@ -64,7 +64,8 @@ static kofn_status deal_arc(kofn_deals *out, size_t who, size_t from,
     return kofn_deals_add(out, who, 0, from + length - span);
 }
 
-/* Cuts at floor(j span / n); rank p takes the k groups from p on. */
+/* Cuts the strips into n groups at floor(j span / n); the worker of rank p gets
+ * the k groups from p on. */
 static kofn_status deal_equally(size_t k, size_t n, size_t span,
                                 kofn_deals *out)
 {
@@ -79,9 +80,9 @@ static kofn_status deal_equally(size_t k, size_t n, size_t span,
     return st;
 }
 
-/* Deals shares in proportion to speeds, whole strips of them, laid round the
- * circle one after the other.  No share exceeds the block, so each strip has k
- * different workers. */
+/* Gives each worker a whole number of strips in proportion to its speed, laid
+ * around the circle one after the other.  No share exceeds the block, so each
+ * strip has k different workers. */
 static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
                                  size_t span, kofn_deals *out)
 {
@@ -92,7 +93,8 @@ static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
 
     if (!share)
         return KOFN_NOMEM;
-    /* Water-filling: who would get more than its whole block gets just that. */
+    /* Water-filling: a worker with a share above its whole block gets the whole
+     * block. */
     do {
         double sum = 0;
 
@@ -110,7 +112,7 @@ static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
         full += again;
     } while (again && full < k && full < n);
 
-    /* Whole strips by largest remainders, ties to the lower rank. */
+    /* Whole strips by largest remainders; the lower rank wins ties. */
     for (size_t p = 0; p < n; p++) {
         double exact = share[p] < 1 ? share[p] * (double)span : (double)span;
         size_t whole = (size_t)exact;
@@ -125,7 +127,7 @@ static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
         for (size_t p = 0; p < n; p++)
             if (rest[p] >= 0 && (best == n || rest[p] > rest[best]))
                 best = p;
-        if (best == n) { /* every remainder is used: whoever has room */
+        if (best == n) { /* remainders used: first with room */
             for (best = 0; share[best] >= (double)span;)
                 best++;
         }

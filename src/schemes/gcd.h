@@ -1,6 +1,4 @@
-/* gcd.h -- the greatest common divisor.
- *
- * A pure function. */
+/* gcd.h -- the greatest common divisor, a pure function. */
 #ifndef KF_GCD_H
 #define KF_GCD_H
 

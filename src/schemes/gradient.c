@@ -1,18 +1,19 @@
-/* gradient.c -- sums of gradients that tolerate stragglers, one message each.
+/* gradient.c -- sums of gradients that tolerate stragglers.  A worker sends one
+ * message.
  *
  *     gc      Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding: avoiding
- *             stragglers in distributed learning", 2017: d = s + 1 parts each,
- *             messages as long as the vector
+ *             stragglers in distributed learning", 2017.  A worker has
+ *             d = s + 1 parts; a message has the length of the vector.
  *     cgc     Ye, Abbe, "Communication-computation efficient gradient coding",
- *             2018: d = s + m parts each, messages 1/m as long
- *     g-cgc   the same in groups of d
+ *             2018.  A worker has d = s + m parts; a message has 1/m of the
+ *             length.
+ *     g-cgc   cgc in groups of d workers.
  *
- * The constructions of the papers are there; the default is one that stays
- * accurate (gradient_dual.c, docs/gradients.md).
+ * The constructions of the papers can be chosen.  The default is an accurate
+ * construction (gradient_dual.c, docs/gradients.md).
  *
- * Its state is the layout's, freed with it.  It knows nothing of who is slow:
- * any seats may be missing.
- */
+ * Its state belongs to the layout and is freed with it.  Any seats may be
+ * missing. */
 #include "gradient.h"
 
 #define DRAWS_PARAM                                                            \
@@ -68,8 +69,8 @@ static const kofn_param g_cgc_params[] = {
 
 /* ---- the accurate codes -------------------------------------------------- */
 
-/* The wanted segments are the first columns of M, so that the last s, which do
- * not matter, can be chosen to cancel whoever is missing. */
+/* Makes a dual.  The wanted segments are the first m columns of M.  So the last
+ * s columns, which do not affect the sum, can cancel any s missing seats. */
 static kofn_status make_dual(const kofn_layout *L, kf_dual *u, size_t m,
                              size_t field, uint64_t seed)
 {
@@ -105,8 +106,8 @@ static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
 
 /* ---- as published -------------------------------------------------------- */
 
-/* Chebyshev's points in an order that spreads neighbours, twice as large; or
- * those of the paper, +-(1 + h/2) and 0 where n is odd, ascending. */
+/* Chebyshev points times two, in an order that separates neighbours; or the
+ * points of the paper in ascending order: +-(1 + h/2), and 0 if n is odd. */
 static void points(const kofn_layout *L, bool chebyshev, double *x)
 {
     size_t n = L->seats;
@@ -136,7 +137,8 @@ static kofn_status polynomial(kofn_layout *L, size_t d, size_t m,
     return st;
 }
 
-/* Groups of d seats compute the same d parts and answer their plain sum. */
+/* In each group, d seats compute the same d parts and answer their plain sum.
+ */
 static void fractional(size_t n, size_t d, double *E)
 {
     size_t groups = n / d;
@@ -213,7 +215,7 @@ static kofn_status gc_layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* The group of d parts that a seat of fractional repetition adds up. */
+/* Returns the group of d parts that a seat of fractional repetition sums up. */
 static size_t group_of(const kofn_layout *L, size_t seat)
 {
     return seat % (L->seats / (size_t)kofn_arg(L, "d"));
@@ -230,7 +232,7 @@ static kofn_status gc_decode(const kofn_layout *L, const uint32_t *seats,
 
 /* ---- cgc ----------------------------------------------------------------- */
 
-/* d = s + m, of which any two may be given. */
+/* Finds m from d = s + m; the caller may give any two of the three. */
 static kofn_status split(const kofn_layout *L, const char *who, size_t d,
                          size_t *m)
 {
@@ -257,7 +259,7 @@ static kofn_status split(const kofn_layout *L, const char *who, size_t d,
                         "ask for s <= %zu or m <= %zu",
                         who, s, *m, (size_t)s + *m, d, d - *m, d - (size_t)s);
     kofn_arg_choose(L, "m", (long)*m);
-    kofn_arg_choose(L, "s", (long)(d - *m)); /* less would be a waste */
+    kofn_arg_choose(L, "s", (long)(d - *m)); /* a smaller s would waste parts */
     return KOFN_OK;
 }
 

@@ -1,43 +1,43 @@
-/* gradient_agc.c -- sums of gradients whose messages are as long as the
- * stragglers make them: each worker sends a segment of p/lam numbers after the
- * other until all can be stopped, and with s stragglers that is after
- * lam/(d-s) of them, whatever s turns out to be.
+/* gradient_agc.c -- sums of gradients with messages that adapt to the number of
+ * stragglers.  Each worker sends segments of p/lam numbers one after the other
+ * until all can be stopped.  With s stragglers that is after lam/(d-s)
+ * segments, for every s.
  *
- *     agc     Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021
- *     g-agc   the same in groups of d, section VI
+ *     agc     Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021.
+ *     g-agc   The same in groups of d, section VI.
  *
- * Three ways to mix the segments:
+ * There are three ways to mix the segments:
  *
- *     staircase    the paper's (gradient_linked.c)
- *     decoupled    the same without what links the submessages: any submessage
- *     cancels the
- *                  missing by itself, and the segments are mixed at random
- *     sequential   the segments are not mixed but chosen.  A submessage of
- *     round r
- *                  carries d-r segments, the last r columns of M being there to
- *                  cancel r stragglers.  Who has the submessages of rounds
- *                  0..r-1 of all but r workers lacks one segment of each; these
- *                  are what round r consists of.
+ *     staircase    The construction of the paper (gradient_linked.c).
+ *     decoupled    The same without links between submessages.  Each
+ *                  submessage alone cancels the missing seats, and the
+ *                  segments are mixed at random.
+ *     sequential   The segments are not mixed but chosen.  A submessage of
+ *                  round r has d-r segments; the last r columns of M cancel
+ *                  r stragglers.  After rounds 0..r-1 from all but r workers,
+ *                  one segment of each submessage is missing.  Round r
+ *                  consists of these segments.
  *
- * Its state is the layout's, freed with it.  Which submessages come is not
- * known when rows are made.
- */
+ * Its state belongs to the layout and is freed with it.  The rows are made
+ * before it is known which submessages will arrive. */
 #include "gcd.h"
 #include "gradient.h"
 
-/* Where complex numbers are as good as quaternions. */
+/* Up to this d, complex numbers are as good as quaternions. */
 #define COMPLEX 8
-/* Draws, and the multiply-adds that comparing them may take. */
+/* Number of draws, and of multiply-adds to compare them. */
 #define DRAWS 8
 #define COMPARING 2e8
-/* Real unknowns of one system that decodes: seconds of work. */
+/* Real unknowns of one decoding system; more take seconds. */
 #define UNKNOWNS 900
-/* Pieces by default where there is a choice. */
+/* Default number of segments if several are possible. */
 #define PIECES 60
-/* Submessages that the staircase can link where there are more than d workers
- * to a code: with each rounding errors grow, a thousandfold in five to ten. */
+/* Most submessages that the staircase can link if a code has more than d
+ * workers.  Each submessage enlarges rounding errors: a thousandfold in five to
+ * ten. */
 #define LINKED 24
-/* Sets of seats that are all tried, or else how many at random. */
+/* Up to ALL_SETS sets of seats are all tried; beyond that, SOME_SETS random
+ * ones. */
 #define ALL_SETS 2000
 #define SOME_SETS 50
 
@@ -60,9 +60,8 @@ static const kofn_param params[] = {
 
 /* ---- sequential ---------------------------------------------------------- */
 
-/* The segments of round r, one of each submessage before, those of later
- * submessages of round 0 first: what comes late is what most workers are
- * missing. */
+/* Lists the segments of round r: one of each earlier submessage.  Segments of
+ * late submessages of round 0 come first, because most workers lack them. */
 static size_t collect(const kf_dual *u, size_t submessages, size_t r,
                       size_t *list)
 {
@@ -78,7 +77,7 @@ static size_t collect(const kf_dual *u, size_t submessages, size_t r,
     return count;
 }
 
-/* units is a multiple of 1..d. */
+/* Assigns segments to submessages; units is a multiple of each of 1..d. */
 static kofn_status fill_slots(kf_dual *u)
 {
     size_t d = u->d, submessages = u->units / d, *list;
@@ -108,7 +107,8 @@ static kofn_status make_sequential(const kofn_layout *L, kf_dual *u,
 
 /* ---- random -------------------------------------------------------------- */
 
-/* M is there where submessages are not linked. */
+/* Draws the random numbers of a code; M exists unless submessages are linked.
+ */
 static kofn_status draw(kf_dual *u, uint64_t seed)
 {
     TRY(u->linked ? kf_dual_draw(u, seed) : kf_dual_random_P(u, seed));
@@ -117,7 +117,7 @@ static kofn_status draw(kf_dual *u, uint64_t seed)
 
 /* ---- how good a draw is (math/gradients.md 6.1) -------------------------- */
 
-/* Sets of `count` of n seats: all in order, or some. */
+/* Iterates over sets of `count` of n seats: all in order, or some. */
 typedef struct sets {
     size_t n, count, tried;
     bool all;
@@ -125,7 +125,7 @@ typedef struct sets {
     size_t *seat; /* ascending */
 } sets;
 
-/* C(n, k), no more than `most`. */
+/* Returns C(n, k), or `most` if that is smaller. */
 static size_t binomial(size_t n, size_t k, size_t most)
 {
     double c = 1;
@@ -166,7 +166,8 @@ static bool next_in_order(sets *s)
     return true;
 }
 
-/* The next set; false after the last.  Not all: runs of seats and others. */
+/* Moves to the next set; false after the last.  If not all sets are tried, runs
+ * of seats come first, then random sets. */
 static bool next_set(sets *s)
 {
     size_t at = s->tried++;
@@ -190,8 +191,8 @@ static bool among(const sets *s, size_t i)
     return false;
 }
 
-/* max_z |D_z| / sqrt n when these do not answer and all others to as many
- * submessages as it takes. */
+/* Raises *gain to max_z |D_z| / sqrt n for this set of missing seats.  All
+ * others have sent the submessages that decoding needs. */
 static kofn_status gain_without(const kf_dual *u, const sets *s,
                                 uint32_t *answers, double *D, double *gain)
 {
@@ -215,9 +216,10 @@ static kofn_status gain_without(const kf_dual *u, const sets *s,
     return st == KOFN_TOOFEW ? KOFN_OK : st;
 }
 
-/* The largest row norm of D over sqrt(n) for the worst of all, or of many,
- * sets of up to d-1 missing seats, the others having sent as much as it takes
- * (math/gradients.md 6.1); only one of `every` of them is looked at. */
+/* Returns in *gain the largest row norm of D over sqrt(n) (math/gradients.md
+ * 6.1).  It is the worst over all, or many, sets of up to d-1 missing seats.
+ * The other seats have sent the submessages that decoding needs.  Only one of
+ * `every` sets is examined. */
 static kofn_status worst_gain(const kf_dual *u, uint64_t seed, size_t every,
                               double *gain)
 {
@@ -242,8 +244,8 @@ static kofn_status worst_gain(const kf_dual *u, uint64_t seed, size_t every,
     return st;
 }
 
-/* About the multiply-adds of one decoder: of the equations and of solving
- * them. */
+/* Returns the approximate number of multiply-adds of one decoder, for making
+ * the equations and solving them. */
 static double work_of(const kf_dual *u)
 {
     double d = (double)(u->d * u->field), n = (double)(u->n * u->field);
@@ -253,7 +255,7 @@ static double work_of(const kf_dual *u)
            10 * units * units * units;
 }
 
-/* How many draws, and of how many sets one is looked at. */
+/* Returns the number of draws. One set in *every is examined. */
 static size_t draws_for(const kf_dual *u, long given, size_t *every)
 {
     bool all;
@@ -283,7 +285,7 @@ static kofn_status make_random(const kofn_layout *L, kf_dual *u, uint64_t seed)
             least = gain;
             best = k;
         }
-        if (st == KOFN_UNSTABLE) /* singular: the next */
+        if (st == KOFN_UNSTABLE) /* singular: try the next draw */
             st = KOFN_OK;
     }
     return st ? st : draw(u, kf_state64(seed, best));
@@ -300,9 +302,10 @@ static size_t lcm_up_to(size_t d)
     return lcm;
 }
 
-/* Where k answer for a part each sends ceil(lam / k) segments, and 1/k of the
- * vector is the least there is: the lam that is nearest to that for all k up to
- * d.  lcm(1..d), which is there for all, if it is not too large. */
+/* Returns a lam up to PIECES that is nearly optimal for all k up to d.  If k
+ * seats answer for a part, each sends ceil(lam / k) segments; the optimum is
+ * 1/k of the vector.  The value lcm(1..d) is optimal for all k but may be too
+ * large. */
 static size_t lam_near_best(size_t d)
 {
     size_t best = PIECES;
@@ -313,7 +316,7 @@ static size_t lam_near_best(size_t d)
 
         for (size_t k = 1; k <= d; k++)
             most = fmax(most, (double)(kf_ceil_div(lam, k) * k) / (double)lam);
-        if (most <= least) { /* the fewest of those that are as good */
+        if (most <= least) { /* on a tie, fewer segments */
             least = most;
             best = lam;
         }
@@ -360,7 +363,8 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
     return KOFN_OK;
 }
 
-/* V and M of the staircase grow with the square of lam and of the workers. */
+/* Refuses sizes that take too much memory: V and M of the staircase grow with
+ * the square of lam and of the workers. */
 static kofn_status check_staircase(const kofn_layout *L, const char *who,
                                    size_t d, size_t lam, bool groups)
 {
@@ -409,7 +413,7 @@ static kofn_status layout(kofn_layout *L, const char *who, bool groups)
     TRY(make_code(L, &g->code[1], f, field, L->seed));
     if (g->codes > 1)
         TRY(make_code(L, &g->code[0], f, field, kf_state64(L->seed, 1000)));
-    /* submessages in which every seat cancels a straggler bring the most */
+    /* worst case: submessages in which every seat cancels a straggler */
     L->threshold = (L->seats - d + 1) * lam;
     L->enough =
         g->codes * lam + (L->seats - g->codes * d) * kf_ceil_div(lam, d);

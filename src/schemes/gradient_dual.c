@@ -1,32 +1,32 @@
 /* gradient_dual.c -- encoding and decoding a gradient code by its dual.
  *
- * The constructions of the papers invert matrices as large as the fleet, and
- * lose their digits at some twenty seats.  Everything there can be had from a
- * matrix M with d columns instead (gradient.h): what a seat mixes by solving a
- * d x d system for each part, and the decoder from the combinations of M's
- * columns whose rows vanish where nobody answered.  Both stay as accurate as d
- * rows of M are well conditioned, whatever the number of seats is.
+ * The published constructions invert matrices with one row per worker and
+ * become inaccurate at about twenty seats.  A matrix M with d
+ * columns gives the same codes (gradient.h).  The mixture of a seat comes from
+ * a d x d system for each part.  The decoder comes from the combinations of M's
+ * columns that are zero at the missing seats.  The accuracy depends on the
+ * conditioning of d rows of M, not on the number of seats.
  *
- * With the answers y_i of a submessage and such a combination c,
+ * With the answers y_i of a submessage, a combination c, and v the wanted sum,
  *
- *     sum over i of (M c)_i y_i = c' P_t v,    v the wanted sum of the parts.
+ *     sum over i of (M c)_i y_i = c' P_t v.
  *
- * The combinations are made orthonormal over the answers, so that all these
- * equations carry the same rounding, and v is their least-squares solution.
+ * The combinations are made orthonormal over the answers.  So all these
+ * equations have the same rounding error, and v is their least-squares
+ * solution.
  *
- * A dual owns its matrices; scratch is of the call.  It solves no system larger
- * than d or the missing seats.
- */
+ * A dual owns its matrices; scratch lives for one call.  No system is larger
+ * than d or the number of missing seats. */
 #include "gradient.h"
 
-/* D' K x may differ from x by this for numbers up to 1, of which so many are
- * tried; more is no solution. */
+/* Largest allowed difference of D' K x from x, for PROBES random vectors x with
+ * entries up to 1.  If it is larger, the equations have no solution. */
 #define OFF 1e-6
 #define PROBES 4
-/* Less than this share of the largest number is rounding. */
+/* Numbers below this fraction of the largest are rounding. */
 #define ROUNDING 4e-15
 
-/* Columns and rows of M. */
+/* Returns the number of submessages with their own rows and columns in M. */
 static size_t deep(const kf_dual *u)
 {
     return u->linked ? u->submessages : 1;
@@ -61,7 +61,7 @@ kofn_status kf_dual_new(kf_dual *u, bool slots)
     return KOFN_OK;
 }
 
-/* out += x times row r (a real one) of P_t. */
+/* out += x times the real row r of P_t. */
 static void add_P(const kf_dual *u, size_t t, size_t r, double x, double *out)
 {
     size_t f = u->field, wide = u->units * f, unit;
@@ -78,7 +78,7 @@ static void add_P(const kf_dual *u, size_t t, size_t r, double x, double *out)
 
 /* ---- encoding ------------------------------------------------------------ */
 
-/* Row (t, q, lane) of M for the holders of part j: q seats back from j. */
+/* Returns row (t, q, lane) of M for the holders of part j, q seats before j. */
 static const double *holder(const kf_dual *u, size_t j, size_t t, size_t q,
                             size_t lane)
 {
@@ -87,7 +87,7 @@ static const double *holder(const kf_dual *u, size_t j, size_t t, size_t q,
     return u->M + (i * u->field + lane) * wide_of(u);
 }
 
-/* X_j = (M of the holders)^-T, times P where submessages are linked. */
+/* Computes X_j = (M of the holders)^-T, times P if submessages are linked. */
 static kofn_status encode_part(const kf_dual *u, size_t j, double *N, double *X)
 {
     size_t f = u->field, w = wide_of(u), cols = encoded_cols(u), r = 0;
@@ -107,7 +107,7 @@ static kofn_status encode_part(const kf_dual *u, size_t j, double *N, double *X)
     return kf_solve(w, N, w, cols, X, cols);
 }
 
-/* Row (t, q, lane) of X_j. */
+/* Returns row (t, q, lane) of X_j. */
 static const double *encoded(const kf_dual *u, size_t j, size_t t, size_t q,
                              size_t lane)
 {
@@ -118,7 +118,7 @@ static const double *encoded(const kf_dual *u, size_t j, size_t t, size_t q,
     return u->X + (j * wide_of(u) + r) * cols;
 }
 
-/* out += x times the row of what is mixed in submessage t of a part. */
+/* out += x times the row of the mixture of a part in submessage t. */
 static void add_part(const kf_dual *u, size_t t, const double *row, double x,
                      double *out)
 {
@@ -165,8 +165,9 @@ kofn_status kf_dual_level(kf_dual *u)
     return KOFN_OK;
 }
 
-/* Where everybody holds every part all are mixed alike, to the last bit: parts
- * that cancel then cancel in what is sent. */
+/* Copies the first part's X.  If every seat holds every part, all parts must be
+ * mixed the same to the last bit, so that parts that cancel also cancel in the
+ * messages. */
 static void encode_alike(const kf_dual *u, size_t j, const double *first,
                          double *X)
 {
@@ -211,18 +212,18 @@ double kf_dual_spread(const kf_dual *u)
 
 /* ---- who answered -------------------------------------------------------- */
 
-/* What there is to decode of, and scratch for that. */
+/* The answers to decode, and scratch memory. */
 typedef struct heard {
     const kf_dual *u;
-    size_t count; /* answers, of seats and submessages */
-    size_t *at;   /* t n + i: the answer, 1 for the first; 0: none */
-    size_t *have; /* per submessage: answers                             */
-    size_t submessages; /* the first so many are used                    */
+    size_t count;       /* answers, from all seats and submessages */
+    size_t *at;         /* t n + i: number of the answer plus 1; 0: none */
+    size_t *have;       /* answers per submessage */
+    size_t submessages; /* only the first of these are used */
     kf_arrays scratch;
 } heard;
 
-/* Answers of submessages that build on others count from the first on without a
- * gap, as they are sent. */
+/* Records the answers.  If submessages depend on earlier ones, an answer counts
+ * only if all earlier submessages of its seat have arrived. */
 static kofn_status hear(heard *h, const uint32_t *answers, uint32_t base)
 {
     const kf_dual *u = h->u;
@@ -250,7 +251,8 @@ static kofn_status hear(heard *h, const uint32_t *answers, uint32_t base)
     return KOFN_OK;
 }
 
-/* Equations on the wanted units, of the field, in the first `submessages`. */
+/* Returns the number of equations on the wanted units, in the field, in the
+ * first `submessages`. */
 static size_t gain_of(const heard *h, size_t submessages)
 {
     const kf_dual *u = h->u;
@@ -261,8 +263,9 @@ static size_t gain_of(const heard *h, size_t submessages)
     return gain;
 }
 
-/* Later submessages than these are not read: in groups those go on that miss
- * nobody, while others wait for what takes the place of a straggler. */
+/* Returns the number of submessages that suffice; later ones are not read.  In
+ * groups, workers of a complete group may send more of them while another group
+ * still waits for the replacement of a straggler. */
 static size_t enough_submessages(const heard *h)
 {
     const kf_dual *u = h->u;
@@ -275,12 +278,12 @@ static size_t enough_submessages(const heard *h)
 
 /* ---- equations ----------------------------------------------------------- */
 
-/* Rows [Z | K] with Z over the seats (of all submessages where they are linked)
- * and K over the units: Z y = K v. */
+/* Equations Z y = K v as rows [Z | K].  Z is over the seats, of all submessages
+ * if they are linked; K is over the units. */
 typedef struct pool {
     size_t seats, wide, rows;
     double *row;
-    size_t *submessage; /* of a row */
+    size_t *submessage; /* of each row */
 } pool;
 
 static kofn_status pool_new(pool *p, heard *h, size_t gain)
@@ -296,7 +299,7 @@ static kofn_status pool_new(pool *p, heard *h, size_t gain)
     return kf_arrays_status(&h->scratch);
 }
 
-/* By rows, for those lie together. */
+/* Runs along rows, because these are contiguous. */
 void kf_gradient_eliminate(double *T, size_t w, size_t wide, size_t c,
                            double *dot)
 {
@@ -332,8 +335,8 @@ void kf_gradient_eliminate(double *T, size_t w, size_t wide, size_t c,
     head[c] = alpha;
 }
 
-/* The row becomes orthogonal to those of the pool from `first` on, and its Z
- * of norm 1; by Gram and Schmidt, twice for accuracy. */
+/* Makes the row orthogonal to rows `first` and later of the pool, and its Z of
+ * norm 1.  Applies Gram-Schmidt twice for accuracy. */
 static void orthonormalise(pool *p, size_t first, double *row)
 {
     double norm;
@@ -351,9 +354,9 @@ static void orthonormalise(pool *p, size_t first, double *row)
         row[c] /= sqrt(norm);
 }
 
-/* A tableau for a Householder elimination: the columns of M as rows, over the
- * seats that are missing in submessages [from, to), those that are not, and
- * units. */
+/* The tableau of a Householder elimination.  Its rows are the columns of M.
+ * Its columns are the seats that are missing in submessages [from, to), the
+ * other seats, and the units. */
 typedef struct tableau {
     size_t from, to, rows, missing, wide;
     double *T;
@@ -369,7 +372,7 @@ static kofn_status tableau_new(tableau *b, const heard *h)
     for (size_t t = b->from; t < b->to; t++)
         b->missing += (u->n - h->have[t]) * f;
     b->wide = (b->to - b->from) * u->n * f + u->units * f;
-    b->T = kofn_layout_table(b->rows + 1, b->wide); /* and scratch */
+    b->T = kofn_layout_table(b->rows + 1, b->wide); /* +1: scratch */
     return b->T ? KOFN_OK : KOFN_NOMEM;
 }
 
@@ -396,7 +399,7 @@ static void fill_tableau(const tableau *b, const heard *h)
         add_P(u, b->from, c, 1, b->T + c * b->wide + b->wide - u->units * f);
 }
 
-/* A row of the tableau goes to the pool, its seats where they belong. */
+/* Moves a row of the tableau to the pool, with its seats in order. */
 static void keep_row(const tableau *b, const heard *h, const double *from,
                      size_t first, pool *p)
 {
@@ -414,7 +417,7 @@ static void keep_row(const tableau *b, const heard *h, const double *from,
     p->submessage[p->rows++] = b->from;
 }
 
-/* Adds the equations that submessages [from, to) give. */
+/* Adds the equations of submessages [from, to). */
 static kofn_status add_equations(const heard *h, size_t from, size_t to,
                                  pool *p)
 {
@@ -456,8 +459,8 @@ static kofn_status too_few(const heard *h)
                    h->count, h->u->n - h->u->d + 1);
 }
 
-/* V K x is x, as far as a few random x tell: what has no solution misses a
- * whole direction.  z has room for n + rows numbers. */
+/* True if V K x = x for some random x.  A system without a solution fails in a
+ * whole direction, so random x show it.  z has room for n + rows numbers. */
 static bool inverts(const double *V, const double *K, size_t n, size_t rows,
                     double *z)
 {
@@ -480,8 +483,8 @@ static bool inverts(const double *V, const double *K, size_t n, size_t rows,
     return near;
 }
 
-/* Numbers that are there by rounding alone become 0, so that units that have
- * nothing to do with a submessage do not read its answers. */
+/* Sets numbers that are only rounding to 0.  So a unit that does not depend on
+ * a submessage does not read its answers. */
 static void tidy(double *V, size_t n, size_t rows)
 {
     for (size_t a = 0; a < n; a++) {
@@ -495,7 +498,7 @@ static void tidy(double *V, size_t n, size_t rows)
     }
 }
 
-/* V = K^+: units x rows. */
+/* Computes V = K^+, units x rows. */
 static kofn_status solve_units(heard *h, const pool *p, double *V)
 {
     size_t n = h->u->units * h->u->field;
@@ -515,7 +518,7 @@ static kofn_status solve_units(heard *h, const pool *p, double *V)
     return KOFN_OK;
 }
 
-/* D += V Z, the seats being where their answers are. */
+/* D += V Z, with the seats mapped to their answers. */
 static void apply(const heard *h, const pool *p, const double *V, double *D,
                   size_t wide)
 {
@@ -547,7 +550,7 @@ kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
     return st;
 }
 
-/* By the submessages that are used. */
+/* Decodes from the submessages in use. */
 static kofn_status decode_heard(heard *h, double *D, size_t wide)
 {
     size_t gain = gain_of(h, h->submessages);

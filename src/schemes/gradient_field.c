@@ -1,34 +1,34 @@
 /* gradient_field.c -- matrices M (gradient.h) over the complex numbers and the
  * quaternions.
  *
- * Stride-DFT: M_iq = exp(2 pi i f_q stride i / n) / sqrt d, the frequencies
- * ordered so that the last s columns are consecutive for every s.  Any d rows
- * are independent, as those of a Vandermonde matrix are, and all runs of d
- * seats are alike; the stride is the one that makes them best conditioned.
- * With every frequency there is its opposite, so that the same columns are
- * combinations of cosines and sines, and so are those that vanish where nobody
- * answered: decoders can multiply by real numbers first (factor.c).
+ * Stride-DFT: M_iq = exp(2 pi i f_q stride i / n) / sqrt d.  The frequencies
+ * are ordered so that the last s columns are consecutive for every s.  Any d
+ * rows are independent, like those of a Vandermonde matrix, and all runs of d
+ * seats are equivalent.  The stride is chosen so that these runs are best
+ * conditioned.  Each frequency occurs with its opposite.  So the columns are
+ * also combinations of cosines and sines, and so are the combinations that are
+ * zero at the missing seats.  Decoders can therefore multiply by real numbers
+ * first (factor.c).
  *
- * Quaternions: orthonormal columns at random, the best of several draws.  A
- * set of rows that is nearly singular is much rarer than with real or complex
- * numbers (docs/numerics.md).
+ * Quaternions: random orthonormal columns, the best of several draws.  Nearly
+ * singular sets of rows are much rarer than with real or complex numbers
+ * (docs/numerics.md).
  *
- * Writes into the dual's arrays and owns nothing.  Cosines are
- * kf_code_cossin's, so that every machine has the same.
- */
+ * Writes into the arrays of the dual and owns nothing.  Cosines come from
+ * kf_code_cossin, so they are the same on every machine. */
 #include "gcd.h"
 #include "gradient.h"
 
 /* Up to this d complex numbers are as good as quaternions. */
 #define COMPLEX 8
-/* Draws, and the multiply-adds that they may take. */
+/* Number of draws, and of multiply-adds that they may take. */
 #define DRAWS 20
 #define DRAWING 4e8
 
 /* ---- complex ------------------------------------------------------------- */
 
-/* .., 2, -1, 1, 0 at the end, less 1/2 where d is even; twice that modulo
- * 2 n. */
+/* Returns twice the frequency of column q modulo 2 n: .., 2, -1, 1, 0 at the
+ * end, minus 1/2 if d is even. */
 static size_t frequency(size_t q, size_t n, size_t d)
 {
     size_t e = d - 1 - q, f = e % 2 ? e + 1 : 2 * n - e % (2 * n);
@@ -47,7 +47,7 @@ static void dft_entry(size_t at, size_t n, double scale, size_t wide,
     out[wide] = s * scale;
 }
 
-/* The first `rows` rows. */
+/* Fills the first `rows` rows. */
 static void dft_rows(size_t n, size_t d, size_t stride, size_t rows, double *M)
 {
     size_t wide = 2 * d;
@@ -59,7 +59,7 @@ static void dft_rows(size_t n, size_t d, size_t stride, size_t rows, double *M)
                       M + 2 * i * wide + 2 * q);
 }
 
-/* |inverse| of d seats in a row, which is the same for all. */
+/* Computes |inverse| of d consecutive seats; it is the same for each run. */
 static kofn_status window_spread(size_t n, size_t d, size_t stride, double *N,
                                  double *X, double *spread)
 {
@@ -89,7 +89,7 @@ static kofn_status best_stride(size_t n, size_t d, size_t *stride)
         st = window_spread(n, d, s, N, X, &spread);
         if (st == KOFN_UNSTABLE)
             st = KOFN_OK;
-        else if (spread < best * (1 - 1e-9)) { /* not by rounding alone */
+        else if (spread < best * (1 - 1e-9)) { /* the gain exceeds rounding */
             best = spread;
             *stride = s;
         }
@@ -109,7 +109,7 @@ static kofn_status dft_M(kf_dual *u)
 
 /* ---- quaternions --------------------------------------------------------- */
 
-/* Row `name` of Gaussian numbers of the field, as `field` rows. */
+/* Fills row `name` with Gaussian numbers of the field, as `field` real rows. */
 static void random_row(size_t f, size_t name, size_t count, uint64_t seed,
                        double *scratch, double *out)
 {
@@ -153,7 +153,8 @@ static kofn_status orthonormal_M(kf_dual *u, uint64_t seed)
     return KOFN_OK;
 }
 
-/* Of several draws the one whose runs of d seats are best conditioned. */
+/* Makes several draws and keeps the one with the best conditioned runs of d
+ * seats. */
 static kofn_status best_orthonormal_M(kf_dual *u, size_t draws, uint64_t seed)
 {
     double best = HUGE_VAL;
@@ -168,7 +169,7 @@ static kofn_status best_orthonormal_M(kf_dual *u, size_t draws, uint64_t seed)
             best = kf_dual_spread(u);
             chosen = k;
         }
-        if (st == KOFN_UNSTABLE) /* singular: the next */
+        if (st == KOFN_UNSTABLE) /* singular: try the next draw */
             st = KOFN_OK;
     }
     return st ? st : orthonormal_M(u, kf_state64(seed, chosen));
@@ -188,7 +189,7 @@ static size_t draws_for(const kf_dual *u, long given)
 
     if (given != KOFN_AUTO)
         return (size_t)given;
-    if (u->n == u->d) /* runs of all seats are orthogonal */
+    if (u->n == u->d) /* all seats together are orthogonal */
         return 1;
     return most < 1 ? 1 : most < DRAWS ? (size_t)most : DRAWS;
 }

@@ -1,18 +1,19 @@
-/* gradient_layout.c -- plans of gradient codes, of one or of several groups.
+/* gradient_layout.c -- plans of gradient codes, of one or several groups.
  *
- * Groups of d seats that share d parts among themselves, the last group taking
- * what is left over (Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021,
- * section VI): any d-1 of *each* may be missing.
+ * A group of d seats shares d parts; the last group has the remaining seats and
+ * parts too (Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021, section
+ * VI).  Any d-1 seats of *each* group may be missing.
  *
- * Its state, the codes of its groups, is the layout's and freed with it.
- */
+ * Its state, the codes of the groups, belongs to the layout and is freed with
+ * it. */
 #include "gradient.h"
 
-/* Numbers in the table that adds up the parts, and in those of a code. */
+/* Most numbers in the table that sums up the parts, and in the tables of a
+ * code. */
 #define TABLE ((size_t)1 << 27)
-/* Segments that a vector may be cut into however short it is: as many as agc
- * takes of itself.  More than it has numbers gain nothing, and take long to
- * decode. */
+/* A vector of any length may be cut into this number of segments, the most that
+ * agc chooses itself.  More segments than the vector has numbers gain nothing
+ * and make decoding slow. */
 #define PADDED 60
 #define CODES ((size_t)1 << 24)
 
@@ -42,7 +43,7 @@ kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups)
     return g;
 }
 
-/* The code of a seat or part, and where it begins. */
+/* Returns the code of a seat or part, and its first seat in *first. */
 static const kf_dual *code_of(const kf_gradient *g, size_t seat, size_t *first)
 {
     size_t h = kf_min(seat / g->d, g->codes - 1);
@@ -111,7 +112,7 @@ kofn_status kf_gradient_seat(const kofn_layout *L, size_t answer, double *E0,
     return KOFN_OK;
 }
 
-/* The answers of code h, which begin at answers[at]; how many. */
+/* Returns the number of answers of code h, which start at answers[at]. */
 static size_t answers_of(const kofn_layout *L, size_t h,
                          const uint32_t *answers, size_t at, size_t count)
 {
@@ -124,7 +125,7 @@ static size_t answers_of(const kofn_layout *L, size_t h,
     return end - at;
 }
 
-/* Nothing is solved for one group before all have enough. */
+/* Decodes only after all groups have enough answers. */
 kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
                                size_t count, double *D)
 {
@@ -132,7 +133,7 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
     kofn_status st = KOFN_OK;
 
     if (g->E)
-        return KOFN_UNSUITED; /* by least squares */
+        return KOFN_UNSUITED; /* use least squares */
     for (int solve = 0; solve < 2; solve++)
         for (size_t h = 0, at = 0, n; h < g->codes && !st; h++, at += n) {
             const kf_dual *u = &g->code[h + 1 == g->codes];

@@ -3,21 +3,22 @@
  *
  *     V_t = [ A_t | C_t0 .. C_tt 0 .. 0 ]    n x (units + submessages (n-d))
  *
- * and E = V S, where S has the identity on top for every part and below what
- * makes E vanish at the seats that do not hold the part.  Answers are then V
- * times the wanted sum and nuisances; a column of M is what takes the
- * nuisances off: combinations w_t of the answers of each submessage with
+ * The code is E = V S.  S has the identity on top for every part; its lower
+ * half makes E zero at the seats that do not hold the part.  So answers are V
+ * times the wanted sum and some nuisances.  A column of M removes the
+ * nuisances.  It consists of combinations w_t of the answers of each submessage
+ * with
  *
- *     w_b' C_bb + .. + w_t' C_tb = 0    for b = 0..t,
+ *     w_b' C_bb + .. + w_t' C_tb = 0    for b = 0..t.
  *
- * that begin at submessage t with one of the d solutions of w_t' C_tt = 0 and
- * go back from there by the smallest w_b.  Then M' E = M' A for every part.
+ * A column starts at submessage t with one of the d solutions of w_t' C_tt = 0.
+ * The earlier w_b follow backwards, each with the smallest norm.  Then M' E =
+ * M' A for every part.
  *
- * One submessage with n - d + units columns is Ye and Abbe's random code
+ * One submessage with n - d + units columns is the random code of Ye and Abbe
  * (2018).
  *
- * Scratch is of the call; M goes into the dual.
- */
+ * Scratch lives for one call; M goes into the dual. */
 #include "gradient.h"
 
 typedef struct stairs {
@@ -39,7 +40,8 @@ static double *entry(const stairs *s, size_t t, size_t i, size_t col)
     return s->u->M + (t * s->u->n + i) * s->u->submessages * s->u->d + col;
 }
 
-/* Q' C = [R; 0]: the last d rows of Q' are the solutions of w' C = 0. */
+/* Factors Q' C = [R; 0]: the last d rows of Q' are the solutions of w' C = 0.
+ */
 static kofn_status factor(stairs *s, size_t t)
 {
     size_t n = s->u->n, wide = s->rest + n;
@@ -58,7 +60,8 @@ static kofn_status factor(stairs *s, size_t t)
     return KOFN_OK;
 }
 
-/* The w_b of a column whose w of later submessages, up to `top`, are there. */
+/* Computes w_b of a column; the w of the later submessages up to `top` exist.
+ */
 static void step_back(const stairs *s, size_t top, size_t b, size_t col)
 {
     size_t n = s->u->n, wide = s->rest + n;
@@ -94,7 +97,7 @@ static void fill_columns(const stairs *s)
         }
 }
 
-/* P = M' A. */
+/* Computes P = M' A. */
 static void fill_P(const stairs *s)
 {
     const kf_dual *u = s->u;

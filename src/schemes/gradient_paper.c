@@ -2,22 +2,22 @@
  *
  *     cyclic      Tandon, Lei, Dimakis, Karampatziakis, "Gradient coding:
  *                 avoiding stragglers in distributed learning", 2017,
- *                 algorithm 2: rows of E are in the null space of a random H
+ *                 algorithm 2.  Rows of E are in the null space of a random H.
  *     polynomial  Ye, Abbe, "Communication-computation efficient gradient
- *                 coding", 2018, section III: values of polynomials that
- *                 vanish at the seats that do not hold a part
- *     random      the same, section IV, and Cao, Yan, Tang, Han, "Adaptive
- *                 gradient coding", 2021: E = V S, where S makes E vanish at
- *                 those seats.  The dual M of V (gradient.h) gives the same E.
+ *                 coding", 2018, section III.  E has values of polynomials
+ *                 that vanish at the seats that do not hold a part.
+ *     random      The same paper, section IV, and Cao, Yan, Tang, Han,
+ *                 "Adaptive gradient coding", 2021.  E = V S, and S makes E
+ *                 vanish at these seats.  The dual M of V (gradient.h) gives
+ *                 the same E.
  *
- * Scratch is of the call; these codes are for comparison and are as inaccurate
- * as they were published.
- */
+ * Scratch lives for one call.  These codes serve for comparison and have the
+ * accuracy of the published constructions. */
 #include "gradient.h"
 
 /* ---- null space of a random matrix --------------------------------------- */
 
-/* Columns i+1 .. i+s of H into P, minus column i into b. */
+/* Copies columns i+1 .. i+s of H to P, and minus column i to b. */
 static void window_of(const double *H, size_t s, size_t n, size_t i, double *P,
                       double *b)
 {
@@ -68,8 +68,8 @@ kofn_status kf_gradient_paper_cyclic(size_t n, size_t d, uint64_t seed,
 
 /* ---- polynomials --------------------------------------------------------- */
 
-/* p_j vanishes at the n-d seats after j.  Its values, and its coefficients
- * from the highest down: 1, a_1, .. a_m. */
+/* Returns the value at `at` of p_j, which vanishes at the n-d seats after j.
+ * Also computes its coefficients from the highest down: 1, a_1, .. a_m. */
 static double vanishing(size_t n, size_t d, size_t j, const double *x,
                         double at)
 {
@@ -90,9 +90,9 @@ static void leading(size_t n, size_t d, size_t j, const double *x, size_t m,
             a[k] -= x[(j + q) % n] * a[k - 1];
 }
 
-/* The polynomials of part j are p_j q_z, q_z = x q_(z-1) - c, where c takes
- * the coefficient of x^(n-d) off: of x^(n-d) .. x^(n-d+m-1) they then have one
- * each, and that is 1. */
+/* Computes the q_z of the polynomials p_j q_z of part j: q_z = x q_(z-1) - c.
+ * Here c removes the coefficient of x^(n-d).  So of x^(n-d) .. x^(n-d+m-1) each
+ * polynomial has exactly one, with coefficient 1. */
 static void factors(size_t m, const double *a, double *q)
 {
     q[0] = 1; /* q + z m: from the lowest coefficient up */

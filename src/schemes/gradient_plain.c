@@ -2,24 +2,22 @@
  *
  *     bcc     Li, Mousavi Kalan, Avestimehr, Soltanolkotabi, "Near-optimal
  *             straggler mitigation for distributed gradient methods", 2018
- *             (batched coupon's collector): every worker adds up one of
- *             c = ceil(n/r) batches, drawn at random; the first answer of each
- *             counts
- *     ignore  whoever is missing is left out and the rest scaled up
+ *             (batched coupon's collector).  Every worker sums up one of
+ *             c = ceil(n/r) batches, drawn at random.  The first answer of
+ *             each batch counts.
+ *     ignore  Missing workers are left out and the sum is scaled up.
  *     distr-bgd
- *             whoever is missing counts with what it last answered
- *             (Narayanamurthy, Weimer, Mahajan, Condie, Sellamanickam,
- *             Keerthi, "Towards resource-elastic machine learning", 2013)
+ *             A missing worker counts with its last answer (Narayanamurthy,
+ *             Weimer, Mahajan, Condie, Sellamanickam, Keerthi, "Towards
+ *             resource-elastic machine learning", 2013).
  *
- * The last two give another number than the sum, which is why it is delivered
- * as KOFN_PARTIAL.
+ * The results of ignore and distr-bgd are not the exact sum.  Such a result
+ * must be delivered as KOFN_PARTIAL.
  *
- * Its state is the layout's.  An answer that is not the sum must be delivered
- * as KOFN_PARTIAL.
- */
+ * Its state belongs to the layout. */
 #include "gradient.h"
 
-/* Placements that are drawn before it is said that there is none. */
+/* Number of random placements to try before failing. */
 #define PLACEMENTS 10000
 
 kofn_status
@@ -65,7 +63,7 @@ static size_t batch_of(const kofn_layout *L, size_t seat)
     return (size_t)(kf_mix64(kf_state64(p->seed, seat + 1)) % p->batches);
 }
 
-/* Seats of the rarest batch. */
+/* Returns the number of seats of the rarest batch. */
 static size_t rarest(const kofn_layout *L, size_t *count)
 {
     const placement *p = L->state;
@@ -79,7 +77,8 @@ static size_t rarest(const kofn_layout *L, size_t *count)
     return fewest;
 }
 
-/* A placement that leaves a batch to nobody would wait for ever. */
+/* Draws a placement in which each batch has a seat; else a round would wait for
+ * ever. */
 static kofn_status place(kofn_layout *L, size_t r)
 {
     placement *p = L->state;

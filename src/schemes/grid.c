@@ -1,21 +1,21 @@
-/* grid.c -- grids of blocks, as training on coded weights is compared with
+/* grid.c -- grids of blocks, the reference for training on coded weights
  * (Dutta, Bai, Jeong, Low, Grover, "A unified coded deep neural network
  * training strategy based on generalized PolyDot codes", 2018).
  *
- *     grid:m=2,n=3             A cut m x n, a block a worker: all must answer
- *     grid:m=2,n=3,copies=2    copies of that
- *     grid:m=2,n=3,m2=4,n2=5   two systematic codes: of every column of blocks
- *                              m2 coded rows are kept, any m of which are
- * enough for A B; of every row n2 coded columns, any n for B A
+ *     grid:m=2,n=3             A cut m x n, a block per worker; all must answer
+ *     grid:m=2,n=3,copies=2    two copies of each block
+ *     grid:m=2,n=3,m2=4,n2=5   two systematic codes.  Each column of blocks
+ *                              has m2 coded rows, any m are enough for A B.
+ *                              Each row has n2 coded columns, any n are
+ *                              enough for B A.
  *
- * The products A_ij B_j (B_i A_ij) are the symbols, sums of them are wanted.  A
- * coded row of blocks answers A B and says nothing in B A, where it would take
- * another input for each of the rows that it mixes; its input is zero there,
- * and so is what it answers.  Coded columns the other way round.
+ * The symbols are the products A_ij B_j (B_i A_ij); sums of them are wanted.  A
+ * coded row of blocks answers A B.  In B A it would need a different input for
+ * each row that it mixes.  So there its input and its answer are zero.  The
+ * same holds for coded columns in A B.
  *
- * Its codes are the layout's.  Answers that are zero by construction may not
- * be counted as agreeing with others.
- */
+ * Its codes belong to the layout.  Answers that are zero by construction must
+ * not be counted as agreeing with others. */
 #include "systematic.h"
 
 static const kofn_param params[] = {
@@ -42,7 +42,7 @@ static sizes sizes_of(const kofn_layout *L)
                    (size_t)kofn_arg(L, "copies")};
 }
 
-/* Different blocks. */
+/* Returns the number of different blocks. */
 static size_t blocks_of(const sizes *s)
 {
     return s->m * s->n + (s->m2 - s->m) * s->n + s->m * (s->n2 - s->n);
@@ -93,7 +93,7 @@ static kofn_status check(const kofn_layout *L, const sizes *s)
     return KOFN_OK;
 }
 
-/* Codes of rows and of columns. */
+/* The codes of the rows and of the columns. */
 typedef struct codes {
     void *rows, *cols;
 } codes;
@@ -118,7 +118,7 @@ static kofn_status make_codes(kofn_layout *L, const sizes *s)
     return kf_schemes_systematic(s->n2, s->n, L->seed, &c->cols);
 }
 
-/* The product's rows or columns of blocks each are a sum of symbols. */
+/* Makes each row or column of blocks of the product a sum of symbols. */
 static kofn_status make_wants(kofn_layout *L, const sizes *s, bool left)
 {
     L->symbols = s->m * s->n;
@@ -134,8 +134,8 @@ static kofn_status make_wants(kofn_layout *L, const sizes *s, bool left)
     return KOFN_OK;
 }
 
-/* Lays the grid out.  An answer is spoilt when all copies of one more row of
- * blocks than there are coded ones are missing. */
+/* Lays the grid out.  A result is lost if all copies of too many rows of blocks
+ * are missing: one more than the number of coded rows. */
 static kofn_status layout(kofn_layout *L)
 {
     bool left = L->problem.op == KOFN_LEFT;
@@ -156,8 +156,8 @@ static kofn_status layout(kofn_layout *L)
 
 /* ---- seats --------------------------------------------------------------- */
 
-/* Row and column of a block: plain ones first, then coded rows, then coded
- * columns. */
+/* Finds the row and column of a block: plain blocks first, then coded rows,
+ * then coded columns. */
 static void place_of(const sizes *s, size_t block, size_t *row, size_t *col)
 {
     size_t more = s->m2 - s->m, plain = s->m * s->n, top = plain + more * s->n;

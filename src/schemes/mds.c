@@ -1,11 +1,10 @@
 /* mds.c -- any k of n (Lee, Lam, Pedarsani, Papailiopoulos, Ramchandran,
  * "Speeding up distributed machine learning using codes", 2018).
  *
- * A is cut into k row blocks; a seat stores a combination of them.  Every
- * seat works on everything, and the first k answers to a strip decode it.
+ * A is cut into k row blocks, and a seat stores a combination of them.  Every
+ * seat computes all its strips, and the first k answers to a strip decode it.
  *
- * Owns nothing: rows are those of code/basis.c.
- */
+ * Owns nothing: the rows come from code/basis.c. */
 #include "code/author.h"
 
 static const kofn_param params[] = {

@@ -3,30 +3,30 @@
  * Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, "Polynomially coded
  * regression: optimal straggler mitigation via data encoding", 2018.
  *
- * A is cut into c = ceil(n/r) row blocks, so that each of n workers stores as
- * much as r of n batches, and seat j stores
+ * A is cut into c = ceil(n/r) row blocks, so each of n workers stores r/n of A,
+ * rounded up.  Seat j stores
  *
  *     E_j = sum_i l_i(x_j) A_i          at its own point x_j.
  *
- * What it answers, E_j' (E_j x), is a polynomial of degree 2c-2 in x_j, and
- * A' A x is the sum of its values where one l_i is 1 and the others 0.  Any
- * K = 2c-1 answers determine the polynomial, hence that sum, and one weight
- * for each answer is all there is to decoding.
+ * Its answer E_j' (E_j x) is a polynomial of degree 2c-2 in x_j.  A' A x is the
+ * sum of its values at the points where one l_i is 1 and the others are 0.  Any
+ * K = 2c-1 answers determine the polynomial and so that sum.  Decoding needs
+ * one weight for each answer.
  *
- * The best l_i are not the paper's, of degree c-1 on a line, but the real
- * trigonometric ones on a circle: then this is MatDot of A' with A (points.c),
- * the sum is c times the mean over the circle, and all points together are as
- * good as an orthogonal transform.  Lagrange's on the circle,
+ * The default l_i are not those of the paper, which have degree c-1 on a line.
+ * They are real trigonometric polynomials on a circle.  Then the code is MatDot
+ * of A' with A (points.c), and the sum is c times the mean over the circle.
+ * All points together are as well conditioned as an orthogonal transform.  The
+ * Lagrange polynomials on the circle,
  *
  *     l_i(t) = 1/c sum_q f_q(t) f_q(2 pi i/c),
  *
- * are an orthogonal transform of the f_q, by which c seats come to store
- * plain blocks.  Their answers add up to A' A x without the others; and so do
- * those of any c or more seats that stand evenly round the circle, as the mean
- * over them is the mean over the circle.
+ * are an orthogonal transform of the f_q.  With them c seats store plain
+ * blocks.  The answers of these seats add up to A' A x without the others.  The
+ * same holds for any c or more seats at even distances around the circle,
+ * because their mean is the mean over the circle.
  *
- * Keeps no state.  Rows depend on the seat alone, so that joiners get rows of
- * their own.
+ * Keeps no state.  Rows depend on the seat alone, so each joiner gets new rows.
  */
 #include "polynomial.h"
 
@@ -59,7 +59,7 @@ static size_t blocks(const kofn_layout *L)
     return kf_ceil_div(L->workers, (size_t)kofn_arg(L, "r"));
 }
 
-/* A' as the left factor, cut along the side that is summed. */
+/* Returns the shape with A' as the left factor, cut along the summed side. */
 static kf_cut_shape shape_of(const kofn_layout *L)
 {
     size_t c = blocks(L);
@@ -89,7 +89,8 @@ static bool systematic(const kofn_layout *L)
     return kofn_arg(L, "systematic") == 1;
 }
 
-/* The least r with which a quarter of the workers, at most 16, may be slow. */
+/* Returns the least r that tolerates the loss of a quarter of the workers, at
+ * most 16. */
 static size_t choose_r(size_t n)
 {
     return kf_ceil_div(n, (n - kf_code_spare(n) + 1) / 2);
@@ -115,8 +116,8 @@ static kofn_status settle_r(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* The plain blocks of a systematic circle stand evenly round it, for which it
- * may need a few more points than there are workers. */
+/* Settles the number of angles.  The plain blocks of a systematic circle are
+ * evenly spaced, so it may need a few more points than there are workers. */
 static kofn_status settle_angles(kofn_layout *L)
 {
     size_t n = L->workers, c = blocks(L), K = 2 * c - 1;
@@ -147,7 +148,8 @@ static kofn_status settle_angles(kofn_layout *L)
 
 /* ---- the line ------------------------------------------------------------ */
 
-/* Chebyshev's points of an odd multiple of c are those of c and others. */
+/* Returns the number of points on the line: an odd multiple of c, because its
+ * Chebyshev points include those of c. */
 static size_t line_points(const kofn_layout *L)
 {
     size_t c = blocks(L), each = kf_ceil_div(L->seats, c);
@@ -163,8 +165,9 @@ static bool is_node(size_t c, double x)
     return false;
 }
 
-/* The point of a seat: the first c at the nodes and the others elsewhere, or
- * all drawn in a little so that none is a node. */
+/* Returns the point of a seat.  Either the first c seats are at the nodes and
+ * the others elsewhere, or all are moved inwards a little so that none is a
+ * node. */
 static double point(const kofn_layout *L, size_t seat)
 {
     size_t c = blocks(L), n = line_points(L), others = 0;
@@ -183,7 +186,8 @@ static double point(const kofn_layout *L, size_t seat)
     return x;
 }
 
-/* Lagrange's polynomials at x; at a node they are 1 and 0 without rounding. */
+/* Evaluates the Lagrange polynomials at x; at a node they are exactly 1 and 0.
+ */
 static kofn_status lagrange(size_t c, double x, double *row)
 {
     double *node = kofn_layout_table(1, c);
@@ -202,7 +206,7 @@ static kofn_status lagrange(size_t c, double x, double *row)
     return KOFN_OK;
 }
 
-/* row += the first K orthonormal Chebyshev polynomials at x. */
+/* Adds the first K orthonormal Chebyshev polynomials at x to `row`. */
 static void add_chebyshev(size_t K, double x, double *row)
 {
     double t = 1, next = x;
@@ -233,8 +237,9 @@ static kofn_status line_seat(const kofn_layout *L, size_t seat, double *E0,
 
 /* ---- the circle ---------------------------------------------------------- */
 
-/* Seat i angles/c stands at the node of block i; the order in which they go
- * round the circle is that of points.c and makes no difference. */
+/* Evaluates the Lagrange polynomials on the circle.  Seat i angles/c is at the
+ * node of block i.  The order of the seats around the circle is that of
+ * points.c and has no effect. */
 static kofn_status circle_lagrange(const kofn_layout *L, const kf_cut_shape *s,
                                    size_t seat, double *E0, double *G)
 {
@@ -272,7 +277,7 @@ static void circle_wants(const kofn_layout *L, double *W)
 
 /* ---- fewer than K answers ------------------------------------------------ */
 
-/* The first of the seats that stands at this place, or n. */
+/* Returns the first seat at this place, or n. */
 static size_t find(const uint32_t *seats, size_t n, size_t points, size_t place)
 {
     size_t i = 0;
@@ -282,8 +287,9 @@ static size_t find(const uint32_t *seats, size_t n, size_t points, size_t place)
     return i;
 }
 
-/* The mean over the `count` evenly spread places from the at-th on, times the
- * number of blocks, if all have answered; D is zero elsewhere. */
+/* Sets D to the mean over the `count` evenly spaced places from place `at` on,
+ * times the number of blocks.  False if one has not answered.  D is zero
+ * elsewhere. */
 static bool even_mean(const kofn_layout *L, const uint32_t *seats, size_t n,
                       size_t count, size_t at, double *D)
 {
@@ -302,10 +308,10 @@ static bool even_mean(const kofn_layout *L, const uint32_t *seats, size_t n,
     return true;
 }
 
-/* Fewer than K answers are as good as nothing unless they are those of seats
- * that stand evenly round the circle.  (The order of points.c is a multiple of
- * the seat's number, which keeps evenness.)  To look for these takes less time
- * than least squares, which is the rest. */
+/* Decodes fewer than K answers if they are from seats at even distances around
+ * the circle; other sets of fewer are useless.  (The order of points.c is a
+ * multiple of the seat's number, which preserves even distances.)  This search
+ * is faster than least squares, which handles all other sets. */
 static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
                           double *D)
 {
@@ -346,7 +352,7 @@ static kofn_status layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* Over the blocks. */
+/* Computes the row over the blocks. */
 static kofn_status block_row(const kofn_layout *L, size_t i, double *E0,
                              double *G)
 {
@@ -358,8 +364,9 @@ static kofn_status block_row(const kofn_layout *L, size_t i, double *E0,
                          : kf_points_seat(L, &s, i, E0, NULL, G);
 }
 
-/* Over the batches: the coefficient of a block is that of each of its batches,
- * which stand below each other; beyond the n-th they are zero. */
+/* Computes the row over the batches.  A block consists of consecutive batches,
+ * which all have the coefficient of the block.  Batches beyond the n-th are
+ * zero. */
 static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {

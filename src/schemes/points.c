@@ -1,30 +1,29 @@
 /* points.c -- the rows of polynomial codes at their evaluation points.
  *
- * On the circle, x = exp(i theta), everything can be made real: exponents are
- * counted from their middle, so that reversing both axes of an operand turns
- * each of its terms into the conjugate, and the unitary
+ * On the circle, x = exp(i theta), everything can be made real.  Exponents are
+ * counted from their middle, so reversing both axes of an operand turns each of
+ * its terms into the conjugate.  The unitary matrix
  *
  *     U = 1/sqrt2 [ 1  -i ]    on the axis positions a, size-1-a
  *                 [ 1  +i ]
  *
- * (the middle one stays as it is) mixes the parts accordingly.  Coefficients
- * come out real with at most four terms each, and the conditioning is that of
- * complex roots of unity.  The product is a real trigonometric polynomial, its
- * coefficients in the basis sqrt2 cos, sqrt2 sin are the symbols, and undoing
- * U on both axes of the product gives the wants.  Angles are reduced as
- * integers: forming e theta in floating point costs a factor of 3 to 10.
+ * mixes the parts accordingly; the middle position stays as it is.  The
+ * coefficients are real with at most four terms each, and the conditioning is
+ * that of complex roots of unity.  The product is a real trigonometric
+ * polynomial.  The symbols are its coefficients in the basis sqrt2 cos, sqrt2
+ * sin.  Undoing U on both axes of the product gives the wants.  Angles are
+ * reduced as integers, because floating-point e theta loses a factor of 3 to 10
+ * in accuracy.
  *
- * Complex points are the same without U, two real numbers for each.  Powers of
- * real points (Chebyshev's, or 1..N) and orthonormal Chebyshev polynomials
- * (Fahim, Cadambe, "Numerically stable polynomially coded computing", 2019)
- * are there for comparison.
+ * Complex points are the same without U, with two real numbers for each.  Three
+ * other bases serve for comparison: powers of Chebyshev points, powers of 1..N,
+ * and orthonormal Chebyshev polynomials (Fahim, Cadambe, "Numerically stable
+ * polynomially coded computing", 2019).
  *
- * Where nothing is summed the symbols are the products of parts themselves and
- * G is the outer product of the rows of both operands.
+ * If nothing is summed, the symbols are the products of parts and G is the
+ * outer product of the rows of both operands.
  *
- * Keeps no state.  Angles are integers until the last, or digits would be
- * lost.
- */
+ * Keeps no state. */
 #include "gcd.h"
 #include "polynomial.h"
 
@@ -46,7 +45,7 @@ static cplx conj_of(cplx a)
     return (cplx){a.re, -a.im};
 }
 
-/* U[row][col] of this size; row is col or its mirror. */
+/* Returns U[row][col] for this size; row is col or its mirror position. */
 static cplx mirror(size_t size, size_t row, size_t col)
 {
     size_t other = size - 1 - col;
@@ -60,8 +59,8 @@ static cplx mirror(size_t size, size_t row, size_t col)
 
 /* ---- points -------------------------------------------------------------- */
 
-/* A point's place on the circle of n: neighbouring seats, which are lost
- * together, are sent about 0.618 of the way round from each other, by the
+/* Returns the place of a seat on the circle of n points.  Neighbouring seats
+ * are often lost together.  So they are about 0.618 of the circle apart, by the
  * nearest step that is coprime to n. */
 static size_t place_of(size_t seat, size_t n)
 {
@@ -76,7 +75,7 @@ static size_t place_of(size_t seat, size_t n)
     return seat % n;
 }
 
-/* exp(i half theta / 2) at place `at` of n, half = up - down. */
+/* Returns exp(i half theta / 2) at place `at` of n, with half = up - down. */
 static cplx root(size_t up, size_t down, size_t at, size_t n)
 {
     size_t whole = 2 * n, half = (up % whole + whole - down % whole) % whole;
@@ -86,7 +85,7 @@ static cplx root(size_t up, size_t down, size_t at, size_t n)
     return z;
 }
 
-/* x^e at the complex point `at` of n. */
+/* Computes x^e at the complex point `at` of n. */
 static void root_power(size_t e, size_t at, size_t n, double *re, double *im)
 {
     size_t whole = 4 * n;
@@ -104,7 +103,7 @@ static double power(double x, size_t e)
     return y;
 }
 
-/* The real point of a seat: Chebyshev's, spread, or seat + 1. */
+/* Returns the real point of a seat: a Chebyshev point, spread, or seat + 1. */
 static double point_of(const kf_cut_shape *s, size_t seat)
 {
     return s->basis == KF_VANDERMONDE
@@ -114,8 +113,8 @@ static double point_of(const kf_cut_shape *s, size_t seat)
 
 /* ---- exponents ----------------------------------------------------------- */
 
-/* An operand's grid: part (a, b) has the exponent ea a + eb b, where a counts
- * backwards in a reversed one; U is conjugated on the axis that is summed. */
+/* The grid of an operand.  Part (a, b) has the exponent ea a + eb b; a reversed
+ * axis counts backwards.  U is conjugated on the summed axis. */
 typedef struct grid {
     size_t rows, cols, er, ec;
     bool back_rows, back_cols; /* the summed axis of the input */
@@ -139,13 +138,14 @@ static size_t exponent(const grid *g, size_t a, size_t b)
            g->ec * (g->back_cols ? g->cols - 1 - b : b);
 }
 
-/* Number of the product (f, k) of part f of the kept axis among the wants. */
+/* Returns the number of the product (f, k) among the wants; f is the part of
+ * the kept axis. */
 static size_t want_of(const kf_cut_shape *s, size_t f, size_t k)
 {
     return s->left ? k + s->p * f : f + s->kept * k;
 }
 
-/* The exponent of that product. */
+/* Returns the exponent of that product. */
 static size_t exponent_of(const kf_cut_shape *s, size_t f, size_t k)
 {
     return s->ek * f + s->es * (s->sum - 1) + s->ew * k;
@@ -153,8 +153,8 @@ static size_t exponent_of(const kf_cut_shape *s, size_t f, size_t k)
 
 /* ---- the circle ---------------------------------------------------------- */
 
-/* The position i and, unless it is the middle, its mirror: how many these
- * are. */
+/* Lists position i and its mirror, unless i is the middle; returns their
+ * number. */
 static size_t mirrored(size_t size, size_t i, size_t at[2])
 {
     at[0] = i;
@@ -183,8 +183,8 @@ static double circle_coefficient(const grid *g, size_t a, size_t b, size_t at,
     return sum;
 }
 
-/* Real coefficients of the product: sqrt2 cos and -sqrt2 sin of the d-th
- * angle from the middle, and 1 in the middle. */
+/* Computes the real coefficients of the product: sqrt2 cos and -sqrt2 sin of
+ * the d-th angle from the middle, and 1 in the middle. */
 static void circle_symbols(const kf_cut_shape *s, size_t at, double *G)
 {
     size_t D = s->K - 1;
@@ -200,7 +200,7 @@ static void circle_symbols(const kf_cut_shape *s, size_t at, double *G)
     }
 }
 
-/* conj(U) on both axes of the product, then U on its coefficients. */
+/* Applies conj(U) on both axes of the product, then U on its coefficients. */
 static void circle_wants(const kf_cut_shape *s, double *W)
 {
     for (size_t f = 0; f < s->kept; f++)
@@ -243,12 +243,12 @@ static void circle_seat(const kf_cut_shape *s, size_t seat, double *E0,
 
 /* ---- complex roots of unity ---------------------------------------------- */
 
-/* Lane 0 answers the real part and lane 1 the imaginary part of the product:
- * the block is [Re -Im; Im Re] and the message [Re; Im].  A whole input is
- * real.  The symbols are real too, so that every answer is two equations: what
- * x says conj(x) would say as well.  The roots are therefore turned by a
- * quarter of a step, which makes them and their conjugates 2 n different
- * points, and half of K answers are enough. */
+/* Lane 0 answers the real part and lane 1 the imaginary part of the product.
+ * The block is [Re -Im; Im Re] and the message [Re; Im].  A whole input is
+ * real.  The symbols are real too, so each answer gives two equations: the
+ * point conj(x) would give the same two.  Therefore the roots are turned by a
+ * quarter of a step.  So they and their conjugates are 2 n different points,
+ * and half of K answers are enough. */
 static void complex_seat(const kf_cut_shape *s, size_t seat, double *E0,
                          double *E1, double *G)
 {
@@ -292,9 +292,9 @@ static void power_seat(const kf_cut_shape *s, size_t seat, double *E0,
         G[d] = power(x, d);
 }
 
-/* Either the summed axis of both operands has the same orthonormal
- * polynomials, whose products integrate to 1 or 0, or nothing is summed and
- * the degrees of the products are all different. */
+/* Two cases.  The summed axis of both operands has the same orthonormal
+ * polynomials, with products that integrate to 1 or 0.  Or nothing is summed
+ * and all products have different degrees. */
 static void chebyshev_seat(const kofn_layout *L, const kf_cut_shape *s,
                            size_t seat, double *E0, double *E1, double *G)
 {

@@ -2,30 +2,28 @@
  *
  *     polynomial  Yu, Maddah-Ali, Avestimehr, "Polynomial codes: an optimal
  *                 design for high-dimensional coded matrix multiplication",
- *                 2017: only the outer sides are cut, any m p answers
+ *                 2017.  Cuts only the outer sides; any m p answers decode.
  *     matdot      Dutta, Fahim, Haddadpour, Jeong, Cadambe, Grover, "On the
  *                 optimal recovery threshold of coded matrix multiplication",
- *                 2018: only the side that is summed is cut, any 2n-1
- *     polydot     the same: both, any m p (2n-1)
+ *                 2018.  Cuts only the summed side; any 2n-1 answers decode.
+ *     polydot     The same paper.  Cuts both; any m p (2n-1) answers decode.
  *     gpd         Dutta, Bai, Jeong, Low, Grover, "A unified coded deep neural
  *                 network training strategy based on generalized PolyDot
  *                 codes", 2018, and entangled polynomial codes (Yu, Maddah-Ali,
- *                 Avestimehr, 2018): both, any m n p + n - 1
+ *                 Avestimehr, 2018).  Cuts both; any m n p + n - 1 decode.
  *
- * All are one code with three exponents (polynomial.h): A(x) B(x) is a
- * polynomial whose K coefficients are found from its values at K points, and
- * the wanted products are some of them.  For B A with the same blocks of A the
- * input's exponents run the other way; K is then another.  Which numbers the
- * points are is the business of points.c.
+ * All are one code with three exponents (polynomial.h).  A(x) B(x) is a
+ * polynomial with K coefficients, which follow from its values at K points.
+ * The wanted products are some of them.  For B A with the same blocks of A the
+ * exponents of the input run the other way, and K differs.  The file points.c
+ * chooses the points.
  *
- * Where nothing is summed there is something better than points: systematic
- * codes that mix A with quaternions and B with reals, whose bad sets are rare
- * (the Khatri-Rao product of two codes; Subramaniam, Heidarzadeh, Narayanan,
- * "Random Khatri-Rao-product codes", 2019, with reals).
+ * If nothing is summed, there is a better code than points: systematic codes
+ * that mix A with quaternions and B with reals.  Their ill-conditioned sets are
+ * rare (the Khatri-Rao product of two codes; Subramaniam, Heidarzadeh,
+ * Narayanan, "Random Khatri-Rao-product codes", 2019, with reals).
  *
- * Keeps no state.  What is cut and how is settled here once, and no row may
- * change it.
- */
+ * Keeps no state.  The cut is settled here once, and no row may change it. */
 #include "polynomial.h"
 
 #define BASES "circle|complex|chebyshev|monomial|vandermonde"
@@ -96,7 +94,8 @@ typedef struct kind {
     bool polydot;
 } kind;
 
-/* Left products may have a cut of the input of their own, `q`. */
+/* Returns the name of the parameter that cuts the input: left products may have
+ * their own, `q`. */
 static const char *input_axis(const kofn_layout *L, bool left)
 {
     return left && kofn_arg(L, "q") != KOFN_AUTO ? "q" : "p";
@@ -114,8 +113,8 @@ static const kind matdot = {"matdot", {false, false, true}, false};
 static const kind polydot = {"polydot", {true, true, true}, true};
 static const kind gpd = {"gpd", {true, true, true}, false};
 
-/* From m, n and p to the rest.  In PolyDot all exponents of A B are different;
- * B A has no use for that. */
+/* Computes the other sizes from m, n and p.  In PolyDot all exponents of A B
+ * are different; B A does not need that. */
 static void complete(kf_cut_shape *s, bool vum, bool dot)
 {
     s->eu = vum ? 1 : s->n;
@@ -134,7 +133,8 @@ void kf_schemes_entangle(kf_cut_shape *s)
     complete(s, false, false);
 }
 
-/* A side that the scheme does not cut, or that nobody has set, is whole. */
+/* Returns the number of pieces of a side: 1 if the scheme does not cut it or no
+ * number is given. */
 static size_t pieces(const kofn_layout *L, const char *axis)
 {
     long value = kofn_arg(L, axis);
@@ -147,7 +147,7 @@ static bool vum_of(const kofn_layout *L, const kind *k)
     return k->polydot || kofn_arg(L, "sub") == 1;
 }
 
-/* As the arguments have it. */
+/* Returns the shape that the arguments give. */
 static kf_cut_shape shape_of(const kofn_layout *L, const kind *k)
 {
     long basis = kofn_arg(L, "basis"), angles = kofn_arg(L, "angles");
@@ -169,8 +169,8 @@ static kf_cut_shape shape_of(const kofn_layout *L, const kind *k)
     return s;
 }
 
-/* Step an axis as long as `answers` can still decode; false when that is no
- * more. */
+/* Adds one piece to an axis.  False, and no change, if `answers` could then no
+ * longer decode. */
 static bool step(const kofn_layout *L, const kind *k, kf_cut_shape *s,
                  size_t *axis, size_t answers)
 {
@@ -183,12 +183,12 @@ static bool step(const kofn_layout *L, const kind *k, kf_cut_shape *s,
     return false;
 }
 
-/* Points are known to be accurate up to so many answers; ask for more by
- * name. */
+/* Points are known to be accurate up to this number of answers.  A larger
+ * number must be given explicitly. */
 #define PROVEN 100
 
-/* Cut what was left open, the least cut side first, as fine as can be while
- * three quarters of the workers decode. */
+/* Chooses the cuts that are not given, the coarsest side first.  They are as
+ * fine as possible while three quarters of the workers can decode. */
 static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
 {
     size_t n = L->workers, answers = n - kf_code_spare(n);
@@ -216,7 +216,8 @@ static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
             kofn_arg_choose(L, axis_name(L, i), (long)*axis[i]);
 }
 
-/* Names a cut that would do: the finest side coarser until it fits. */
+/* Refuses a cut and names one that works: the finest side is made coarser until
+ * it fits. */
 static kofn_status refuse_size(const kofn_layout *L, const kind *k,
                                const kf_cut_shape *s)
 {
@@ -252,8 +253,8 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
 
 /* ---- how many are enough ------------------------------------------------- */
 
-/* Answers of A B and of B A, whichever are more: the blocks of A are to serve
- * both. */
+/* Returns the larger number of answers of A B and B A, because the blocks of A
+ * serve both. */
 static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
 {
     size_t K = s.K;
@@ -346,8 +347,8 @@ static kofn_status layout(kofn_layout *L, const kind *k)
     if (s.basis == KF_COMPLEX) {
         L->lanes = 2;
         L->inner = s.p * s.sum > 1 ? 2 : 1;
-        /* a complex answer to a real question counts twice, but half of them
-         * are far from as well conditioned as all */
+        /* A complex answer counts twice, because the symbols are real.  But
+         * half of the answers are far worse conditioned than all. */
         L->threshold = kf_min(s.K, n);
     }
     return kf_schemes_tables(L, &s);
@@ -355,9 +356,9 @@ static kofn_status layout(kofn_layout *L, const kind *k)
 
 /* ---- systematic: quaternions x reals ------------------------------------- */
 
-/* B's coefficients: signs and sizes in (1/2, 1) from the same exact dyadic
- * numbers as quaternions are made of, four at a time.  One near 0 would take a
- * seat out of the game for all products with a column of B at once. */
+/* Makes B's coefficients: random signs and magnitudes in (1/2, 1), from the
+ * exact dyadic numbers of quaternions, four at a time.  A coefficient near 0
+ * would make a seat useless for all products with that column of B. */
 static void real_row(const kofn_layout *L, size_t seat, size_t p, double *row)
 {
     for (size_t b = 0; b < p; b += 4) {
@@ -371,8 +372,9 @@ static void real_row(const kofn_layout *L, size_t seat, size_t p, double *row)
     }
 }
 
-/* Product (i, k) is at seat i + m k: to lose several products of one row block
- * leaves a system that is real, so they are not neighbours. */
+/* Makes the rows of a seat.  Product (i, k) is at seat i + m k.  The loss of
+ * several products of one row block leaves a real system, which is worse.  So
+ * they are not neighbours. */
 kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
                                        const kf_cut_shape *s, size_t seat,
                                        double *E0, double *E1, double *G)

@@ -1,9 +1,9 @@
-/* polynomial.h -- the shape of a polynomial code: between polynomial.c, which
- * settles it, and points.c, which makes the rows of a seat from it; and the
- * rows of codes in which nothing is summed.
+/* polynomial.h -- the shape of a polynomial code, which polynomial.c settles
+ * and points.c turns into the rows of a seat.  Also the rows of codes that sum
+ * nothing.
  *
- * Shapes are values, and owned by nobody; nothing in a shape may depend on a
- * seat. */
+ * Shapes are values without an owner; nothing in a shape may depend on a seat.
+ */
 #ifndef KF_POLYNOMIAL_H
 #define KF_POLYNOMIAL_H
 
@@ -11,7 +11,7 @@
 
 #define KF_ROOT_TWO 1.41421356237309504880
 
-/* The order of the choices of the parameter basis. */
+/* The evaluation points, in the order of the choices of the parameter basis. */
 typedef enum kf_points {
     KF_CIRCLE,
     KF_COMPLEX,
@@ -21,10 +21,9 @@ typedef enum kf_points {
     KF_QUATERNION
 } kf_points;
 
-/* A is cut m x n and the input n x p (p x m in B A).  Part (i, j) of A has
- * the exponent eu i + ev j, and along the axis that is summed the input runs
- * the other way round, so that terms belong together when their exponents
- * add up to the same:
+/* A is cut m x n and the input n x p (p x m in B A).  Part (i, j) of A has the
+ * exponent eu i + ev j.  Along the summed axis the exponents of the input run
+ * backwards.  So terms that belong to one product have the same total exponent.
  *
  *     A B:  part (j, k)     ev (n-1-j) + ew k
  *           product (i, k)  eu i + ev (n-1) + ew k
@@ -38,12 +37,12 @@ typedef struct kf_cut_shape {
     size_t sum, es;  /* parts along the summed axis of A, its exponent */
     size_t kept, ek; /* parts along the other, its exponent            */
     size_t K;        /* coefficients of the product                    */
-    size_t points;   /* different ones in use                          */
+    size_t points;   /* different points in use */
     kf_points basis;
 } kf_cut_shape;
 
-/* Rows over the products of parts, where nothing is summed: E1 is one row of
- * `cols`, or NULL for a whole input. */
+/* Computes rows over the products of parts if nothing is summed.  E1 is one row
+ * of `cols`, or NULL for a whole input. */
 static inline void kf_outer(size_t lanes, size_t rows, size_t cols,
                             const double *E0, const double *E1, double *G)
 {
@@ -54,36 +53,37 @@ static inline void kf_outer(size_t lanes, size_t rows, size_t cols,
                     E0[l * rows + a] * (E1 ? E1[b] : 1);
 }
 
-/* Answers that determine the coefficients: a complex one counts twice. */
+/* Returns the number of answers that determine the coefficients; a complex
+ * answer counts twice. */
 static inline size_t kf_answers(const kf_cut_shape *s)
 {
     return s->basis == KF_COMPLEX ? (s->K + 1) / 2 : s->K;
 }
 
-/* From m, n and p to the rest, as entangled polynomial codes have it. */
+/* Computes the other sizes from m, n and p for entangled polynomial codes. */
 void kf_schemes_entangle(kf_cut_shape *s);
-/* Cuts, symbols and wants of codes on points. */
+/* Makes the cuts, symbols and wants of codes on points. */
 kofn_status kf_schemes_tables(kofn_layout *L, const kf_cut_shape *s);
-/* The same of quaternions times reals: four sub-blocks of each row block, four
- * results a seat; and the rows of a seat, of which the first K are plain. */
+/* The same functions for quaternions times reals.  Each row block has four
+ * sub-blocks and a seat has four results.  The first K seats are plain. */
 kofn_status kf_schemes_khatri_rao(kofn_layout *L, const kf_cut_shape *s);
 kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
                                        const kf_cut_shape *s, size_t seat,
                                        double *E0, double *E1, double *G);
 
-/* Of n workers so many surely have answered at K different points of the
- * circle. Losing whole angles is what hurts, so the worst K-1 angles are those
- * that most workers share; one answer more than all of theirs is enough. */
+/* Returns the number of answers, from n workers, that surely include K
+ * different points of the circle.  In the worst case the first answers share
+ * the K-1 points with most workers.  One answer more is enough. */
 static inline size_t kf_points_threshold(size_t n, size_t angles, size_t K)
 {
     return n / angles * (K - 1) + kf_min(K - 1, n % angles) + 1;
 }
 
-/* Why the basis cannot serve this shape, or NULL. */
+/* Returns the reason why the basis cannot serve this shape, or NULL. */
 const char *kf_points_refuse(const kf_cut_shape *s);
-/* wants x K, where the wants are not themselves the symbols. */
+/* Fills W, wants x K, if the wants are not the symbols themselves. */
 void kf_points_wants(const kf_cut_shape *s, double *W);
-/* Rows of a seat, as kofn_scheme.seat. */
+/* Makes the rows of a seat, as kofn_scheme.seat. */
 kofn_status kf_points_seat(const kofn_layout *L, const kf_cut_shape *s,
                            size_t seat, double *E0, double *E1, double *G);
 

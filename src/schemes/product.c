@@ -1,20 +1,19 @@
 /* product.c -- product codes (Lee, Suh, Ramchandran, "High-dimensional coded
  * matrix multiplication", 2017).
  *
- * The row blocks of A go through an (m2, m) code and the column blocks of B
- * through a (p2, p) code; seat (i, k) multiplies coded block i with coded
- * block k.  Results form a grid whose columns are words of the first code and
- * whose rows are words of the second, so that losses of fewer than
- * (m2-m+1) (p2-p+1) results can always be made good, often many more: any set
- * that determines the answer is decoded, by least squares from all results,
- * which includes what peeling off columns and rows in turn can do.
+ * An (m2, m) code encodes the row blocks of A and a (p2, p) code the column
+ * blocks of B.  Seat (i, k) multiplies coded block i with coded block k.  The
+ * results form a grid.  Its columns are words of the first code and its rows
+ * words of the second.  So any loss of fewer than (m2-m+1) (p2-p+1) results can
+ * be repaired, and often larger ones.  Any set that determines the answer is
+ * decoded by least squares from all results.  This covers all sets that
+ * peeling, by columns and rows in turn, can decode.
  *
- * A's side is the default code of "any k of n", quaternions; B's has to be
- * real, since coefficients on both sides of a product commute with nothing.
+ * A's side uses quaternions, the default "any k of n" code.  B's side has to be
+ * real, because coefficients on both sides of a product must commute.
  *
- * Its state, the code of B's side, is the layout's.  Which answers decode is
- * found by shared code, not here.
- */
+ * Its state, the code of B's side, belongs to the layout.  Shared code finds
+ * which answers decode. */
 #include "polynomial.h"
 #include "systematic.h"
 
@@ -105,7 +104,7 @@ static kofn_status layout(kofn_layout *L)
     return kf_schemes_systematic(s.p2, s.p, L->seed, &L->state);
 }
 
-/* Seat (i, k) is i + m2 k. */
+/* Makes the rows of seat (i, k), which has the number i + m2 k. */
 static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
                         double *G)
 {

@@ -1,10 +1,9 @@
 /* replication.c -- k row bands, or parts of a sum, each on several workers; one
- * answer of each.
+ * answer for each is enough.
  *
  * As a code: k groups of threshold 1.
  *
- * Owns nothing: rows are unit vectors.
- */
+ * Owns nothing: rows are unit vectors. */
 #include "gradient.h"
 
 static const kofn_param params[] = {

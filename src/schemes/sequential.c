@@ -1,23 +1,23 @@
-/* sequential.c -- codes of a stream of products: who was slow for a product in
- * one round makes up for it in the next.
+/* sequential.c -- codes for a stream of products.  A slow worker makes up for
+ * its missing answers in later rounds.
  *
  *     dip   Krishnan, Hosseini, Khisti, "Coded sequential matrix multiplication
- *           for straggler mitigation", 2020, algorithm 1: any K answers of
- *           different rows are enough, and what is missing of a product when
- *           it is due is asked for so that any lambda workers give it
- *     idip  algorithm 2: everybody answers a row of each open product, and the
- *           same again after a failure; products come to an end in time in
- *           every pattern of stragglers of a model, and rows are plain where
- *           the model says that they cannot fail for ever
+ *           for straggler mitigation", 2020, algorithm 1.  Any K answers of
+ *           different rows are enough.  When a product is due, its missing
+ *           answers are requested so that any lambda workers can give them.
+ *     idip  Algorithm 2.  Every worker answers a row of each open product, and
+ *           the same row again after a failure.  Products end in time in
+ *           every pattern of stragglers of a model.  A row is plain if the
+ *           model guarantees that it will be answered in time.
  *
- * The models: at most N marks in any W successive rounds (arbitrary); at most
- * eps workers in any W rounds, each of whose marks there lie within B rounds
- * (bursty).  docs/math/sequential.md has the statements and their proofs.
+ * There are two models.  In `arbitrary`, any W successive rounds have at most N
+ * marks.  In `bursty`, any W rounds have marks of at most eps workers, each
+ * with its marks within B rounds.  See docs/math/sequential.md for the
+ * statements and their proofs.
  *
  * Rows are those of polynomial.c: any K of them decode, the first K are plain.
  *
- * Keeps no state and no history: the past is handed in by whoever asks.
- */
+ * Keeps no state and no history: the caller passes the past in. */
 #include "polynomial.h"
 
 #define MOST_DELAY (KOFN_OPEN_MOST - 2)
@@ -96,13 +96,13 @@ static void settle(const kofn_layout *L, const char *name, size_t value)
 
 /* ---- cuts ---------------------------------------------------------------- */
 
-/* idip has no parameter n. */
+/* True if the scheme has the parameter n; idip has not. */
 static bool sums(const kofn_layout *L)
 {
     return !is_auto(L, "n");
 }
 
-/* Words of the parameter basis, which idip has no circle among. */
+/* Maps the choices of the parameter basis; idip has no circle. */
 static kf_points basis_of(const kofn_layout *L)
 {
     static const kf_points words[] = {KF_QUATERNION, KF_CIRCLE, KF_MONOMIAL};
@@ -123,14 +123,15 @@ static kf_cut_shape shape_of(const kofn_layout *L)
     return s;
 }
 
-/* The numbers that a worker is sent for a row: a share of X and one of Y. */
+/* Returns the numbers that a worker receives for a row: a share of X and one of
+ * Y. */
 static double sent(const kofn_layout *L, size_t m, size_t p)
 {
     return (double)L->problem.m / (double)m + (double)L->problem.p / (double)p;
 }
 
-/* The cut into exactly k products of which least is sent; m or p may have been
- * said.  False: k is no multiple of it. */
+/* Finds the cut into exactly k products that sends least; m or p may be given.
+ * False if k cannot be factored so. */
 static bool factor(const kofn_layout *L, size_t k)
 {
     size_t best = 0;
@@ -147,8 +148,8 @@ static bool factor(const kofn_layout *L, size_t k)
     return true;
 }
 
-/* Finishes the layout with the number of rows that a product may take, in which
- * rows differ. */
+/* Finishes the layout with the number of different rows that a product may
+ * take. */
 static kofn_status finish(kofn_layout *L, bool plain, size_t rows)
 {
     kf_cut_shape s = shape_of(L);
@@ -162,14 +163,14 @@ static kofn_status finish(kofn_layout *L, bool plain, size_t rows)
     L->seats = L->max_seats = L->plain + rows / 2 * 2;
     if (s.basis == KF_QUATERNION)
         return kf_schemes_khatri_rao(L, &s);
-    /* powers at K points decode, K plain rows do, and some mixtures of fewer of
-     * both do not */
+    /* Powers at K points decode, and so do K plain rows.  Some mixtures with
+     * fewer of both do not. */
     if (plain)
         L->threshold = kf_min(2 * s.K - 1, L->seats);
     return kf_schemes_tables(L, &s);
 }
 
-/* The first K rows are plain, if there are such. */
+/* Makes the rows of a seat; the first L->plain seats are plain. */
 static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {
@@ -188,8 +189,8 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
 
 /* ---- dip ----------------------------------------------------------------- */
 
-/* As fine as can be while three quarters of what is asked for decode, the side
- * that is cut least first. */
+/* Chooses the cut, the side with fewer pieces first.  It is as fine as possible
+ * while three quarters of the requested answers decode. */
 static void choose_cut(const kofn_layout *L)
 {
     size_t P = L->workers, most = P * (given(L, "T") + 1);
@@ -211,8 +212,8 @@ static void choose_cut(const kofn_layout *L)
     settle(L, "p", p);
 }
 
-/* Lays out dip: any lambda workers can give all K answers in the round in which
- * a product is due, so a round has T + ceil(K / lambda) slots. */
+/* Lays out dip.  In the round in which a product is due, any lambda workers can
+ * give all K answers.  So a round has T + ceil(K / lambda) slots. */
 static kofn_status dip_layout(kofn_layout *L)
 {
     size_t P = L->workers, lambda, due;
@@ -254,7 +255,7 @@ static kofn_status dip_layout(kofn_layout *L)
                   P * L->slots);
 }
 
-/* SEQ, algorithm 1: line 5 and, when it is due, line 10. */
+/* Algorithm 1 of SEQ: line 5 and, when the product is due, line 10. */
 static void dip_ask(const kofn_layout *L, const kofn_pending *x,
                     const kofn_past *past, size_t who, kofn_ask *out)
 {
@@ -271,7 +272,7 @@ static void dip_ask(const kofn_layout *L, const kofn_pending *x,
 /* ---- idip: models of stragglers ------------------------------------------ */
 
 typedef struct model {
-    size_t W, N, B, eps, length; /* of a product's life in rounds */
+    size_t W, N, B, eps, length; /* length: of a product's life in rounds */
     bool bursty;
 } model;
 
@@ -289,7 +290,8 @@ static model model_of(const kofn_layout *L)
     return x;
 }
 
-/* Marks in the last b rounds and then one a round up to a window's end. */
+/* True if the model forbids more marks: the marks of the last b rounds, plus
+ * one in each round up to the end of a window, exceed N. */
 static bool too_many(const model *x, const kofn_past *past, size_t age)
 {
     size_t marks = 0;
@@ -303,7 +305,8 @@ static bool too_many(const model *x, const kofn_past *past, size_t age)
     }
 }
 
-/* Workers that are marked in the last b rounds, `who` among them or not. */
+/* Returns the number of workers marked in the last b rounds; one worker is
+ * always counted. */
 static size_t distinct(const kofn_past *past, size_t b, size_t who)
 {
     size_t n = 0;
@@ -318,7 +321,8 @@ static size_t distinct(const kofn_past *past, size_t b, size_t who)
     return n;
 }
 
-/* Rounds from the first mark of a worker in the last b on; 0: there is none. */
+/* Returns the number of rounds since the first mark of a worker within the last
+ * b rounds; 0 if there is none. */
 static size_t since_first(const kofn_past *past, size_t b, size_t who)
 {
     size_t first = 0;
@@ -329,8 +333,9 @@ static size_t since_first(const kofn_past *past, size_t b, size_t who)
     return first;
 }
 
-/* The same of one worker that is marked for the rest of a product's life: is
- * there a window, b rounds of which are over, that the model forbids? */
+/* True if the bursty model forbids that this worker is marked for the rest of
+ * the product's life.  Then some window with b past rounds violates the model.
+ */
 static bool too_long(const model *x, const kofn_past *past, size_t age,
                      size_t who)
 {
@@ -346,8 +351,8 @@ static bool too_long(const model *x, const kofn_past *past, size_t age,
     return false;
 }
 
-/* SEQ, algorithm 2, line 13: everybody answers one row, and a plain one where
- * the model does not let the worker fail as long as the product is open. */
+/* Algorithm 2 of SEQ, line 13.  Every worker answers one row.  The row is plain
+ * if the model guarantees that the worker answers while the product is open. */
 static void idip_ask(const kofn_layout *L, const kofn_pending *pending,
                      const kofn_past *past, size_t who, kofn_ask *out)
 {
@@ -386,7 +391,8 @@ static bool has_cut(const kofn_layout *L)
     return !is_auto(L, "m") && !is_auto(L, "p");
 }
 
-/* Answers that are left of `all` when the most that a model marks fail. */
+/* Computes the number of the `all` answers that remain if the largest number
+ * that the model allows fails. */
 static kofn_status settle_model(const kofn_layout *L, size_t all, size_t *k)
 {
     bool bursty = given(L, "model") == BURSTY;

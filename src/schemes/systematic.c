@@ -1,4 +1,4 @@
-/* systematic.c -- real codes of any k of n that keep what they code as it is.
+/* systematic.c -- real any-k-of-n codes that keep the parts as they are.
  *
  * Owns nothing; rows go into the caller's memory. */
 #include "systematic.h"
@@ -11,10 +11,10 @@ kofn_status kf_schemes_systematic(size_t n, size_t k, uint64_t seed,
     return kf_basis_prepare(KF_BASIS_HAAR, n, k, seed, state);
 }
 
-/* Writes a parity row.  With one parity it is the sum.  With two the parts
- * stand at directions evenly spread over the half circle that keep as far from
- * both rows as from each other, which is the best there is.  With more it is of
- * a random orthogonal slice. */
+/* Writes row i.  One parity row is the sum of the parts.  With two, the parts
+ * are at directions evenly spread over the half circle.  Their distance from
+ * both rows is their distance from each other, which is optimal.  With more,
+ * the rows are a random slice of an orthogonal matrix. */
 void kf_schemes_systematic_row(size_t n, size_t k, const void *state, size_t i,
                                double *row)
 {

@@ -1,15 +1,16 @@
-/* uncoded.c -- each row band, or part of a sum, once, one worker each; all
+/* uncoded.c -- each row band, or part of a sum, on one worker.  All workers
  * must answer.
  *
- * Owns nothing: rows are unit vectors.  The scheme to copy for a new one. */
+ * Owns nothing: rows are unit vectors.  Copy this file to write a new scheme.
+ */
 #include <kofn/scheme.h>
 
 static const kofn_param params[] = {
     {0},
 };
 
-/* Lays out a group for each row band; of a stream, and of a sum, one code of
- * all bands or parts, which are each a seat's. */
+/* Lays out one group for each row band.  A stream and a sum have one code of
+ * all bands or parts, one on each seat. */
 static kofn_status layout(kofn_layout *L)
 {
     size_t n = L->workers;
@@ -27,7 +28,7 @@ static kofn_status layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* Part i; of a group the one there is. */
+/* Part i; the only part of a group. */
 static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {
