@@ -1,11 +1,11 @@
-/* guard.c -- `guard NAME COMMAND [ARGUMENT...]` runs a test, ends it when it
- * hangs, and tells what it cost.
+/* guard.c -- `guard NAME COMMAND [ARGUMENT...]` runs a test, ends it if it
+ * hangs, and reports its cost.
  *
- * A test hangs when all its processes together use less than a hundredth of a
- * processor for ten minutes, or fifty minutes of processor time in all: both
- * hold on a machine that is slow, or has a hundred other things to do, where a
- * deadline by the clock would not.  With KOFN_TEST_TIMES a line "NAME WALL CPU
- * STATUS", times in seconds, is appended to that file. */
+ * A test hangs if all its processes together use less than a hundredth of a
+ * processor for ten minutes, or fifty minutes of processor time in all. Unlike
+ * a deadline by the clock, both limits are right on a slow or heavily loaded
+ * machine. With KOFN_TEST_TIMES a line "NAME WALL CPU STATUS", times in
+ * seconds, is appended to that file. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -17,18 +17,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK 10       /* seconds from one look at the processes to the next */
-#define IDLE_LOOKS 60 /* so many looks, ten minutes, */
+#define LOOK 10       /* seconds between two looks at the processes */
+#define IDLE_LOOKS 60 /* looks, ten minutes, ... */
 #define IDLE_USE                                                               \
-    6 /* with less than so many seconds of processor time in all               \
-       */
-#define MOST_USE 3000 /* seconds of processor time that a test may take */
+    6 /* ... with less than this many seconds of processor time in all */
+#define MOST_USE 3000 /* limit of a test's processor time, in seconds */
 
-static volatile sig_atomic_t told; /* the signal that is to end the test */
+static volatile sig_atomic_t ended_by; /* signal received to end the test */
 
-static void be_told(int signal)
+static void on_signal(int signal)
 {
-    told = signal;
+    ended_by = signal;
 }
 
 static double now(void)
@@ -39,7 +38,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds that process `pid` has used with the children it has waited for, when
+/* Returns the seconds that process `pid` and its reaped children have used if
  * it belongs to this session; else 0. */
 static double used_by(const char *pid, long session)
 {
@@ -52,11 +51,11 @@ static double used_by(const char *pid, long session)
 
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     if (!(f = fopen(path, "r")))
-        return 0; /* it has ended */
+        return 0; /* the process has ended */
     n = fread(line, 1, sizeof line - 1, f);
     fclose(f);
     line[n] = '\0';
-    if (!(rest = strrchr(line, ')')) || /* its name may have blanks */
+    if (!(rest = strrchr(line, ')')) || /* a process name may have blanks */
         sscanf(rest + 1,
                " %*c %*d %*d %ld %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
                &sid, &time[0], &time[1], &time[2], &time[3]) != 5 ||
@@ -66,7 +65,8 @@ static double used_by(const char *pid, long session)
            (double)sysconf(_SC_CLK_TCK);
 }
 
-/* For each process of the session: count its time (signal == 0), or end it. */
+/* For each process of the session: adds its time (signal == 0), or ends it.
+ * Returns the sum. */
 static double over_session(long session, int signal)
 {
     DIR *proc = opendir("/proc");
@@ -87,7 +87,7 @@ static double over_session(long session, int signal)
     return sum;
 }
 
-/* Waits for the test; NULL, or why it is taken to hang. */
+/* Waits for the test. Returns NULL, or why it counts as hanging. */
 static const char *watch(pid_t pid, int *status, struct rusage *cost)
 {
     const struct timespec look = {LOOK, 0};
@@ -99,14 +99,14 @@ static const char *watch(pid_t pid, int *status, struct rusage *cost)
     for (size_t looks = 0; wait4(pid, status, WNOHANG, cost) == 0;) {
         double all;
 
-        if (told)
-            return "it was told to end";
+        if (ended_by)
+            return "it was asked to end";
         if (sigtimedwait(&child, NULL, &look) == SIGCHLD || errno == EINTR)
             continue;
         all = over_session(pid, 0);
         if (all > MOST_USE)
             return "it has used fifty minutes of processor time";
-        /* whose processes have ended meanwhile may seem to have used less */
+        /* processes that ended meanwhile lower the sum */
         if (looks >= IDLE_LOOKS && all >= used[looks % IDLE_LOOKS] &&
             all - used[looks % IDLE_LOOKS] < IDLE_USE)
             return "it has hardly done anything for ten minutes";
@@ -133,7 +133,7 @@ static void tell(const char *name, double wall, const struct rusage *cost,
 
 int main(int argc, char **argv)
 {
-    const struct sigaction act = {.sa_handler = be_told};
+    const struct sigaction act = {.sa_handler = on_signal};
     struct rusage cost = {0};
     double begun = now();
     const char *why;

@@ -1,8 +1,8 @@
-/* main.c -- the runner of a room: `RUNNER NAME_test [ARGUMENT...]` runs the
- * tests of one file, whose arguments begin with its name as those of main
- * would, and `RUNNER` alone says which files it has.  With KOFN_TEST_FILTER
- * only tests of that name are run, which may have asterisks, and with
- * KOFN_TEST_SKIP those are not.  The list of files is made by CMake. */
+/* main.c -- the runner of a room's tests. `RUNNER NAME_test [ARGUMENT...]`
+ * runs the tests of one file; its arguments begin with the file's name.
+ * `RUNNER` alone lists the files. KOFN_TEST_FILTER runs only tests with a
+ * matching sentence, KOFN_TEST_SKIP leaves matching ones out; both may contain
+ * asterisks. CMake makes the list of files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static const struct {
 #include "files.h"
 };
 
-/* What is set to nothing is not set. */
+/* Returns the value of a variable; NULL if it is unset or empty. */
 static const char *given(const char *name)
 {
     const char *value = getenv(name);

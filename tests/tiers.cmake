@@ -1,21 +1,21 @@
-# tiers.cmake -- which tests are of the day, and in which build.
+# tiers.cmake -- which tests run by day, and in which build.
 #
-#   day      make test: every idea once, where it shows best, ten minutes in all
-#   night    make nightly: everything, in every build, with every BLAS kernel, and
-#            what waits in real time
-#   release  make release: besides, what is installed, and Slurm
+#   day      make test: every idea once, in its best place, ten minutes in all
+#   night    make nightly: everything, in every build, with every BLAS kernel, and tests
+# that wait in real time
+#   release  make release: also the installation, and Slurm
 #
-# A case in a shell test that is for the night has the tag `night`; one that the
-# command is tried with under AddressSanitizer by day has the tag `asan`; one that by
-# day is tried with processes in place of threads has the tag `processes`.
+# Tags of cases in a shell test: `night` runs by night only; `asan` runs under
+# AddressSanitizer by day as well; `processes` runs by day with processes instead of
+# threads as well.
 
 # ---- not by day --------------------------------------------------------------
 
-# Much the same by other means, every kernel of BLAS, and what waits for a clock.
+# Repetitions by other means, every kernel of BLAS, and tests that wait for a clock.
 set(KOFN_NIGHT
   "kernel_.*" "floor_.*" "processes_.*" campaign_cables_test
   valgrind_suspect_narrow)
-# ... of which these are of the day all the same.
+# Exceptions, which run by day.
 set(KOFN_DAY kernel_Prescott kernel_Sandybridge kernel_Haswell kernel_SkylakeX
   kernel_libblas processes_product processes_train)
 set(KOFN_RELEASE install slurm)
@@ -27,7 +27,7 @@ if(NOT KOFN_TIER STREQUAL "day")
     freivalds_test sums_errors_test pcr_errors_test)
 endif()
 
-# The orders of summation are tried, not once more the codes.
+# These test orders of summation, not the codes again.
 set(KOFN_KERNEL_SCALE 0.1)
 set(KOFN_KERNEL_SKIP "")
 if(KOFN_TIER STREQUAL "day")
@@ -38,9 +38,9 @@ endif()
 # ---- under sanitizers by day -------------------------------------------------
 
 # Not under AddressSanitizer: numbers, exhaustive sets of survivors, searches, long
-# iterations, and memory that runs out at every place in turn.  Each has a small
-# case among those that are left: numerics_guard_test, gradient_rounds_test,
-# suspect_narrow_test, train_mesh_test, peer_hostile_test, alloc_wire_test.
+# iterations, and memory that runs out at every place in turn. Each has a small case in
+# another test: numerics_guard_test, gradient_rounds_test, suspect_narrow_test,
+# train_mesh_test, peer_hostile_test, alloc_wire_test.
 set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_test
   pcr_numerics_test product_numerics_test acceptance_test laws_codes_test
   gradient_test gradient_paper_test solver_test stream_test elastic_traces_test
@@ -53,7 +53,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   near_test guard_principals_test freivalds_limits_test peer_liars_test
   train_single_test update_test
   peer_histories_test train_campaign_test)
-# What starts threads.
+# Tests that start threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
   train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
   conform_test sockets_test flow_test share_test net_hostile_test
@@ -61,19 +61,19 @@ set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
 
 # ---- at any time -------------------------------------------------------------
 
-# What ThreadSanitizer is not asked: these start processes by the dozen.
+# Not under ThreadSanitizer: these start processes by the dozen.
 set(KOFN_NEVER_THREAD campaign_test campaign_cables_test laws_net_test put_net_test
   hostile_processes_test mesh_net_test)
 
-# OpenBLAS is built without ThreadSanitizer: what its threads hand each other in
-# a large product looks like a race.
+# OpenBLAS is built without ThreadSanitizer. Data that its threads exchange in a large
+# product looks like a race.
 if(KOFN_SANITIZE STREQUAL "thread")
   set(KOFN_ENVIRONMENT_sparse_test "OPENBLAS_NUM_THREADS=1")
 endif()
-# By day a sanitizer is shown the part that it is for, or less of it.
+# By day a sanitizer runs the part that it is for, or less of it.
 if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=threads")
-  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*on_threads"
+  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*threads:*"
     "KOFN_TEST_SCALE=0.1")
   set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
   set(KOFN_ENVIRONMENT_stream_liars_test "KOFN_TEST_FILTER=liars_on_threads")
@@ -87,14 +87,14 @@ elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_single_test "KOFN_TEST_FILTER=all_lost")
   set(KOFN_ENVIRONMENT_train_excluded_test "KOFN_TEST_FILTER=names*")
   set(KOFN_ENVIRONMENT_train_histories_test "KOFN_TEST_FILTER=last*")
-  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*behind_packets")
+  set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*packets:*")
   set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
   set(KOFN_ENVIRONMENT_combine_test "KOFN_TEST_SKIP=large_shapes")
   set(KOFN_ENVIRONMENT_heal_test "KOFN_TEST_SKIP=drift_is_bounded")
   set(KOFN_ENVIRONMENT_gradient_rounds_test "KOFN_TEST_SKIP=lengths_are*")
   set(KOFN_ENVIRONMENT_sparse_test "KOFN_TEST_SKIP=work_is_counted*")
 endif()
-# ---- what this comes to ------------------------------------------------------
+# ---- functions ---------------------------------------------------------------
 
 function(kofn_one_of name out) # does `name` match one of the patterns?
   set(${out} FALSE PARENT_SCOPE)
@@ -119,8 +119,8 @@ function(kofn_in_tier name out)
   endif()
 endfunction()
 
-# Is it compiled into its room's runner?  In the plain build all are, so that none
-# is left behind by a change.
+# Is it compiled into its room's runner? In the plain build all are, so that each
+# follows changes.
 function(kofn_compiled name out)
   set(${out} TRUE PARENT_SCOPE)
   kofn_one_of(${name} never ${KOFN_NEVER_THREAD})
@@ -136,8 +136,8 @@ endfunction()
 
 # ---- order -------------------------------------------------------------------
 
-# What takes longest begins first, else all others may wait for it; `make check`
-# leaves it out.
+# The longest tests start first, so that the others do not wait for them; `make check`
+# leaves them out.
 set(KOFN_LONG python laws_.*test tile_test .*numerics.*_test alloc_.*test
   sums_errors_test peer_hostile_test regress_test unresponsive_test train_.*_test campaign_test
   mesh_net_test update_away_test freivalds_test elastic_traces_test away_floods_test
@@ -160,8 +160,8 @@ endfunction()
 set(KOFN_SPARED "TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/tsan.supp"
   "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan.supp:print_suppressions=0")
 
-# kofn_test(NAME [ENVIRONMENT VALUE...] COMMAND ...): a test under the guard, unless
-# the tier of this build leaves it out.
+# kofn_test(NAME [ENVIRONMENT VALUE...] COMMAND ...): adds a test under the guard, if it
+# belongs to this build's tier.
 function(kofn_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "COMMAND;ENVIRONMENT")
   kofn_in_tier(${name} wanted)
@@ -170,7 +170,7 @@ function(kofn_test name)
   endif()
   set(full ${KOFN_BUILD_NAME}${name})
   add_test(NAME ${full} COMMAND guard ${full} ${arg_COMMAND})
-  # A guard against a guard that hangs.
+  # a second limit, in case the guard hangs
   set_tests_properties(${full} PROPERTIES TIMEOUT 86400
     ENVIRONMENT "${KOFN_SPARED};${arg_ENVIRONMENT}")
   kofn_label(${name} label)

@@ -1,6 +1,7 @@
-/* unresponsive_worker ADDRESS SECONDS work|store [COUNT] -- COUNT workers that
- * are connected, with signs of life, and answer no task; or do not even store
- * their blocks.  They end when they are refused or dismissed, and say which. */
+/* unresponsive_worker ADDRESS SECONDS work|store [COUNT] -- runs COUNT workers
+ * that are connected and send signs of life. They answer no task, or do not
+ * even store their blocks. They end when they are refused or dismissed, and
+ * print which. */
 #include <kofn.h>
 #include <kofn/net.h>
 
@@ -22,7 +23,7 @@ static void say(kofn_transport *t, kofn_peer to, const kf_head *h)
     t->send(t, to, head, sizeof head, NULL, false);
 }
 
-/* True when it is over for this one. */
+/* True if this worker is done. */
 static bool obey(kofn_transport *t, const kofn_packet *k, bool stores)
 {
     kf_head h;

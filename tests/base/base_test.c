@@ -70,7 +70,7 @@ static bool has_flag(const void *p, const char *flag)
 }
 
 /* Kernels without huge pages have no such file. */
-static void large_memory_asks_for_huge_pages(void **state)
+static void huge_pages(void **state)
 {
     char *large = kf_new(16, 1 << 20), *small = kf_new(2, 1 << 20);
 
@@ -87,7 +87,7 @@ static void large_memory_asks_for_huge_pages(void **state)
 
 /* The first vector of Random123's known-answer file for philox4x32-10 with
  * counter and key all zero: 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
-static void philox_is_philox(void **state)
+static void philox(void **state)
 {
     kf_rng r = kf_rng_stream(0, (kf_purpose)0, 0, 0);
 
@@ -98,7 +98,7 @@ static void philox_is_philox(void **state)
     assert_int_equal(kf_rng_u32(&r), 0x9b00dbd8);
 }
 
-static void streams_are_independent_and_repeat(void **state)
+static void random_streams(void **state)
 {
     kf_rng a = kf_rng_stream(5, KF_FOR_CODE, 1, 2);
     kf_rng b = kf_rng_stream(5, KF_FOR_CODE, 1, 2);
@@ -126,7 +126,7 @@ static void streams_are_independent_and_repeat(void **state)
     assert_at_most(fabs(expo - 1), 5 / sqrt(1e5));
 }
 
-static void heap_orders_and_breaks_ties(void **state)
+static void heap_order(void **state)
 {
     kf_heap h = {0};
     kf_rng r = kf_rng_stream(1, KF_FOR_DATA, 0, 0);
@@ -150,8 +150,8 @@ static void heap_orders_and_breaks_ties(void **state)
     kf_free(h.entry);
 }
 
-/* Floors and errors are those of the worst round, and so is how many may lie
- * unseen; live workers are those of the last. */
+/* Floors, errors and may_lie take the worst round, live workers the last one.
+ */
 static void reports_add_up(void **state)
 {
     kofn_report sum = KOFN_REPORT_INIT;
@@ -185,8 +185,8 @@ static void reports_add_up(void **state)
     assert_int_equal(sum.liars, 0);
 }
 
-/* A struct of whoever was compiled before it grew, and after; and one that was
- * not begun as it should be. */
+/* A struct of a caller that was compiled before it grew, or after; and one
+ * that was not initialised. */
 static void structs_of_other_sizes(void **state)
 {
     typedef struct grown {
@@ -218,15 +218,21 @@ static void structs_of_other_sizes(void **state)
 TEST_FILE(base_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages),
-        cmocka_unit_test(overflow_is_no_memory),
-        cmocka_unit_test(growth),
-        cmocka_unit_test(large_memory_asks_for_huge_pages),
-        cmocka_unit_test(philox_is_philox),
-        cmocka_unit_test(streams_are_independent_and_repeat),
-        cmocka_unit_test(heap_orders_and_breaks_ties),
-        cmocka_unit_test(reports_add_up),
-        cmocka_unit_test(structs_of_other_sizes),
+        TEST(messages, "base: a failure keeps its message until the next one"),
+        TEST(overflow_is_no_memory,
+             "base: a size that overflows fails like missing memory"),
+        TEST(growth, "base: an array grows and keeps its elements"),
+        TEST(huge_pages,
+             "base: allocations of 4 MiB and more ask for huge pages"),
+        TEST(philox, "base: philox4x32-10 gives Random123's known answer"),
+        TEST(
+            random_streams,
+            "base: random streams repeat and are independent (mean, variance)"),
+        TEST(heap_order,
+             "base: the heap orders by time and breaks ties by arrival"),
+        TEST(reports_add_up, "base: reports of rounds add up"),
+        TEST(structs_of_other_sizes,
+             "base: structs of older and newer callers work; raw ones fail"),
     };
 
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* blame_test.c -- who is excluded for being wrong too often: nobody by chance,
- * and whoever is wrong more often than others soon. */
+/* blame_test.c -- exclusion of workers that are wrong too often: never by
+ * chance, and soon for those that are wrong more often than others. */
 #include "support.h"
 
 #include "base/blame.h"
@@ -9,8 +9,8 @@
 
 #define MOST 100
 
-/* Rounds until this worker is excluded of so many, of which the first `bad` are
- * wrong with chance `theirs` and all others with chance `rate`; 0: never. */
+/* Returns the rounds until a worker is excluded. The first `bad` workers are
+ * wrong with chance `theirs`, the others with chance `rate`. 0: never. */
 static unsigned excluded(size_t workers, size_t bad, double theirs, double rate,
                          unsigned rounds)
 {
@@ -41,7 +41,7 @@ static unsigned excluded(size_t workers, size_t bad, double theirs, double rate,
     return last;
 }
 
-static void nobody_by_chance(void **state)
+static void never_by_chance(void **state)
 {
     static const double rate[] = {0, 1e-4, 1e-3, .01, .02, .05, .1, .2, .3};
 
@@ -51,9 +51,8 @@ static void nobody_by_chance(void **state)
             assert_int_equal(excluded(workers, 0, 0, rate[i], 10000), 0);
 }
 
-/* By the sums of blame.h: of eight one that is always wrong is found in some 20
- * rounds, and half as many as can be told apart in some hundred. */
-static void who_is_always_wrong(void **state)
+/* The limits follow from the sums of blame.h. */
+static void always_wrong(void **state)
 {
     (void)state;
     assert_in_range(excluded(8, 1, 1, 0, 1000), 10, 30);
@@ -64,8 +63,8 @@ static void who_is_always_wrong(void **state)
     assert_in_range(excluded(11, 1, .5, .02, 1000), 25, 150);
 }
 
-/* Others were right 70 times: q = 1/71, and p = sqrt q. */
-static void what_one_error_weighs(void **state)
+/* The others were right 70 times: q = 1/71, and p = sqrt q. */
+static void one_error(void **state)
 {
     const double right = log((1 - sqrt(1. / 71)) / (1 - 1. / 71));
     kf_blame one = {0}, all = {.times = 70};
@@ -77,15 +76,14 @@ static void what_one_error_weighs(void **state)
     assert_at_most(fabs(one.level - log(71) / 2 - right), 1e-14);
     for (int i = 0; i < 20; i++)
         kf_blame_note(&one, &all, false);
-    assert_true(one.level == 0); /* it is forgiven */
+    assert_true(one.level == 0); /* the error is forgiven */
     assert_int_equal(one.wrong, 1);
     assert_int_equal(one.times, 22);
     assert_int_equal(all.times, 92);
 }
 
-/* Who was excluded before is so again when it is wrong once, but for those who
- * were right since for long: each time weighs ln .9, of ln e^36. */
-static void who_is_back(void **state)
+/* Each right answer weighs ln .9; the limit is ln e^36. */
+static void returned(void **state)
 {
     (void)state;
     for (int right = 0; right <= 400; right += 200) {
@@ -102,8 +100,7 @@ static void who_is_back(void **state)
     }
 }
 
-/* Alone, there is nobody to compare with. */
-static void of_one_alone(void **state)
+static void one_alone(void **state)
 {
     kf_blame one = {0}, all = {0};
 
@@ -113,8 +110,8 @@ static void of_one_alone(void **state)
     assert_true(one.level == 0);
 }
 
-/* Lorden's bound: by chance a limit h is reached once in e^h times at most. */
-static void chance_takes_long(void **state)
+/* Lorden's bound: by chance a limit h is reached at most once in e^h times. */
+static void lordens_bound(void **state)
 {
     static const double rate[] = {.001, .01, .1, .3};
 
@@ -142,12 +139,16 @@ static void chance_takes_long(void **state)
 TEST_FILE(blame_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_by_chance),
-        cmocka_unit_test(who_is_always_wrong),
-        cmocka_unit_test(what_one_error_weighs),
-        cmocka_unit_test(who_is_back),
-        cmocka_unit_test(of_one_alone),
-        cmocka_unit_test(chance_takes_long),
+        TEST(never_by_chance, "blame: no worker is excluded by chance"),
+        TEST(always_wrong,
+             "blame: an always wrong worker is excluded within 20 rounds"),
+        TEST(one_error, "blame: one error weighs as computed, and is forgiven"),
+        TEST(returned,
+             "blame: a readmitted worker is excluded again after one error"),
+        TEST(one_alone,
+             "blame: a single worker cannot be compared, so is never excluded"),
+        TEST(lordens_bound,
+             "blame: by chance a limit h is reached at most once in e^h times"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* options_test.c -- the table of a job's options is what options are checked
- * by. */
+/* options_test.c -- the table of a job's options, by which options are
+ * checked. */
 #include "support.h"
 
 #include "base/options.h"
@@ -28,7 +28,7 @@ static void says(const char *name, const char *value)
         fail_msg("\"%s\" does not say \"%s\"", kofn_errmsg(), words);
 }
 
-static void what_is_begun_passes_and_says_what_0_is(void **state)
+static void defaults(void **state)
 {
     kofn_options o = KOFN_OPTIONS_INIT, begun;
 
@@ -46,7 +46,7 @@ static void what_is_begun_passes_and_says_what_0_is(void **state)
     assert_true(o.mu == 0.25);
 }
 
-static void never_is_0_once_it_is_settled(void **state)
+static void never_is_zero(void **state)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
 
@@ -60,8 +60,9 @@ static void never_is_0_once_it_is_settled(void **state)
     assert_true(o.patience == KOFN_NEVER && o.start_within == KOFN_NEVER);
 }
 
-/* By how an option is stored; the table says where that ends. */
-static void what_is_out_of_range_is_named(void **state)
+/* The range depends on how an option is stored; the table says where it ends.
+ */
+static void out_of_range(void **state)
 {
     static const struct {
         kofn_options o;
@@ -89,7 +90,7 @@ static void what_is_out_of_range_is_named(void **state)
     }
 }
 
-static void people_give_seconds_words_and_never(void **state)
+static void text_values(void **state)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
 
@@ -116,10 +117,13 @@ static void people_give_seconds_words_and_never(void **state)
 TEST_FILE(options_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_begun_passes_and_says_what_0_is),
-        cmocka_unit_test(never_is_0_once_it_is_settled),
-        cmocka_unit_test(what_is_out_of_range_is_named),
-        cmocka_unit_test(people_give_seconds_words_and_never),
+        TEST(defaults,
+             "options: initialised options pass, and 0 takes its default"),
+        TEST(never_is_zero,
+             "options: " never " is stored as 0 once options are settled"),
+        TEST(out_of_range,
+             "options: a value out of range is refused with its name"),
+        TEST(text_values, "options: text gives seconds, words and " never ""),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

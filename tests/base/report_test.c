@@ -1,11 +1,11 @@
-/* report_test.c -- what two rounds are together, field by field. */
+/* report_test.c -- the sum of two rounds, field by field. */
 #include "support.h"
 
 #include "base/report.h"
 
 static const size_t rows[1] = {7};
 
-/* Of the first round each field is odd, of the second even. */
+/* Fields of the first round are odd, those of the second even. */
 static const kofn_report first = {.rounds = 1,
                                   .took = 1001,
                                   .encoding = 101,
@@ -67,7 +67,7 @@ static const kofn_report second = {.rounds = 1,
                                    .healing = 36,
                                    .drift = 2e-4};
 
-static void counts_and_times_are_added_up(void **state)
+static void sums(void **state)
 {
     kofn_report s = first;
 
@@ -94,8 +94,7 @@ static void counts_and_times_are_added_up(void **state)
     assert_int_equal(s.unchecked, 0);
 }
 
-static void
-the_worst_is_kept_and_what_is_of_one_moment_is_the_last(void **state)
+static void worst_and_last(void **state)
 {
     kofn_report s = first;
 
@@ -113,7 +112,7 @@ the_worst_is_kept_and_what_is_of_one_moment_is_the_last(void **state)
     assert_int_equal(s.number, 0);
 }
 
-static void the_fewest_liars_of_rounds_that_were_checked(void **state)
+static void fewest_liars(void **state)
 {
     kofn_report believed = {.rounds = 1, .unchecked = 1}, s = first;
 
@@ -136,10 +135,11 @@ static void the_fewest_liars_of_rounds_that_were_checked(void **state)
 TEST_FILE(report_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_and_times_are_added_up),
-        cmocka_unit_test(
-            the_worst_is_kept_and_what_is_of_one_moment_is_the_last),
-        cmocka_unit_test(the_fewest_liars_of_rounds_that_were_checked),
+        TEST(sums, "report: counts and times are added up"),
+        TEST(worst_and_last,
+             "report: errors take the worst round, states the last one"),
+        TEST(fewest_liars,
+             "report: may_lie takes the least of the checked rounds"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Addresses: what is none is told, and what is somebody's is left alone.
+# Addresses: wrong ones are refused, and files or sockets of others are left alone.
 
 load helpers
 
@@ -79,7 +79,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     wait "$first"
     [ -s y.npy ]
     "$KOFN" gen matrix 20 20 -o A.npy -q
-    # below the ports that the system gives to others
+    # below the ports that the system assigns
     one=tcp://localhost:$((30500 + RANDOM % 700)) two=tcp://localhost:$((31200 + RANDOM % 700))
     timeout 600 "$KOFN" power A.npy --masterless -n 2 -p "$one" --reach "$two" -o 1.npy -q \
         --max-iter 50 &

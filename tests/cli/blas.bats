@@ -1,7 +1,7 @@
 load helpers
 
-# KOFN_BLAS_DIRS: where Debian keeps the reference BLAS (blas) and BLIS
-# (blis-*), for preloading; empty under sanitizers, which must be loaded first.
+# KOFN_BLAS_DIRS: folders of Debian's reference BLAS (blas) and BLIS (blis-*), for
+# preloading. It is empty under sanitizers, which must be loaded first.
 with() { # with FOLDER FILE COMMAND...: with that BLAS instead of the linked one
     local dir folder=$1 file=$2
     shift 2
@@ -48,7 +48,7 @@ and o['blas_threads'] == 1" <<<"$output"
 }
 
 @test "blas: nothing is printed of threads that a BLAS does not report" {
-    # Debian's BLIS under this name shows nothing but the BLAS
+    # Debian's BLIS under this name exports only the BLAS
     kofn gen matrix 40 30 -o X.npy -q
     kofn gen vector 30 -o w.npy -q
     with 'blis-*' libblas.so.3 "$KOFN" matvec X.npy w.npy -o y.npy

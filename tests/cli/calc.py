@@ -1,26 +1,25 @@
-"""calc -- one Python for a file of tests: `py` and `json` of helpers.bash ask it,
-since `import numpy` takes longer than most of what the tests then ask.
+"""calc -- one Python process for all tests of a file. `py` and `json` of helpers.bash use
+it, since `import numpy` takes longer than most computations of the tests.
 
     calc.py FIFO
 
-A request is four fields, each with a zero byte behind it: "py" or "json", the
-process that asks, its folder, the code.  The answer, to the FIFO that is called
-as the first with the process behind it, is two: the exit status, and what was
-written.  Each request is computed by a fork of this process, so that none sees
-what another has left.
+A request is four fields, each followed by a zero byte: "py" or "json", the asking process,
+its folder, and the code. The answer goes to the FIFO with that process number in its name.
+It has two fields: the exit status, and the output. A fork of this process computes each
+request, so that requests do not affect each other.
 """
 import os
 import select
 import sys
 import traceback
 
-# A fork would not have the threads of OpenBLAS.
+# A fork does not have the threads of OpenBLAS.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-KEPT = 30000 # of what was written, for an answer has to fit into a FIFO
+KEPT = 30000 # bytes of output: an answer has to fit into a FIFO
 
 
 def compute(kind, pid, folder, code):
-    """In the fork: its exit status."""
+    """Computes a request in the fork. Returns the exit status."""
     try:
         os.chdir(folder)
         space = {"__name__": "__main__"}
@@ -35,7 +34,7 @@ def compute(kind, pid, folder, code):
         import numpy
         space["np"] = numpy
         exec(compile(code, "<py>", "exec"), space)
-        space.clear() # files are closed, so that they are whole
+        space.clear() # closes files, so that they are complete
         return 0
     except SystemExit as e:
         if e.code is None or isinstance(e.code, int):

@@ -1,5 +1,5 @@
 load helpers
-# Certificates that another CA issued, in the place of kofn's own keys.
+# Certificates of another CA instead of kofn's own keys.
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
@@ -29,12 +29,12 @@ issue() { # issue CA NAME: a certificate and its key
         -days 2 -out "$2".crt 2>log
 }
 
-# papers NAME [CA]: the options for a certificate, in the array of that name.
+# papers NAME [CA]: sets the array of that name to the options for a certificate.
 papers() {
     papers=(--tls-ca "${2-ca}".crt --tls-cert "$1".crt --tls-key "$1".key)
 }
 
-# The coordinator in the background; $at is where it listens.
+# Starts the coordinator in the background; $at is its address.
 coordinate() {
     papers head
     rm -f err # that of another
@@ -53,7 +53,7 @@ works() { # works NAME ADDRESS [OPTION...]
 
 # bats test_tags=asan
 @test "certificates: workers of a CA compute and appear by their names" {
-    # all have to answer, so that what is wrong is seen
+    # all have to answer, so that wrong ones are seen
     coordinate -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 3 --verify --json
     for name in anna carl dora; do works $name "$at"; done
     works bert head@"$at" --faults corrupt=1
@@ -70,7 +70,7 @@ works() { # works NAME ADDRESS [OPTION...]
     timeout 600 "$KOFN" worker "$at" "${papers[@]}" 2>emil.err &
     wait_for grep -q "of another CA" emil.err
     wait_for grep -q "their keys are not on the list" err
-    # and nobody works for a coordinator of another CA, or of another name
+    # no worker works for a coordinator of another CA or with another name
     papers emil strange
     timeout 600 "$KOFN" worker "$at" "${papers[@]}" 2>emil.err &
     wait_for grep -q "another key" emil.err

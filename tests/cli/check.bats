@@ -108,8 +108,8 @@ assert np.isnan(D[5, 5])  # the input is as it was"
     run kofn check A.npy B.npy C16.npy
     [ "$status" -eq 5 ]
     kofn check A.npy B.npy C16.npy --tolerance 1e-6 -q
-    # of coded workers: no rounding of other rows is in those that are 0, and in
-    # others what decoding makes of rounding, by whichever five came first
+    # coded workers: entries that are 0 have no rounding of other rows; others have the
+    # rounding of decoding, from any five answers
     py "A = np.load('A.npy'); A[7] = 0; A[3] *= 1e16; np.save('A.npy', A)"
     kofn matmul A.npy B.npy -o coded.npy -q -s mds:k=5,basis=gauss -n 8
     py "assert not np.load('coded.npy')[7].any()"

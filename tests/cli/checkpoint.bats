@@ -1,8 +1,8 @@
 load helpers
 
-# killed DONE WORDS...: the command, which would go on for ever, killed when its
-# checkpoint in C is of DONE rounds or iterations.  $at is then what it is of,
-# and $finished how many rounds there were.
+# killed DONE WORDS...: runs the command, which would never end, and kills it when its
+# checkpoint in C has DONE rounds or iterations. Sets $at to the checkpoint's number and
+# $finished to the number of rounds.
 killed() {
     local want=$1 pid
     shift
@@ -26,8 +26,8 @@ kept() {
     echo "${done:-0}"
 }
 
-# resumed ROUNDS WORDS...: goes on for five iterations of so many rounds each,
-# and at most one iteration was done twice.
+# resumed ROUNDS WORDS...: resumes for five iterations of ROUNDS rounds each. At most
+# one iteration was done twice.
 resumed() {
     local each=$1
     shift
@@ -50,11 +50,11 @@ and o['rounds'] == 5 * $each and 0 <= $finished - $at * $each <= $each" <out.jso
     json "o['rel_error'] <= 1e-12 and '\"%s\"' % o['job'] in '$job'" <out.json
     [ "$job" = "$(grep '"job"' C/checkpoint.json)" ]
     py "assert abs(np.load('whole.npy') - np.load('rank.npy')).sum() <= 1e-12"
-    # what is finished is not done again
+    # finished iterations are not repeated
     kofn $words -o again.npy --checkpoint C --resume --json |
         json "o['rounds'] == 0 and o['iterations'] == o['resumed_after'] == $at + 5"
     cmp rank.npy again.npy
-    # and goes on when more is asked for
+    # more iterations continue from there
     kofn pagerank G.mtx --checkpoint C --resume --json |
         json "o['converged'] and o['change'] < 1e-10 and o['iterations'] >= $at + 5"
 }
@@ -136,7 +136,7 @@ WORDS
         json "o['resumed_after'] == $at and o['iterations'] == $at + 5" <out.json
         grep -q "another code: --scheme was .* is .*going on" err
     done
-    # the newest is damaged, and the one before it is of another code as well
+    # the newest state is damaged, and the one before belongs to another code as well
     state=$($PYTHON -c 'import json; print(json.load(open("C/checkpoint.json"))["state"])')
     truncate -s 200 "C/$state"
     kofn pagerank G.mtx -n 5 -s elastic:k=2 -t 1e-14 -m 1000 --checkpoint C --resume -o r.npy -q 2>/dev/null
@@ -217,7 +217,7 @@ for f in glob.glob('want/*.npy'):
     run bash -c "ulimit -f 0; trap '' XFSZ; exec '$KOFN' matmul S.npy B.npy --checkpoint F"
     [ "$status" -eq 1 ]
     [[ "$output" == *"--checkpoint F"*"File too large"* ]]
-    # in the middle of it: the states, 96 kB, do not fit, what says so does
+    # during the work: the states, 96 kB, do not fit, the message does
     run bash -c "ulimit -f 50; trap '' XFSZ; exec '$KOFN' matmul S.npy B.npy -r 3 \
         --checkpoint C --json -q"
     [ "$status" -eq 1 ]
@@ -237,9 +237,8 @@ assert abs(np.load('got.npy') - want).max() <= 1e-12 * abs(want).max()"
     [ "$output" = "kofn: --checkpoint S.npy: Not a directory; name a folder" ]
 }
 
-# Killed at every change of a file, of two runs one after the other, and then left in
-# peace: the history has each line once, and the result is that of a run that was not
-# killed.
+# Killed at every change of a file, in two successive runs, and then left alone: the
+# history has each line once, and the result equals that of an undisturbed run.
 @test "checkpoint: a job killed twice at any write loses nothing" {
     [ -n "$KOFN_SANITIZE" ] && skip "a sanitizer does not run under ptrace"
     kofn gen matrix 40 3 -o X.npy --seed 3 -q

@@ -1,6 +1,6 @@
 load helpers
 
-# docs/security.md names tests as `FILE_test: FUNCTION` and `FILE.bats: TITLE`.
+# docs/security.md names tests as `FILE_test: SENTENCE` and `FILE.bats: TITLE`.
 @test "docs: every test named in docs/security.md exists" {
     doc=$KOFN_SOURCE/docs/security.md
     named=0
@@ -17,7 +17,7 @@ load helpers
 }
 
 @test "docs: every row of docs/security.md names a test" {
-    # tables of sentences have the heading "held by"
+    # tables of claims have the heading "held by"
     awk '/^\| what \| held by \|/ { t = 1; next } !/^\|/ { t = 0 }
          t && !/^\|---/ && !/`[a-z_]*(_test|\.bats): / { print; bad = 1 }
          END { exit bad }' "$KOFN_SOURCE/docs/security.md"

@@ -30,7 +30,7 @@ inputs() {
     json "o['corrupted'] and o['corrupt_results'] > 0" <out.json
 }
 
-# What is small enough to be let be was let be before anybody was ranked.
+# Errors too small to matter are accepted before any worker is ranked.
 @test "errors: two workers with barely visible errors do no harm" {
     kofn gen matrix 12 8 -o A8.npy -q
     kofn gen matrix 8 3 --seed 2 -o B8.npy -q
@@ -42,7 +42,7 @@ inputs() {
     json "o['rel_error'] <= o['predicted_error'] < 1e-5" <out.json
 }
 
-# One of the honest was named.
+# Once a correct worker was named.
 @test "errors: six faulty workers of a vector are located, or the run fails" {
     kofn gen matrix 96 40 -o M8.npy -q
     kofn gen vector 40 -o x8.npy -q
@@ -64,8 +64,8 @@ inputs() {
     json "o['per_round'][-1]['live'] == 8" <out.json
 }
 
-# Each time a little less is tolerated than was predicted: by less than rounding comes to,
-# beside what may be hidden.
+# Each run tolerates slightly less than was predicted: less than rounding alone, and
+# less than rounding and undetected errors together.
 @test "errors: no result exceeds --max-error (rounding, undetected errors)" {
     inputs
     for words in "-s mds:k=4 --errors detect" "-s mds:k=4,basis=gauss --errors probabilistic" \

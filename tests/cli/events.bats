@@ -33,7 +33,7 @@ EVENTS
     printf '3 leave 0\n4 leave 1\n5 join\n' >events.txt
     kofn matvec X.npy w.npy -n 6 -s elastic:k=3,basis=gauss_sys -r 5 -p sim \
         -e events.txt --json >out.json
-    # R = ceil(500/3) = 167 rows a block; L R / n each, rounded either way
+    # R = ceil(500/3) = 167 rows per block; L R / n each, rounded either way
     json "[r['live'] for r in o['per_round']] == [6, 6, 5, 4, 5]" <out.json
     json "all(x in (501 // r['live'], -(-501 // r['live'])) \
 for r in o['per_round'] for x in r['rows'] if x)" <out.json
@@ -184,20 +184,20 @@ CASES
         "$KOFN" keygen keys --worker w$n -q
         timeout 600 "$KOFN" worker "$at" -q --staged --keys keys/w$n &
     done
-    # all have to answer, so that what is wrong is seen
+    # all have to answer, so that wrong ones are seen
     run timeout 600 "$KOFN" matvec A.npy v.npy -p "$at" --keys keys -n 4 -s elastic:k=2 --late 0 \
         -r 2 -e events --errors probabilistic --verify --json -q --metrics m.txt
     wait
     [ "$status" -eq 0 ]
     json 'o["corrupted"] == [0] and o["rel_error"] < 1e-9' <<<"$output"
     grep -q 'kofn_job_info.*port="ipc"' m.txt
-    # one that was not is left alone, and that is said
+    # an unstaged worker is left alone, with a message
     timeout 600 "$KOFN" worker "$at" -q &
     run timeout 600 "$KOFN" matvec A.npy v.npy -p "$at" -n 1 -s uncoded -r 2 -e <(echo 1 slow 0 2)
     wait
     [ "$status" -eq 0 ]
     [[ "$output" == *"worker 0 ignores the fault events"*"--staged"* ]]
-    # nobody can be made to come or go
+    # no worker can be made to join or leave
     for event in "2 join" "2 leave 0"; do
         run kofn matvec A.npy v.npy -p "$at" -r 2 -e <(echo $event) --quiet
         refused "port ipc" "${event:2:4}"
@@ -212,7 +212,7 @@ CASES
     printf '1.5 leave 0\n2 join\n' >events.txt
     kofn matvec X.npy w.npy -n 4 -s elastic:k=2 -r 2 -e events.txt -p sim --journal j -q
     kofn replay j --step -q >steps
-    # every event and note, in order, by the line of the journal that it is on
+    # every event and note, in order, with its line of the journal
     [ "$(sed -n 's/^line \([0-9]*\), .*/\1/p' steps)" = "$(seq 2 "$(wc -l <j)")" ]
     line=$(grep -n '"own":"storing","w":2' j | head -1 | cut -d: -f1)
     grep -q "^line $line, .* s: the block of worker 2 is on its way$" steps
@@ -223,7 +223,7 @@ CASES
     grep -q "^line $line, .* s: begin product 1$" steps
     grep -q '^line .* s: worker 0 left$' steps
     grep -q '^line .* s: result of task 0 of product 1, row 0, from worker 0$' steps
-    # what was decided stands below it
+    # the decisions follow it
     [ "$(sed -n '/begin product 2/,/^line/p' steps | grep -c '^  work for worker .* of product 2, row ')" -ge 4 ]
     [ "$(grep -c '^  deliver product [12]: ' steps)" -eq 2 ]
     ! grep -q '^  |' steps
@@ -231,7 +231,7 @@ CASES
     grep -v '^  |' states | cmp - steps
     grep -q '^  | product 1: running; .* strips open; 4 workers have tasks$' states
     grep -q '^  |   strips 0-.*: 1 of 2 results, rows 0; 1 outstanding$' states
-    # what differs is shown before it is said
+    # the difference is shown before the message
     sed 's/"h":"[0-9a-f]*"}$/"h":"0123456789abcdef"}/' j >forged
     run kofn replay forged --step
     [ "$status" -eq 1 ]
@@ -243,8 +243,8 @@ CASES
     [[ "$output" == *"leave out --json"* ]]
 }
 
-# Four of six are needed.  Two are late and done without, one of the others leaves:
-# five are live, and the late ones are asked again.
+# Four of six are needed. Two are late and skipped; one of the others leaves. Then five
+# are live, and the late ones are asked again.
 @test "events: a late worker is asked again after others left (sums)" {
     kofn gen matrix 64 64 -o S.npy --seed 1
     kofn gen vector 64 -o v.npy --seed 2
@@ -261,7 +261,7 @@ CASES
         run kofn replay "$j"
         [ "$status" -ne 1 ] || { echo "$output: record it anew by scripts/journals"; return 1; }
     done
-    # which says anew what is forged
+    # the digest of the forged decision is computed again
     sed 's/"h":"[0-9a-f]*"}$/"h":"0123456789abcdef"}/' \
         "$KOFN_SOURCE/tests/fuzz/corpus/journal/liars" >forged
     "$PYTHON" "$KOFN_SOURCE/scripts/journals" "$KOFN" forged

@@ -116,7 +116,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     refused "no?such"
     run kofn $'frob\nnicate'
     refused "frob?nicate"
-    # letters of UTF-8 stay; its controls, and what is none, do not
+    # letters of UTF-8 stay; controls and invalid bytes do not
     run kofn $'fr\xc3\xa9\xe4\xb8\xad\xc2\x9bb\xe2\x80\xae\xf2\xff\xc0\x80\xed\xa0\x80'
     refused $'fr\xc3\xa9\xe4\xb8\xad??b?????????'
 }

@@ -1,9 +1,9 @@
-# helpers.bash -- for the command-line tests.  KOFN is the command under test,
+# helpers.bash -- helpers for the command-line tests. KOFN is the command under test,
 # KOFN_SOURCE the checkout.
 #
-# A test that waits long, for patience, leases, back-offs, or computes long has the
-# tag night, and is left out by day; a few quick ones of each command have the tag
-# asan, and are run under AddressSanitizer by day as well.
+# A test that waits long (patience, leases, back-offs) or computes long has the tag
+# night and runs by night only. A few quick ones of each command have the tag asan, and
+# also run under AddressSanitizer by day.
 PYTHON=/usr/bin/python3
 
 # One Python for all tests of a file: see calc.py.
@@ -28,14 +28,14 @@ calc_begins() {
     disown
 }
 
-# calc KIND CODE: what calc.py makes of it.  One that has ended fails the test.
+# calc KIND CODE: prints calc.py's answer. An ended calc.py fails the test.
 calc() {
     local ask fd said='' status='' more whole='' reply=$CALC.$BASHPID
     [ -p "$reply" ] || mkfifo "$reply"
-    # open until the answer is there: what nobody has open is lost
+    # open until the answer is there: data that no process has open is lost
     exec {fd}<>"$reply" {ask}<>"$CALC"
     printf '%s\0' "$1" "$BASHPID" "$PWD" "$2" >&"$ask"
-    # what was read of it when a second was over is not read again
+    # a partial answer after a second is not read again
     for _ in {1..600}; do
         ! IFS= read -r -d '' -t 1 -u "$fd" more || whole=1
         status+=$more
@@ -52,8 +52,8 @@ calc() {
     return "$status"
 }
 
-# With KOFN_PORT what would run on threads runs there.  What hangs is ended; under
-# ThreadSanitizer, on a machine with much else to do, a training takes minutes.
+# With KOFN_PORT, commands run on that port instead of threads. A hanging command is
+# ended; under ThreadSanitizer, on a loaded machine, a training takes minutes.
 kofn() {
     local port=() words=("$@") i
     if [ -n "${KOFN_PORT-}" ]; then
@@ -68,7 +68,7 @@ kofn() {
     timeout 600 "$KOFN" "${words[@]:0:1}" "${port[@]}" "${words[@]:1}"
 }
 
-# refused WHAT...: the last run ended with 2 and one line that has every WHAT.
+# refused WHAT...: the last run exited with 2 and one line that contains every WHAT.
 refused() {
     [ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
     [ "${#lines[@]}" -eq 1 ] || { echo "not one line: $output"; return 1; }
@@ -77,26 +77,26 @@ refused() {
     done
 }
 
-# Without the line that a slow BLAS is told by at the start.
+# Removes the warning of a slow BLAS at the start.
 besides_blas() {
     grep -v 'many times slower than OpenBLAS'
 }
 
-# wait_for COMMAND...: until it succeeds, as long as a machine with much else to
-# do may need.
+# wait_for COMMAND...: waits until it succeeds, for the time that a loaded machine may
+# need.
 wait_for() {
     for _ in {1..12000}; do "$@" && return; sleep 0.05; done
     echo "in vain: $*"
     return 1
 }
 
-# under_way FILE: the run that keeps these metrics is in a round.
+# under_way FILE: the run with these metrics is in a round.
 under_way() {
     grep -q '^kofn_round [1-9]' "$1" 2>/dev/null
 }
 
-# has_computed PID [TENTHS]: for 0.4 seconds, or so many tenths, of the processor; or
-# it has ended.
+# has_computed PID [TENTHS]: it used 0.4 seconds (or TENTHS) of processor time, or has
+# ended.
 has_computed() {
     local ticks
     read -ra ticks 2>/dev/null <"/proc/$1/stat" || return 0
@@ -104,7 +104,7 @@ has_computed() {
         [ $((ticks[13] + ticks[14])) -ge $(($(getconf CLK_TCK) * ${2:-4} / 10)) ]
 }
 
-# with_time OPTION WHAT COMMAND...: run with so many seconds that WHAT is said.
+# with_time OPTION WHAT COMMAND...: runs it with more and more seconds until WHAT is printed.
 with_time() {
     local option=$1 what=$2 seconds
     shift 2
@@ -116,9 +116,9 @@ with_time() {
     return 1
 }
 
-# with_patience EXPRESSION COMMAND...: run, with --json and as much patience as it
-# needs to say EXPRESSION, for whoever lies may be waited for as long as that.  With
-# too little of it some are not there in the end; no answer is ever wrong.
+# with_patience EXPRESSION COMMAND...: runs it with --json and more and more patience
+# until EXPRESSION holds, since a round may wait that long for a faulty worker. With too
+# little patience some workers are missing at the end; no answer is ever wrong.
 with_patience() {
     local said=$1 seconds
     shift
@@ -132,18 +132,18 @@ with_patience() {
     return 1
 }
 
-# json EXPRESSION: evaluate with `o` bound to the object on stdin.
+# json EXPRESSION: evaluates it with `o` bound to the object on stdin.
 json() {
     calc json "$1"
 }
 
-# py CODE: with NumPy as np.  It has neither stdin nor variables of this shell.
+# py CODE: runs it with NumPy as np. It has neither stdin nor variables of this shell.
 py() {
     calc py "$1"
 }
 
-# X.npy and y.npy, as images of 8 x 8 pixels of 0 to 16 with labels 0 to 9, and
-# Xt.npy, yt.npy held out.
+# Makes X.npy and y.npy: images of 8 x 8 pixels of 0 to 16 with labels 0 to 9. Xt.npy
+# and yt.npy are held out.
 images() {
     py "r=np.random.default_rng(1); P=r.random((10,64)) < 0.5
 def make(m, x, t):

@@ -1,5 +1,5 @@
 load helpers
-# Keys of workers: one for each, listed and revoked one by one.
+# Keys of workers: one each, listed and revoked one by one.
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
@@ -17,7 +17,7 @@ teardown() {
     wait || true
 }
 
-# The coordinator in the background; $at is where it listens.
+# Starts the coordinator in the background; $at is its address.
 coordinate() {
     rm -f err # that of another
     timeout 600 "$KOFN" matvec X.npy w.npy -p 'tcp://127.0.0.1:*' "$@" >out.json 2>err &
@@ -34,7 +34,7 @@ works() { # works NAME [OPTION...]
 
 # bats test_tags=asan
 @test "keys: a faulty worker is named by its key" {
-    # all have to answer, so that what is wrong is seen
+    # all have to answer, so that wrong ones are seen
     coordinate --keys keys -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 5 --verify \
         --json --journal run.jsonl
     for name in anna carl dora; do works $name; done
@@ -67,7 +67,7 @@ works() { # works NAME [OPTION...]
     refused "count as one" "--port processes"
     run kofn matvec X.npy w.npy --seats-per-key 2
     refused seats-per-key "--port"
-    # the same worker twice: one works, the other stands by
+    # the same worker twice: one works, the other waits
     coordinate --keys keys -n 4 -s mds:k=2 --errors detect --json
     for name in anna anna anna anna bert carl; do works $name; done
     wait_for grep -q "3 of 4 workers are here, waiting for the others; 3 more wait" err

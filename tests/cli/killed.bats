@@ -1,12 +1,11 @@
 load helpers
 
-# Whatever a command writes when it is killed: under its own name each file is the
-# former one or the new one, whole, and the journal is replayed as far as it goes.
+# A command killed at any write leaves each file whole under its name, either the old
+# one or the new one. The journal replays as far as it goes.
 export OPENBLAS_NUM_THREADS=1
 two="-p sim -n 2 -s uncoded"
 
-# What the commands below make something of, and what they find there: the outputs of
-# others.
+# The inputs of the commands below, and files that they find: outputs of others.
 inputs() {
     [ -z "$KOFN_SANITIZE" ] || skip "a sanitizer does not run under ptrace"
     kofn gen matrix 60 4 -o X.npy --seed 3 -q
@@ -17,8 +16,8 @@ inputs() {
 S=r.random((30,30)); np.save('S.npy', S+S.T)"
 }
 
-# until_dead LIMIT WORDS...: in the folder `now`, killed at that change; its status is
-# in $code.
+# until_dead LIMIT WORDS...: runs in the folder `now` and is killed at that change; its
+# status is in $code.
 until_dead() {
     local limit=$1
     shift
@@ -28,12 +27,12 @@ until_dead() {
     [ "$code" -eq 0 ] || [ "$code" -eq 137 ] || { cat err; false; }
 }
 
-# one_of FILE: in `now` it is that of `was` or of `new`.
+# one_of FILE: the file in `now` equals that in `was` or in `new`.
 one_of() {
     cmp -s "now/$1" "was/$1" || cmp -s "now/$1" "new/$1" || { echo "half: $1"; false; }
 }
 
-# A model is read by who knows how.
+# A model is read by the command that knows how.
 model_is_one_of() {
     for f in was new; do
         [ -e $f.labels.npy ] || kofn predict $f/model X.npy -o $f.labels.npy --shares -q
@@ -42,7 +41,7 @@ model_is_one_of() {
     cmp -s now.labels.npy was.labels.npy || cmp -s now.labels.npy new.labels.npy
 }
 
-# As far as it goes, or it says that it goes nowhere.
+# Replays as far as the journal goes, or says that it has no complete line.
 replayed() {
     [ ! -e now/j ] || "$KOFN" replay now/j -q 2>err || grep -q "before it had begun" err ||
         { cat err; false; }
@@ -52,8 +51,8 @@ trace_is_whole() {
     [ "$(tail -n 1 "$1")" = "]}" ] || { echo "half: $1"; false; }
 }
 
-# killed_everywhere STEP FILES WORDS...: at every STEP-th change of a file; `was` has what
-# was there before.  FILES of the disturbed run are those of one that was not.
+# killed_everywhere STEP FILES WORDS...: kills at every STEP-th change of a file; `was`
+# has the files from before. FILES are equal to those of an undisturbed run.
 killed_everywhere() {
     local step=$1 files=$2 n f
     shift 2

@@ -1,5 +1,5 @@
-# limits.bats -- a full disk, no file descriptors, no memory: a message, an exit
-# code that says so, and nothing half written.
+# limits.bats -- a full disk, no descriptors, no memory: a message, a telling exit code,
+# and no half-written file.
 load helpers
 
 setup_file() {
@@ -11,7 +11,7 @@ setup_file() {
     py "a = np.random.default_rng(1).normal(size=(30, 30)); np.save('S.npy', a + a.T)"
 }
 
-# A disk of 16 KiB without a byte left, at ./disk.
+# Makes a full disk of 16 KiB at ./disk.
 fill_disk() {
     mkdir disk
     mount -t tmpfs -o size=16k tmpfs disk 2>/dev/null ||
@@ -23,8 +23,7 @@ teardown() {
     umount disk 2>/dev/null || true
 }
 
-# full WHAT ARGUMENT...: it ends with 1, says that there is no space, and leaves
-# no byte.
+# full WHAT ARGUMENT...: it exits with 1, reports missing space, and leaves no byte.
 full() {
     local what=$1
     shift

@@ -14,7 +14,7 @@ and o['spread'] == 0 and o['converged'] and ('$d' == 'auto' or o['decode'] == '$
 @test "masterless: nodes leave and join; too few are an error" {
     kofn gen graph 500 4000 -o G.mtx --seed 2
     printf '3 leave 0\n5 leave 7\n6 join\n9 leave 3\n' >events.txt
-    # who joins is there before the others have finished
+    # a joining node is there before the others have finished
     kofn pagerank G.mtx --masterless -e events.txt -t 1e-300 -m 500 --verify --json \
         >out.json
     json "o['rel_error'] <= 1e-12 and o['finished'] == 6 and o['spread'] == 0" <out.json
@@ -47,7 +47,7 @@ np.save('q.npy', Q[:, 0])"
     kofn power X.npy --masterless -n 5 -s mds:k=3 -o v.npy --tol 1e-12 --verify --json >out.json
     json "abs(o['eigenvalue'] + 5) < 1e-10 and o['rel_error'] <= 1e-11" <out.json
     py "assert abs(abs(np.load('v.npy') @ np.load('q.npy')) - 1) < 1e-10"
-    # what float64 cannot hold is bad input, with a coordinator and without
+    # numbers beyond float64 are bad input, with a coordinator and without
     for i in 1 2 3 4 5 6; do echo 1e308,1e308,1e308,1e308,1e308,1e308; done >large.csv
     for how in --masterless --verify; do
         run kofn power large.csv $how -n 5 -s mds:k=3 -o v.npy
@@ -55,7 +55,7 @@ np.save('q.npy', Q[:, 0])"
     done
 }
 
-# node I OPTION...: one process of the mesh below, in the background.
+# node I OPTION...: starts one process of the mesh below in the background.
 node() {
     local i=$1 reach=
     shift
@@ -83,7 +83,7 @@ node() {
         json "o['status'] == 'ok' and o['iterations'] == 2000" <"o$i.json"
     done
     kofn pagerank G.mtx -t 1e-300 -m 2000 -q -o want.npy
-    # who has to make an iterate again does so with rounding of its own
+    # a node that repeats an iterate has its own rounding
     py "
 w = np.load('want.npy')
 for i in 2, 3, 4, 5:
@@ -168,8 +168,8 @@ all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
     local words="pagerank G.mtx --masterless -n 8 -s mds:k=4 --errors adversarial -e four.txt"
     run kofn $words --confirm 1
     [ "$status" -eq 5 ]
-    # who does not take one other's word makes such iterates from the matrix, unless
-    # nodes part before they can
+    # a node that needs more than one other computes such iterates from the matrix,
+    # unless the nodes end before
     for try in 1 2 3 4; do
         run kofn $words --max-iter 2 --verify --json -q
         [ "$status" -eq 5 ] || break
@@ -182,13 +182,13 @@ all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
     refused two.txt "only with --errors"
 }
 
-# The newest of a seat's files is cut, where there is one before it.
+# Cuts the newest file of a seat that has an older one.
 cut_newest() {
     local files=(kept/seat-$1-*.kept)
     [ "${#files[@]}" -lt 2 ] || truncate -s 100 "${files[-1]}"
 }
 
-# All nodes leave, and others go on, by the same scheme or another.
+# All nodes leave, and others resume, with the same scheme or another.
 kept_iterates() {
     local words="$1 --masterless --tol 1e-300 --max-iter 40 --checkpoint kept -o v.npy"
     printf '20 leave %d\n' 0 1 2 3 >leave.txt

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Files that are written are none of those that are read, and not each other.
+# Files to write are different from files to read and from each other.
 
 load helpers
 

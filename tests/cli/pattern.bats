@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who is slow in which round: made, recorded, and had again.
+# Patterns of slow workers: generated, recorded, and replayed.
 
 load helpers
 
@@ -8,7 +8,7 @@ inputs() {
     "$KOFN" gen vector 20 -o w.npy -q
 }
 
-# pattern FILE EXPRESSION: of p, the lines of a CSV file.
+# pattern FILE EXPRESSION: the expression holds for p, the lines of a CSV file.
 pattern() {
     py "p = [[float(x) for x in line.split(',')] for line in open('$1')]
 assert $2, p"

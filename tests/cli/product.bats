@@ -6,7 +6,7 @@ inputs() {
     kofn gen matrix 37 5 -o B.npy --seed 5
 }
 
-# close A B: within 1e-12 of NumPy's own product
+# close A B: within 1e-12 of NumPy's product
 close_to_numpy() {
     py "
 y = np.load('$3'); want = np.load('$1') @ np.load('$2')
@@ -114,7 +114,7 @@ assert np.linalg.norm(y - want) <= 1e-5 * np.linalg.norm(want), '$f'"
     done
 }
 
-# 2^24 + 1 is no float32; and 0.1 is another number there.
+# 2^24 + 1 is no float32, and 0.1 is another number there.
 # bats test_tags=processes
 @test "product: float32 times float64 gives float64 (either order)" {
     py "
@@ -268,12 +268,12 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
         -w delay=0.001,straggle=1" /dev/null
     [ "$status" -eq 4 ]
     [[ "$output" == *"of 500"*"workers live"*"B/s"*$'\r\e[Kkofn: 3 workers'* ]]
-    # rounds that last are looked at while somebody owes something
+    # in long rounds the display is updated while answers are outstanding
     TERM=xterm run script -qec "'$KOFN' matvec X.npy w.npy -r 2 -s uncoded -n 4 \
         -w delay=0.5,straggle=1" /dev/null
     [ "$status" -eq 0 ]
     [[ "$output" == *"strips to come from "[1-4]" workers"* ]]
-    # one row of the terminal, and none of them full
+    # each line is shorter than a row of the terminal
     TERM=xterm run script -qec "stty cols 30; '$KOFN' matvec X.npy w.npy -r 2 -s uncoded \
         -n 4 -w delay=0.5,straggle=1" /dev/null
     [ "$status" -eq 0 ]
@@ -301,7 +301,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
         sh "$KOFN"
     close_to_numpy X.npy w.npy src.npy
     [ -z "$(ls -A | grep tmp)" ]
-    # where that fails the result is still there
+    # if that fails the result still exists
     echo old >src.npy
     run unshare -rm sh -c 'mount --bind src.npy y.npy && mount -o remount,bind,ro y.npy &&
         "$1" matvec X.npy w.npy -o y.npy -q' sh "$KOFN"
@@ -347,7 +347,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     json "o['rounds'] == 10000 and o['left'] == 0" <out.json
 }
 
-# rounds_are N: so many are over.
+# rounds_are N: N rounds have ended.
 rounds_are() {
     [ "$(sed -n 's/^kofn_round //p' m.txt 2>/dev/null)" -ge "$1" ] 2>/dev/null
 }
@@ -381,8 +381,8 @@ rounds_are() {
 @test "product: a row of 1e16 does not spoil other rows" {
     py "X = np.tile([1.0, 2, 3, 4], (16, 1)); X[0] *= 4e15; np.save('wide.npy', X)
 np.save('ones.npy', np.ones(4))"
-    # raised, the rows are the same but for a factor below 2, and one of 16 elements is
-    # off by no more than 4 times what all of them are, relative to all
+    # scaled rows differ by a factor below 2. So one of 16 elements is off by at most 4
+    # times the relative error of all of them.
     for s in elastic mds:k=4 uncoded; do
         kofn matvec wide.npy ones.npy -s $s -o wide_y.npy --verify --json >out.json
         json "o['row_error'] <= 8 * o['predicted_error'] < 1e-10 and 0 <= o['worst_row'] < 16" <out.json

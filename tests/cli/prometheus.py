@@ -1,6 +1,5 @@
-"""prometheus -- read the text format of Prometheus (0.0.4) as strictly as its
-description says, independent of what kofn writes, and hold it to what promtool
-asks of names besides.
+"""prometheus -- reads the text format of Prometheus (0.0.4) as strictly as its description,
+independently of kofn's writer. It also checks promtool's rules for names.
 
     prometheus.py FILE EXPRESSION   with m: {(name, labels): value}, f: families
 """
@@ -13,7 +12,7 @@ NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]Inf|NaN
 SAMPLE = re.compile(
     rf"({NAME})(?:\{{((?:{LABEL}(?:,{LABEL})*)?)\}})? ({NUMBER})")
 META = re.compile(rf"# (TYPE|HELP) ({NAME}) (.+)")
-# What a sample is called, after its family.
+# Suffixes of a sample's name, by the type of its family.
 SUFFIX = {"counter": {""}, "gauge": {""}, "untyped": {""},
           "summary": {"", "_count", "_sum"},
           "histogram": {"_count", "_sum", "_bucket"}}

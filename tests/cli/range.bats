@@ -1,6 +1,6 @@
 load helpers
 
-# Numbers near the end of their range; A x is finite, x 1000 not.
+# Numbers near the end of their range: A x is finite, 1000 A x is not.
 inputs() {
     py "
 r = np.random.default_rng(1)
@@ -49,7 +49,7 @@ np.save('wild.npy', r.choice([-1.7e308, 1.7e308], (64, 64)))"
 y = np.load('y.npy')
 want = (np.load('A.npy').astype('g') @ np.load('x.npy').astype('g'))
 assert np.abs(y - want).max() <= 1e-14 * np.abs(want).max()"
-    # blocks that are made at the other end, from pieces or from the file
+    # blocks made at the worker, from pieces or from the file
     kofn matvec A.npy x.npy -n 6 -s mds:k=3 -p processes --verify --json >out.json
     json "o['rel_error'] < 1e-14" <out.json
 }
@@ -123,7 +123,7 @@ x = np.ones(4); x[1] = np.nan; np.save('x.npy', x)"
 }
 
 @test "range: --verify fails if there is nothing to compare with" {
-    # the sum is 0, and no order of adding it up gets there
+    # the sum is 0, and no order of summation gets there
     py "
 A = np.full((6, 256), 1.7e308); A[:, 128:] *= -1; A[1:] /= 1e10
 np.save('A.npy', A); np.save('x.npy', np.ones(256))"

@@ -184,18 +184,18 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
 
 @test "regress: --json has the cost of an iteration" {
     inputs
-    # 12 features from each of 3 answers; from each of 6, with the loss and one
-    # number more, for gc takes its numbers by twos
+    # 12 features from each of 3 answers; from each of 6, with the loss and one number
+    # more, since gc handles pairs of numbers
     kofn regress X.npy y.npy -s pcr:r=4 -p sim --json >out.json
     json "o['recovery_threshold'] == 3" <out.json
-    # the last asks eight products more, whether the minimum is near
+    # the last one takes eight more products to check the distance of the minimum
     json "[i['scalars_received'] / 36 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
     kofn regress X.npy y.npy -s gc:d=3 -p sim --json >out.json
     json "o['recovery_threshold'] == 6" <out.json
     json "[i['scalars_received'] / 84 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
     json "set(o['per_iteration'][0]) >= {'objective', 'seconds', 'late', 'scalars_received'}" <out.json
     json "all(a['objective'] > b['objective'] - 1e-14 for a, b in zip(o['per_iteration'], o['per_iteration'][1:]))" <out.json
-    # it has converged, so that no step came after the last gradient
+    # it has converged, so no step followed the last gradient
     json "abs(o['objective'] - o['per_iteration'][-1]['objective']) < 1e-14" <out.json
     json "sum(i['scalars_received'] for i in [o['setup']] + o['per_iteration']) == o['scalars_received']" <out.json
     json "o['test_objective'] is None and o['gradient_norm'] > 0" <out.json
@@ -294,7 +294,7 @@ WORDS
     refused "1..8" 9
 }
 
-# Columns of very different units, and held-out points; labels of three kinds.
+# Columns with very different units, held-out points, and labels of three kinds.
 units() {
     py "
 r = np.random.default_rng(7)

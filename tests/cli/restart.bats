@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A coordinator that is killed and started again finds its workers, who have
-# kept their blocks.
+# A coordinator that is killed and restarted finds its workers, which have kept their
+# blocks.
 
 load helpers
 
@@ -21,7 +21,7 @@ three_done() {
     [ "$(done_rounds)" -ge 3 ]
 }
 
-# Bytes that have gone over the loopback of this network.
+# Prints the bytes that went over the loopback of this network.
 bytes() {
     sed -n 's/^ *lo: *\([0-9]*\).*/\1/p' /proc/net/dev
 }
@@ -48,7 +48,7 @@ restart() { # in a network of its own
         [ "$(grep -c 'block stored' worker.$i)" -ge 2 ]
     done
     echo "$before bytes before the coordinator died, $((after - before)) after"
-    # the blocks are 12 MB, everything else is not a tenth of that
+    # the blocks are 12 MB, everything else is less than a tenth
     [ "$before" -gt 12000000 ]
     [ $((after - before)) -lt 1200000 ]
 }

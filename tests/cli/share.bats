@@ -1,14 +1,14 @@
 load helpers
 
-# Workers of a command that has failed wait for ever.
+# Workers of a failed command wait forever.
 teardown() {
     for pid in $(cat pids 2>/dev/null); do
         kill "$pid" 2>/dev/null || true
     done
 }
 
-# A worker that is not one: it notes its words, and ends as its machine's file
-# says, or runs until it is ended.
+# A fake worker: it records its arguments, and ends as its machine's file says, or runs
+# until it is stopped.
 pretend() {
     cat >kofn-there <<'SH'
 #!/bin/sh
@@ -62,8 +62,8 @@ began() {
     [ "$status" -eq 2 ]
 }
 
-# Slurm, as far as kofn.sbatch sees it: an array is so many workers at once, of a
-# script that is there, and what is submitted runs as a copy in another folder.
+# Slurm as kofn.sbatch sees it: an array starts several workers of an existing script at
+# once, and a submitted script runs as a copy in another folder.
 pretend_slurm() {
     mkdir -p bin spool room prefix/bin prefix/share/kofn submitted
     cat >bin/sbatch <<'SH'
@@ -124,7 +124,7 @@ for name in ('C.npy', 'D.npy'):
     cp -r "$KOFN_SOURCE/share/slurm" prefix/share/kofn
     KOFN=$PWD/prefix/bin/kofn timeout 600 spool/slurm_script matvec X.npy w.npy -o y.npy
     grep -q " $PWD/prefix/bin/../share/kofn/slurm/kofn-worker.sbatch$" arrays
-    # and nothing of the run before is in the way
+    # and nothing of the former run disturbs it
     cp -r "$KOFN_SOURCE/share/slurm" "my share"
     rm -r room arrays
     ORIGIN=$PWD/"my share" timeout 600 spool/slurm_script matvec X.npy w.npy -o y.npy
@@ -160,7 +160,7 @@ assert "coordinator.key" in made["kofn-coordinator"], made
 assert "worker.crt" in made["kofn-coordinator"], made
 assert "worker.key" not in made["kofn-coordinator"], made
 END
-    # nobody is root, and the keys are for the group that the pods are given
+    # no container runs as root, and the keys belong to the pods' group
     /usr/bin/python3 - "$KOFN_SOURCE/share/k8s/kofn.yaml" <<'END'
 import re, sys
 jobs = [p for p in open(sys.argv[1]).read().split("\n---\n") if "kind: Job" in p]
@@ -170,7 +170,7 @@ for job in jobs:
     assert re.findall(r"^ +fsGroup: (\d+)", job, re.M) == ["1000"], job
     assert re.findall(r"defaultMode: (\d+)", job) == ["0440"], job
 END
-    # and what is in them is enough for both
+    # and their contents suffice for both
     cd "$BATS_TEST_TMPDIR"
     "$KOFN" keygen keys -q
     mkdir -m 700 head worker

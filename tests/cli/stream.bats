@@ -10,7 +10,7 @@ inputs() {
     printf '"X3.npy"\tY3.npy  C3.npy\r\nC1.npy Z.npy D.npy' >>list.txt
 }
 
-# close_to_numpy X Y C...: every C is within 1e-12 of NumPy's own product
+# close_to_numpy X Y C...: every C is within 1e-12 of NumPy's product
 close_to_numpy() {
     py "
 words = '$*'.split()
@@ -62,8 +62,8 @@ for x in o:
 @test "stream: a row of 1e16 does not spoil others; the worst is named" {
     py "X = np.tile([1.0, 2, 3, 4], (16, 1)); X[3] *= 4e15; np.save('X.npy', X)
 np.save('Y.npy', np.ones((4, 8)))"
-    # raised, the rows are the same but for a factor below 2, and one of 128 elements is
-    # off by no more than 12 times what all of them are, relative to all
+    # scaled rows differ by a factor below 2. So one of 128 elements is off by at most
+    # 12 times the relative error of all of them.
     echo "X.npy Y.npy C.npy" |
         kofn stream - -s idip:W=3,N=4 -n 4 -p sim --pattern iid:p=0.5 --json \
             --verify >out.json

@@ -1,6 +1,6 @@
 load helpers
-# Streams whose workers are processes: of this machine, behind an address, ranks
-# of an MPI job; that are killed, stopped, and come while it goes on.
+# Streams on worker processes: of this machine, at an address, or ranks of an MPI job.
+# Workers are killed, stopped and added during the run.
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
@@ -22,7 +22,7 @@ teardown() {
     wait || true
 }
 
-# are_right: all five products, as NumPy has them.
+# are_right: all five products agree with NumPy.
 are_right() {
     py "
 def right(x, y, c):
@@ -35,8 +35,8 @@ right('C1.npy', 'Z.npy', 'D.npy')"
     rm C?.npy D.npy
 }
 
-# in_time DELAY: every object of out.json is over by its due round, below what was
-# predicted of it.
+# in_time DELAY: every object of out.json ends by its due round, with an error below the
+# prediction.
 in_time() {
     py "
 import json
@@ -56,7 +56,7 @@ workers() {
     done
 }
 
-# Port 0 is any that is free; the coordinator says which.
+# Port 0 is any free port; the coordinator prints it.
 listening() {
     at=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' err)
     [ -n "$at" ]
@@ -84,7 +84,7 @@ listening() {
     in_time 2
 }
 
-# The stream is a coprocess: a product is asked for when the one before is told.
+# The stream is a coprocess: a product is requested when the one before is reported.
 # bats test_tags=night
 @test "stream: workers die or stop between products, others join" {
     $PYTHON - "$KOFN" <<'END'
@@ -145,7 +145,7 @@ finally:
 END
 }
 
-# Without a lease: they are never given up.
+# Without a lease they are never evicted.
 stopped() { # stopped SCHEME
     $PYTHON - "$KOFN" $1 <<'END'
 import json, os, signal, subprocess, sys
@@ -190,7 +190,7 @@ END
     stopped uncoded
 }
 
-# All answers of the first round are waited for, so that the liar's are among them.
+# The first round waits for all answers, so the wrong ones are among them.
 @test "stream: a wrong worker process is named and products are right" {
     echo "1 corrupt 1" >lie.txt
     for how in "dip:m=2,p=2,T=1 --errors probabilistic" "idip:W=2,N=4 --errors adversarial"; do
@@ -285,11 +285,11 @@ END
     workers 2 "$at"
     wait $coordinator
     are_right
-    # nothing is told of what nobody asked for
+    # there is no message for what was not asked for
     timeout 600 "$KOFN" stream list.txt -p 'tcp://127.0.0.1:*' -n 2 -q \
         --start-within 2.5 >out 2>err || true
     [ "$(grep -c "waiting" err)" -eq 0 ]
-    # one host is one worker where answers are compared
+    # one host counts as one worker if answers are compared
     timeout 600 "$KOFN" stream list.txt -p 'tcp://*:*' --insecure -n 3 \
         --errors detect >out 2>err &
     coordinator=$!
@@ -356,7 +356,7 @@ END
 ranks_of() { # ranks_of MPI
     local mpi=$1 flags=
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
-    # Leaks of MPI itself are not ours; its stacks are long.
+    # Leaks of MPI itself are not kofn's; its stacks are long.
     export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/../mpi/leaks.supp:print_suppressions=0"
     export ASAN_OPTIONS="fast_unwind_on_malloc=0:symbolize=0"
     command -v mpirun.$mpi >/dev/null && ls "$(dirname "$KOFN")"/libkofn-mpi-$mpi.so ||

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A drawing and a record that are made of the journal are those that the run wrote.
+# A trace and a record made from the journal equal those that the run wrote.
 
 load helpers
 
@@ -9,7 +9,7 @@ inputs() {
     kofn gen vector 300 -o y.npy --seed 5 -q
 }
 
-# same WORDS...: what kofn WORDS writes as it runs, kofn trace makes of its journal.
+# same WORDS...: kofn trace makes from the journal what kofn WORDS writes as it runs.
 same() {
     rm -f ./*.json ./*.csv
     kofn "$@" --journal j --trace was.json --record was.csv -q
@@ -25,7 +25,7 @@ once() {
         grep -o '"name":"[a-z]* [0-9]*"' | sort | uniq -d)" ]
 }
 
-# drawn NAME...: there are slices of these names.
+# drawn NAME...: there are slices with these names.
 drawn() {
     for name in "$@"; do
         grep -q "\"name\":\"$name\"" is.json || { echo "no $name"; return 1; }
@@ -54,7 +54,7 @@ drawn() {
     inputs
     printf '2 corrupt 3\n' >events.txt
     for port in sim threads; do
-        # all have to answer, so that what is wrong is seen
+        # all have to answer, so that wrong ones are seen
         same matvec X.npy w.npy -p $port -s elastic:k=4 -r 4 -e events.txt --late 0 \
             --errors probabilistic
         drawn check wrong
@@ -64,10 +64,10 @@ drawn() {
         same regress X.npy y.npy -p $port -s gc:d=4 --iterations 5 -e leaves.txt \
             --errors probabilistic --audit 3
     done
-    # submessages are sent later than they are given out
+    # submessages are sent later than they are assigned
     same regress X.npy y.npy -p sim -s agc --iterations 3
     same regress X.npy y.npy -p threads -s agc --iterations 3
-    # and of blocks that are read and changed
+    # and blocks that are read and changed
     kofn gen matrix 60 6 -o T.npy --seed 6 -q
     py "np.save('l.npy', np.arange(60.) % 3)"
     same train T.npy l.npy --layers 6-5-3 -s gc:d=3 -p sim --batch 20
@@ -100,7 +100,7 @@ drawn() {
     [[ "$output" == *"5 rounds"*"cut off"* ]]
     drawn "round 5" "round 6" unfinished
     once
-    # all but what was not over is as it was drawn
+    # everything but the unfinished round is as it was drawn
     py "
 import json
 was, now = (json.load(open(f))['traceEvents'] for f in ('was.json', 'is.json'))
@@ -153,7 +153,7 @@ assert task(was) == task(now) and task(now)"
     [ "$status" -eq 1 ] && [[ "$output" == *"no/where.json"*"No such file"* ]]
     run kofn trace j --record no/where.csv
     [ "$status" -eq 1 ] && [[ "$output" == *"no/where.csv"*"No such file"* ]]
-    # a decision that is another, and lines of the coordinator itself that are none
+    # another decision, and invalid lines of the coordinator itself
     sed '$d' j | sed 's/"h":"[0-9a-f]*"/"h":"0123456789abcdef"/' >forged
     run kofn trace forged -o t.json --record r.csv
     [ "$status" -eq 1 ]

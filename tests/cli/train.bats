@@ -44,7 +44,7 @@ assert (np.load('labels.npy') == x.argmax(1)).all() and np.load('labels.npy').sh
 loss = -np.log(x[np.arange(100), y]).mean()
 assert abs(loss - s['loss']) < 1e-12 and abs(loss - o['test_loss']) < 1e-12
 assert (x.argmax(1) == y).mean() == s['accuracy'] == o['test_accuracy']"
-    # of a label each, and one after the other
+    # one label each, in sequence
     kofn predict model Xt.npy -o labels.csv
     [ "$(wc -l <labels.csv)" -ge 100 ]
 }
@@ -108,7 +108,7 @@ steps_done() { # steps_done N: there are so many lines in h.csv
         timeout 600 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
         crew[i]=$!
     done
-    # through a pipe: it gets no more than 64 KB ahead of who reads, of some 200
+    # through a pipe: the command is at most 64 KB ahead of the reader, of some 200
     mkfifo journal
     timeout 600 "$KOFN" train X.npy y.npy -o model $net --epochs 24 -p "$address" -n 8 \
         --below pause --patience 600 --journal journal --verify --json >out.json &
@@ -150,7 +150,7 @@ has_kept() {
     py "assert abs(np.load('whole/W1.npy')-np.load('model/W1.npy')).max() < 1e-12
 a, b = (np.genfromtxt(f, delimiter=',', skip_header=1)[:,:6] for f in ('whole.csv', 'h.csv'))
 assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
-    # what is finished is not done again, and goes on when more is asked for
+    # finished steps are not repeated, and more steps continue from there
     kofn $words --epochs 4 -o model --checkpoint C --resume --json |
         json "o['rounds'] == 0 and o['iterations'] == 32"
     kofn $words --epochs 5 -o model --checkpoint C --resume --json |
@@ -172,7 +172,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
 
 @test "train: ranks of an MPI job give the same weights" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
-    # Leaks of MPI itself are not ours; its stacks are long.
+    # Leaks of MPI itself are not kofn's; its stacks are long.
     export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/../mpi/leaks.supp:print_suppressions=0"
     export ASAN_OPTIONS="fast_unwind_on_malloc=0:symbolize=0"
     images
@@ -256,7 +256,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     refused "shorter step"
 }
 
-# nothing_new COMMAND...: the run fails in a line, and leaves nothing.
+# nothing_new COMMAND...: the run fails with one line and leaves nothing.
 nothing_new() {
     before=$(ls -A)
     run kofn "$@"
@@ -278,7 +278,7 @@ nothing_new() {
     nothing_new train X.npy y.npy -o nowhere/model $net
     nothing_new train X.npy y.npy -o X.npy/model $net
     nothing_new train X.npy y.npy -o h.npy/../model $net
-    # a folder that was there before stays, and a model in it
+    # an existing folder stays, with the model in it
     kofn train X.npy y.npy -o model/ $net --epochs 1 -q
     mkdir C
     cp -r model kept
@@ -290,7 +290,7 @@ nothing_new() {
     [ "$status" -eq 1 ]
     [[ "$output" == *"new/W2.npy.new"*": File too large"* ]] || { echo "$output"; return 1; }
     [ "$(ls -A)" = "$before" ]
-    # a model that was there before is still the one it was
+    # an existing model is unchanged
     run bash -c "ulimit -f 9; trap '' XFSZ; exec '$KOFN' train X.npy y.npy -o model --layers 64-16-100-10"
     [ "$status" -eq 1 ]
     [[ "$output" == *"model/W2.npy.new"*": File too large"* ]] || { echo "$output"; return 1; }
@@ -316,7 +316,7 @@ nothing_new() {
     run kofn predict bad Xt.npy -o y2.npy
     [ "$status" -eq 5 ] && [ ! -e y2.npy ] || { echo "$status $output"; return 1; }
     [[ "$output" == *"bad/model.json is damaged"* ]]
-    # older ones are read, and that is said
+    # older models are read, with a remark
     py "import json; o=json.load(open('model/model.json')); del o['digest'], o['files']; json.dump(o, open('bad/model.json','w'))"
     run kofn predict bad Xt.npy -o y2.npy
     [ "$status" -eq 0 ] && [[ "$output" == *"bad/model.json has no digests"* ]]

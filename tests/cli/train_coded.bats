@@ -51,7 +51,7 @@ steps_done() { # steps_done N: there are so many lines in h.csv
     [ "$(cat h.csv 2>/dev/null | wc -l)" -gt "$1" ]
 }
 
-# Of eight, four are killed, and as many others come.
+# Four of eight are killed, and four others join.
 kill_some() { # kill_some ADDRESS SCHEME OPTION...
     local at=$1 scheme=$2 liar=${liar:-} coordinator i
     shift 2
@@ -92,15 +92,15 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
     images
     liar=1 kill_some "ipc://$PWD/socket" gpd:m=2,n=1,p=1 --momentum 0.9 \
         --errors adversarial --seats-per-key 0 --scrub 2
-    # who is always wrong among eight is excluded after 20 of the rounds that show it
-    # (src/base/blame.h), and is healed in vain at each before
+    # of eight workers a constantly wrong one is excluded after 20 of the rounds that
+    # show it (src/base/blame.h), and is rebuilt in vain at each before
     json "len(o['corrupted']) == 1 and o['healed'] <= 20" <out.json
 }
 
 # bats test_tags=night
 @test "coded weights: ranks of an MPI job hold them" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
-    # Leaks of MPI itself are not ours; its stacks are long.
+    # Leaks of MPI itself are not kofn's; its stacks are long.
     export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/../mpi/leaks.supp:print_suppressions=0"
     export ASAN_OPTIONS="fast_unwind_on_malloc=0:symbolize=0"
     images
@@ -146,7 +146,7 @@ o=json.load(open('out.json')); h=np.genfromtxt('h.csv', delimiter=',', names=Tru
 assert h['healed'].sum() == o['healed'] and h['again'].sum() == o['again'] and h['drift'].max() > 0
 assert h['live'][-1] == 7"
     done
-    # updates that are missed, and bits that flip by chance, on all machines alike
+    # missed updates, and randomly flipped bits, on all machines
     kofn train X.npy y.npy -o model $net --epochs 6 -s gpd:m=2,n=1,p=1 -p sim -n 11 \
         -w flip=0.01,miss=0.01 --errors probabilistic --scrub 1 --verify --history h.csv --json |
         json "o['rel_error'] <= 1e-12 and o['healed'] >= 5 and len(o['corrupted']) > 5"
@@ -164,7 +164,7 @@ assert len(h) == 36 and h['live'][-12:].max() == 11 and h['left'].sum() == 0"
         [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ] || { echo "$bad: $status $output"; return 1; }
         [ ! -e model/model.json ]
     done
-    # too few are left to go on; what they hold is not written
+    # too few workers remain to continue; their weights are not written
     printf '2 leave 0\n2 leave 1\n2 leave 2\n' >events.txt
     run kofn train X.npy y.npy -o model $net -s gpd:m=2,n=2,p=1 -p threads -e events.txt
     [ "$status" -eq 4 ] && [ ! -e model/model.json ]

@@ -45,7 +45,7 @@ and o['liars'] == 0 and len(o['wrong']) > 0" <out.json
     json "1e-12 < o['rel_error'] <= 1e-5 and o['same'] == 9" <out.json
 }
 
-# The losses are those of a training on a job, where nothing else is the same.
+# The losses equal those of a training on a job, where everything else differs.
 @test "masterless train: the history has a line per step" {
     images
     kofn train X.npy y.npy -o model $net --epochs 2 --history job.csv -q
@@ -87,7 +87,7 @@ assert h[:12] == list(range(1, 13)) and 1 <= h[12] <= 13 and h[12:] == list(rang
 
 epochs=150
 
-# nodes WAY: what those below are started as; who listens where is in at[].
+# nodes WAY: how the nodes below are started; at[] has their addresses.
 nodes() {
     images
     words=(train X.npy y.npy $net --epochs $epochs --momentum 0.5 -s gpd:m=2,n=1,p=1
@@ -102,7 +102,7 @@ print(*['tcp://127.0.0.1:%d' % x.getsockname()[1] for x in s])")
     fi
 }
 
-# node I: one of them, in the background.
+# node I: starts one of them in the background.
 node() {
     local reach= j
     for j in 1 2 3 4 5; do
@@ -114,7 +114,7 @@ node() {
     pid[$1]=$!
 }
 
-# has_kept I...: these have kept something.
+# has_kept I...: these nodes have saved a state.
 has_kept() {
     local i
     for i in "$@"; do
@@ -122,7 +122,7 @@ has_kept() {
     done
 }
 
-# ended I...: these have the weights of the plain training, the same to the bit.
+# ended I...: these have the weights of the plain training, equal to the bit.
 ended() {
     local i first=$1
     for i in "$@"; do
@@ -137,16 +137,16 @@ for l in 'W1.npy', 'W2.npy':
     assert np.linalg.norm(np.load('m$first/' + l) - w) <= 1e-12 * np.linalg.norm(w), l"
 }
 
-# has_come I J: node I has kept something, or node J has ended.
+# has_come I J: node I has saved a state, or node J has ended.
 has_come() {
     local state
     has_kept "$1" || ! read -ra state 2>/dev/null <"/proc/${pid[$2]}/stat" ||
         [ "${state[2]}" = Z ]
 }
 
-# meet_signals: node 1 is killed in the training, node 5 comes, and when it has blocks
-# node 2 is told to end; status is that of 2.  Of four, one may be behind at any time,
-# and two have to be left that are not.
+# meet_signals: node 1 is killed in the training, and node 5 joins. When it has blocks,
+# node 2 is asked to end; status is that of 2. Of four nodes, one may be behind at any
+# time, and two others have to remain.
 meet_signals() {
     for i in 1 2 3 4; do node $i; done
     wait_for has_computed "${pid[1]}" 2
@@ -238,7 +238,7 @@ lost_and_late() { # lost_and_late WAY
     words="train X.npy y.npy -o model $net --epochs 20 --masterless --checkpoint kept \
         --every 6 --errors probabilistic -q"
     printf '30 corrupt 1\n30 corrupt 2\n30 corrupt 3\n' >events.txt
-    # it goes back three times, or too few are left of whom nobody lied
+    # it rolls back three times, or too few nodes without errors remain
     run kofn $words -e events.txt
     [ "$status" -eq 5 ] || [ "$status" -eq 4 ] || { echo "$status: $output"; return 1; }
     [ ! -e model ]
@@ -261,7 +261,7 @@ lost_and_late() { # lost_and_late WAY
         run timeout 200 "mpirun.$mpi" $flags -n 4 \
             sh -c "exec '$KOFN' $words -q -o $mpi\$$rank"
         [ "$status" -eq 0 ] || { echo "$output"; return 1; }
-        # the same words for all, and the same folder
+        # the same arguments for all, and the same folder
         run timeout 200 "mpirun.$mpi" $flags -n 4 "$KOFN" $words -q -o $mpi
         [ "$status" -eq 0 ] || { echo "$output"; return 1; }
         [ "$(cd $mpi && echo *)" = "W1.npy W2.npy model.json" ]
@@ -309,8 +309,8 @@ and o['liars'] == 0" <out.json
     nodes unix
     printf '19 err 3 decode\n' >last.txt # after 18 steps
     words+=(-n 5 --errors adversarial -e last.txt)
-    # where it is behind it does not decode, nor err; and who knows by three others that its
-    # result is right ends, perhaps before it hears of another one
+    # a node that is behind neither decodes nor errs. A node that has confirmed its
+    # result by three others ends, perhaps before it learns of another one
     for tries in 1 2 3 4 5 6 7 8 9 10; do
         for i in 1 2 3 4 5; do node $i; done
         ended 1 2 3 4 5
@@ -330,7 +330,7 @@ assert all(w['seat'] == 3 for x in o for w in x['wrong']), o"
     printf '%s\n' '2 err 2 decode' '3 flip 1' '3 err 6 vector' '4 slow 3 3' \
         '4 err 0 update' '5 err 4 product' '5 err 5 encode' '6 err 7 memory' '6 normal 3' \
         >places.txt
-    # no step waits for blocks to be compared, so that a short training may end before
+    # no step waits for the comparison of blocks, so a short training may end before
     for epochs in 3 48; do
         kofn train X.npy y.npy -o model $net --epochs $epochs -n 9 -s gpd:m=2,n=2,p=1 \
             --masterless --errors adversarial --scrub 2 -e places.txt --verify --json >out.json

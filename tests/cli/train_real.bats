@@ -1,7 +1,7 @@
 load helpers
 
-# Trainings without a master by processes to which things happen.  Nothing here waits for
-# a time: what is next is done when files that nodes keep show how far they are.
+# Masterless trainings on processes with faults. No step waits for a time: the next one
+# starts when the files that nodes save show their progress.
 export OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 net="--layers 64-16-10 --step 0.1 --batch 20 --momentum 0.5 --seed 3"
@@ -10,7 +10,7 @@ teardown() {
     [ "${#pid[@]}${#space[@]}" = 00 ] || kill -9 "${pid[@]}" "${space[@]}" 2>/dev/null || true
 }
 
-# mesh WAY N STEPS OPTION...: what the nodes below are started as; one more than N may be.
+# mesh WAY N STEPS OPTION...: how the nodes below are started; there may be one more than N.
 mesh() {
     local way=$1
     count=$2 steps=$3
@@ -31,7 +31,7 @@ print(*['tcp://127.0.0.1:%d' % x.getsockname()[1] for x in s])")
     pid=()
 }
 
-# node I [OPTION...]: one of them, in the background, which keeps its steps in kI.
+# node I [OPTION...]: starts one in the background; it saves its steps in kI.
 node() {
     local i=$1 reach= j
     shift
@@ -44,7 +44,7 @@ node() {
     pid[$i]=$!
 }
 
-# step_of I: the last that it keeps, 0 before the first.
+# step_of I: prints the last saved step, 0 before the first.
 step_of() {
     ls "k$1" 2>/dev/null | sed -n 's/.*-step-0*\([1-9][0-9]*\)\.\(draft\|kept\)$/\1/p' |
         sort -n | tail -1 | grep . || echo 0
@@ -56,18 +56,17 @@ is_over() {
     [ "${s[2]}" = Z ]
 }
 
-# reached I STEP: it keeps that step or a later one; or it has ended.
+# reached I STEP: node I saved that step or a later one, or has ended.
 reached() {
     is_over $1 || [ "$(step_of $1)" -ge "$2" ]
 }
 
-# further I: wait until it has gone on, from where it is now.
+# further I: waits until node I has made progress.
 further() {
     wait_for reached $1 $(($(step_of $1) + 10))
 }
 
-# all_run I...: none of them has ended, so that what was done to them was done in the
-# training.
+# all_run I...: none of them has ended, so the faults happened during the training.
 all_run() {
     local i
     for i in "$@"; do
@@ -75,13 +74,13 @@ all_run() {
     done
 }
 
-# has_met I J STEP: it keeps that step or a later one, or the other has ended.
+# has_met I J STEP: node I saved that step or a later one, or node J has ended.
 has_met() {
     reached $1 $3 || is_over $2
 }
 
-# goes_on I J: who was stopped goes on, and comes as far as the other is now.  It fails
-# where that ended meanwhile, and with it the mesh to come back to.
+# goes_on I J: a stopped node continues, and reaches the step that the other has now. It
+# fails if the other ended meanwhile, and with it the mesh.
 goes_on() {
     local step
     kill -CONT "${pid[$1]}"
@@ -90,8 +89,8 @@ goes_on() {
     all_run $2
 }
 
-# in_time TRY WAY N [STEPS]: a training so long that it is not over before all is done.
-# TRY fails where it is; what it finds otherwise it leaves in variables.
+# in_time TRY WAY N [STEPS]: trains long enough that TRY finishes first. TRY fails if it
+# does not; it leaves its findings in variables.
 in_time() {
     local first=${4:-300} times
     for times in 1 4 16 64; do
@@ -104,8 +103,8 @@ in_time() {
     return 1
 }
 
-# ended I...: with the weights of the plain training to rounding, the same to the bit, and
-# as many held out told right but for 0.2 %.
+# ended I...: the nodes have the plain weights to rounding, equal to the bit, and the
+# same number of correct held-out labels but for 0.2 %.
 ended() {
     local i first=$1
     kofn train X.npy y.npy -o want $net --epochs $((steps / 20)) --test Xt.npy yt.npy \
@@ -123,7 +122,7 @@ for l in 'W1.npy', 'W2.npy':
     assert np.linalg.norm(np.load('m$first/' + l) - w) <= 1e-12 * np.linalg.norm(w), l"
 }
 
-# What was found wrong by nodes I..., all of one node.
+# Prints the errors that nodes I... found, all of one node.
 one_was_wrong() {
     local i
     for i in "$@"; do
@@ -199,7 +198,7 @@ stop_for_30_seconds() {
     ended 1 2 3 4 5 6 7 8
 }
 
-# ---- what is wrong -----------------------------------------------------------
+# ---- errors ------------------------------------------------------------------
 
 @test "real train: a process with only wrong messages spoils nothing" {
     mesh ipc 5 100
@@ -228,9 +227,9 @@ stop_for_30_seconds() {
     json "o['left_out'] > 0" <o1.json
 }
 
-# ---- cables ------------------------------------------------------------------
+# ---- links -------------------------------------------------------------------
 
-# ours_is_made I: that process has come into a namespace of its own.
+# ours_is_made I: that process has entered its own namespace.
 ours_is_made() {
     [ "$(readlink "/proc/${space[$1]}/ns/net")" != "$(readlink /proc/self/ns/net)" ]
 }
@@ -241,7 +240,7 @@ in_space() { # in_space I COMMAND...
     nsenter -t "${space[$i]}" -n "$@"
 }
 
-# A network in which each node has a machine, as it were, and a cable to a switch, 0.
+# Makes a network: each node has a machine and a link to switch 0.
 spaces() {
     space=()
     for ((i = 0; i <= count; i++)); do
@@ -268,7 +267,7 @@ cable() { # cable I up|down
     in_space 0 ip link set "port$1" $2
 }
 
-# are_alone I...: it hears none of the others: the connections that it had are lost.
+# are_alone I...: these receive nothing from the others: their connections are lost.
 are_alone() {
     local i
     for i in "$@"; do

@@ -1,6 +1,6 @@
 load helpers
-# Workers that are there, with signs of life, and answer nothing: over TCP, and
-# among the processes that kofn has started itself.
+# Workers that send signs of life but no answers: over TCP, and among the processes that
+# kofn started.
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
@@ -21,10 +21,10 @@ right() {
 assert np.abs(a - b).max() <= 1e-9 * np.abs(b).max()'
 }
 
-# Leases that honest workers must keep are long: those that a round ends without
-# cost nothing, and how long a store takes is the machine's affair.
+# Leases for correct workers are long. Rounds that end without them cost nothing, and
+# the time of a store depends on the machine.
 
-# Port 0 is any that is free; the coordinator says which.
+# Port 0 is any free port; the coordinator prints it.
 listening() {
     for _ in $(seq 6000); do
         at=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' err 2>/dev/null) || true
@@ -35,7 +35,7 @@ listening() {
     return 1
 }
 
-# refusals N: so many reach those who are unresponsive, perhaps after the coordinator ended.
+# refusals N: N refusals reach silent workers, perhaps after the coordinator has ended.
 refusals() {
     for _ in $(seq 6000); do
         [ "$(grep -c refused unresponsive)" -ne "$1" ] || return 0
@@ -45,7 +45,7 @@ refusals() {
     return 1
 }
 
-# tcp FLAGS...: a product with its workers over TCP, in the background.
+# tcp FLAGS...: runs a product with workers over TCP in the background.
 tcp() {
     rm -f err # that of another coordinator
     timeout 600 "$KOFN" matvec X.npy w.npy -o got.npy -p 'tcp://127.0.0.1:*' \
@@ -116,7 +116,7 @@ honest() {
 @test "unresponsive: a silent local process is evicted" {
     export TMPDIR=$PWD
     for how in work store; do
-        # Whoever comes by its socket is a joiner as any other.
+        # A process that connects to its socket joins like any other.
         timeout 600 "$KOFN" matvec X.npy w.npy -o got.npy -p processes -n 3 \
             -s mds:k=3 --rounds 30 --lease 3 -w straggle=1,delay=0.1 \
             --json >out.json 2>err &

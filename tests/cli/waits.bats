@@ -1,5 +1,5 @@
 load helpers
-# Nobody waits without a word, or for what cannot come.
+# Waiting is always reported, and never for workers that cannot come.
 
 setup() {
     cd "$BATS_TEST_TMPDIR"
@@ -74,7 +74,7 @@ teardown() {
 
 @test "waits: more workers than MPI ranks are refused at once" {
     [ "$KOFN_SANITIZE" != thread ] || skip "it finds fault with MPI's own locks"
-    # Leaks of MPI itself are not ours; its stacks are long.
+    # Leaks of MPI itself are not kofn's; its stacks are long.
     export LSAN_OPTIONS="suppressions=$BATS_TEST_DIRNAME/../mpi/leaks.supp:print_suppressions=0"
     export ASAN_OPTIONS="fast_unwind_on_malloc=0:symbolize=0"
     for mpi in openmpi mpich; do

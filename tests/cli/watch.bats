@@ -10,7 +10,7 @@ metrics() {
     $PYTHON "$KOFN_SOURCE/tests/cli/prometheus.py" "$@"
 }
 
-# The drawing t.json and the report out.json of one run agree: EXTRA holds too.
+# Checks that t.json and the report out.json of one run agree, and EXTRA.
 drawing() {
     py "import collections, json
 t = json.load(open('t.json'))
@@ -119,8 +119,8 @@ WORDS
     kofn matvec X.npy w.npy -p sim -s mds:k=4 -r 9 -w straggle=0.3 \
         --trace t.json --json >out.json
     drawing "c['wasted'] > 0 and c['cancelled'] > 0"
-    # what is thrown away when somebody leaves in mid-round, or is too late for
-    # a sum that everybody is needed for
+    # work discarded because a worker left in mid-round, or came too late for a sum that
+    # needs all
     printf '2.8 leave 0\n' >events.txt
     for mode in ledger keep abort; do
         kofn matvec X.npy w.npy -p sim -s elastic:k=4 -r 3 -e events.txt -w spread=0.5 --late 0 \

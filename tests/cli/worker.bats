@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Workers that are processes: of this machine, behind an address.
+# Workers that are processes: of this machine, or at an address.
 
 load helpers
 
@@ -28,8 +28,8 @@ workers() { # workers N ADDRESS [OPTION...]
 @test "worker: processes and threads give the same numbers" {
     timeout 600 "$KOFN" matvec X.npy w.npy -o y.npy -q -p processes
     timeout 600 "$KOFN" matvec X.npy w.npy -o z.npy --verify --json >z.json
-    # row by row, by what any order of summation may do: a sum in which much cancels
-    # has no digits to be compared by
+    # row by row, up to the rounding of any order of summation: a sum with much
+    # cancellation has no digits to compare
     py "
 X, w = np.load('X.npy'), np.load('w.npy')
 for name in 'y.npy', 'z.npy':
@@ -47,7 +47,7 @@ for name in 'y.npy', 'z.npy':
         "$KOFN" matvec X.npy w.npy -o y.npy -p processes -n 3
 }
 
-# begins NAME: a run on processes that lasts, once its folder is there.
+# begins NAME: starts a long run on processes, and waits for its folder.
 begins() {
     local before
     before=$(ls "$TMPDIR" | wc -l)
@@ -132,7 +132,7 @@ END
 
 @test "worker: processes obey an events file" {
     printf '1.5 leave 2\n2 join\n3 slow 1 3\n4 corrupt 0\n' >events
-    # all have to answer, so that what is wrong is seen
+    # all have to answer, so that wrong ones are seen
     run timeout 600 "$KOFN" matvec X.npy w.npy -p processes -r 6 -e events --late 0 \
         --errors probabilistic --verify --json -q
     [ "$status" -eq 0 ]

@@ -35,7 +35,7 @@ static void csv_variants(void **state)
         {"x\r\n1\r\n2.\r\n", 2, 1, {1, 2}},
         {"7", 1, 1, {7}},
         {"5e-1 \n", 1, 1, {.5}},
-        /* names that hold what could separate */
+        /* names that contain separators */
         {"house price\n1\n2\n", 2, 1, {1, 2}},
         {"height (cm)\n170\n180\n", 2, 1, {170, 180}},
         {"temp; C,weight\n1,2\n3,4\n", 2, 2, {1, 2, 3, 4}},
@@ -50,20 +50,20 @@ static void csv_variants(void **state)
         /* bars */
         {"a|b\n1|2\n3|4\n", 2, 2, {1, 2, 3, 4}},
         {"1 | 2\n3 | 4\n", 2, 2, {1, 2, 3, 4}},
-        /* what Excel says */
+        /* Excel's separator line */
         {"sep=;\na;b\n1;2\n", 1, 2, {1, 2}},
         {"\xef\xbb\xbfsep=,\r\n1,2\r\n", 1, 2, {1, 2}},
         {"\"sep=|\"\n1|2\n", 1, 2, {1, 2}},
         {"SEP=\t\n1\t2\n", 1, 2, {1, 2}},
         {"sep=;\n1,5\n2,5\n", 2, 1, {1.5, 2.5}},
-        /* a separator behind every row */
+        /* a separator after every row */
         {"1,2,\n3,4,\n", 2, 2, {1, 2, 3, 4}},
         {"1;2; \n3;4;\n", 2, 2, {1, 2, 3, 4}},
         {"1\t2\t\n3\t4\t\n", 2, 2, {1, 2, 3, 4}},
         {"a,b\n1,2,\n", 1, 2, {1, 2}},
         {"a,b,\n1,2,\n3,4, # c\n", 2, 2, {1, 2, 3, 4}},
         {"1|\n2|\n", 2, 1, {1, 2}},
-        /* comments behind numbers */
+        /* comments after numbers */
         {"# made by numpy\n1.0 2.0 # c\n3.0 4.0\n", 2, 2, {1, 2, 3, 4}},
         {"1,2#c\n3,4 # a;b,c\n", 2, 2, {1, 2, 3, 4}},
         {"1 # a;b\n2\n", 2, 1, {1, 2}},
@@ -157,7 +157,7 @@ static void csv_refusals(void **state)
                 odd[k][1]);
 }
 
-/* The first line is not all there is to go by, nor are the first rows. */
+/* Neither the first line nor the first rows decide alone. */
 static void csv_long_tables(void **state)
 {
     static char text[200000];
@@ -256,8 +256,8 @@ static void numbers_as_strtod(void **state)
                         (k % 3 ? 30 : 350));
         same_as_strtod(text);
     }
-    /* Halfway between two neighbours, and a little beside it: (2 w + 1) / 2
-     * times a power of two, printed exactly. */
+    /* Halfway between two neighbours, and slightly off: (2 w + 1) / 2 times a
+     * power of two, printed exactly. */
     for (size_t k = 0; k < often(20000); k++) {
         double w = (double)(kf_rng_u64(&r) >> 11 | (uint64_t)1 << 52);
         int e = (int)kf_rng_below(&r, 90) - 45;
@@ -330,12 +330,17 @@ static void numbers_in_any_locale(void **state)
 TEST_FILE(io_csv_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(csv_variants),
-        cmocka_unit_test(csv_refusals),
-        cmocka_unit_test(csv_long_tables),
-        cmocka_unit_test(numbers_as_strtod),
-        cmocka_unit_test(numbers_print_and_read_back),
-        cmocka_unit_test(numbers_in_any_locale),
+        TEST(
+            csv_variants,
+            "csv: every variant is read (separators, names, comments, commas)"),
+        TEST(csv_refusals, "csv: wrong files are refused with line and reason"),
+        TEST(csv_long_tables,
+             "csv: the whole file decides on names and separators"),
+        TEST(numbers_as_strtod,
+             "csv: numbers equal those of strtod to the bit"),
+        TEST(numbers_print_and_read_back,
+             "csv: printed numbers are read back to the bit"),
+        TEST(numbers_in_any_locale, "csv: numbers do not depend on the locale"),
     };
 
     return cmocka_run_group_tests_name("io_csv", tests, set_up, tear_down);

@@ -49,7 +49,7 @@ static void edges_refusals(void **state)
                 all[k][1]);
 }
 
-/* Text is one only where a graph is asked for. */
+/* Text is read as edges only if a graph is asked for. */
 static void graphs_in_text(void **state)
 {
     static const char text[] = "0\t1\n1\t2\n";
@@ -80,7 +80,7 @@ static void graphs_in_text(void **state)
     kofn_file_free(f);
 }
 
-/* Comments in front of the edges may say that these have no direction. */
+/* Comments in front of the edges may call the graph undirected. */
 static void comments_on_directions(void **state)
 {
     static const struct {
@@ -112,10 +112,13 @@ static void comments_on_directions(void **state)
 TEST_FILE(io_edges_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(edges_variants),
-        cmocka_unit_test(edges_refusals),
-        cmocka_unit_test(comments_on_directions),
-        cmocka_unit_test(graphs_in_text),
+        TEST(edges_variants, "edges: every variant is read"),
+        TEST(edges_refusals,
+             "edges: wrong files are refused with line and reason"),
+        TEST(comments_on_directions,
+             "edges: a comment that calls the graph undirected is noticed"),
+        TEST(graphs_in_text,
+             "edges: text is a graph only if a graph is asked for"),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

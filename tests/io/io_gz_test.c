@@ -1,12 +1,11 @@
-/* io_gz_test.c -- what gzip compressed: members, what stands behind them, and
- * how much comes out of it. */
+/* io_gz_test.c -- gzip: members, data after them, and limits of inflation. */
 #include "io_rig.h"
 
 #include <zlib.h>
 
 static int level = 9;
 
-/* One member; gives its size. */
+/* Compresses one member. Returns its size. */
 static size_t pack(unsigned char *to, size_t room, const void *from, size_t n)
 {
     z_stream z = {.next_in = (unsigned char *)(uintptr_t)from,
@@ -21,7 +20,7 @@ static size_t pack(unsigned char *to, size_t room, const void *from, size_t n)
     return room - z.avail_out;
 }
 
-static void packed_files_are_what_they_hold(void **state)
+static void packed_files(void **state)
 {
     const double want[] = {1, 2, 3, 4, 5, 6}, numbers[] = {1, 2, 3, 4, 5, 6};
     unsigned char file[600], inner[600];
@@ -33,7 +32,7 @@ static void packed_files_are_what_they_hold(void **state)
     reads_as("a.csv.gz", (char *)file, n, 2, 2, 3, want);
     reads_as("a.csv.GZ", (char *)file, n, 2, 2, 3, want);
     reads_as("a.csv", (char *)file, n, 2, 2, 3, want);
-    /* as one, and over the border of a word */
+    /* as one stream, and across the border of a word */
     n = pack(file, sizeof file, "1,2,3\n4,", 8);
     n += pack(file + n, sizeof file - n, "5,6\n", 4);
     reads_as("two.csv.gz", (char *)file, n, 2, 2, 3, want);
@@ -59,12 +58,12 @@ static void packed_refusals(void **state)
     (void)state;
     for (size_t k = 2; k < n; k++)
         refused(KOFN_FORMAT, "a.csv.gz", file, k, "cut off|byte");
-    for (size_t k = 80; k < 8 * n; k++) { /* behind the head */
+    for (size_t k = 80; k < 8 * n; k++) { /* after the head */
         kofn_file *f;
 
         file[k / 8] ^= (unsigned char)(1 << k % 8);
         if (kf_file_parse(&f, file, n, "a.csv.gz") == KOFN_OK) {
-            /* bits that fill up the last byte before the checksum */
+            /* padding bits of the last byte before the checksum */
             assert_int_equal(k / 8, n - 9);
             assert_true(at(f->matrix.dense, 1, 2) == 6);
             kofn_file_free(f);
@@ -89,7 +88,7 @@ static void packed_refusals(void **state)
     refused(KOFN_FORMAT, "a.xyz.gz", twice, m, "IDX");
 }
 
-/* More than the pieces in which it is gone through. */
+/* The file is longer than the pieces in which it is read. */
 static void packed_long_file(void **state)
 {
     size_t n = (size_t)20 + 300000, room = n + 1000;
@@ -111,7 +110,7 @@ static void packed_long_file(void **state)
     free(file);
 }
 
-/* Zeros that fill up a block, and what gzip(1) ignores as well. */
+/* Zeros that fill a block, and data that gzip(1) ignores as well. */
 static void behind_the_last_member(void **state)
 {
     static const struct {
@@ -139,12 +138,13 @@ static void behind_the_last_member(void **state)
     reads_as("a.csv.gz", (char *)file, n + 512, 2, 2, 3, want);
 }
 
-/* ---- how much comes out -------------------------------------------------- */
+/* ---- limits of inflation --------------------------------------------------
+ */
 
 enum { BOMB = 40 << 20 };
 
-/* `head`, and `fill` until there are BOMB bytes: refused with the words, and at
- * no time was more held than `most` bytes. */
+/* Reads `head`, and `fill` up to BOMB bytes. The file is refused with `words`,
+ * and at most `most` bytes were allocated at any time. */
 static void bomb(const char *name, const void *head, size_t n, int fill,
                  size_t most, const char *words)
 {
@@ -195,7 +195,7 @@ static void more_than_the_format_says(void **state)
     bomb("a.mtx.gz", "", 0, '\n', some, "line 1|MatrixMarket");
 }
 
-/* A header that lies does not make us ask for what it claims. */
+/* A false header does not cause allocations. */
 static void less_than_the_header_says(void **state)
 {
     unsigned char plain[300000] = {0}, file[2000];
@@ -214,7 +214,7 @@ static void less_than_the_header_says(void **state)
     kofn_set_alloc(NULL, NULL);
 }
 
-/* Text that is long because there are many numbers is read as ever. */
+/* Text with many numbers is read as before. */
 static void packed_long_texts(void **state)
 {
     const size_t rows = 100000, each = 200, length = rows * each + 100;
@@ -275,14 +275,20 @@ static void failing_allocations(void **state)
 TEST_FILE(io_gz_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_files_are_what_they_hold),
-        cmocka_unit_test(packed_refusals),
-        cmocka_unit_test(packed_long_file),
-        cmocka_unit_test(behind_the_last_member),
-        cmocka_unit_test(more_than_the_format_says),
-        cmocka_unit_test(less_than_the_header_says),
-        cmocka_unit_test(packed_long_texts),
-        cmocka_unit_test(failing_allocations),
+        TEST(packed_files,
+             "gzip: a packed file reads like its contents (one, two members)"),
+        TEST(packed_refusals,
+             "gzip: damaged files are refused (every flipped bit)"),
+        TEST(packed_long_file,
+             "gzip: a file longer than the read buffer is read"),
+        TEST(behind_the_last_member,
+             "gzip: data after the last member is treated as gzip(1) does"),
+        TEST(more_than_the_format_says,
+             "gzip: inflation stops at what the format allows (40 MiB bombs)"),
+        TEST(less_than_the_header_says,
+             "gzip: a header that claims too much allocates little"),
+        TEST(packed_long_texts, "gzip: long texts are read"),
+        TEST(failing_allocations, "gzip: each failing allocation is reported"),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

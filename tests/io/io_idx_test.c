@@ -92,7 +92,7 @@ static void cifar(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof file; i++)
         file[i] = (unsigned char)(i * 7);
-    file[0] = 0; /* with the next ones it looks like IDX */
+    file[0] = 0; /* with the next bytes it looks like IDX */
     file[1] = 0;
     file[2] = 8;
     file[3] = 1;
@@ -119,7 +119,7 @@ static void cifar(void **state)
     kofn_file_free(f);
 }
 
-/* What numpy.tofile writes has no mark; as CIFAR-10 it would have labels. */
+/* numpy.tofile writes no mark; read as CIFAR-10 the file would have labels. */
 static void cifar_or_raw_numbers(void **state)
 {
     static unsigned char file[8 * RECORD];
@@ -129,7 +129,8 @@ static void cifar_or_raw_numbers(void **state)
     (void)state;
     refused(KOFN_FORMAT, "x.bin", file, n, "24584 bytes|3073 raw|float64|save");
     refused(KOFN_FORMAT, "x.bin", file, RECORD, "3073 raw numbers (uint8)");
-    for (size_t i = 0; i < n / 8; i += 11) { /* few, where no label is */
+    for (size_t i = 0; i < n / 8;
+         i += 11) { /* few bytes, none at the place of a label */
         double v = i % 2 ? 3.25 : -1e-9;
 
         if (i * 8 / RECORD == (i * 8 + 7) / RECORD && i * 8 % RECORD)
@@ -163,7 +164,7 @@ static void cifar_or_raw_numbers(void **state)
     for (size_t i = 0; i < n; i++)
         file[i] = (unsigned char)(i % 10);
     refused(KOFN_FORMAT, "x.bin", file, n, "raw numbers (uint8)");
-    /* One pixel tells pictures from numbers: here of the exponent. */
+    /* One pixel distinguishes pictures from numbers: here in the exponent. */
     memset(file, 0, n);
     memset(file + 8, 77, 8);
     assert_ok(kf_file_parse(&f, file, n, "x.bin"));
@@ -174,10 +175,12 @@ static void cifar_or_raw_numbers(void **state)
 TEST_FILE(io_idx_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idx_variants),
-        cmocka_unit_test(idx_refusals),
-        cmocka_unit_test(cifar),
-        cmocka_unit_test(cifar_or_raw_numbers),
+        TEST(idx_variants, "idx: every variant is read"),
+        TEST(idx_refusals, "idx: wrong files are refused with the reason"),
+        TEST(cifar,
+             "cifar-10: images and labels are read, wrong files refused"),
+        TEST(cifar_or_raw_numbers,
+             "cifar-10: raw numbers of the same length are not images"),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,5 @@
-/* io_libsvm_test.c -- points with labels as LIBSVM has them: every variant and
- * every refusal. */
+/* io_libsvm_test.c -- points with labels in the LIBSVM format: every variant
+ * and every refusal. */
 #include "io_rig.h"
 
 #include <zlib.h>
@@ -54,7 +54,7 @@ static void libsvm_variants(void **state)
               all[k].rows, all[k].cols, all[k].x, all[k].y);
 }
 
-/* Entries are those that the file has: zeros that it lists, too. */
+/* The entries are those of the file, including listed zeros. */
 static void entries_stay_as_they_are(void **state)
 {
     static const char text[] = "1 2:0 4294967295:3\n-1\n";
@@ -128,7 +128,7 @@ static size_t pack(unsigned char *to, size_t room, const void *from, size_t n)
     return room - z.avail_out;
 }
 
-/* Lines that begin so, until there are more than n bytes. */
+/* Repeats the line until there are more than n bytes. */
 static char *repeat(const char *line, size_t n, size_t *length)
 {
     size_t each = strlen(line), times = n / each + 1;
@@ -141,9 +141,8 @@ static char *repeat(const char *line, size_t n, size_t *length)
     return text;
 }
 
-/* Of what is compressed no more is inflated than its numbers account for: 32
- * MiB of points are read, a wrong line is refused before the end, and 20 MiB of
- * comments are refused. */
+/* Inflation stops at the numbers of the format. 32 MiB of points are read, a
+ * wrong line is refused before the end, and 20 MiB of comments are refused. */
 static void libsvm_packed(void **state)
 {
     enum { MUCH = 32 << 20, ROOM = 4 << 20 };
@@ -176,9 +175,8 @@ static void libsvm_packed(void **state)
     free(file);
 }
 
-/* Most files of the LIBSVM site have no suffix, or one that says something
- * else. */
-static void the_first_line_tells(void **state)
+/* Most files of the LIBSVM site have no suffix, or a misleading one. */
+static void first_line(void **state)
 {
     const char *text = "# a comment\n+1 1:2 3:4\n-1 2:1\n";
     const double x[] = {2, 0, 4, 0, 1, 0}, y[] = {1, -1};
@@ -195,11 +193,15 @@ static void the_first_line_tells(void **state)
 TEST_FILE(io_libsvm_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(libsvm_variants),
-        cmocka_unit_test(entries_stay_as_they_are),
-        cmocka_unit_test(libsvm_refusals),
-        cmocka_unit_test(libsvm_packed),
-        cmocka_unit_test(the_first_line_tells),
+        TEST(libsvm_variants, "libsvm: every variant is read"),
+        TEST(entries_stay_as_they_are,
+             "libsvm: entries stay as listed, zeros included"),
+        TEST(libsvm_refusals,
+             "libsvm: wrong files are refused with line and reason"),
+        TEST(libsvm_packed,
+             "libsvm: a packed file is inflated no further than its numbers"),
+        TEST(first_line,
+             "libsvm: the first line identifies the format, not the suffix"),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,5 @@
-/* io_mtx_test.c -- Matrix Market: every variant, every refusal, and back again;
- * and the graphs of kofn_rmat. */
+/* io_mtx_test.c -- Matrix Market: every variant, every refusal, and round
+ * trips; and the graphs of kofn_rmat. */
 #include "io_rig.h"
 
 #include "base/rng.h"
@@ -161,8 +161,8 @@ static void mtx_refusals(void **state)
                 odd[k][1]);
 }
 
-/* Random files, also with long and shuffled rows, against a dense matrix kept
- * beside.  Values are multiples of 1/8, so that no sum is rounded. */
+/* Random files, also with long and shuffled rows, compared with a dense
+ * matrix. Values are multiples of 1/8, so no sum is rounded. */
 static void mtx_against_dense(void **state)
 {
     enum { N = 60, ROOM = 200000 };
@@ -273,7 +273,7 @@ static void rmat(void **state)
         same += degree == c->ptr[i + 1] - c->ptr[i];
     }
     assert_true(most > 10 * arcs / NODES);
-    /* Unshuffled, three quarters of the arcs would leave the lower half. */
+    /* Unshuffled, three quarters of the arcs would start in the lower half. */
     assert_true(low > arcs * 2 / 5 && low < arcs * 3 / 5);
     assert_true(same < NODES / 2);
     assert_memory_equal(a->ptr, b->ptr, (NODES + 1) * sizeof *a->ptr);
@@ -296,11 +296,14 @@ static void rmat(void **state)
 TEST_FILE(io_mtx_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mtx_variants),
-        cmocka_unit_test(mtx_refusals),
-        cmocka_unit_test(mtx_against_dense),
-        cmocka_unit_test(sparse_round_trips),
-        cmocka_unit_test(rmat),
+        TEST(mtx_variants, "mtx: every variant is read"),
+        TEST(mtx_refusals, "mtx: wrong files are refused with line and reason"),
+        TEST(mtx_against_dense,
+             "mtx: random files equal a dense matrix (long, shuffled rows)"),
+        TEST(sparse_round_trips,
+             "mtx: sparse matrices survive writing and reading"),
+        TEST(rmat,
+             "rmat: graphs have the sizes, no duplicates, skewed degrees"),
     };
 
     return cmocka_run_group_tests_name("io_mtx", tests, set_up, tear_down);

@@ -1,13 +1,13 @@
-/* io_npy_test.c -- .npy: every variant, every refusal, and NumPy itself on the
- * other side. */
+/* io_npy_test.c -- .npy: every variant, every refusal, and exchange with
+ * NumPy. */
 #include "io_rig.h"
 
 #include <math.h>
 
 #define PYTHON "/usr/bin/python3"
 
-/* 1.5, -2, 1e10, 4, 5, 6 in the given form: 'd' float64, 'f' float32, capital
- * for big endian; the bytes are spelled out by shifts. */
+/* Writes 1.5, -2, 1e10, 4, 5, 6 in the given form: 'd' float64, 'f' float32,
+ * capital for big endian. The bytes are spelled out by shifts. */
 static size_t numbers_as(unsigned char *to, char form)
 {
     const double v[] = {1.5, -2, 1e10, 4, 5, 6};
@@ -20,7 +20,7 @@ static size_t numbers_as(unsigned char *to, char form)
         if (size == 8)
             memcpy(&bits, &v[k], 8);
         else
-            memcpy(&bits, &x, 4); /* little endian hosts */
+            memcpy(&bits, &x, 4); /* little-endian hosts */
         for (size_t b = 0; b < size; b++)
             to[k * size + (form < 'a' ? size - 1 - b : b)] =
                 (unsigned char)(bits >> 8 * b);
@@ -130,12 +130,13 @@ static void npy_refusals(void **state)
     refused(KOFN_FORMAT, "a.npy", "1,2,3,4,5,6,7,8", 15, "does not begin");
     file[6] = 4;
     refused(KOFN_FORMAT, "a.npy", file, n, "version 4.0");
-    file[6] = 2; /* the header's length now has the first dict bytes in it */
+    file[6] =
+        2; /* the header's length now includes the first bytes of the dict */
     refused(KOFN_FORMAT, "a.npy", file, n, "the header should have");
     refused(KOFN_FORMAT, "a.npy", file, 11, "the header should have");
 }
 
-/* ---- elements that are made float64 -------------------------------------- */
+/* ---- types converted to float64 ------------------------------------------ */
 
 static void npy_integers(void **state)
 {
@@ -193,7 +194,7 @@ static void npy_integers(void **state)
     }
 }
 
-/* Exact or refused, with the element and its value. */
+/* Converted exactly, or refused with the element and its value. */
 static void npy_integers_too_long(void **state)
 {
     static const struct {
@@ -225,7 +226,7 @@ static void npy_integers_too_long(void **state)
     refused(KOFN_NONFINITE, "a.npy", file, n, "element [0] is NaN or infinite");
 }
 
-/* One NaN or infinity, wherever it stands and however large the array is. */
+/* One NaN or infinity, at any place in an array of any size. */
 static void npy_not_finite(void **state)
 {
     static unsigned char file[40000];
@@ -313,7 +314,7 @@ static void numpy_writes(void **state)
     }
 }
 
-/* What NumPy makes of the same numbers is in a file beside them. */
+/* NumPy's conversion of the same numbers is in a second file. */
 static void numpy_writes_other_types(void **state)
 {
     (void)state;
@@ -396,14 +397,18 @@ static void numpy_reads(void **state)
 TEST_FILE(io_npy_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(npy_variants),
-        cmocka_unit_test(npy_refusals),
-        cmocka_unit_test(npy_integers),
-        cmocka_unit_test(npy_integers_too_long),
-        cmocka_unit_test(npy_not_finite),
-        cmocka_unit_test(numpy_writes),
-        cmocka_unit_test(numpy_writes_other_types),
-        cmocka_unit_test(numpy_reads),
+        TEST(npy_variants, "npy: every variant is read"),
+        TEST(npy_refusals, "npy: wrong files are refused with the reason"),
+        TEST(npy_integers,
+             "npy: integers, bools and half floats become float64"),
+        TEST(npy_integers_too_long,
+             "npy: integers beyond 2^53 are exact or refused with the place"),
+        TEST(npy_not_finite, "npy: one NaN or infinity is found at any place"),
+        TEST(numpy_writes,
+             "npy: files of NumPy are read (orders, shapes, types)"),
+        TEST(numpy_writes_other_types,
+             "npy: NumPy's other types agree with its own conversion"),
+        TEST(numpy_reads, "npy: NumPy reads the written files"),
     };
 
     return cmocka_run_group_tests_name("io_npy", tests, set_up, tear_down);

@@ -1,5 +1,5 @@
-/* io_test.c -- opening and writing files: whole or not at all, on any disk and
- * in any memory. */
+/* io_test.c -- opening and writing files: completely or not at all, on any
+ * disk and with any memory. */
 #include "io_rig.h"
 
 #include "base/rng.h"
@@ -85,7 +85,7 @@ static void writers_refuse(void **state)
     assert_non_null(strstr(kofn_errmsg(), "no/w.npy: No such file"));
     assert_status(KOFN_IO, kofn_write_npy(folder, &m, 2));
     assert_non_null(strstr(kofn_errmsg(), "directory"));
-    /* Stands for /dev/null and its like, which a test must not risk. */
+    /* A pipe instead of /dev/null, which a test must not endanger. */
     assert_int_equal(mkfifo(path_of("pipe.npy"), 0600), 0);
     assert_status(KOFN_IO, kofn_write_npy(path_of("pipe.npy"), &m, 2));
     assert_non_null(strstr(kofn_errmsg(), "not an ordinary file"));
@@ -118,12 +118,12 @@ static void links_and_permissions_stay(void **state)
     assert_int_equal(st.st_size, 136);
     assert_ok(kofn_write_npy(path_of("new.npy"), &m, 2));
     assert_int_equal(lstat(path_of("new.npy"), &st), 0);
-    umask(umask(077) | 077); /* no change: only to know it */
+    umask(umask(077) | 077); /* reads the mask without changing it */
     assert_true((st.st_mode & 0600) == 0600 && !(st.st_mode & 0111));
 }
 
-/* A disk that is full after so many bytes: every failing write leaves the old
- * file and nothing else. */
+/* A disk that is full after a number of bytes: every failing write leaves the
+ * old file and nothing else. */
 static void full_disk(void **state)
 {
     enum { N = 20000 };
@@ -207,7 +207,7 @@ static void opening(void **state)
     assert_status(KOFN_INVAL, kofn_file_open(NULL, "a.npy", KOFN_FILE_READ));
     assert_status(KOFN_INVAL, kofn_file_open(&f, NULL, KOFN_FILE_READ));
     assert_status(KOFN_FORMAT, kf_file_parse(&f, NULL, 5, "a.csv"));
-    /* What the first bytes say counts for more than the suffix. */
+    /* The first bytes count for more than the suffix. */
     write_file("market.csv", array, strlen(array));
     assert_ok(kofn_file_open(&f, path_of("market.csv"), KOFN_FILE_READ));
     assert_true(at(f->matrix.dense, 0, 0) == 5);
@@ -248,7 +248,7 @@ static kofn_status draw_one(const char *name)
     return st;
 }
 
-/* Every allocation fails in its turn. */
+/* Lets each allocation fail in turn. */
 static void without_memory(kofn_status (*work)(const char *), const char *name)
 {
     long before, n;
@@ -329,14 +329,20 @@ static void memory_is_bounded(void **state)
 TEST_FILE(io_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trips),
-        cmocka_unit_test(partial_answers_can_be_kept),
-        cmocka_unit_test(writers_refuse),
-        cmocka_unit_test(links_and_permissions_stay),
-        cmocka_unit_test(full_disk),
-        cmocka_unit_test(opening),
-        cmocka_unit_test(no_memory),
-        cmocka_unit_test(memory_is_bounded),
+        TEST(round_trips,
+             "io: matrices survive writing and reading (npy, csv, mtx)"),
+        TEST(partial_answers_can_be_kept,
+             "io: a partial answer with NaN can be written"),
+        TEST(writers_refuse,
+             "io: writers refuse impossible names, shapes and places"),
+        TEST(links_and_permissions_stay,
+             "io: writing keeps links and permissions"),
+        TEST(full_disk, "io: a full disk leaves the old file and nothing else"),
+        TEST(opening, "io: opening refuses wrong files with the reason"),
+        TEST(no_memory,
+             "io: each failing allocation is reported, reading and writing"),
+        TEST(memory_is_bounded,
+             "io: reading allocates little beyond the result"),
     };
 
     return cmocka_run_group_tests_name("io", tests, set_up, tear_down);

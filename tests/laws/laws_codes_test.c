@@ -1,5 +1,5 @@
-/* laws_codes_test.c -- what every scheme's code and deal must obey, over a grid
- * of the parameters it declares: laws 1, 2, 3, 7 and 8. */
+/* laws_codes_test.c -- laws of every scheme's code and deal, over a grid of
+ * the parameters it declares: laws 1, 2, 3, 7 and 8. */
 #include "laws_rig.h"
 #include "sets.h"
 #include "walk.h"
@@ -20,7 +20,7 @@ static double binomial(size_t n, size_t k)
 
 /* ---- law 2: enough ------------------------------------------------------- */
 
-/* Any `enough` seats decode everything, one fewer never do. */
+/* Any `enough` seats decode everything; one fewer never do. */
 static void try_set(kf_code *code, const uint32_t *set, size_t k, bool enough)
 {
     kofn_decoder *d;
@@ -59,9 +59,9 @@ static void try_sets(kf_code *code, size_t n, size_t k, bool enough, kf_rng *r)
     }
 }
 
-/* So many equations are not enough by their number alone.  (Of wants that
- * are mixtures of symbols some can be had of fewer by symmetry: the middle
- * coefficient of a parabola from its values at x and -x.) */
+/* True if decoding needs all equations. (Some mixtures of symbols need fewer
+ * by symmetry: the middle coefficient of a parabola follows from its values at
+ * x and -x.) */
 static bool tight(const kofn_plan *p)
 {
     return !p->layout.W &&
@@ -84,7 +84,7 @@ static void any_enough_decode(const point *at, const kofn_plan *p, kf_rng *r)
     try_sets(code, L->seats, L->threshold, true, r);
     if (tight(p))
         try_sets(code, L->seats, L->enough - 1, false, r);
-    /* with rows that joiners would have */
+    /* including rows for joining workers */
     for (size_t i = 0; fresh && i < 30; i++) {
         uint32_t set[64];
 
@@ -109,13 +109,13 @@ typedef struct harvest {
     kf_code *code;
     kf_resident resident;
     kf_messages messages;
-    size_t seats; /* of the plan, fresh ones included */
+    size_t seats; /* seats of the plan, including fresh ones */
     kf_block **block;
     kf_buffer **buffer;
-    kofn_matrix *result; /* what is in them */
+    kofn_matrix *result; /* the results as matrices */
 } harvest;
 
-/* The answer of one seat, computed as a worker does. */
+/* Computes the answer of one seat as a worker does. */
 static void harvest_one(harvest *h, size_t i)
 {
     const kf_kernel *k = kf_kernel_for(h->p);
@@ -179,7 +179,7 @@ static void harvest_down(harvest *h)
     rig_down(&h->r);
 }
 
-/* Honest results of all seats of a group obey G: the least-squares symbols
+/* Correct results of all seats of a group obey G: the least-squares symbols
  * explain them to rounding. */
 static void results_obey_G(harvest *h, size_t group)
 {
@@ -231,7 +231,7 @@ static void results_obey_G(harvest *h, size_t group)
     kf_free(B);
 }
 
-/* Rows of the output that belong to a group. */
+/* Finds the rows of the output that belong to a group. */
 static void band(const harvest *h, size_t group, size_t *from, size_t *to)
 {
     size_t rows = h->p->layout.grid_rows * h->p->span;
@@ -240,7 +240,8 @@ static void band(const harvest *h, size_t group, size_t *from, size_t *to)
     *to = kf_min((group + 1) * rows, h->r.y.rows);
 }
 
-/* Of these rows, as rig_error has it of all: of one row, a single number. */
+/* Returns the error of these rows, as rig_error does for all; a single row is
+ * one number. */
 static double error_of(const harvest *h, const double *y, size_t from,
                        size_t to)
 {
@@ -257,7 +258,7 @@ static double error_of(const harvest *h, const double *y, size_t from,
     return sqrt(top) / fmax(sqrt(bottom), rig_typical(&h->r) * sqrt(share));
 }
 
-/* Decode from these seats: the plain product, within what was predicted. */
+/* Decodes from these seats: the plain product, within the prediction. */
 static void decode_is_the_product(harvest *h, size_t group, const uint32_t *set,
                                   size_t k)
 {
@@ -323,8 +324,8 @@ static void meaning_and_noise(void **state)
 
 /* ---- laws 3 and 8: deal and liveness ------------------------------------- */
 
-/* I2: each strip has `enough` different seats, and just as many where the
- * scheme deals; I3: then shares differ by one strip at most, and their sum is
+/* I2: each strip has `enough` different seats, and exactly that number if the
+ * scheme deals. I3: then shares differ by at most one strip, and their sum is
  * `enough` blocks. */
 static void the_deal_covers(const walk *w, size_t group, bool equal)
 {
@@ -335,7 +336,7 @@ static void the_deal_covers(const walk *w, size_t group, bool equal)
     for (size_t i = 0; i < w->tasks; i++) {
         const walk_task *t = &w->task[i];
 
-        /* strips beyond the last are the first ones, where answers are sums */
+        /* strips beyond the last are the first ones, if answers are sums */
         check(t->lo < span && t->hi <= (L->adjoint ? 2 : 1) * span);
         for (size_t s = t->lo; s < t->hi && t->seat % L->groups == group; s++)
             check(++users[s % span * WALKERS + t->worker] == 1);
@@ -367,7 +368,7 @@ static void same_deal(const walk *a, const walk *b)
               a->task[i].lo == b->task[i].lo && a->task[i].hi == b->task[i].hi);
 }
 
-/* I6: another core that came to the same live set by another way. */
+/* I6: another core reaches the same live set by another way. */
 static void deals_alike(const walk *w, const kofn_core_options *o,
                         const uint32_t *left, size_t lost)
 {
@@ -381,8 +382,8 @@ static void deals_alike(const walk *w, const kofn_core_options *o,
     walk_down(&v);
 }
 
-/* Rounds with ever smaller live sets, where workers tell their time with
- * speeds of all kinds. */
+/* Runs rounds with ever smaller live sets. Workers report times of all speeds.
+ */
 static void deals_cover(const point *at, const kofn_plan *p, kf_rng *r)
 {
     kofn_core_options o = {.size = sizeof o,
@@ -421,7 +422,8 @@ static void deal(void **state)
     over_the_grid(deals_cover, often(120), 3, 3);
 }
 
-/* While `enough` of each group are there and answer in the end, rounds end. */
+/* Rounds end as long as `enough` workers of each group are there and finally
+ * answer. */
 static void rounds_end(const point *at, const kofn_plan *p, kf_rng *r)
 {
     kofn_core_options o = {.size = sizeof o,
@@ -464,13 +466,17 @@ static void liveness(void **state)
 TEST_FILE(laws_codes_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(meaning_and_noise),
-        cmocka_unit_test(enough),
-        cmocka_unit_test(deal),
-        cmocka_unit_test(liveness),
+        TEST(meaning_and_noise,
+             "laws 1 and 7: results obey G, and decode within the prediction"),
+        TEST(enough,
+             "law 2: any `enough` seats decode everything, one fewer never do"),
+        TEST(deal,
+             "law 3: a deal covers each strip often enough, in equal shares"),
+        TEST(liveness,
+             "law 8: rounds end while `enough` workers of each group answer"),
     };
 
-    if (argc > 1) /* only tests of that name, with asterisks */
+    if (argc > 1) /* only tests with that sentence, with asterisks */
         cmocka_set_test_filter(argv[1]);
     rig_begin();
     return cmocka_run_group_tests_name("laws_codes", tests, NULL, NULL);

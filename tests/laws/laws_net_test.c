@@ -1,6 +1,5 @@
-/* laws_net_test.c -- the laws of rounds where every worker is a process of its
- * own, reached over sockets: those of laws_test.c, and that whoever survives is
- * enough. */
+/* laws_net_test.c -- the laws of rounds with worker processes, reached over
+ * sockets: those of laws_test.c, and that any survivors suffice. */
 #include "yard_port.h"
 
 #include "laws_faults.h"
@@ -8,16 +7,16 @@
 static kofn_port *processes(const rig *x, const rig_kind *kind,
                             const kofn_faults *faults)
 {
-    (void)x; /* each makes its own */
+    (void)x; /* each process makes its own */
     return yard_port(kind, faults);
 }
 
 static const site yard = {.staged = true, .open = processes};
 
-/* ---- whoever survives is enough ------------------------------------------ */
+/* ---- survivors ----------------------------------------------------------- */
 
-/* Before the second round all leave but as many of each group as are enough; in
- * a stream one is. */
+/* Before the second round all workers leave except the minimum of each group;
+ * in a stream one stays. */
 static size_t leave_enough(const kofn_plan *p, kofn_fault_event *h, kf_rng *r)
 {
     const kofn_layout *L = &p->layout;
@@ -98,12 +97,14 @@ static void faults_and_replay(void **state)
 TEST_FILE(laws_net_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(survivors),
-        cmocka_unit_test(faults_and_replay),
+        TEST(survivors, "laws, sockets: any minimal set of survivors suffices"),
+        TEST(
+            faults_and_replay,
+            "laws 5 and 9, sockets: right or refused under faults, and replays"),
     };
     int failed;
 
-    if (argc > 1) /* only tests of that name, with asterisks */
+    if (argc > 1) /* only tests with that sentence, with asterisks */
         cmocka_set_test_filter(argv[1]);
     yard_open();
     rig_begin();

@@ -1,5 +1,5 @@
-/* laws_test.c -- what rounds by every scheme must obey, over a grid of the
- * parameters it declares: laws 4, 5 and 9.  Those of codes alone are in
+/* laws_test.c -- laws of rounds for every scheme, over a grid of the
+ * parameters it declares: laws 4, 5 and 9. Those of codes alone are in
  * laws_codes_test.c. */
 #include "fleet.h"
 #include "laws_faults.h"
@@ -8,9 +8,9 @@
 
 /* ---- law 4: order -------------------------------------------------------- */
 
-/* A port that computes at once and answers in random order, some things twice
- * and some in the name of another, and lets cancelled work come all the same.
- */
+/* A port that computes at once and answers in random order. It repeats some
+ * answers, sends some in the name of another worker, and delivers cancelled
+ * work. */
 typedef struct shuffled {
     kofn_port base;
     kf_rng r;
@@ -27,7 +27,7 @@ static kofn_status put(shuffled *s, kf_msg m)
     return KOFN_OK;
 }
 
-/* The same from the same worker, or nonsense from another. */
+/* Delivers the same again from the same worker, or nonsense from another. */
 static kofn_status put_copy(shuffled *s, kf_msg m, uint32_t worker)
 {
     kf_buffer *p;
@@ -178,7 +178,7 @@ static kofn_port *threads(const rig *x, const rig_kind *kind,
     return port;
 }
 
-/* Workers behind packets: the fault model is theirs. */
+/* Workers behind packets apply the fault model themselves. */
 static fleet packets;
 
 static kofn_port *behind(const rig *x, const rig_kind *kind,
@@ -239,13 +239,16 @@ static void faults_and_replay_behind_packets(void **state)
 TEST_FILE(laws_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order),
-        cmocka_unit_test(faults_and_replay_simulated),
-        cmocka_unit_test(faults_and_replay_on_threads),
-        cmocka_unit_test(faults_and_replay_behind_packets),
+        TEST(order, "law 4: order, repeats and forged senders do not matter"),
+        TEST(faults_and_replay_simulated,
+             "laws 5 and 9, simulated: right or refused, and replays"),
+        TEST(faults_and_replay_on_threads,
+             "laws 5 and 9, threads: right or refused, and replays"),
+        TEST(faults_and_replay_behind_packets,
+             "laws 5 and 9, packets: right or refused, and replays"),
     };
 
-    if (argc > 1) /* only tests of that name, with asterisks */
+    if (argc > 1) /* only tests with that sentence, with asterisks */
         cmocka_set_test_filter(argv[1]);
     rig_begin();
     return cmocka_run_group_tests_name("laws", tests, NULL, NULL);

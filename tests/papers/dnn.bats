@@ -31,7 +31,7 @@ for r, s in zip(a['rates'], b['rates']):
         other = s['runs'][name][0]
         assert runs[0]['measured'] and other['measured'] and other['mesh'] == 'threads'
         assert runs[0]['mesh'] == ('threads' if ours else 'simulated')
-        # both meshes lead to the same
+        # both meshes give the same
         assert ours or {**runs[0], 'mesh': ''} == {**other, 'mesh': ''}
         assert name == 'uncoded' or not runs[0]['finished'] or \
             (runs[0]['apart'] < 1e-12 and runs[0]['accuracy'] == a['clean'][0])

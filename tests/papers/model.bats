@@ -20,7 +20,7 @@ papers() {
     papers aet --n 10 --d 3 --p 0.05 --tcp 2.45 --tcm 13 --json >out.json
     json "set(o) == {'uncoded', 'AGC', 'G-AGC'} | {g + 'CGC(%d)' % s for s in range(3) \
 for g in ('', 'G-')} and all(type(v) is float for v in o.values())" <out.json
-    # every epoch that one of the ten fails, and the last, in which each computes a third
+    # every epoch in which one of the ten fails, and the last, in which each computes a third
     json "abs(sum(1 - (1 - .05**i)**10 for i in range(1, 40)) * (2.45 + 13) + 2.45 / 3 + 13 \
 - o['uncoded']) < 1e-9" <out.json
     json "all(abs(o[k] - v) < 1e-8 for k, v in {'AGC': 8.294928943, \
@@ -130,7 +130,7 @@ o['schemes']['uncoded']['rhat'] > o['schemes']['polynomial']['rhat'] > \
 o['schemes']['idip']['rhat'] > o['schemes']['dip']['rhat'] > \
 o['schemes']['dip_endless']['rhat'] and \
 all(s['delay'] in (None, 0, 4) for s in o['schemes'].values())" <out.json
-    # what it names can be asked for
+    # each one it names is accepted
     for s in uncoded polynomial dip idip dip_endless; do
         spec=$("$PYTHON" -c "import json, sys
 print(json.load(open('out.json'))['schemes']['$s']['scheme'])")
@@ -217,7 +217,7 @@ o['tables']['IV']['gather_back']['published'][1] == 40 * 150 * 10" <out.json
     # ten numbers among eight: 3 alpha + 30 beta, 3 alpha + 70 beta
     papers codes -n 8 --grid 2x2 --width 20 --batch 1 --json |
         json "o['alpha_beta'] == {'numbers': 10, 'broadcast': [3, 30], 'allgather': [3, 70]}"
-    # a side that it does not divide is filled up
+    # other sides are padded
     papers codes --grid 3x2 --width 100 --batch 1 --json |
         json "o['workers'] == 18 and o['tables']['II']['forward'] == {'kofn': 34 * 50, 'published': 100 * 100 / 6}"
     papers codes -n 16384 --grid 64x64 --batch 1 --width 256 --json >out.json

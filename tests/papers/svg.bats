@@ -4,8 +4,8 @@ papers() {
     timeout 600 "$KOFN_PAPERS" "$@"
 }
 
-# curves FILE PYTHON: the statement holds of the picture's curves, a list of points for
-# each name, and of what --json said, o.
+# curves FILE PYTHON: the statement holds for the picture's curves (a list of points per
+# name) and the output of --json, o.
 curves() {
     $PYTHON - "$@" <<'END'
 import json, sys
