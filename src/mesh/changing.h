@@ -31,8 +31,9 @@ typedef struct kf_mesh_window {
 
 /* The blocks of matrices that change, and how they are rebuilt. */
 typedef struct kf_changing {
-    uint64_t turn;  /* turns that are over at our iterate; all blocks have them,
-                       except  some windows */
+    /* Turns that are complete at our iterate.  All blocks have them, except
+     * some windows. */
+    uint64_t turn;
     uint64_t *line; /* lineages of the iterates of the last `recalls` turns */
     kf_borrowed *lent; /* by seat */
     size_t lents, lent_cap;
@@ -43,19 +44,20 @@ typedef struct kf_changing {
         asked; /* since when nothing came; of the last request; 0: none */
     size_t asks, next;
     bool
-        disagreed; /* windows did: all nodes are asked and awaited, not a few */
-    /* When the window began, or when the fewest rows were missing; and how
-     * many. */
+        /* windows disagreed: all nodes are asked and awaited, not a few */
+        disagreed;
+    /* When the window began, or when `fewest` last fell; the least number of
+     * missing windows. */
     kofn_time gained;
     size_t fewest;
-    uint64_t changed; /* the iterate that our blocks were last changed by or
-                         made of */
-    /* They were encoded, or read from disk, and since then this node had no
-     * vector that the majority has. */
+    /* the iterate that last changed our blocks, or from which they were made */
+    uint64_t changed;
+    /* Our blocks were encoded, or read from disk, and since then the majority
+     * has not confirmed our vector. */
     bool unsure;
     size_t healed; /* times that our blocks were rebuilt             */
-    size_t wrong;  /* times that they were found wrong               */
-    bool suspect;  /* ... and not found right since then             */
+    size_t wrong;  /* times that they were found wrong */
+    bool suspect;  /* found wrong, and not found right since */
 } kf_changing;
 
 #endif

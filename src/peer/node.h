@@ -76,8 +76,7 @@ typedef struct kf_peer_stage {
     size_t groups;
     uint64_t all; /* the set of all groups */
     kf_promise promise;
-    /* some seats may have the result 0 for every input */
-    bool silent;
+    bool silent; /* some seats may have the result 0 for every input */
 } kf_peer_stage;
 
 /* A group of our iterate. */
@@ -135,7 +134,7 @@ typedef struct kf_votes {
     bool doubts;   /* our vector may be wrong */
     bool spoilt;   /* our vector has changed since its digest was sent */
     /* KOFN_CORRUPT: all have sent a digest, and no majority has the same
-     * result. KOFN_TOOFEW: no other node has sent one. */
+     * result.  KOFN_TOOFEW: no other node has sent one. */
     kofn_status unsure;
     bool recount; /* a digest came */
 } kf_votes;
@@ -375,7 +374,7 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
 void kf_peer_stages_trim(kf_node *n);
 void kf_peer_stages_free(kf_node *n);
 /* Looks for a decoder of our iterate for the pieces of these seats, which
- * ascend. With `whole`, a decoder that leaves wants out does not count. */
+ * ascend.  With `whole`, a decoder that leaves wants out does not count. */
 kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
                                  size_t count, bool whole, kf_answers *a);
 
