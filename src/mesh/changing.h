@@ -15,17 +15,17 @@
  * own block, until it has all rows. */
 typedef struct kf_borrowed {
     uint32_t operand, seat;
-    kofn_peer from;      /* lender; KF_OURS: this node        */
+    kofn_peer from;      /* lender; KF_OURS: this node */
     uint64_t turn, line; /* of the iterate that it belongs to */
-    bool ours;           /* that iterate is in our lineage    */
-    size_t lo;           /* its first row in the whole block  */
+    bool ours;           /* that iterate is in our lineage */
+    size_t lo;           /* its first row in the whole block */
     kf_block *block;
 } kf_borrowed;
 
 /* The rows that other nodes are asked for. */
 typedef struct kf_mesh_window {
     uint32_t operand;
-    size_t lo, hi; /* rows                 */
+    size_t lo, hi; /* rows */
     uint64_t turn; /* in which the request began */
 } kf_mesh_window;
 
@@ -38,14 +38,13 @@ typedef struct kf_changing {
     kf_borrowed *lent; /* by seat */
     size_t lents, lent_cap;
     kf_mesh_window window;
-    size_t bytes; /* of a block that a window may have             */
-    size_t small; /* bytes that a window may always have           */
-    kofn_time since,
-        asked; /* since when nothing came; of the last request; 0: none */
+    size_t bytes; /* of a block that a window may have */
+    size_t small; /* bytes that a window may always have */
+    /* since when nothing came; time of the last request; 0: none */
+    kofn_time since, asked;
     size_t asks, next;
-    bool
-        /* windows disagreed: all nodes are asked and awaited, not a few */
-        disagreed;
+    /* windows disagreed: all nodes are asked and awaited, not a few */
+    bool disagreed;
     /* When the window began, or when `fewest` last fell; the least number of
      * missing windows. */
     kofn_time gained;
@@ -55,7 +54,7 @@ typedef struct kf_changing {
     /* Our blocks were encoded, or read from disk, and since then the majority
      * has not confirmed our vector. */
     bool unsure;
-    size_t healed; /* times that our blocks were rebuilt             */
+    size_t healed; /* times that our blocks were rebuilt */
     size_t wrong;  /* times that they were found wrong */
     bool suspect;  /* found wrong, and not found right since */
 } kf_changing;

@@ -28,8 +28,7 @@ typedef struct kf_pieces {
 } kf_pieces;
 
 #define KF_PRINTS 16
-/* number of announced checkpoints, the last ones, per connection */
-#define KF_KEPT 4
+#define KF_KEPT 4 /* latest announced checkpoints of a connection */
 
 /* A fingerprint, and the bound of its magnitude for any weights. */
 typedef struct kf_print {
@@ -55,10 +54,10 @@ typedef struct kf_route {
         double value;
     } print[KF_PRINTS]; /* the fingerprints that came */
     size_t prints;      /* number ever stored */
+    /* its fingerprint of the vector to be confirmed, as we compute it */
     struct {
         bool made;
         kf_print print;
-        /* its fingerprint of the vector to be confirmed, as we compute it */
     } expected;
     bool agrees; /* its fingerprint fits the iterate to be confirmed */
     struct {
@@ -219,8 +218,7 @@ typedef struct kf_backing {
 /* A stage with its data. */
 typedef struct kf_mesh_product {
     const kofn_plan *plan; /* the plan of its operation */
-    /* if it replaces the caller's plan, which reads a matrix; else NULL */
-    kofn_plan *reader;
+    kofn_plan *reader;     /* owned `plan` of a stage that reads; else NULL */
     kf_mesh_operand *of;
     size_t groups, width; /* width: columns of a piece */
     bool mixes;           /* mixes lines of input that stay apart after it */
@@ -383,8 +381,8 @@ void kf_host_advance(kf_host *h, kofn_iterate_id at);
 /* Sets *over if the node has ended with the result that was agreed on.  Then
  * `v`, unless NULL, gets the result. */
 kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over);
-/* Sets *same if these numbers of our vector are those whose digest was sent.
- * Else this node takes the vector of another one. */
+/* Sets *same if our vector, with these numbers, still has the digest that was
+ * sent.  Else this node takes the vector of another one. */
 kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
                                 const double *v, bool *same);
 /* Handles numbers that are not finite: with errors this node takes the vector

@@ -192,7 +192,6 @@ static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
         return kf_peer_send(n, o->incarnation,
                             (kf_note){.type = KF_NOTE_EPOCH});
     if (kf_before(n->epoch, note->epoch)) /* it will answer with the epoch */
-
         return kf_peer_send(n, o->incarnation, kf_node_beat(n));
     return kf_peer_tell_again(n, o, note->at);
 }

@@ -69,8 +69,7 @@ typedef struct kf_voice {
 /* A product that leads from an iterate to the next. */
 typedef struct kf_peer_stage {
     const kofn_plan *plan;
-    /* if it replaces the caller's plan, which reads a matrix; else NULL */
-    kofn_plan *reader;
+    kofn_plan *reader; /* owned `plan` of a stage that reads; else NULL */
     kf_code *code;
     kf_cache *cache;
     size_t groups;
@@ -81,8 +80,7 @@ typedef struct kf_peer_stage {
 
 /* A group of our iterate. */
 typedef struct kf_cluster {
-    uint32_t *have; /* seats of the pieces that are here, ascending */
-
+    uint32_t *have;       /* seats of the pieces that are here, ascending */
     kofn_incarnation *by; /* the incarnation that made each piece */
     size_t count, cap, by_cap;
     const kofn_decoder *decoder; /* NULL until the group is decided */
@@ -114,7 +112,6 @@ typedef struct kf_catch_up {
     kofn_incarnation asked;
     kofn_time asked_at;
     unsigned tries; /* requests without an answer */
-
 } kf_catch_up;
 
 /* Becoming the leader (epoch.c). */
@@ -174,7 +171,7 @@ struct kf_node {
     kf_member *member;
     size_t members, member_cap;
     kf_voices voices; /* of the members */
-    /* number of principals that may be faulty; see kf_peer_heads */
+    /* principals that may include faulty ones; see kf_peer_heads */
     size_t heads;
     /* The members are too few, or their pieces do not decode, even if more
      * nodes are heard. */
@@ -183,13 +180,11 @@ struct kf_node {
     uint32_t seat;    /* our seat as a member */
     uint32_t holds;   /* seat of the blocks that are here */
     uint32_t made_of; /* seat of the blocks that made `made` */
-
-    bool lacks; /* for some silences no node could lend the blocks */
+    bool lacks;       /* for some silences no node could lend the blocks */
     kf_lead lead;
 
     /* The iterate. */
-    kofn_iterate_id at,
-        before; /* before: the previous one, whose pieces are kept too */
+    kofn_iterate_id at, before; /* the previous one; its pieces are kept */
     kofn_epoch before_epoch;
     bool final;
     bool solo_pending; /* the next one is to be made without the others */
