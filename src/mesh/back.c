@@ -1,23 +1,25 @@
-/* back.c -- going back: where it cannot be told whose pieces are wrong, however
- * often the iterate is made again, the nodes begin again at what they kept
- * last.
+/* back.c -- returns to a checkpoint when an iterate cannot be settled.
  *
- * A run is made in *attempts*, each of which is a job of its own, so that
- * nothing of one is taken for something of another: within an attempt no
- * iterate is ever gone back from.  A node that has failed tells the others that
- * it wants the next attempt, and goes on serving them.  All who hear that half
- * of the nodes want it begin it: at the last step of which all had files, or at
- * the start.  Where an attempt fails before anything was kept, the next begins
- * with what was kept before that.
+ * Pieces may disagree so that it cannot be decided which are wrong, however
+ * often the iterate is repeated.  The nodes then restart from their last common
+ * checkpoint.
  *
- * Owns the number of the attempt and the vector of the start.  What is kept is
- * keep.c's; the coordinator of the node is made anew, and who lied is not heard
- * again. */
+ * A run consists of *attempts*.  Each attempt is a separate job, so a packet of
+ * one attempt does not count in another.  Within an attempt no iterate is ever
+ * taken back.  A node that has failed announces that it wants the next attempt,
+ * and continues to serve the others.  When a node hears that half of the nodes
+ * want an attempt, it starts that attempt.  The attempt begins at the last step
+ * that all nodes had on disk, or at the start.  If an attempt fails before a
+ * new checkpoint, the next one starts from an earlier checkpoint.
+ *
+ * Owns the number of the attempt and the vector of the start.  Files belong to
+ * keep.c.  The coordinator of the node is rebuilt; quarantined nodes stay
+ * quarantined. */
 #include "keep.h"
 
-#define MOST_ATTEMPTS 16 /* of a run                                    */
-#define MOST_VAIN 3      /* one after the other, with nothing kept      */
-#define WANTS 32 /* silences, and its patience, that it waits for others */
+#define MOST_ATTEMPTS 16 /* of a run */
+#define MOST_VAIN 3      /* in succession, without a new checkpoint */
+#define WANTS 32 /* wait for other nodes, in silences; `give_up` is added */
 
 static uint64_t job_of(const kf_host *h, unsigned attempt)
 {
@@ -43,7 +45,7 @@ void kf_back_free(kf_host *h)
     h->back.start = NULL;
 }
 
-/* ---- who wants it -------------------------------------------------------- */
+/* ---- requests for another attempt ---------------------------------------- */
 
 void kf_back_hear(kf_host *h, kofn_peer peer, const kofn_packet *p)
 {
@@ -58,7 +60,8 @@ void kf_back_hear(kf_host *h, kofn_peer peer, const kofn_packet *p)
             r->attempt = a;
 }
 
-/* Is it the first connection of its principal that is there, and wants that? */
+/* True if route i wants that attempt and is the first live connection of its
+ * principal that does. */
 static bool counts(const kf_host *h, size_t i, unsigned attempt)
 {
     const kf_route *r = &h->route[i];
@@ -79,7 +82,7 @@ static size_t count(const kf_host *h, unsigned attempt, bool ourselves)
     return n;
 }
 
-/* Does the leader want more than to make the iterate again? */
+/* True if the leader wants another attempt, not only a repetition. */
 static bool leader_wants(const kf_host *h)
 {
     kofn_node_view view;
@@ -93,14 +96,14 @@ static bool leader_wants(const kf_host *h)
     return false;
 }
 
-/* May the nodes go back? */
+/* True if another attempt is possible. */
 static bool can_go(const kf_host *h)
 {
     return h->back.start && h->back.vain < MOST_VAIN &&
            h->back.attempt < MOST_ATTEMPTS;
 }
 
-/* This node cannot go on. */
+/* True if this node cannot continue in this attempt. */
 static bool has_failed(const kf_host *h)
 {
     return can_go(h) && (kf_node_failed(h->node) ||
@@ -118,9 +121,10 @@ bool kf_back_waits(const kf_host *h)
            kf_host_now(h) - h->back.since < kf_back_patience(h);
 }
 
-/* ---- going --------------------------------------------------------------- */
+/* ---- returning
+ * ------------------------------------------------------------ */
 
-/* What the coordinator of a node counts. */
+/* Adds the counts of the coordinator of a node. */
 static void add(kofn_node_view *sum, const kofn_node_view *v)
 {
     sum->epochs += v->epochs;
@@ -138,7 +142,8 @@ void kf_back_add(const kf_host *h, kofn_node_view *view)
     view->back = h->back.times;
 }
 
-/* Of a copy, for a vector is written where it lies. */
+/* Starts from a copy of the first vector, because a vector is changed in
+ * place. */
 static kofn_status begin_at_start(kf_host *h)
 {
     const kf_buffer *start = h->back.start;
@@ -148,7 +153,7 @@ static kofn_status begin_at_start(kf_host *h)
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
 
-        if (o->plan) /* as whoever comes new has them */
+        if (o->plan) /* as in a node that has just joined */
             TRY(kf_raise_restart(kf_raise_kind(o->plan, h->opt.errors),
                                  &o->dense, &o->levels));
     }
@@ -166,8 +171,7 @@ kofn_iterate_id kf_back_iterate(const kf_host *h, kofn_iterate_id kept)
     return kept;
 }
 
-/* At what was kept, in another attempt, with a coordinator of the node made
- * anew. */
+/* Starts from a checkpoint before turn `before`, with a new coordinator. */
 static kofn_status begin(kf_host *h, uint64_t before)
 {
     TRY(begin_at_start(h));
@@ -177,7 +181,8 @@ static kofn_status begin(kf_host *h, uint64_t before)
     return kf_mail_greet(h);
 }
 
-/* Where that fails the former coordinator tells how the node stood. */
+/* Starts the attempt.  If that fails, the former coordinator stays, so that the
+ * state of the node can be reported. */
 static kofn_status go(kf_host *h, unsigned attempt)
 {
     kf_backing *b = &h->back;
@@ -208,7 +213,8 @@ static kofn_status go(kf_host *h, unsigned attempt)
     return st;
 }
 
-/* Has somebody another attempt in mind?  Mostly nobody has. */
+/* True if another node wants a later attempt.  Usually none does, and this
+ * saves the costlier count. */
 static bool any_wants(const kf_host *h)
 {
     for (size_t i = 0; i < h->routes; i++)
@@ -217,7 +223,7 @@ static bool any_wants(const kf_host *h)
     return false;
 }
 
-/* The last attempt that half of the nodes want; that of now: there is none. */
+/* Returns the last attempt that half of the nodes want, or the present one. */
 static unsigned wanted(const kf_host *h, bool failed)
 {
     unsigned a = MOST_ATTEMPTS, now = h->back.attempt;

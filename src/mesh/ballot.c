@@ -1,13 +1,12 @@
-/* ballot.c -- the numbers of an iterate summed up, for nodes to compare theirs
- * (src/peer/vote.c).
+/* ballot.c -- digests of an iterate, which nodes compare (src/peer/vote.c).
  *
- * What the iterate wrote of the vector, and the scalars that go with it.  Whose
- * machines compute the same bits have the same hash; of others the sums of the
- * numbers with random weights agree but for what decoding rounds by
- * (math/training.md 12).
+ * A digest covers the part of the vector that the iterate wrote, and its
+ * scalars.  Machines that compute the same bits have the same hash.  On other
+ * machines, sums of the numbers with random weights agree within the rounding
+ * of decoding (math/training.md 12).
  *
- * Pure functions of the vector: a digest depends on nothing but the iterate's
- * number, its numbers, and the machine. */
+ * Pure functions of the vector: a digest depends only on the number of the
+ * iterate, its numbers, and the machine. */
 #include "host.h"
 
 #include "base/mix.h"
@@ -15,10 +14,11 @@
 
 #include <math.h>
 
-/* The noise of a node that has decoded nothing yet, and of others at least. */
+/* Smallest noise that is assumed, also of a node that has decoded nothing. */
 #define NOISE 1e-13
-#define NOISE_F32 (NOISE * 0x1p29) /* as many units of rounding */
-#define DEVIATIONS 20              /* that a sum of rounding errors never has */
+#define NOISE_F32 (NOISE * 0x1p29) /* the same number of units of rounding */
+/* bound of a sum of rounding errors, in standard deviations */
+#define DEVIATIONS 20
 
 uint64_t kf_host_machine(void)
 {
@@ -31,7 +31,8 @@ uint64_t kf_host_machine(void)
     return kf_hash(d, &m.blas_threads, sizeof m.blas_threads);
 }
 
-/* From 1/2 to 1, of either sign: 15 bits of a significand, and the sign. */
+/* Returns a weight from 1/2 to 1 of either sign: 15 bits of a significand, and
+ * the sign. */
 static inline double weigh(uint64_t bits)
 {
     uint64_t number =
@@ -44,8 +45,9 @@ static inline double weigh(uint64_t bits)
 
 #define LANES 32 /* see vector_quorum.c */
 
-/* Four numbers get their weights of one random number: those of a column, for
- * the columns to be added up in lanes. */
+/* Adds numbers with their weights, in lanes.  One random number gives the
+ * weights of four numbers in a column, so that the columns are added in
+ * lanes. */
 KF_VECTORS(optimize("O3"))
 static size_t add(uint64_t key, const double *x, size_t n, double sum[LANES],
                   double top[LANES])
@@ -68,7 +70,8 @@ static size_t add(uint64_t key, const double *x, size_t n, double sum[LANES],
     return i;
 }
 
-/* *most: the largest number so far. */
+/* Returns the weighted sum.  Updates *most, the largest magnitude of the
+ * numbers. */
 static double weighted_sum(uint64_t key, const double *x, size_t n,
                            double *most)
 {
@@ -98,11 +101,13 @@ double kf_host_room(const kf_host *h, size_t numbers, double most)
     return room_of(h, h->noise, numbers, most);
 }
 
-/* ---- ways ---------------------------------------------------------------- */
+/* ---- ways
+ * ----------------------------------------------------------------- */
 
-/* Two nodes that find other pieces wrong decode of others, and have the product
- * but for rounding.  So has what follows of it, until the turn is over: the
- * next is begun with points and blocks alone. */
+/* Two nodes that leave out different pieces decode from different ones, so
+ * their products differ by rounding.  This also holds for all that follows
+ * until the end of the turn; the next turn starts from points and blocks
+ * alone. */
 
 void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d)
 {

@@ -1,12 +1,12 @@
-/* block_comparison.c -- blocks that others lend, where errors are looked for:
- * do they agree?
+/* block_comparison.c -- compares the windows of blocks that other nodes lend,
+ * if errors are looked for.
  *
- * What is made of a wrong one is wrong, and makes wrong pieces.  So one more is
- * awaited than determines the matrix, all that come are compared
- * (data/reading.c), velocities as well, and those that are wrong are dropped.
+ * A block that is rebuilt from a wrong one is wrong, and makes wrong pieces.
+ * So one window more than necessary is requested.  All that come are compared
+ * (data/reading.c), and velocities as well; wrong ones are dropped.
  *
- * Owns nothing; the lent blocks are the operand's.  It may drop a block, but
- * only the node's own counts may exclude a node. */
+ * Owns nothing; the windows belong to the operand.  These functions may drop a
+ * window.  Only the node's own counts may exclude a node. */
 #include "host.h"
 
 static void drop_lent(kf_changing *c, uint32_t seat)
@@ -16,8 +16,8 @@ static void drop_lent(kf_changing *c, uint32_t seat)
             kf_borrowed_drop(c, i - 1);
 }
 
-/* KOFN_AGAIN: some were wrong, and are gone.  Nobody is struck for what is only
- * doubted. */
+/* Compares windows.  KOFN_AGAIN: some were wrong, and are dropped.  A doubtful
+ * window is not held against its lender. */
 static kofn_status judge(kf_host *h, uint32_t operand, kf_reading *r,
                          bool velocity)
 {
@@ -32,7 +32,7 @@ static kofn_status judge(kf_host *h, uint32_t operand, kf_reading *r,
         drop_lent(&h->changing, r->seat[found.bad[i]]);
     if (st == KOFN_OK)
         return found.count ? KOFN_AGAIN : KOFN_OK;
-    for (size_t i = 0; i < r->n; i++) /* nothing is to be had of these */
+    for (size_t i = 0; i < r->n; i++) /* none of these can be used */
         drop_lent(&h->changing, r->seat[i]);
     return KOFN_TOOFEW;
 }

@@ -1,26 +1,26 @@
-/* change.c -- matrices that change: what a turn does to the blocks that are
- * here.
+/* change.c -- matrices that change: applies turns to the blocks of this node.
  *
- * The vector tells how (kofn_program), so that a node changes its block by
- * itself, and its block is one of the matrix that the others' blocks are of, as
- * long as it was changed by what the others' were.  So an iterate travels with
- * the marks of those that its last turns made.  Who takes one and was on the
- * same way at one of them does the turns that it missed.  What it did on a way
- * of its own since then differs by the rounding of a decoding for each of these
- * turns: such ways part where a leader is lost while some have its last iterate
- * and others make that again. Who was on no such way has blocks of another
- * matrix, and drops them.
+ * The vector says how a turn changes the matrices (kofn_program), so each node
+ * changes its own block.  A block belongs to the matrix of the other nodes'
+ * blocks only if it went through the same changes.  So an iterate travels with
+ * the marks of the iterates that its last turns made.  A node that takes an
+ * iterate, and had the same mark at one of these turns, applies the turns that
+ * it missed.
  *
- * Owns the marks of the turns that the blocks here went through; blocks are
- * the operand's.  A block may be changed by a turn once only. */
+ * Ways part if a leader is lost while some nodes have its last iterate and
+ * others make that again.  A block that went a different way since the common
+ * mark differs by the rounding of a decoding for each of these turns.  A node
+ * without a common mark has blocks of another matrix, and drops them.
+ *
+ * Owns the marks of the turns that the blocks went through; blocks belong to
+ * the operand.  A turn may change a block only once. */
 #include "keep.h"
 
 #include "data/kernel.h"
 #include "mat/mat.h"
 
-#define SMALL                                                                  \
-    ((size_t)1 << 20) /* bytes of a window that is never too large             \
-                       */
+/* bytes; a window of this size is never too large */
+#define SMALL ((size_t)1 << 20)
 
 kofn_status kf_changing_new(kf_host *h)
 {
@@ -46,14 +46,15 @@ void kf_changing_free(kf_host *h)
 
 /* ---- a turn -------------------------------------------------------------- */
 
-/* Of a matrix. */
+/* The change of one matrix. */
 typedef struct step {
     const kf_mesh_operand *of;
     kf_turned asked;
     kf_sides sides;
 } step;
 
-/* Of U as it was mixed, the columns that go with these rows of each lane. */
+/* Keeps, of each lane of a mixed U, the columns for rows `lo` to `lo` + `rows`
+ * of the block. */
 static kofn_status narrow(const step *s, size_t lo, size_t rows, kf_buffer **in)
 {
     const kofn_matrix *all = &(*in)->m;
@@ -72,7 +73,7 @@ static kofn_status narrow(const step *s, size_t lo, size_t rows, kf_buffer **in)
     return KOFN_OK;
 }
 
-/* A block, or rows of one from `lo` on. */
+/* Changes a block, or the rows of one from `lo` on. */
 static kofn_status change_block(step *s, kf_block *block, uint32_t seat,
                                 size_t lo)
 {
@@ -125,7 +126,7 @@ static void end_step(step *s)
     kf_changing_done(&s->asked);
 }
 
-/* Is it to be changed by this turn? */
+/* True if this turn must change the window. */
 static bool waits_for(const kf_borrowed *l, uint64_t turn)
 {
     return l->ours && l->turn + 1 == turn;
@@ -139,7 +140,7 @@ static bool any_waits_for(const kf_changing *c, uint64_t turn)
     return false;
 }
 
-/* Our own block, if there is one of that seat, and those that are lent. */
+/* Changes our own block, if `seat` is given, and the borrowed windows. */
 static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
                                  uint32_t seat)
 {
@@ -171,7 +172,8 @@ bool kf_changing_recalls(const kf_host *h)
     return h->changing.turn < h->program.recalls;
 }
 
-/* The line of the iterate that a turn made; that of the first is the job's. */
+/* True if both have the same lineage of the iterate that this turn made.  Turn
+ * 0 is that of the job, and always the same. */
 static bool same_line(const kf_host *h, const uint64_t *a, const uint64_t *b,
                       uint64_t turn)
 {
@@ -188,8 +190,8 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
            (turn == 0 || c->line[turn % recalls] == line);
 }
 
-/* Lent blocks of turns that are over by now turn out to be of our way, or
- * not. */
+/* Keeps the windows of turns that are over if they are from our lineage, and
+ * drops the others. */
 static void settle(kf_host *h)
 {
     kf_changing *c = &h->changing;
@@ -205,8 +207,8 @@ static void settle(kf_host *h)
     }
 }
 
-/* Blocks that are here go with our iterate then: those that are lent, and ours,
- * which are of that seat and turn. */
+/* Brings all blocks to our iterate: the windows, and our own blocks, which are
+ * for `seat` and at turn `own`. */
 static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
 {
     kf_changing *c = &h->changing;
@@ -230,7 +232,7 @@ static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
     return KOFN_OK;
 }
 
-/* Where a change is not finite some blocks have it, and others not. */
+/* Drops the blocks if a change was not finite: some have it, and others not. */
 static kofn_status lose_halfway(kf_host *h, kofn_status st)
 {
     if (st == KOFN_NONFINITE)
@@ -243,7 +245,8 @@ kofn_status kf_changing_settle(kf_host *h)
     return lose_halfway(h, bring(h, KOFN_NO_SEAT, 0));
 }
 
-/* Of our iterate.  From the first on nothing is a line of zeros for certain. */
+/* Sets the turn of our iterate.  After the first turn no line is certainly
+ * zero. */
 static void begin_turn(kf_host *h, uint64_t turn)
 {
     h->changing.turn = turn;
@@ -280,7 +283,8 @@ kofn_status kf_changing_turn(kf_host *h)
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
 {
     kf_borrowed_forget(h);
-    h->changing.unsure = h->changing.turn > 0; /* they follow from the vector */
+    /* they were made from the vector */
+    h->changing.unsure = h->changing.turn > 0;
     return lose_halfway(h, bring(h, seat, turn));
 }
 
@@ -318,7 +322,7 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     memcpy(theirs, lines, recalls * sizeof *theirs);
     begin_turn(h, kf_course_turn(&h->course, h->at.step));
     last = c->turn < was ? c->turn : was;
-    /* both have the lines of so many turns up to their last */
+    /* both have the lineages of `recalls` turns, up to their last */
     for (uint64_t i = 0; i <= last && !met; i++) {
         if ((c->turn > was ? c->turn : was) - (last - i) >= recalls)
             break;

@@ -1,19 +1,19 @@
-/* comparison.c -- do the pieces of a group agree, and if not, whose are wrong?
+/* comparison.c -- compares the pieces of a group and finds the wrong ones.
  *
- * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who
- * is wrong in more iterates than chance makes the others is not heard any more,
- * as it is with workers (src/base/blame.h).  A node that finds itself wrong
- * makes its piece again: if it is the same, its block is wrong, and where
- * matrices change it needs another.
+ * The weights are known only to this node (src/data/check.c, docs/errors.md).
+ * A node that is wrong in more iterates than chance explains, compared with the
+ * others, is excluded, as a worker is (src/base/blame.h).  A node that finds
+ * its own piece wrong makes it again.  If the piece is the same, its block is
+ * wrong; if matrices change, it needs another block.
  *
- * Owns the weights and scales of this iterate.  What it finds concerns this
- * node alone: it tells the coordinator of the node, and accuses nobody to
- * others. */
+ * Owns the weights and scales of this iterate.  Findings concern this node
+ * alone: it reports them to its coordinator, and not to other nodes. */
 #include "host.h"
 
 #include "code/operation.h"
 
-/* ---- how large results may be -------------------------------------------- */
+/* ---- scales of results
+ * ----------------------------------------------------- */
 
 static kofn_status know_norms(kf_mesh_product *p)
 {
@@ -47,7 +47,7 @@ void kf_comparison_free(kf_host *h)
 
 /* ---- a verdict ----------------------------------------------------------- */
 
-/* Weights for a comparison, its own. */
+/* Draws the weights of one comparison. */
 static kofn_status draw_weights(kf_host *h, uint64_t *secret, uint32_t *number)
 {
     while (h->comparison.secret == 0)
@@ -57,8 +57,8 @@ static kofn_status draw_weights(kf_host *h, uint64_t *secret, uint32_t *number)
     return KOFN_OK;
 }
 
-/* Fills in the check of one group: the pieces, the norms they are measured by,
- * and the weights that only this node knows. */
+/* Fills in the check of one group: the pieces, the norms for their scale, and
+ * the weights that only this node knows. */
 static kofn_status make_check(kf_host *h, const kf_node_task *t,
                               const kf_source *source, kf_check *c)
 {
@@ -86,9 +86,10 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     return KOFN_OK;
 }
 
-/* ---- who it was ---------------------------------------------------------- */
+/* ---- faulty senders
+ * -------------------------------------------------------- */
 
-/* The peer sent what is wrong. */
+/* Records that the peer sent something wrong. */
 static void strike(kf_host *h, kofn_peer peer, uint32_t seat)
 {
     kf_route *r = peer == KF_OURS ? NULL : kf_route_of(h, peer);
@@ -143,7 +144,8 @@ static void tell_who(const kf_host *h, const kf_route *r, bool excluded)
                      excluded);
 }
 
-/* true: it is not to be heard any more. */
+/* Counts the iterate of this peer.  Returns true if the peer must be
+ * excluded. */
 static bool judge_route(kf_host *h, kf_route *r)
 {
     bool wrong = r->errs, excluded;
@@ -152,7 +154,7 @@ static bool judge_route(kf_host *h, kf_route *r)
         return false;
     r->errs = r->right = false;
     if (kf_blame_suffices(&r->blame, h->opt.quarantine))
-        return false; /* it was told already */
+        return false; /* it was reported before */
     kf_blame_note(&r->blame, &h->comparison.blame, wrong);
     excluded = kf_blame_suffices(&r->blame, h->opt.quarantine);
     if (wrong)
@@ -175,7 +177,8 @@ void kf_comparison_void(kf_host *h)
         h->route[i].errs = h->route[i].right = false;
 }
 
-/* Is the piece of the i-th seat right, wrong for certain, or neither? */
+/* Records whether the piece of the i-th seat is right, certainly wrong, or
+ * neither. */
 static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
                         const kf_piece *p, bool sure)
 {
@@ -211,8 +214,7 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
     TRY(make_check(h, t, source, &c));
     TRY(kf_check_know(&c, kf_node_cache(h->node)));
     *verdict = kf_check_decide(&c, kf_mesh_hidden(c.plan), t->last, found);
-    if (*verdict ==
-        KOFN_OK) /* what may be hidden differs like what is rounded */
+    if (*verdict == KOFN_OK) /* hidden errors differ like rounding */
         h->noise = fmax(h->noise, found->floor);
     return *verdict == KOFN_NOMEM ? KOFN_NOMEM : KOFN_OK;
 }
@@ -256,7 +258,7 @@ kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t)
     TRY(kf_host_compute(h, h->on->of->block, h->seat, t->group, NULL, &again));
     same = memcmp(was->m.data, again->m.data, kf_buffer_bytes(again)) == 0;
     kf_buffer_drop(again);
-    if (!same) /* once */
+    if (!same) /* an error that occurred once */
         return KOFN_OK;
     return kf_changing_wrong(h);
 }

@@ -1,20 +1,20 @@
-/* freivalds.c -- is the next vector A v?
+/* freivalds.c -- checks that the product A v is right.
  *
- * A node has A, so it can tell, at the price of some products of vectors: with
- * a row x that nobody else knows, x (A v) is (x A) v, and x A is made once.  A
- * wrong entry, of an error e, changes the left side by x_i e; the entries of
- * +- x are drawn from [1/2, 1], so the chance that what others sent together
- * comes within t of nothing is at most 2 t / e (Freivalds' check, over the
- * reals), and (2 t / e)^KF_FREIVALDS_SUMS for so many rows: errors not far
- * above t are found, too.
+ * If matrices do not change, a node has A.  It can check a product at the cost
+ * of some products of vectors.  For a row x that only this node knows, x (A v)
+ * must be (x A) v, and x A is made once.  A wrong entry with an error e changes
+ * the left side by x_i e.  The entries of +- x are drawn from [1/2, 1].  So
+ * whatever others send together, it comes within t of passing with a chance of
+ * at most 2 t / e (Freivalds' check, over the reals).  With KF_FREIVALDS_SUMS
+ * rows the chance is (2 t / e)^KF_FREIVALDS_SUMS, so errors not far above t are
+ * found, too.
  *
- * What does not pass is made from A alone.  Then the pieces are looked at, each
- * made again: who sent one that differs by more than rounding and decoding may
- * make a difference is corrupt.  No node is told of it: each finds out itself,
- * so nobody can accuse anybody.
+ * A product that does not pass is made from A alone.  Then each piece is made
+ * again.  If a piece differs by more than rounding and decoding can explain,
+ * its sender is faulty.  No other node is informed: each finds out itself, so
+ * no node can accuse another falsely.
  *
- * Owns the secret row and its product with A, which may never be sent.  It
- * makes a product of A alone where others made it wrong.
+ * Owns the secret rows and their products with A, which must never be sent.
  */
 #include "host.h"
 
@@ -25,15 +25,18 @@
 #include "mat/mat.h"
 
 #define UNIT (DBL_EPSILON / 2)
-/* Relative differences.  The first may be in what others decoded: the tolerance
- * of kf_node_options.  Nobody is accused for less.  Hardly anything is off by
- * more than the second, so what is gets made again, which costs time alone. */
+/* Relative differences.  A product that others decoded may have the first: it
+ * is the tolerance of kf_node_options.  No node is accused for less.  Products
+ * rarely differ by more than the second.  One that does is made again, which
+ * only costs time. */
 #define MAY_DIFFER 1e-9
 #define SHOULD_DIFFER 1e-13
 
-/* ---- the row ------------------------------------------------------------- */
+/* ---- the secret rows
+ * ------------------------------------------------------- */
 
-/* Entry (i, j) of A, where rows are of A; for left products columns are. */
+/* Adds x = A(i, j) to (secret row) A; for a left product, to A (secret
+ * column). */
 static void add_entry(kf_mesh_product *p, size_t i, size_t j, double x)
 {
     kf_secret *s = &p->secret;
@@ -61,8 +64,8 @@ static void multiply(kf_mesh_product *p)
             add_entry(p, i, A->col[e], A->val[e]);
 }
 
-/* Rows, or of left products columns, that were raised count as much as others,
- * and what is measured by them is so of raised ones. */
+/* Raises the weights of rows that were raised, in left products of columns.  So
+ * these count like the others, and their scale is that of the raised ones. */
 static void raise_weights(kf_mesh_product *p, size_t rows)
 {
     const kf_levels *l = &p->of->levels;
@@ -111,10 +114,11 @@ void kf_mesh_freivalds_widen(kf_host *h)
     h->freivalds.noise = fmax(h->freivalds.noise, SHOULD_DIFFER);
 }
 
-/* ---- who it was ---------------------------------------------------------- */
+/* ---- faulty senders
+ * ------------------------------------------------------- */
 
-/* A vector of the input or of the product, of which all are multiplied alike:
- * a column, or of left products a row. */
+/* A vector of the input or of the product; all are multiplied in the same way.
+ * It is a column, or in left products a row. */
 typedef struct line {
     const double *at;
     size_t n, step;
@@ -132,7 +136,8 @@ static size_t lines(const kf_host *h)
     return h->on->plan->op->left ? h->in->m.rows : h->in->m.cols;
 }
 
-/* |row| |A| |v|: at least half of any entry of |A| |v|, and of their sum. */
+/* Returns |row| |A| |v|.  It is at least half of any entry of |A| |v|, and of
+ * their sum. */
 static double weight(const kf_host *h, size_t which)
 {
     line v = line_of(h, &h->in->m, which);
@@ -143,7 +148,7 @@ static double weight(const kf_host *h, size_t which)
     return sum;
 }
 
-/* Of which each entry of the product is made. */
+/* Returns the number of terms in each entry of the product. */
 static double terms(const kf_host *h)
 {
     return (double)line_of(h, &h->in->m, 0).n +
@@ -167,7 +172,8 @@ static bool right_line(const kf_host *h, size_t which)
         for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
             sum[r] -= s->times[j * KF_FREIVALDS_SUMS + r] * v.at[j * v.step];
     for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
-        if (!(fabs(sum[r]) <= 2 * room)) /* a row is up to twice another */
+        /* the entries of a row are up to twice those of another */
+        if (!(fabs(sum[r]) <= 2 * room))
             return false;
     return true;
 }
@@ -228,8 +234,8 @@ static double sum_of(const kf_row *row, size_t rows)
     return sum;
 }
 
-/* No entry of any product of parts is larger than this.  Where the input is cut
- * a piece is made of products that A v is not made of, too. */
+/* Returns a bound of the entries of all products of parts.  If the input is
+ * cut, a piece also contains products that are not part of A v. */
 static double largest(const kf_host *h)
 {
     const kf_mesh_operand *o = h->on->of;
@@ -242,8 +248,8 @@ static double largest(const kf_host *h)
     return most;
 }
 
-/* How far a piece of that seat may be off: its blocks and messages are
- * mixtures. */
+/* Sets *room to the largest error of a right piece of that seat: its blocks and
+ * messages are mixtures. */
 static kofn_status room_of(kf_host *h, size_t seat, double *room)
 {
     const kofn_layout *L = &h->on->plan->layout;
@@ -271,7 +277,7 @@ static kofn_status wrong_piece(kf_host *h, const kf_block *block, size_t group,
     return KOFN_OK;
 }
 
-/* All pieces of that seat that came from somebody else. */
+/* Checks all pieces of that seat that came from this peer. */
 static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
 {
     bool wrong = false;
@@ -295,7 +301,7 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
     return st;
 }
 
-/* Was it looked at with an earlier group? */
+/* True if it was checked with an earlier group. */
 static bool seen(const kf_host *h, size_t group, const kf_piece *p)
 {
     for (size_t g = 0; g < group; g++)
@@ -312,7 +318,7 @@ static kofn_status find_liars(kf_host *h)
         for (size_t i = 0; i < h->now[g].count; i++) {
             kf_piece p = h->now[g].piece[i];
 
-            /* who decoded a wrong result may have been lied to himself */
+            /* a node that decoded a wrong result may have got wrong pieces */
             if (p.from != KF_OURS && p.seat != KOFN_NO_SEAT && !seen(h, g, &p))
                 TRY(try_seat(h, p.seat, p.from));
         }

@@ -1,13 +1,12 @@
-/* host.c -- a node of a mesh with its data: does the work that its
- * coordinator names, and lives until everybody has the result.
+/* host.c -- a node of a mesh with its data.
  *
- * One thread.  While it computes it looks at what has come whenever it looks
- * up from its work, so that a node is never silent and never stays at what
- * nobody needs any more.
+ * It does the tasks that its coordinator names, until all nodes have the
+ * result.  It has one thread.  A computation receives packets from time to
+ * time, so a node is never silent, and stops a task that is no longer needed.
  *
  * Owns the node with all its data from kf_host_new to kf_host_free; the
- * program, the transport and the matrices are borrowed.  It may decide nothing
- * that the coordinator of the node decides.
+ * program, the transport and the matrices are borrowed.  It must not decide
+ * what the coordinator of the node decides.
  */
 #include "keep.h"
 #include "spread.h"
@@ -25,7 +24,7 @@ static void drop_pieces(kf_pieces *p)
     }
 }
 
-/* All that was made of the iterate is void. */
+/* Discards all that was made from the iterate, which is repeated. */
 static kofn_status begin_again(kf_host *h)
 {
     kofn_node_view view;
@@ -92,7 +91,7 @@ kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
     return KOFN_OK;
 }
 
-/* Takes the buffer. */
+/* Stores a piece, and takes over the buffer. */
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
                          kofn_peer from, kf_buffer *data)
 {
@@ -206,7 +205,7 @@ static bool stopped(void *ud)
     return h->status || !kf_node_wanted(h->node, &h->task);
 }
 
-/* KOFN_AGAIN: it waits for the blocks of others. */
+/* Makes the blocks of a seat.  KOFN_AGAIN: it waits for those of others. */
 static kofn_status encode(kf_host *h, uint32_t seat)
 {
     if (h->program.change && !kf_changing_recalls(h)) {
@@ -219,7 +218,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
 
-        if (!o->plan) /* no stage has it */
+        if (!o->plan) /* no stage uses it */
             continue;
         kf_block_drop(o->block);
         o->block = NULL;
@@ -233,7 +232,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
 
 #define SLICE (KOFN_SECOND / 1000)
 
-/* What took so long takes longer, unless nobody needs it any more. */
+/* Extends a task by the slowdown factor, unless it is no longer needed. */
 static void linger(kf_host *h, uint64_t t, kofn_time took)
 {
     double factor = h->opt.slow(h->opt.fault_ud, t);
@@ -265,7 +264,7 @@ static kofn_status compute(kf_host *h, const kf_node_task *t)
     return done(h, t, false);
 }
 
-/* The result as it is sent. */
+/* Stores the result of a group as it is sent. */
 static kofn_status keep_result(kf_host *h, size_t group)
 {
     const kf_mesh_product *on = h->on;
@@ -278,9 +277,8 @@ static kofn_status keep_result(kf_host *h, size_t group)
     return kf_host_keep(h, group, KOFN_NO_SEAT, KF_OURS, p);
 }
 
-/* Decodes a group from the pieces that the decision names, all of which are
- * here.  A result that is not finite is looked into before the iterate is
- * made. */
+/* Decodes a group from the pieces that the decision names; all are here.  A
+ * result that is not finite is examined before the iterate is made. */
 static kofn_status decode(kf_host *h, const kf_node_task *t)
 {
     const kofn_decoder *d = t->decoder;
@@ -300,7 +298,7 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
         st = kf_data_decode(plan, d, source, (kf_band){0, lo, lo + strips},
                             &(kf_output){out, &back}, &h->scratch);
     kf_free(source);
-    if (st == KOFN_NONFINITE) /* from A itself, or by a liar? */
+    if (st == KOFN_NONFINITE) /* from A itself, or from a faulty node */
         h->freivalds.odd = true;
     else
         TRY(st);
@@ -338,10 +336,10 @@ static kofn_status make_vector(kf_host *h, const kf_node_task *t, bool *final)
     return KOFN_OK;
 }
 
-/* Makes the next iterate: has the product examined, computes the vector, and
- * tells the coordinator before anything else is asked for.  Numbers that are
- * not finite may be a mistake of this node alone: where nodes compare their
- * iterates it waits for what the others have. */
+/* Makes the next iterate: checks the product, computes the vector, and reports
+ * it to the coordinator before any other request.  Numbers that are not finite
+ * may be an error of this node alone.  If nodes compare their iterates, it
+ * waits for those of the others. */
 static kofn_status update(kf_host *h, const kf_node_task *t)
 {
     kofn_node_view view;
@@ -358,7 +356,7 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
     if (st || h->freivalds.odd)
         digest.sum = NAN;
     h->odd = digest.exact && !isfinite(digest.sum);
-    /* Pieces are handed over with the mark, before anything is asked for. */
+    /* Pieces are handed over with the mark, before any other request. */
     kf_host_advance(h, (kofn_iterate_id){t->at.step + 1, 0});
     TRY(kf_node_step(h->node, &(kf_node_event){.type = KF_NODE_DONE,
                                                .now = kf_host_now(h),
@@ -372,13 +370,13 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
         return kf_vector_quorum_tell(h);
     if (h->program.change)
         TRY(kf_changing_turn(h));
-    else if (!final) /* who has kept the last would make one more of it */
+    else if (!final) /* a node with the last one would make one more */
         TRY(kf_keep_turn(h));
     TRY(kf_vector_quorum_tell(h));
     return kf_mesh_freivalds_tell(h);
 }
 
-/* Does one task that the coordinator of the node names; *worked is false when
+/* Does one task that the coordinator of the node names.  *worked is false if
  * there was none. */
 static kofn_status work(kf_host *h, bool *worked)
 {
@@ -430,7 +428,7 @@ static kofn_status watch(kf_host *h)
         return kf_host_say_why(h, st);
     if (h->odd && kf_node_is_agreed(h->node))
         return kf_fail(KOFN_NONFINITE,
-                       "iterate %llu is not finite, as far as others can tell",
+                       "iterate %llu is not finite, and no majority disagrees",
                        (unsigned long long)h->at.step);
     if (!h->opt.watch)
         return KOFN_OK;
@@ -472,7 +470,7 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* A digest of what must be the same on all nodes. */
+/* Returns a digest of data and options, which all nodes must share. */
 static uint64_t job_of(const kf_host *h, uint64_t turns)
 {
     const kofn_program *p = &h->program;
@@ -497,9 +495,9 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
     return kf_host_operands_digest(h, d);
 }
 
-/* A digest of the job whose kept files may be used, however many turns it was
- * to have. Where matrices do not change that is a vector alone, which is the
- * same in every code. */
+/* Returns the job number that checkpoints must have.  The number of turns is
+ * not part of it.  If matrices do not change, a checkpoint is a vector alone,
+ * which is the same in every code. */
 static uint64_t kept_job_of(const kf_host *h)
 {
     uint64_t d =
@@ -517,9 +515,10 @@ size_t kf_host_most_wrong(const kf_host *h)
     return kf_max(1, (h->opt.nodes - least) / 2);
 }
 
-/* Where matrices change nobody makes an iterate alone.  So no more are asked
- * for than show that one of them is honest: else some nodes may be ahead, too
- * few to be believed, and the others too few to follow by themselves. */
+/* Returns the default of `confirm`.  If matrices change, no node makes an
+ * iterate alone.  So `confirm` is the least that includes an honest node.  With
+ * more, some nodes may be ahead, too few to be believed, and the others too few
+ * to follow. */
 static size_t confirm_of(const kf_host *h)
 {
     if (!h->program.change)
@@ -557,11 +556,11 @@ kofn_status kf_host_random(void *into, size_t bytes)
     return KOFN_OK;
 }
 
-/* As of jobs (src/core/core.c). */
+/* as for jobs (src/core/core.c) */
 #define TOLERANCE_F32 1e-4
 
-/* Of two parts of a cut network that both go on, one has to take the vector of
- * the other, and with it blocks, which are nowhere else. */
+/* Returns the quorum.  If two parts of a divided network both continue, one
+ * must later take vector and blocks of the other. */
 static size_t quorum_of(const kf_host *h)
 {
     const kofn_peer_options *o = &h->opt;
@@ -600,8 +599,8 @@ kofn_status kf_host_node_new(kf_host *h)
                        kf_host_now(h));
 }
 
-/* Builds the node: its stages, its vector, what it kept on disk, its
- * coordinator, and its block where the seat is given. */
+/* Builds the node: its stages, its vector, its checkpoints, its coordinator,
+ * and its block if the seat is given. */
 static kofn_status make(kf_host *h, const kofn_matrix *v)
 {
     kofn_status st;
@@ -620,7 +619,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY_ZERO(h->now, KF_MAX_GROUPS);
     TRY_ZERO(h->before, KF_MAX_GROUPS);
     h->at = h->before_at = (kofn_iterate_id){0, h->job};
-    TRY(kf_back_new(h)); /* before it begins at what was kept */
+    TRY(kf_back_new(h)); /* before it starts from a checkpoint */
     TRY(kf_keep_open(h));
     TRY(kf_host_node_new(h));
     if (h->opt.seat == KOFN_NO_SEAT)
@@ -629,10 +628,10 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
         if (h->opt.seat >= h->product[i].plan->layout.max_seats)
             return kf_fail(KOFN_INVAL, "seat %u of %zu", h->opt.seat,
                            h->product[i].plan->layout.max_seats);
-    if (h->at.step > 0) /* they are looked for when it is a member */
+    if (h->at.step > 0) /* it looks for its blocks when it is a member */
         return KOFN_OK;
     st = encode(h, h->opt.seat);
-    if (st) /* KOFN_AGAIN: the node asks for blocks when it is a member */
+    if (st) /* KOFN_AGAIN: the node requests blocks when it is a member */
         return st == KOFN_AGAIN ? KOFN_OK : st;
     return done(
         h, &(kf_node_task){.type = KF_NODE_TASK_ENCODE, .seat = h->opt.seat},

@@ -1,8 +1,8 @@
-/* host.h -- the body of a node of a mesh: its vector, its blocks, the pieces
- * of others, and the packets they come in.
+/* host.h -- a node of a mesh with its data: its vector, its blocks, the pieces
+ * of other nodes, and the packets that bring them.
  *
- * All is owned by the host and used on its one thread.  Only files of this
- * folder may read these structs, but for what ports start it with. */
+ * The host owns all of it and uses it on one thread.  Only this folder reads
+ * the structs; ports use kf_host_new and what follows it. */
 #ifndef KF_MESH_HOST_H
 #define KF_MESH_HOST_H
 
@@ -14,7 +14,8 @@
 
 #define KF_OURS UINT32_MAX
 
-/* A piece of a group; seat KOFN_NO_SEAT: the group's result. */
+/* A piece of a group.  Without a seat (KOFN_NO_SEAT): the result of the
+ * group. */
 typedef struct kf_piece {
     uint32_t seat;
     kofn_peer from; /* KF_OURS: made here */
@@ -27,109 +28,113 @@ typedef struct kf_pieces {
 } kf_pieces;
 
 #define KF_PRINTS 16
-#define KF_KEPT 4 /* the last that were told of */
+#define KF_KEPT 4 /* latest announced checkpoints of a connection */
 
-/* A fingerprint, and how large it could be with other weights. */
+/* A fingerprint, and the bound of its magnitude for any weights. */
 typedef struct kf_print {
     double sum, most;
 } kf_print;
 
-/* A connection.  It is of one incarnation as long as it lasts, the first that
- * it names; 0: it has not said yet.  Two may name the same, one of them wrongly
- * perhaps, so what one does is held against the connection and its principal,
- * not the incarnation. */
+/* A connection.  It speaks for one incarnation, the first that it names, until
+ * it ends; 0: it has named none.  Two connections may name the same
+ * incarnation, one perhaps falsely.  So misbehaviour counts against the
+ * connection and its principal, not against the incarnation. */
 typedef struct kf_route {
     kofn_peer peer;
     kofn_incarnation incarnation;
     uint64_t principal;
-    bool over;           /* it said that it leaves, or was corrupt */
-    uint64_t key;        /* for the fingerprints that it makes for us ... */
-    uint64_t theirs;     /* ... and that we make for it ...               */
-    unsigned more;       /* ... of so many iterates yet, as long as ...   */
-    uint64_t asked_from; /* ... it has none after this one            */
+    bool over;       /* it left, or sent something corrupt */
+    uint64_t key;    /* key of the fingerprints that it makes for us */
+    uint64_t theirs; /* key of our fingerprints for it */
+    unsigned more;   /* number of later iterates for which it still gets one */
+    uint64_t asked_from; /* its iterate when it asked */
     struct {
         uint64_t t;
         bool final, taken;
         double value;
-    } print[KF_PRINTS]; /* what came of it */
-    size_t prints;      /* ever            */
+    } print[KF_PRINTS]; /* the fingerprints that came */
+    size_t prints;      /* number ever stored */
+    /* its fingerprint of the vector to be confirmed, as we compute it */
     struct {
         bool made;
         kf_print print;
-    } expected;  /* of what is to be confirmed, if its vector is the same */
-    bool agrees; /* with the iterate that is to be confirmed */
+    } expected;
+    bool agrees; /* its fingerprint fits the iterate to be confirmed */
     struct {
         kofn_iterate_id at;
         kofn_time when;
-    } told[2]; /* our iterate, its fingerprint: the last that were sent */
-    kf_buffer *telling; /* our iterate as it was sent last, or NULL    */
-    kofn_iterate_id
-        base;        /* it needs no more of ours than was written since; or 0 */
-    int64_t credit;  /* notes that it may send yet                            */
-    uint64_t t;      /* iterates, ...                                         */
-    kofn_time since; /* ... and time, that it got credit for                 */
-    kf_blame blame;  /* an iterate of which it sent wrong pieces counts once */
+    } told[2];            /* the last sent: our iterate, and its fingerprint */
+    kf_buffer *telling;   /* the iterate that is being sent to it, or NULL */
+    kofn_iterate_id base; /* it has this, and needs later changes; or 0 */
+    int64_t credit;       /* notes that it may still send */
+    uint64_t t;           /* our iterate when it last got credit */
+    kofn_time since;      /* time when it last got credit */
+    kf_blame blame;       /* an iterate with wrong pieces from it counts once */
     uint32_t wrong_seat;
-    bool right, errs; /* what it sent of this one was compared, and is wrong  */
+    /* a piece of this iterate was compared and was right; was wrong */
+    bool right, errs;
     kofn_iterate_id kept[KF_KEPT]; /* iterates that it has on disk */
     size_t tells;
-    unsigned attempt; /* that it is in, or wants      */
-    bool met;         /* it has spoken in this one    */
+    unsigned attempt; /* attempt in which it is, or which it wants */
+    bool met;         /* it has sent a note of this attempt */
     bool lends_none;  /* it has no blocks, or did not answer in time */
 } kf_route;
-#define KF_PAST 16 /* iterates whose marks a node remembers */
+#define KF_PAST 16 /* iterates that a node remembers by their marks */
 
 /* An iterate that came and is not confirmed. */
 typedef struct kf_vector_quorum {
-    kofn_incarnation asked; /* who was asked last: of nobody else it is taken */
-    kofn_iterate_id from;   /* our iterate when it was asked                  */
-    kf_route sender;        /* who sent it, as it was then              */
+    /* the node that was asked last; only its vector is taken */
+    kofn_incarnation asked;
+    kofn_iterate_id from; /* our iterate when it was asked */
+    kf_route sender; /* the connection that sent the vector, as it was then */
     kf_note note;
     kf_buffer *body; /* NULL: none came */
-    double room;     /* by which fingerprints of it may differ, for the votes */
-    uint64_t merged; /* the last that was like ours, and taken for that */
+    /* allowed difference of its fingerprints, because of the votes */
+    double room;
+    /* number of the last iterate that agreed with ours and was taken */
+    uint64_t merged;
 } kf_vector_quorum;
 
 #define KF_MOST_QUARANTINED 64
 
-/* Who was found to lie, and how often. */
+/* A faulty principal or incarnation, and how often it was found. */
 typedef struct kf_quarantine {
     uint64_t who; /* a principal that has a name, else an incarnation */
     bool named;
     unsigned times;
-    kofn_time until; /* it is not heard */
+    kofn_time until; /* ignored until this time */
 } kf_quarantine;
 
-#define KF_MOST_LIARS 16    /* that are found in one iterate */
-#define KF_FREIVALDS_SUMS 4 /* rows, all of which must be passed */
+#define KF_MOST_LIARS 16    /* that can be found in one iterate */
+#define KF_FREIVALDS_SUMS 4 /* number of secret rows; all must agree */
 
-/* Secret rows times A, or for left products A times secret columns.  A wrong
- * product passes the check of freivalds.c only by chance for whoever does not
- * know them. */
+/* Secret rows times A, or for left products A times secret columns.  A sender
+ * that does not know them passes the check of freivalds.c with a wrong product
+ * only by chance. */
 typedef struct kf_secret {
-    double *row;   /* KF_FREIVALDS_SUMS by row of A: +- 1/2 to 1 */
-    double *times; /* KF_FREIVALDS_SUMS by column: row A         */
-    double *most;  /* of the first: |row| |A|            */
+    double *row;   /* KF_FREIVALDS_SUMS by rows of A: +- 1/2 to 1 */
+    double *times; /* KF_FREIVALDS_SUMS by columns of A: row A */
+    double *most;  /* of the first row: |row| |A| */
 } kf_secret;
 
 /* The findings against the product that is being made. */
 typedef struct kf_mesh_freivalds {
-    double noise;                  /* of what it is made of    */
+    double noise;                  /* predicted error of its parts */
     bool odd;                      /* some of it is not finite */
-    kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet  */
+    kofn_peer liar[KF_MOST_LIARS]; /* found; to be excluded after the iterate */
     size_t liars;
-    size_t remade; /* products so far that did not pass */
+    size_t remade; /* products that did not pass, ever */
 } kf_mesh_freivalds;
 
-/* Where errors are looked for in pieces. */
+/* Comparisons of pieces, if errors are looked for. */
 typedef struct kf_comparison {
-    uint64_t secret; /* of the weights that they are compared with */
-    uint32_t number; /* of the comparison                          */
-    double *input;   /* what h->in is measured by, or NULL         */
+    uint64_t secret; /* seed of the weights of comparisons */
+    uint32_t number; /* number of the comparison */
+    double *input;   /* scale of h->in, or NULL */
     uint32_t *bad;
     size_t cap;
-    bool ours;      /* a piece or a block of ours was wrong */
-    kf_blame blame; /* of all who are not excluded */
+    bool ours;      /* a piece or a block of this node was wrong */
+    kf_blame blame; /* counts over all nodes that are not excluded */
 } kf_comparison;
 
 /* A matrix, and the block of it that is here. */
@@ -138,42 +143,45 @@ typedef struct kf_mesh_operand {
     const kofn_sparse *sparse; /* or NULL */
     const kofn_plan *plan;
     kf_resident resident;
-    kf_levels levels;  /* by which its lines are raised before they are coded */
-    void *raised;      /* numbers of those, or NULL: they are not            */
-    kofn_sparse coded; /* where it is sparse: with these numbers             */
-    kf_code *code;     /* what blocks are encoded with */
-    kf_block *block;   /* NULL, or of no use, while host.seat is none */
-    double *norms;     /* norms.c, where it changes; or NULL           */
+    /* by how much its lines are raised before they are coded */
+    kf_levels levels;
+    void *raised;      /* the raised numbers, or NULL: none are raised */
+    kofn_sparse coded; /* if it is sparse: the matrix with these numbers */
+    kf_code *code;     /* the code that encodes blocks */
+    kf_block *block;   /* NULL, or of no use, while host.seat is KOFN_NO_SEAT */
+    double *norms;     /* norms.c, if it changes; or NULL */
 } kf_mesh_operand;
 
-/* A block of a seat times a vector (sketch.c). */
+/* The product of a seat's block with a vector (sketch.c). */
 typedef struct kf_sketch {
     uint32_t operand, seat;
-    kofn_peer from;      /* KF_OURS: made here             */
-    uint64_t turn, line; /* of the iterate that it goes with */
-    kf_buffer *data;     /* of the velocity, too, below, if it has one */
+    kofn_peer from;      /* KF_OURS: made here */
+    uint64_t turn, line; /* of the iterate of the block */
+    /* if the block has a velocity, that of the velocity follows */
+    kf_buffer *data;
 } kf_sketch;
 
-/* Of which blocks sketches are: of the iterate, and of what seat ours were, and
- * how often they had been healed. */
+/* Identifies the sketched blocks: their iterate, the seat of ours, and how
+ * often ours had been rebuilt. */
 typedef struct kf_sketched {
     uint64_t turn, line;
     uint32_t seat;
     size_t healed;
 } kf_sketched;
 
-/* Blocks that are compared where they lie (sketch.c). */
+/* Comparisons of blocks by their sketches (sketch.c). */
 typedef struct kf_sketches {
     kf_sketch *sketch;
     size_t sketches, cap;
-    kf_sketched last; /* ours were made of             */
-    bool on;          /* these are to be compared: */
+    kf_sketched last; /* identifies our newest sketches */
+    bool on;          /* `of` is being compared */
     kf_sketched of;
     kofn_time began;
-    size_t tried;   /* sketches that did not suffice            */
-    uint64_t right; /* the last turn of which ours were found to agree */
-    uint64_t done;  /* times that blocks were compared          */
-    double drift;   /* kf_found, of the last time               */
+    size_t tried; /* number of sketches that did not suffice */
+    /* the last turn for which our blocks were found right */
+    uint64_t right;
+    uint64_t done; /* number of comparisons */
+    double drift;  /* as in kf_found, of the last comparison */
 } kf_sketches;
 
 /* A file with our blocks and the vector (keep.c). */
@@ -181,54 +189,55 @@ typedef struct kf_kept {
     kofn_iterate_id at;
     uint64_t turn;
     uint32_t seat;
-    bool sound; /* its blocks were compared, if errors are looked for */
-    bool whole; /* all members have theirs; else a draft */
+    bool sound; /* its blocks were compared, or errors are not looked for */
+    bool whole; /* all members have theirs; else it is a draft */
 } kf_kept;
 
 typedef struct kf_keeping {
     kf_kept *file;
     size_t files, cap;
-    uint64_t job;    /* that a file is of                    */
-    uint64_t others; /* the last turn that enough others had */
-    kofn_time tried; /* when the last draft was written      */
+    uint64_t job;    /* job of the files */
+    uint64_t others; /* the last turn that enough others announced */
+    kofn_time tried; /* time of the last draft */
 } kf_keeping;
 
-/* Attempts of a run (back.c). */
+/* The attempts of a run (back.c). */
 typedef struct kf_backing {
-    uint64_t job;     /* of the first                                      */
-    unsigned attempt; /* that this is                                      */
-    unsigned vain;    /* that failed, one after the other, and kept nothing */
-    uint64_t times;   /* that this node went back                          */
-    uint64_t turn;    /* with which this one began ...                     */
-    uint64_t kept;    /* ... and the last that was kept then               */
-    kofn_time since;  /* when it failed, or 0 ...                          */
-    kofn_time told;   /* ... and when the others were last told so         */
-    kofn_node_view before; /* what was counted in those before             */
-    kf_buffer *start; /* the vector of the start; NULL: nobody goes back   */
+    uint64_t job;          /* of the first attempt */
+    unsigned attempt;      /* number of the present one */
+    unsigned vain;         /* failed in succession, without a new checkpoint */
+    uint64_t times;        /* times that this node returned to a checkpoint */
+    uint64_t turn;         /* turn at which this attempt started */
+    uint64_t kept;         /* the last turn that was kept at that time */
+    kofn_time since;       /* when it failed, or 0 */
+    kofn_time told;        /* when the failure was last announced */
+    kofn_node_view before; /* counts of earlier attempts */
+    kf_buffer *start;      /* the first vector; NULL: this node never returns */
 } kf_backing;
 
 /* A stage with its data. */
 typedef struct kf_mesh_product {
-    const kofn_plan *plan; /* of its operation */
-    kofn_plan *reader;     /* that is `plan`, or NULL */
+    const kofn_plan *plan; /* the plan of its operation */
+    kofn_plan *reader;     /* owned `plan` of a stage that reads; else NULL */
     kf_mesh_operand *of;
-    size_t groups, width; /* columns of a piece                 */
-    bool mixes;           /* it mixes lines of the input that stay apart */
-    kf_code *code;        /* what inputs that are cut are mixed with */
-    kf_buffer *out;       /* what is being made */
+    size_t groups, width; /* width: columns of a piece */
+    bool mixes;           /* mixes lines of input that stay apart after it */
+    kf_code *code;        /* the code that mixes inputs, if these are cut */
+    kf_buffer *out;       /* the product that is being made */
     kf_secret secret;
-    double *norms; /* of A: rows, or columns of left products; or NULL */
+    /* norms of the rows of A, in left products of its columns; or NULL */
+    double *norms;
 } kf_mesh_product;
 
-/* The wrong results that nodes may take for right are below this, relative to
- * the norms of their rows and columns, or more results are awaited
+/* Returns the bound of errors that may be hidden, relative to the norms of rows
+ * and columns.  If larger errors could be hidden, more results are requested
  * (docs/errors.md). */
 static inline double kf_mesh_hidden(const kofn_plan *p)
 {
     return p->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-2;
 }
 
-/* A packet for which the way was full. */
+/* A packet that waits until the connection can take it. */
 typedef struct kf_waiting {
     kofn_peer peer;
     kf_note_type type;
@@ -253,44 +262,46 @@ typedef struct kf_host {
 
     kf_node *node;
     kf_mesh_operand *operand;
-    kf_mesh_product *product; /* of each stage         */
-    kf_mesh_product *on;      /* that is being made of v */
-    kf_course course;         /* through them          */
+    kf_mesh_product *product; /* one of each stage */
+    kf_mesh_product *on;      /* the one that is computed from v */
+    kf_course course;         /* order of the stages */
     kf_changing changing;
     kf_sketches sketches;
     kf_keeping keeping;
     kf_backing back;
-    uint32_t seat; /* whose the blocks are  */
+    uint32_t seat; /* the seat of the blocks */
 
-    kofn_iterate_id at; /* of v            */
-    kofn_iterate_id
-        past[KF_PAST];  /* of iterates that v was made of, by number */
-    kf_buffer *v;       /* rows x 1        */
-    kf_buffer *packed;  /* v as it is sent, or NULL */
-    kf_pool vectors;    /* memory of vectors that were sent or came */
-    kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
-    kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
-    kf_messages messages; /* ... and that mixed for seats, where it is cut */
-    double *square;       /* of the norms of its lines, or NULL (spread.c) */
-    double spread; /* the most that lines are apart that it mixes (spread.c) */
-    bool odd;      /* our iterate is not finite: others may know better   */
-    kofn_iterate_id blown; /* an iterate with what is not finite */
-    bool encoded;          /* ... for our own seat                          */
-    uint64_t machine; /* what the digests of like ones have in common     */
-    uint64_t way; /* of which pieces our vector was decoded, in this turn ... */
-    uint64_t from[KF_MAX_GROUPS]; /* ... and what is made of it  */
-    double noise;                 /* of all that was decoded so far ... */
-    double rounding;              /* ... without what may be hidden in it */
-    uint64_t again;    /* times that an iterate was begun again            */
-    uint64_t outvoted; /* times that others' vectors were taken for ours   */
-    size_t largest;    /* bytes of the vector or of all pieces of a seat */
+    kofn_iterate_id at;            /* of v */
+    kofn_iterate_id past[KF_PAST]; /* v was made from these; by number */
+    kf_buffer *v;                  /* rows x 1 */
+    kf_buffer *packed;             /* v as it is sent, or NULL */
+    kf_pool vectors;      /* memory of vectors that were sent or came */
+    kf_buffer *in;        /* the input that is made from v, or NULL */
+    kf_buffer *lowered;   /* the input for blocks with raised lines */
+    kf_messages messages; /* the input mixed for seats, if it is cut */
+    double *square; /* squares of the norms of its lines, or NULL (spread.c) */
+    /* largest ratio of the norms of lines that are mixed (spread.c) */
+    double spread;
+    bool odd; /* our iterate is not finite; other nodes may have a finite one */
+    /* an iterate that gave numbers that are not finite */
+    kofn_iterate_id blown;
+    bool encoded;     /* the input is mixed for our own seat */
+    uint64_t machine; /* the same on machines that compute the same bits */
+    uint64_t way;     /* digest of the decoded pieces of this turn */
+    /* the same for each group of the present product */
+    uint64_t from[KF_MAX_GROUPS];
+    double noise;      /* predicted error, with hidden errors */
+    double rounding;   /* without hidden errors */
+    uint64_t again;    /* times that an iterate was repeated */
+    uint64_t outvoted; /* our vectors that were replaced after a vote */
+    size_t largest;    /* bytes: of the vector or of a seat's pieces */
     bool single;       /* some products are in float32 */
     size_t confirm;
     kf_vector_quorum vector_quorum;
     kf_mesh_freivalds freivalds;
     kf_comparison comparison;
     double scalar[KOFN_SCALARS];
-    kf_pieces *now, *before; /* by group        */
+    kf_pieces *now, *before; /* pieces of `at` and of `before_at`, by group */
     kofn_iterate_id before_at;
     kf_scratch scratch;
 
@@ -301,14 +312,15 @@ typedef struct kf_host {
     kf_waiting *waiting;
     size_t waits, wait_cap;
     kofn_time greeted;
-    kofn_time looked; /* at what is coming in */
-    uint64_t foreign; /* packets of no note of the job, for another, too many */
-    kofn_status status; /* what went wrong while it was computing  */
-    kf_node_task task;  /* in hand                                 */
+    kofn_time looked; /* when bodies that arrive were last examined */
+    /* packets that were dropped: no note of the job, not for us, or too many */
+    uint64_t foreign;
+    kofn_status status; /* failure during a computation */
+    kf_node_task task;  /* the present task */
 } kf_host;
 
-/* Nodes that may be wrong together: as many as can be told from the others in
- * the stage that needs fewest pieces (docs/errors.md). */
+/* Returns how many nodes may be wrong together: the number that can be
+ * identified in the stage that needs the fewest pieces (docs/errors.md). */
 size_t kf_host_most_wrong(const kf_host *h);
 kofn_status kf_host_new(kf_host **out, kofn_transport *t,
                         const kofn_program *program,
@@ -318,8 +330,7 @@ static inline kofn_time kf_host_now(const kf_host *h)
 {
     return h->timer.now(h->timer.ud);
 }
-/* How often to tell where one stands, and after what time who is silent is
- * gone. */
+/* Return the heartbeat period, and the failure timeout. */
 static inline kofn_time kf_host_beat(const kf_host *h)
 {
     return kf_node_told(h->node)->beat;
@@ -328,78 +339,81 @@ static inline kofn_time kf_host_silence(const kf_host *h)
 {
     return kf_node_told(h->node)->silence;
 }
-/* The time after which to ask again. */
+/* Returns the retry delay. */
 static inline kofn_time kf_host_hedge(const kf_host *h)
 {
     return kf_node_told(h->node)->hedge;
 }
 void kf_host_free(kf_host *h);
-/* Hears what has come, or comes in that time; `pass` does one task as well, if
- * there is one.  KOFN_AGAIN: `watch` wants it to leave. */
+/* Receive the packets that have come, or that come in that time.  `pass` also
+ * does one task, if there is one.  KOFN_AGAIN: `watch` wants this node to
+ * leave. */
 kofn_status kf_host_pass(kf_host *h, bool *worked);
 kofn_status kf_host_hear(kf_host *h, kofn_time atmost);
 
 /* host.c */
-/* The coordinator of the node, as of the vector that is here. */
+/* Creates the coordinator of the node, for the vector that is here. */
 kofn_status kf_host_node_new(kf_host *h);
-/* Nothing counts any more that was made, or came, but who lied. */
+/* Discards all that was made or came, except the quarantine list. */
 void kf_host_forget(kf_host *h);
-/* How the node stands, with what its coordinator does not know. */
+/* Fills in the state of the node, with counts that its coordinator does not
+ * have. */
 void kf_host_look(const kf_host *h, kofn_node_view *out);
-/* Has it ended with the result?  One that has failed has none, also while it
- * waits for others to go back with it. */
+/* True if it has ended with the result.  A node that has failed has none, also
+ * while it waits for others to return with it. */
 bool kf_host_is_over(const kf_host *h);
 kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
-/* Does what the last step of the node says; *take, unless NULL, becomes true
- * where a body is to be kept. */
+/* Does the actions of the last step of the node.  *take, unless NULL, becomes
+ * true if a body must be kept. */
 kofn_status kf_host_act(kf_host *h, bool *take);
-/* NULL when it is not here. */
+/* Returns NULL if it is not here. */
 kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat);
-/* The pieces that the decoder of a task takes, all of which must be here. */
+/* Fills in the pieces that the decoder of a task uses; all must be here. */
 kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
                             kf_source *source);
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
                          kofn_peer from, kf_buffer *data);
 kofn_status kf_host_random(void *into, size_t bytes);
-/* The vector is another one now: pieces of the old one are `before`. */
+/* Moves to another iterate; the pieces of the old one become `before`. */
 void kf_host_advance(kf_host *h, kofn_iterate_id at);
 
 /* result.c */
-/* Has it ended with the result agreed on?  Then `v`, unless NULL, becomes
- * that. */
+/* Sets *over if the node has ended with the result that was agreed on.  Then
+ * `v`, unless NULL, gets the result. */
 kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over);
-/* Are these numbers of our vector those that were told?  Else another's is
- * taken. */
+/* Sets *same if our vector, with these numbers, still has the digest that was
+ * sent.  Else this node takes the vector of another one. */
 kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
                                 const double *v, bool *same);
-/* Numbers were not finite: with errors another's vector is taken, else
- * KOFN_NONFINITE. */
+/* Handles numbers that are not finite: with errors this node takes the vector
+ * of another one, else it fails with KOFN_NONFINITE. */
 kofn_status kf_host_doubt(kf_host *h);
-/* The message of a node that has failed with that status. */
+/* Sets the message of a node that has failed with that status. */
 kofn_status kf_host_say_why(const kf_host *h, kofn_status st);
 
 /* stage.c */
 kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v);
 void kf_host_stages_free(kf_host *h);
-/* The product that is made of iterate t. */
+/* Returns the product that is computed from iterate t. */
 kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t);
-/* Strips of a group of it, and the first. */
+/* Returns the number of strips in a group, and the first in *lo. */
 size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo);
-/* The matrix that a piece of so many strips is; seat KOFN_NO_SEAT: a result. */
+/* Returns the shape of a piece with that number of strips; KOFN_NO_SEAT: of a
+ * result. */
 kofn_matrix kf_host_piece_shape(const kf_mesh_product *p, size_t strips,
                                 uint32_t seat, void *numbers);
 size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips,
                            uint32_t seat);
-/* A digest of the operands, with their types. */
+/* Returns a digest of the operands, with their types. */
 uint64_t kf_host_operands_digest(const kf_host *h, uint64_t d);
-/* The blocks of a seat, of all operands or none. */
+/* Encodes the block of a seat, of one operand. */
 kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
                            kf_block **block);
 /* Makes h->in, if it is not there. */
 kofn_status kf_host_input(kf_host *h);
 void kf_host_forget_input(kf_host *h);
-/* Computes what the block of that seat, which is of the operand in hand, makes
- * of a group.  KOFN_AGAIN when it was stopped. */
+/* Computes the piece of a group, from the block of that seat of the present
+ * operand.  KOFN_AGAIN if it was stopped. */
 kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
                             kf_buffer **out);
@@ -407,21 +421,22 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
 /* change.c */
 kofn_status kf_changing_new(kf_host *h);
 void kf_changing_free(kf_host *h);
-/* We made an iterate: all blocks that are here go with it then. */
+/* Brings all blocks that are here to the iterate that this node has made. */
 kofn_status kf_changing_turn(kf_host *h);
-/* We took another's, with the lines of its last turns: our blocks go with it
- * then, or are dropped. */
+/* Brings our blocks to the iterate that this node took, with the lineages of
+ * its last turns, or drops them. */
 kofn_status kf_changing_adopt(kf_host *h, const void *lines);
-/* Can blocks of the start still be brought to our iterate? */
+/* True if blocks of the start can still be brought to our iterate. */
 bool kf_changing_recalls(const kf_host *h);
-/* Ours, of that seat and turn (0: of the start), are such: bring them. */
+/* Brings new blocks of that seat and turn (0: the start) to our iterate. */
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn);
-/* Does the vector tell of all turns since this iterate, after that turn? */
+/* True if the vector has all turns since this iterate, which followed that
+ * turn. */
 bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
-/* Ours are lost, or come of a vector that was wrong. */
+/* Drops our blocks: they are lost, or made from a wrong vector. */
 kofn_status kf_changing_lose(kf_host *h);
-/* Ours were found to be wrong.  Where those that were made after that are, too,
- * the vector may be that they were made by. */
+/* Drops our blocks, which were found wrong.  If those that replace them are
+ * wrong, too, the vector that made them is in doubt. */
 kofn_status kf_changing_wrong(kf_host *h);
 /* The change of a matrix by a turn, raised as the matrix is. */
 typedef struct kf_turned {
@@ -431,7 +446,7 @@ typedef struct kf_turned {
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
                             kf_turned *out);
 void kf_changing_done(kf_turned *a);
-/* Brings a block that was lent to this node's iterate, or drops it. */
+/* Brings borrowed windows to this node's iterate, or drops them. */
 kofn_status kf_changing_settle(kf_host *h);
 
 /* rebuild.c */
@@ -460,11 +475,11 @@ kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
 kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
                              kf_buffer *body);
 
-/* The node may be made to err in what follows from iterate t. */
+/* Calls the simulator of errors, for the work that follows iterate t. */
 void kf_host_fault(const kf_host *h, kofn_fault_place where, uint64_t t,
                    kofn_matrix *numbers);
 
-/* What iterate t wrote of the vector. */
+/* Sets the range of the vector that iterate t wrote. */
 static inline void kf_host_wrote(const kf_host *h, uint64_t t, size_t *first,
                                  size_t *rows)
 {
@@ -479,47 +494,47 @@ static inline void kf_host_wrote(const kf_host *h, uint64_t t, size_t *first,
 }
 
 /* ballot.c */
-/* The same on machines that compute the same bits. */
+/* Returns the same on machines that compute the same bits. */
 uint64_t kf_host_machine(void);
-/* By how much sums of so many numbers of an iterate, the largest of which is
- * `most`, with weights of up to 1 may differ where honest nodes have it
- * (math/training.md 12). */
+/* Returns by how much the sums of `numbers` numbers of an iterate may differ
+ * between honest nodes.  Weights are at most 1, and the largest number is
+ * `most` (math/training.md 12). */
 double kf_host_room(const kf_host *h, size_t numbers, double most);
-/* Of iterate t, which is that vector with these scalars. */
+/* Returns the digest of iterate t: that vector with these scalars. */
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
                               const double *scalar, const double *v);
-/* The same, with our way; not of the last, which all are to have bit for
- * bit. */
+/* Returns the same with our way.  The last iterate has none: all nodes must
+ * have it bit for bit. */
 kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,
                                      const double *scalar, const double *v,
                                      bool final);
-/* A group of the product was decoded of the pieces of these seats ... */
+/* Records from which seats a group was decoded. */
 void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d);
-/* ... and the next iterate is made of all of them. */
+/* Adds these records to our way: the next iterate is made from all groups. */
 void kf_host_way_go(kf_host *h);
-/* Our iterate is one that another told with that digest. */
+/* Sets our way to that of an iterate from another node. */
 void kf_host_way_take(kf_host *h, const kf_node_digest *told);
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
-/* Memory for a body of so many bytes, used again when nobody has it any
- * more. */
+/* Provides memory for a body of `bytes` bytes, used again when nothing refers
+ * to it. */
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at,
                                 kf_buffer *body);
-/* Our iterate is over, and another will be made of it. */
+/* Records the mark of our iterate, from which the next is made. */
 void kf_mesh_part_remember(kf_host *h);
-/* Are no more of an iterate asked for than what was written since ours? */
+/* True if a request for an iterate needs only what was written since ours. */
 bool kf_mesh_part_suffices(const kf_host *h);
-/* Our iterate is for that route: says in the note of what base it is a part, if
- * it is to be one. */
+/* Chooses whether our iterate goes to that connection as a part.  If so, the
+ * note gets its base. */
 void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note);
 static inline bool kf_mesh_part_is(const kf_note *note)
 {
     return note->type == KF_NOTE_VECTOR && note->coded > 0;
 }
-/* Of a part that came; 0: it is none of what is here. */
+/* Returns the bytes of a part that came; 0: its base is not here. */
 size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note);
 kofn_status kf_mesh_part_body(kf_host *h, const kf_note *note, kf_buffer **body,
                               size_t *bytes);
@@ -528,32 +543,33 @@ kofn_status kf_mesh_part_take(kf_host *h, const kf_note *note,
 
 /* norms.c */
 kofn_status kf_mesh_norms_new(kf_host *h);
-/* Of the rows of parts, or of their velocities; and of the columns. */
+/* Return the norms of the rows of parts, or of their velocities; of the
+ * columns. */
 const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity);
 const double *kf_mesh_norms_cols(const kf_mesh_operand *o);
-/* The turn changed the matrices. */
+/* Adds the change of the turn to the norms. */
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn);
-/* Numbers that travel with the vector; into and out of it. */
+/* Norms that travel with the vector: their number, into and out of it. */
 size_t kf_mesh_norms_count(const kf_host *h);
 void kf_mesh_norms_pack(const kf_host *h, char *to);
 void kf_mesh_norms_take(kf_host *h, const char *from);
 
 /* sketch.c */
-/* Nothing is to be compared any more; what was counted stays. */
+/* Drops all sketches; counts stay. */
 void kf_sketch_forget(kf_host *h);
-/* A turn is over: blocks are compared if it is time. */
+/* Handles the end of a turn: starts a comparison of blocks if it is due. */
 kofn_status kf_sketch_turn(kf_host *h);
-/* Ours are sketched, all are told, and those of all are compared when they are
- * here. */
+/* Sketches our blocks, sends the sketches to all, and compares them when those
+ * of the others are here. */
 kofn_status kf_sketch_begin(kf_host *h);
-/* Were our blocks, as they are, found to agree with those of the others, or
- * does nobody compare them? */
+/* True if our present blocks were found to agree with those of the others, or
+ * blocks are not compared. */
 bool kf_sketch_vouches(const kf_host *h);
-/* Compares them if enough have come. */
+/* Compares the sketches if enough have come. */
 kofn_status kf_sketch_settle(kf_host *h);
-/* Bytes of a sketch, without that of the velocity. */
+/* Returns the bytes of a sketch, without that of the velocity. */
 size_t kf_sketch_bytes(const kf_host *h, uint32_t operand);
-/* Ours that this note tells, a reference of the caller's own; NULL: it is
+/* Returns a new reference to our sketch that this note names, or NULL if it is
  * gone. */
 kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note);
 kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
@@ -566,111 +582,113 @@ kofn_status kf_borrowed_compare(kf_host *h, uint32_t operand);
 /* freivalds.c */
 kofn_status kf_secret_new(kf_mesh_product *p);
 void kf_secret_free(kf_secret *s);
-/* Is what was made the product?  Where it is not it is made so, and whoever
- * sent what made it wrong is to be told. */
+/* Checks the product.  If it is wrong, it is made from A, and the senders that
+ * made it wrong are accused. */
 kofn_status kf_mesh_freivalds_next(kf_host *h);
-/* Makes it from A alone. */
+/* Makes the product from A alone. */
 kofn_status kf_mesh_freivalds_make(kf_host *h);
-/* Accuse a peer, which is told when the iterate is made.  A peer for whom there
- * is no room will be found when it lies again. */
+/* Accuses a peer, which is excluded when the iterate is complete.  If there is
+ * no room, it will be found at its next error. */
 void kf_mesh_freivalds_accuse(kf_mesh_freivalds *a, kofn_peer peer);
-/* Tells the coordinator, when the iterate is made. */
+/* Excludes the accused peers, when the iterate is complete. */
 kofn_status kf_mesh_freivalds_tell(kf_host *h);
-/* Some of it was decoded by others. */
+/* Records that other nodes decoded some of it. */
 void kf_mesh_freivalds_widen(kf_host *h);
 
 /* comparison.c */
-/* Do the pieces of the decoder's seats agree?  Says so in `ev`. */
+/* Compares the pieces of the decoder's seats.  The finding goes into `ev`. */
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
                                 kf_node_event *ev);
-/* Compares blocks of a matrix, or their velocities; and strikes those who sent
- * what is wrong for certain. */
+/* Compare the blocks of a matrix, or their velocities; record the senders that
+ * are certainly wrong. */
 kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
                                kf_reading *r, bool velocity, kf_found *found);
 void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
                               const kf_found *found);
-/* The incarnation had another iterate than most. */
+/* Records that the incarnation had another iterate than the majority. */
 void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,
                             uint64_t principal);
-/* The iterate is over: count who was compared in it and was right, or wrong. */
+/* Counts for each peer, at the end of an iterate, whether its pieces were right
+ * or wrong. */
 void kf_comparison_advance(kf_host *h);
-/* A piece of ours was found to be wrong: is our block? */
+/* Examines our block after a piece of ours was found wrong. */
 kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
-/* The iterate is made again: what was found of it says nothing, for where it
- * could not be told whose pieces are wrong those who are right may have been
- * taken for others. */
+/* Discards the findings for an iterate that is repeated.  It was not clear
+ * which pieces were wrong, so right ones may have been taken for wrong. */
 void kf_comparison_void(kf_host *h);
-/* The input is another one. */
+/* Drops the scale of the input, because the input is another one. */
 void kf_comparison_forget(kf_host *h);
 void kf_comparison_free(kf_host *h);
 
 /* vector_quorum.c */
-/* Our own fingerprint, as it travels. */
+/* Returns our own fingerprint, as it is sent. */
 uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key);
-/* `incarnation` was asked for its iterate: all others are for its
- * fingerprint. */
+/* Asks other nodes for fingerprints; `incarnation` was asked for its
+ * iterate. */
 kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
                                  const kf_note *ask);
-/* A fingerprint has come: act on it.  Takes over the body of a VECTOR that was
- * asked for. */
+/* Stores a fingerprint that came.  kf_vector_quorum_vector stores a VECTOR that
+ * was requested. */
 void kf_vector_quorum_print(kf_route *r, const kf_note *note);
-/* The peer asks for fingerprints, of this iterate and of some that follow, or
- * says where it stands: when it is not behind any more it gets none. */
+/* Reads a request for fingerprints, of one iterate and some later ones, or a
+ * heartbeat: a peer that is not behind any more gets none. */
 void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note);
-/* Our iterate is another one: whoever asked gets its fingerprint. */
+/* Sends the fingerprint of our new iterate to the peers that asked. */
 kofn_status kf_vector_quorum_tell(kf_host *h);
 void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
                              kf_buffer *body);
-/* Have enough others confirmed it?  Then it is handed over. */
+/* True if the iterate that came can be taken, and hands it over.  Enough others
+ * have confirmed it, or it agrees with ours. */
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body);
 void kf_vector_quorum_drop(kf_host *h);
-/* Do n numbers differ by no more than `room` each?  What is no number
- * differs. */
+/* True if n numbers differ by at most `room` each.  A NaN differs from
+ * everything. */
 bool kf_mesh_alike(const double *x, const double *y, size_t n, double room);
 
 /* route.c */
-/* NULL: there is no such connection. */
+/* Returns NULL if there is no such connection. */
 kf_route *kf_route_of(const kf_host *h, kofn_peer peer);
-/* The same, made where there is none. */
+/* Finds or adds the connection. */
 kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out);
-/* May this connection speak for that incarnation? */
+/* True if this connection may speak for that incarnation. */
 bool kf_route_is_of(const kf_host *h, kf_route *r,
                     kofn_incarnation incarnation);
-/* Is an iterate still under way to it?  Another one would come after that. */
+/* True if an iterate is still being sent to it; another one would queue behind
+ * it. */
 bool kf_route_is_told(kf_route *r);
-/* An iterate is sent to it: *body becomes a reference for it alone, to see when
- * the transport gives that back. */
+/* Records that an iterate is sent to it.  *body becomes a separate reference,
+ * which shows when the transport releases it. */
 kofn_status kf_route_tell(kf_route *r, kf_buffer **body);
-/* Lets go of iterates that are under way no more. */
+/* Releases the iterates that are no longer being sent. */
 void kf_route_recall(kf_host *h);
-/* Is a body of it coming in that will be whole within KF_SLOWEST since it
- * began, if it goes on as it did so far? */
+/* True if a body from it is arriving that will be complete within KF_SLOWEST
+ * silences of its start, at its present rate. */
 bool kf_route_is_arriving(const kf_host *h, const kf_route *r);
-/* It lied: whoever answers for it is not heard for a while, however it
- * comes. */
+/* Quarantines a faulty connection: its principal is ignored for a while,
+ * whatever connection it uses. */
 void kf_route_quarantine(kf_host *h, const kf_route *r);
-/* Is it not heard, since it was found to lie? */
+/* True if it is quarantined. */
 bool kf_route_is_held(const kf_host *h, kofn_peer peer,
                       kofn_incarnation incarnation);
-/* One more packet of it is here: is it looked at, and does it go on although it
- * has sent far too many? */
+/* Counts one more packet from it.  True if the packet is read.  *floods: it
+ * continues although it has sent far too many. */
 bool kf_route_spend(kf_host *h, kf_route *r, bool *floods);
 
 /* mail.c */
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note);
-/* To everybody who has said who it is. */
+/* Sends the note to all peers that have named their incarnation. */
 kofn_status kf_mail_to_all(kf_host *h, const kf_note *note);
-/* It lied: neither it nor who answers for it is heard, for a while. */
+/* Quarantines a faulty peer and its principal for a while. */
 kofn_status kf_mail_exclude(kf_host *h, kofn_peer peer);
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note);
-/* Hears everything that is there, waiting for it at most so long. */
+/* Receives all that has come, or waits for at most `atmost`. */
 kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
-/* Says who it is to all, as if it were a node of that job. */
+/* Sends a heartbeat to all, as a node of that job. */
 kofn_status kf_mail_announce(kf_host *h, uint64_t job);
-/* Says who it is to those who have not said it yet, now and then. */
+/* Sends a heartbeat from time to time to peers that have sent none. */
 kofn_status kf_mail_greet(kf_host *h);
-/* Tells the coordinator of the node whose bodies are coming in, now and
- * then. */
+/* Reports to the coordinator, from time to time, which nodes' bodies are
+ * arriving. */
 kofn_status kf_mail_look(kf_host *h);
 void kf_mail_free(kf_host *h);
 

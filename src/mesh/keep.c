@@ -1,36 +1,42 @@
-/* keep.c -- what a node keeps on disk, so that a mesh that is lost goes on.
+/* keep.c -- checkpoints on disk, from which a mesh resumes after the loss of
+ * all nodes.
  *
- * Of every so many turns, and of the last, it writes the vector, with all that
- * travels with it, and its own blocks: a *draft*, of which it tells the others
- * (KEPT), where errors are looked for when its blocks were compared with theirs
- * (sketch.c).  When all members have told that they have drafts of the same
- * iterate it is *kept*, and older files are removed, but for the one that was
- * kept before: should the last be damaged, a node begins with that.  So
- * whatever anybody has kept, all who were members then have at least a draft
- * of.  A node that is started again begins at the iterate that it kept; others
- * may have kept a later one, which it takes from them, as whoever is behind
- * does, and finds its blocks of that among its drafts.
+ * After every `every` turns, and after the last, a node writes the vector, with
+ * all that travels with it, and its own blocks: a *draft*.  It announces the
+ * draft to the others (KEPT).  With errors it does so only when its blocks were
+ * compared with theirs (sketch.c).  When all members have announced drafts of
+ * the same iterate, that iterate is *kept*.  Older files are removed, except
+ * the one that was kept before: if the last is damaged, a node starts from
+ * that.  So if one node has kept an iterate, all nodes that were members then
+ * have at least a draft of it.
  *
- * Where a member has no blocks, or wrong ones, all try again some turns later,
- * and need not have all members then: who errs in every step would keep them
- * from it.
+ * A node that restarts begins at the iterate that it kept.  Other nodes may
+ * have kept a later one.  It takes that from them, like every node that is
+ * behind, and finds its blocks for it among its drafts.
  *
- * Owns the files in the folder whose names begin with its seat (keep_file.c).
- * A damaged one is put aside and never used. */
+ * If a member has no blocks, or wrong ones, all try again some turns later.
+ * Then not all members are necessary, so that a member that errs in every step
+ * cannot prevent it.
+ *
+ * Owns the files in the folder that begin with its seat (keep_file.c).  A
+ * damaged file is renamed and never used. */
 #include "keep.h"
 
 #include <dirent.h>
 #include <errno.h>
 
-#define HEDGES 8 /* twice as many as sketches of all are waited for */
+/* wait before another try: twice that for the sketches of all */
+#define HEDGES 8
 
-/* The turn that an iterate is of: where matrices do not change each is one. */
+/* Returns the turn of an iterate.  If matrices do not change, each iterate is
+ * one. */
 static uint64_t turn_at(const kf_host *h, uint64_t t)
 {
     return h->program.change ? kf_course_turn(&h->course, t) : t;
 }
 
-/* ---- files that there are ------------------------------------------------ */
+/* ---- the list of files
+ * ----------------------------------------------------- */
 
 static void forget(kf_keeping *k, size_t i)
 {
@@ -49,7 +55,7 @@ static kofn_status remember(kf_keeping *k, kf_kept file)
     return KOFN_OK;
 }
 
-/* The last that was kept before that turn; NULL: none. */
+/* Returns the last file that was kept before that turn, or NULL. */
 static kf_kept *last_kept(const kf_keeping *k, uint64_t turn)
 {
     kf_kept *last = NULL;
@@ -61,7 +67,7 @@ static kf_kept *last_kept(const kf_keeping *k, uint64_t turn)
     return last;
 }
 
-/* Its turn; 0: there is none. */
+/* Returns the turn of that file, or 0. */
 static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
 {
     const kf_kept *last = last_kept(k, turn);
@@ -76,8 +82,8 @@ static kofn_status discard(kf_host *h, size_t i)
     return KOFN_OK;
 }
 
-/* Removes files of turns before that, or of the same turn under another name,
- * but for what was kept before. */
+/* Removes files of earlier turns, and drafts of the same turn.  The one that
+ * was kept before stays. */
 static kofn_status sweep(kf_host *h, uint64_t last)
 {
     kf_keeping *k = &h->keeping;
@@ -93,7 +99,7 @@ static kofn_status sweep(kf_host *h, uint64_t last)
     return KOFN_OK;
 }
 
-/* Members that have told of it. */
+/* Returns the number of other nodes that have announced it. */
 static size_t count_holders(const kf_host *h, kofn_iterate_id at)
 {
     size_t n = 0;
@@ -112,8 +118,9 @@ static size_t count_holders(const kf_host *h, kofn_iterate_id at)
     return n;
 }
 
-/* All members have it, or, where it makes up for one that was missed, all but
- * as many as may be wrong: whoever they are, more than half of the nodes. */
+/* True if enough members have it.  Usually all must.  For a checkpoint that
+ * replaces a missed one, members that may be wrong together are not needed, but
+ * more than half of the nodes are. */
 static bool suffice(const kf_host *h, size_t holders, kofn_iterate_id at)
 {
     uint64_t turn = turn_at(h, at.step);
@@ -143,7 +150,7 @@ static kofn_status keep_those_that_suffice(kf_host *h)
         now.whole = true;
         TRY(kf_kept_rename(h, f, &now));
         forget(k, i);
-        TRY(remember(k, now)); /* in the place of that of a former attempt */
+        TRY(remember(k, now)); /* replaces that of a former attempt */
         return sweep(h, now.turn);
     }
     return KOFN_OK;
@@ -159,7 +166,7 @@ uint64_t kf_keep_last(const kf_host *h, uint64_t before)
 
 /* ---- keeping ------------------------------------------------------------- */
 
-/* One that was to be kept some turns before is not, and had the time? */
+/* True if an earlier checkpoint was missed, and there was time for it. */
 static bool is_missed(const kf_host *h, uint64_t turn)
 {
     uint64_t after = turn % h->opt.every, again = kf_max(h->opt.every / 8, 1);
@@ -180,7 +187,7 @@ bool kf_keep_is_due(const kf_host *h)
             is_missed(h, turn));
 }
 
-/* What is written is still the iterate that others were told of. */
+/* Sets *same if our vector is still the one whose digest was sent. */
 static kofn_status confirm_own(kf_host *h, bool *same)
 {
     kf_buffer *body;
@@ -194,7 +201,7 @@ static kofn_status confirm_own(kf_host *h, bool *same)
     return st;
 }
 
-/* Nobody is told of blocks before they were compared. */
+/* Writes a draft.  It is not announced before its blocks were compared. */
 kofn_status kf_keep_turn(kf_host *h)
 {
     kf_kept now = {
@@ -217,8 +224,9 @@ kofn_status kf_keep_turn(kf_host *h)
     return kf_sketch_vouches(h) ? kf_keep_sound(h, now.turn) : KOFN_OK;
 }
 
-/* What is wrong in a block stays wrong, so that blocks which are right now were
- * so when they were written, as long as they are the same (kf_keep_forget). */
+/* Announces drafts up to that turn as sound.  An error in a block stays there.
+ * So if the block is right now, it was right when it was written, if it is the
+ * same block (kf_keep_forget). */
 kofn_status kf_keep_sound(kf_host *h, uint64_t turn)
 {
     kf_keeping *k = &h->keeping;
@@ -271,7 +279,7 @@ kofn_status kf_keep_meet(kf_host *h, kofn_iterate_id at)
         st = kf_kept_restore(h, &f);
         if (st != KOFN_FORMAT && st != KOFN_IO)
             return st;
-        forget(k, i); /* others have it, too */
+        forget(k, i); /* other nodes have it, too */
         return KOFN_OK;
     }
     return KOFN_OK;
@@ -290,7 +298,7 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
         st = kf_kept_take_blocks(h, &f);
         if (st == KOFN_NOMEM)
             return st;
-        if (st) { /* others have it, too */
+        if (st) { /* other nodes have it, too */
             forget(k, i--);
             continue;
         }
@@ -299,9 +307,11 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
     return KOFN_AGAIN;
 }
 
-/* ---- going on ------------------------------------------------------------ */
+/* ---- resuming
+ * --------------------------------------------------------------- */
 
-/* Of its seat, or of that whose files are the newest. */
+/* Sets the seat of the node, and forgets the files of other seats.  If no seat
+ * is given, it is that with the newest files. */
 static void choose_seat(kf_host *h)
 {
     kf_keeping *k = &h->keeping;
@@ -343,8 +353,8 @@ static kofn_status list_files(kf_host *h)
     return st;
 }
 
-/* Begin with the last that was kept before that turn, or where that is damaged
- * with the one before. */
+/* Starts from the last checkpoint before that turn, or if that is damaged from
+ * the one before. */
 static kofn_status begin(kf_host *h, uint64_t before)
 {
     kf_keeping *k = &h->keeping;

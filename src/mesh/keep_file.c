@@ -1,16 +1,19 @@
-/* keep_file.c -- a file of what a node keeps on disk: the vector of an iterate,
- * with all that travels with it, and this node's blocks.
+/* keep_file.c -- a checkpoint file: the vector of an iterate, with all that
+ * travels with it, and this node's blocks.
  *
- *     seat-3-step-000000000120.draft    or .kept, and in it, little-endian,
- *     0  "kofnkept"   8  u64  job          32  u64  turns that are over
- *    16  u64  number of the iterate        40  u32  seat, u32 matrices
- *    24  u64  ... and its line             48  u64  bytes of the vector
- *     then the vector as in VECTOR; for each matrix u64 bytes and the block as
- * in BLOCK; and XXH3 of all that, each part seeded by the hash before it
+ * Its name is seat-3-step-000000000120.draft, or .kept.  Its content,
+ * little-endian:
  *
- * Owns nothing: which files there are, and what they are good for, is keep.c's.
- * A file is written under another name first, and nothing of a damaged one is
- * used. */
+ *      0  "kofnkept"   8  u64  job          32  u64  turns that are complete
+ *     16  u64  number of the iterate        40  u32  seat, u32 matrices
+ *     24  u64  ... and its lineage          48  u64  bytes of the vector
+ *
+ * Then follow the vector as in VECTOR, and for each matrix u64 bytes and the
+ * block as in BLOCK.  XXH3 of all that ends the file, each part seeded by the
+ * hash before it.
+ *
+ * Owns nothing: keep.c decides about the files.  A file is first written under
+ * another name.  Nothing of a damaged file is used. */
 #include "keep.h"
 
 #include "io/out.h"
@@ -158,8 +161,8 @@ static kofn_status damaged(const char *path)
                    path);
 }
 
-/* Reads a file into a buffer.  Its length is checked before memory is asked
- * for; a file that ends early is damaged. */
+/* Reads a file into a buffer.  Its length is checked before memory is
+ * allocated.  A file that ends early is damaged. */
 static kofn_status read_whole(const char *path, kf_buffer **out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -190,7 +193,7 @@ static kofn_status read_whole(const char *path, kf_buffer **out)
     return st;
 }
 
-/* The next part; false: there is not so much. */
+/* Reads the next part.  Returns false if the file is too short. */
 static bool next_part(kf_buffer *all, size_t *at, size_t n, uint64_t *sum,
                       const void **part)
 {
@@ -204,14 +207,13 @@ static bool next_part(kf_buffer *all, size_t *at, size_t n, uint64_t *sum,
     return true;
 }
 
-/* Where its vector and blocks lie in a file, in bytes. */
+/* Offsets of the vector and the blocks in a file, in bytes. */
 typedef struct places {
     size_t vector, *block, *bytes;
 } places;
 
-/* Finds the places of the vector and the blocks in a kept file.  False where
- * any size, mark or checksum is not what it must be: the file is damaged
- * then. */
+/* Finds the offsets of the vector and the blocks in a checkpoint.  Returns
+ * false if any size, mark or checksum is wrong: the file is damaged then. */
 static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
                         places *p)
 {
@@ -256,7 +258,7 @@ static kofn_status view_of(kf_buffer *all, size_t at, size_t bytes,
 typedef kofn_status taker(kf_host *h, const kf_kept *k, kf_buffer *all,
                           const places *p);
 
-/* Whole, and `take` is told where all lies in it. */
+/* Reads and checks a file, and calls `take` with its offsets. */
 static kofn_status with_file(kf_host *h, const kf_kept *k, taker *take)
 {
     size_t n = h->program.operands;
@@ -297,8 +299,8 @@ kofn_status kf_kept_take_vector(kf_host *h, const kf_kept *k)
     return with_file(h, k, take_vector);
 }
 
-/* The block of a seat that has these numbers, and those of a velocity behind
- * them, if they are twice as many bytes as those of a half. */
+/* Makes the block of a seat from these numbers.  If there are twice the bytes
+ * of a half, those of a velocity follow. */
 static kofn_status block_of(const kf_mesh_operand *o, size_t seat,
                             const char *from, size_t half, size_t bytes,
                             kf_block **out)
@@ -390,7 +392,7 @@ kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *ours,
         return fail("read", path);
     got = read(fd, &first, sizeof first);
     close(fd);
-    *ours = k->whole; /* it is seen later that it is damaged */
+    *ours = k->whole; /* a damaged file is found out later */
     if (got != (ssize_t)sizeof first || memcmp(first.magic, MAGIC, 8) != 0)
         return KOFN_OK;
     if (first.job != h->keeping.job)
@@ -407,7 +409,7 @@ kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *ours,
                        "as many epochs as then, or more",
                        path, (unsigned long long)first.turn,
                        (unsigned long long)h->program.turns);
-    k->at = first.at; /* its blocks are compared when it is gone on with */
+    k->at = first.at; /* its blocks are compared after the node resumes */
     *ours = true;
     return KOFN_OK;
 }

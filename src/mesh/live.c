@@ -1,7 +1,7 @@
-/* live.c -- a node's whole life on the machine's clock: until everybody has the
- * result.
+/* live.c -- the whole life of a node on the machine's clock, until all nodes
+ * have the result.
  *
- * Owns the node from its start to its end; what it does is host.c's. */
+ * Owns the node from its start to its end; host.c does the work. */
 #include "host.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@ static kofn_time wall_clock(void *ud)
 
 #define WAY_MAY_BE_FREE (KOFN_SECOND / 1000)
 
-/* The result is written to `v`. */
+/* Runs the node.  The result goes to `v`. */
 static kofn_status live(kf_host *h, double *v)
 {
     for (;;) {
@@ -24,7 +24,8 @@ static kofn_status live(kf_host *h, double *v)
         TRY(kf_host_pass(h, &worked));
         TRY(kf_host_hand_out(h, v, &over));
         if (over) {
-            kf_comparison_advance(h); /* tells who erred in the last iterate */
+            /* reports faulty nodes of the last iterate */
+            kf_comparison_advance(h);
             return KOFN_OK;
         }
         atmost = kf_node_alarm(h->node) - wall_clock(NULL);

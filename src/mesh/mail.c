@@ -1,20 +1,21 @@
-/* mail.c -- packets of a node of a mesh: notes with the bodies that belong to
- * them, out and in.
+/* mail.c -- packets of a node of a mesh: notes with their bodies, sent and
+ * received.
  *
- * Owns what waits to be sent; bodies are buffers, lent to the transport while
- * they are sent.  Nothing that comes is believed before the note was checked.
+ * Owns the packets that wait to be sent.  Bodies are buffers, lent to the
+ * transport while they are sent.  Nothing that comes is believed before the
+ * note was checked.
  */
 #include "keep.h"
 
 #define MOST_WAITING 4096
-#define MOST_FOR_ONE                                                           \
-    512                  /* of them for one peer, who may be asking for ever   \
-                          */
-#define MOST_SMALL 65536 /* bytes for one peer, beside vectors and pieces */
+/* waiting packets for one peer, which may ask without end */
+#define MOST_FOR_ONE 512
+/* bytes for one peer, in addition to vectors and pieces */
+#define MOST_SMALL 65536
 #define GREET (KOFN_SECOND / 4)
 #define SOON (KOFN_SECOND / 50)
 
-/* Does it speak for that incarnation, and in this attempt? */
+/* True if it speaks for that incarnation; the note is of this attempt. */
 static bool speaks_for(const kf_host *h, kf_route *r,
                        kofn_incarnation incarnation)
 {
@@ -25,14 +26,16 @@ static bool speaks_for(const kf_host *h, kf_route *r,
     return true;
 }
 
-/* ---- out ----------------------------------------------------------------- */
+/* ---- sending
+ * --------------------------------------------------------------- */
 
 static void sent(void *buffer)
 {
     kf_buffer_drop(buffer);
 }
 
-/* The body is kept while it is under way. */
+/* Sends a packet if the transport takes it.  The body is kept until it is
+ * sent. */
 static kofn_status try_send(kf_host *h, const kf_waiting *w)
 {
     kofn_status st;
@@ -69,7 +72,7 @@ static void drop_waiting(kf_host *h, kofn_peer peer)
     h->waits = kept;
 }
 
-/* Each peer's letters in order, as far as the transport takes them now. */
+/* Sends each peer's packets in order, until the transport takes no more. */
 static void send_waiting(kf_host *h)
 {
     size_t kept = 0;
@@ -85,8 +88,9 @@ static void send_waiting(kf_host *h)
     h->waits = kept;
 }
 
-/* Does it make one that waits needless?  Of vectors, epochs and beats, which
- * tell a state, the newest is enough; others only replace their like. */
+/* True if the new packet replaces one that waits.  Vectors, epochs and
+ * heartbeats report a state, so the newest is enough.  Other notes replace only
+ * equal ones. */
 static bool replaces(const kf_waiting *w, const kf_waiting *old)
 {
     if (w->peer != old->peer || w->type != old->type)
@@ -96,10 +100,10 @@ static bool replaces(const kf_waiting *w, const kf_waiting *old)
            memcmp(w->head, old->head, sizeof w->head) == 0;
 }
 
-/* *out: the one that it replaces, or a place for one more; NULL: too much waits
- * for this peer, which may be asking for ever or take nothing.  The vector, and
- * the pieces of two iterates, coded and decoded, are five times the largest of
- * vectors and products at most. */
+/* Sets *out to the waiting packet that this one replaces, or to a free place.
+ * NULL: too much waits for this peer, which may ask without end or take
+ * nothing.  The vector, and the coded and decoded pieces of two iterates, are
+ * at most five times the largest of vectors and products. */
 static kofn_status find_place(kf_host *h, const kf_waiting *w, kf_waiting **out)
 {
     size_t letters = 0, bytes = w->bytes;
@@ -125,8 +129,8 @@ static kofn_status find_place(kf_host *h, const kf_waiting *w, kf_waiting **out)
     return KOFN_OK;
 }
 
-/* Takes the body.  What cannot be sent is lost: notes are repeated, and what
- * somebody wants is asked for again. */
+/* Sends a packet or lets it wait; takes over the body.  A packet that cannot be
+ * sent is lost: notes are repeated, and nodes repeat their requests. */
 static kofn_status post(kf_host *h, kf_waiting w)
 {
     kf_waiting *place = NULL;
@@ -154,7 +158,7 @@ static kofn_status bytes_body(const kf_note *note, kf_buffer **body,
     return KOFN_OK;
 }
 
-/* NULL when it is not here any more. */
+/* Returns NULL if it is not here any more. */
 static kf_buffer *piece_body(const kf_host *h, const kf_note *note)
 {
     bool now = note->at.step == h->at.step && note->at.lineage == h->at.lineage;
@@ -190,8 +194,9 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     return KOFN_OK;
 }
 
-/* An iterate and a fingerprint of it cost a pass over the vector.  Whoever asks
- * for them again at once has them under way, or only wants to cost time. */
+/* True if this answer must not be sent so soon.  An iterate and its fingerprint
+ * cost a pass over the vector.  A peer that asks again at once has the answer
+ * on its way, or only wants to cost time. */
 static bool too_soon(const kf_host *h, kf_route *r, const kf_note *note)
 {
     kofn_time now = kf_host_now(h);
@@ -226,7 +231,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
         st = kf_route_tell(r, &w.body);
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
-    if (note->type == KF_NOTE_PRINT) /* `coded` was the key to make it with */
+    if (note->type == KF_NOTE_PRINT) /* `coded` was its key */
         out.coded = kf_vector_quorum_own(h, note->coded);
     w.urgent = note->type == KF_NOTE_DECIDE || note->type == KF_NOTE_ENOUGH ||
                note->type == KF_NOTE_EPOCH;
@@ -257,9 +262,10 @@ kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
     return KOFN_OK;
 }
 
-/* ---- who is gone --------------------------------------------------------- */
+/* ---- lost peers
+ * ------------------------------------------------------------ */
 
-/* Has it another connection? */
+/* True if this node has another connection to it. */
 static bool can_reach(const kf_host *h, const kf_route *r)
 {
     for (size_t i = 0; i < h->routes; i++)
@@ -279,7 +285,7 @@ static kofn_status lose(kf_host *h, const kf_route *r, kf_node_event_type how)
                                             .principal = r->principal});
 }
 
-/* Nothing is sent to it any more, and nothing of it is heard. */
+/* Stops sending to the peer and receiving from it. */
 static kofn_status part(kf_host *h, kf_route *r, bool forget,
                         kf_node_event_type how)
 {
@@ -307,7 +313,8 @@ kofn_status kf_mail_exclude(kf_host *h, kofn_peer peer)
     return KOFN_OK;
 }
 
-/* ---- in ------------------------------------------------------------------ */
+/* ---- receiving
+ * ------------------------------------------------------------- */
 
 static kofn_status tell_node(kf_host *h, const kf_route *from,
                              const kf_note *note, bool *take)
@@ -329,8 +336,8 @@ static void release_body(void *from, void *own)
     t->release(t, own);
 }
 
-/* A piece stays where it came, for nobody writes into it; other bodies become
- * ours. */
+/* Takes over the body.  A piece stays in the memory in which it came, because
+ * it is not changed; other bodies are copied. */
 static kofn_status take_body(kf_host *h, const kf_note *note, kofn_packet *p,
                              kf_buffer **body)
 {
@@ -353,7 +360,7 @@ static kofn_status take_body(kf_host *h, const kf_note *note, kofn_packet *p,
     return KOFN_OK;
 }
 
-/* The whole body: it is checked before it counts. */
+/* Fetches the whole body, and checks it before it counts. */
 static kofn_status fetch(kf_host *h, const kf_note *note, kofn_packet *p,
                          kf_buffer **body)
 {
@@ -367,7 +374,8 @@ static kofn_status fetch(kf_host *h, const kf_note *note, kofn_packet *p,
     return st ? st : KOFN_AGAIN;
 }
 
-/* Bytes that a body of `has` must have; SIZE_MAX: any. */
+/* Returns the bytes that the body of this note must have, if it has `has` now.
+ * SIZE_MAX: any. */
 static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
 {
     const kf_mesh_product *p = kf_host_product(h, note->at.step);
@@ -382,13 +390,13 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
             return 0;
         strips = kf_host_strips(p, note->group, &lo);
         return kf_host_piece_bytes(p, strips, note->seat);
-    case KF_NOTE_BLOCK: /* with its velocity, or without, or there is none */
+    case KF_NOTE_BLOCK: /* with its velocity, or without, or none */
         lo =
             note->seat == KOFN_NO_SEAT
                 ? 0
                 : kf_borrowed_bytes(h, note->group, note->coded, note->decoded);
         return has == 2 * lo ? has : lo;
-    case KF_NOTE_SKETCH: /* likewise */
+    case KF_NOTE_SKETCH: /* also with or without its velocity */
         lo = kf_sketch_bytes(h, note->group);
         return has == 2 * lo ? has : lo;
     case KF_NOTE_EPOCH:
@@ -413,7 +421,7 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
     }
     strips = kf_host_strips(on, note->group, &lo);
     body->m = kf_host_piece_shape(on, strips, note->seat, body->m.data);
-    if (note->seat == KOFN_NO_SEAT) { /* and it stays to be served */
+    if (note->seat == KOFN_NO_SEAT) { /* it stays, to be sent to others */
         kf_data_scatter(on->plan, 0, lo, lo + strips, body->m.data,
                         &on->out->m);
         kf_mesh_freivalds_widen(h);
@@ -421,7 +429,7 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
     return kf_host_keep(h, note->group, note->seat, from, kf_buffer_keep(body));
 }
 
-/* KOFN_AGAIN: it is dropped. */
+/* Reads a packet.  KOFN_AGAIN: it is dropped. */
 static kofn_status read_packet(kf_host *h, kofn_packet *p, kf_note *note,
                                kf_buffer **body, void **room)
 {
@@ -455,7 +463,8 @@ static kofn_status receive_note(kf_host *h, const kf_route *from,
     return take ? keep(h, peer, note, body) : KOFN_OK;
 }
 
-/* An iterate is handed over only when it is confirmed. */
+/* Stores an iterate or a fingerprint.  An iterate is handed over only when it
+ * is confirmed. */
 static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
                                       const kf_note *note, kf_buffer *body)
 {
@@ -480,8 +489,8 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
     return st;
 }
 
-/* Takes a note of a peer that speaks for its incarnation; notes that are for
- * the host are handled here, the others go to the coordinator of the node. */
+/* Takes a note of a peer that speaks for its incarnation.  Notes for the host
+ * are handled here; the others go to the coordinator of the node. */
 static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
                                 kf_buffer *body)
 {
@@ -514,8 +523,8 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
     }
 }
 
-/* Is one more of its packets to be looked at?  Who goes on when nothing of it
- * is heard any more is forgotten. */
+/* Decides whether one more packet of the peer is read.  A peer that sends on
+ * although nothing of it is read any more is disconnected. */
 static kofn_status admit(kf_host *h, kofn_peer peer, bool *heard)
 {
     kf_route *r;
@@ -523,7 +532,7 @@ static kofn_status admit(kf_host *h, kofn_peer peer, bool *heard)
 
     TRY(kf_route_add(h, peer, &r));
     *heard = !r->over;
-    if (r->over || h->confirm < 2 || h->program.change) /* nobody is hostile */
+    if (r->over || h->confirm < 2 || h->program.change) /* no node is hostile */
         return KOFN_OK;
     *heard = kf_route_spend(h, r, &floods);
     return floods ? part(h, r, true, KF_NODE_WENT) : KOFN_OK;
@@ -559,7 +568,8 @@ static kofn_status greet(kf_host *h, kofn_peer peer)
     return kf_mail_to(h, peer, &hello);
 }
 
-/* Who is in that attempt already takes it for somebody at the start. */
+/* A node that is already in that attempt takes the sender for one at the
+ * start. */
 kofn_status kf_mail_announce(kf_host *h, uint64_t job)
 {
     const kf_note hello = {
@@ -584,7 +594,8 @@ static kofn_status came(kf_host *h, kofn_peer peer)
     return greet(h, peer);
 }
 
-/* Two of whom neither knows who the other is would wait for ever. */
+/* Otherwise two nodes that do not know each other's incarnation would wait
+ * forever. */
 kofn_status kf_mail_greet(kf_host *h)
 {
     kofn_time now = kf_host_now(h);
@@ -611,7 +622,7 @@ static kofn_status went(kf_host *h, kofn_peer peer)
     return was.over ? KOFN_OK : lose(h, &was, KF_NODE_WENT);
 }
 
-/* Nobody is there any more, and nobody can come. */
+/* Drops all peers: none is there, and none can come. */
 static kofn_status lose_all(kf_host *h)
 {
     kofn_node_view view;
@@ -628,7 +639,7 @@ static kofn_status lose_all(kf_host *h)
 
 kofn_status kf_mail_receive(kf_host *h, kofn_time atmost)
 {
-    /* No more at a time than may be here: the alarm must be heard too. */
+    /* A bounded number at a time, so that the alarm is not missed. */
     for (size_t i = 0; i < 1024; i++) {
         kofn_packet p = {0};
         kofn_status st = h->t->wait(h->t, i ? 0 : atmost, &p);

@@ -1,21 +1,21 @@
-/* norms.c -- how large the rows and columns are of matrices that change, where
- * errors are looked for.
+/* norms.c -- norms of the rows and columns of matrices that change, if errors
+ * are looked for.
  *
- * Pieces are measured by them (src/data/check.h), and nobody has the matrices.
- * They are those of the start, bounded from there on by what every turn can
- * have added (src/data/norms.c), and travel with the vector, so that all who
- * have an iterate have the same.
+ * Pieces are compared relative to these norms (src/data/check.h), but no node
+ * has the matrices.  So a node takes the norms at the start, and adds for every
+ * turn the bound of its change (src/data/norms.c).  The bounds travel with the
+ * vector, so all nodes with an iterate have the same.
  *
- * Owns bounds for the norms of each matrix that changes.  They must be the
- * same at all nodes that have an iterate, so they depend on the turns alone. */
+ * Owns bounds for the norms of each matrix that changes.  They depend on the
+ * turns alone. */
 #include "host.h"
 
 #include "data/check.h"
 
 #include <float.h>
 
-/* Of rows of parts, then of columns; then as many of the velocity.  Matrices
- * that are not measured have none. */
+/* Returns the number of norms of rows of parts and of columns.  The velocity
+ * has the same number.  Matrices that are not measured have none. */
 static size_t half(const kf_mesh_operand *o)
 {
     return o->resident.parts.rows + o->resident.parts.cols;
@@ -78,7 +78,8 @@ kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
     return KOFN_OK;
 }
 
-/* ---- as they travel ------------------------------------------------------ */
+/* ---- packing
+ * -------------------------------------------------------------- */
 
 size_t kf_mesh_norms_count(const kf_host *h)
 {
@@ -111,7 +112,7 @@ void kf_mesh_norms_take(kf_host *h, const char *from)
 
             memcpy(norm, from, sizeof *norm);
             if (!(*norm >= 0 && *norm <= DBL_MAX))
-                *norm = 0; /* of what is no norm nothing is right */
+                *norm = 0; /* with a norm of 0 no result is accepted */
         }
     }
 }

@@ -1,14 +1,14 @@
-/* note.c -- notes between the nodes of a mesh, to bytes and back.
+/* note.c -- notes between the nodes of a mesh: from fields to bytes and back.
  *
- * Bytes go into the caller's memory; a list that is read is in memory that the
- * caller frees.  A note that is not whole or makes no sense is refused here. */
+ * Bytes go into the caller's memory.  A list that is read is in memory that the
+ * caller frees.  A note that is incomplete or invalid is refused here. */
 #include "note.h"
 
 #define MAGIC UINT32_C(0x6e666f6b) /* "kofn" */
 #define SUM_AT 84
 #define BODY_SUM_AT 88
 
-/* The fields that are sent as they are, and where. */
+/* The fields that are sent unchanged, and their offsets. */
 #define FIELDS(X)                                                              \
     X(from, 16)                                                                \
     X(epoch.number, 24)                                                        \
@@ -24,7 +24,7 @@
     X(digest.sum, 112)                                                         \
     X(digest.way, 120)
 
-/* Fields, pieces and vectors are sent as they lie in memory. */
+/* Fields, pieces and vectors are sent in their representation in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "heads and bodies are little-endian");
 

@@ -1,8 +1,8 @@
 /* note.h -- notes between the nodes of a mesh, as bytes.
  *
- * Little-endian.  The head, KF_NOTE_HEAD bytes:
+ * Little-endian.  The head has KF_NOTE_HEAD bytes:
  *
- *      0  u32  "kofn"              48  u64  line of the iterate
+ *      0  u32  "kofn"              48  u64  lineage of the iterate
  *      4  u16  version             56  u64  groups, coded
  *      6  u16  type                64  u64  groups, decoded
  *      8  u64  job                 72  u32  group
@@ -15,17 +15,23 @@
  *     96  u64  digest: exact      112  f64  digest: sum
  *    104  u64  digest: machine    120  u64  digest: way
  *
- * The body: EPOCH, per member u64 incarnation, u32 seat, u32 prompt; DECIDE,
- * u32 as the note's list; PIECE, float64 lanes x strips of a coded piece, wants
- * x strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
- * vector, or where `coded` is not 0 the rows that iterates wrote after number
- * `coded` - 1 of line `decoded`, and where matrices change the lines of the
- * last turns, u64; BLOCK, float64, these rows of the block's lanes, one lane
- * below the other, and then its velocity's, if it has one; SKETCH, float64, a
- * number for each row of these; else none.
+ * The body:
+ *
+ *   - EPOCH: per member u64 incarnation, u32 seat, u32 prompt.
+ *   - DECIDE: the note's list, as u32.
+ *   - PIECE: float64; lanes x strips of a coded piece, wants x strips of a
+ *     result.
+ *   - VECTOR: KOFN_SCALARS float64 of the iteration, then the vector.  If
+ *     `coded` is not 0, only the rows that iterates wrote after number `coded`
+ *     - 1 of lineage `decoded`.  If matrices change, the lineages of the last
+ *     turns follow, as u64, and their norms, if errors are looked for.
+ *   - BLOCK: these rows of the block's lanes, one lane after the other; then
+ *     those of its velocity, if it has one.
+ *   - SKETCH: float64, a number for each row of these lanes.
+ *   - Other notes have none.
  *
  * A note is a struct of the caller's.  Lists that it points to are borrowed
- * until it is sent; those of a note that was read are in *room, which the
+ * until it is sent.  Those of a note that was read are in *room, which the
  * caller frees.
  */
 #ifndef KF_MESH_NOTE_H
@@ -40,21 +46,21 @@
 #define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 
-/* Writes the head; `body` is what it will be sent with. */
+/* Writes the head; `body` is the body that is sent with it. */
 void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
                    uint64_t job, const void *body, size_t body_bytes);
-/* Reads the head.  KOFN_FORMAT, with a message, for what is not a whole note
- * of this version and job. */
+/* Reads the head.  Fails with KOFN_FORMAT, and a message, unless it is a
+ * complete note of this version and job. */
 kofn_status kf_note_read(kf_note *note, const unsigned char *head,
                          size_t head_bytes, uint64_t job);
-/* The body is the one that the head was written for. */
+/* True if this is the body for which the head was written. */
 bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes);
 
-/* Bodies of EPOCH and DECIDE: their size, and into and out of bytes. */
+/* Bodies of EPOCH and DECIDE: their size, and conversion to and from bytes. */
 size_t kf_note_bytes(const kf_note *note);
 void kf_note_pack(const kf_note *note, unsigned char *body);
-/* *room is for what the note's pointers point to and is the caller's to free;
- * KOFN_FORMAT when the bytes cannot be such a body. */
+/* *room owns the lists of the note, and the caller frees it.  Fails with
+ * KOFN_FORMAT if the bytes cannot be such a body. */
 kofn_status kf_note_unpack(kf_note *note, const unsigned char *body,
                            size_t bytes, void **room);
 

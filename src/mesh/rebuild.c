@@ -1,27 +1,27 @@
-/* rebuild.c -- blocks of matrices that change, for a node that has none, made
- * of those of others, some rows at a time.
+/* rebuild.c -- rebuilds the blocks of a node that has none, if matrices change.
  *
- * It asks all whom it reaches for a window, rows of one matrix, and makes its
- * own of all that come within a hedge: of as few as determine it what blocks
- * are rounded by would grow from one to the next (math/training.md 8).  Where
- * too few came it asks as many as are missing, and others where these do not
- * answer.  Then it asks for the next, of twice as many rows if a turn was
- * enough for this one, else of half as many.  Small blocks are a window each.
+ * The node requests a window, rows of one matrix, from all nodes that it
+ * reaches.  It computes its own rows from all windows that come within a hedge.
+ * Rebuilding from the minimum number of blocks would amplify rounding each
+ * generation (math/training.md 8).  If too few windows came, the node asks for
+ * the missing number, and asks other nodes if these do not answer.  Then it
+ * requests the next window: of twice the rows if one turn was enough for this
+ * one, else of half.  A small block is one window.
  *
- * Nobody stops for that: a window comes as it is after some turn, those that
- * come are changed by turns as one's own blocks are, and so are the blocks that
- * are being made; rows that they do not have yet are written over.
+ * No node stops for this.  A window comes as it is after some turn.  Turns
+ * change borrowed windows, and the blocks that are being rebuilt, as they
+ * change own blocks.  Rows that are still missing there are overwritten later.
  *
- * Owns the windows that others lent until its own rows are made of them, and
- * its blocks until they have all rows.  It asks and answers by notes, and never
- * waits. */
+ * Owns the windows that others lent until its own rows are made from them, and
+ * its blocks until they have all rows.  It requests and answers by notes, and
+ * never waits. */
 #include "keep.h"
 
 #include "data/kernel.h"
 
-#define LONGEST 5 /* times that the time to wait is doubled */
-#define IN_VAIN                                                                \
-    4 /* silences without a gain, after which there are no more to be had */
+#define LONGEST 5 /* times that the wait is doubled */
+/* silences without a new window, after which no node can lend one */
+#define IN_VAIN 4
 
 static bool changes(const kf_host *h, uint32_t operand)
 {
@@ -79,7 +79,8 @@ void kf_borrowed_forget(kf_host *h)
     c->asks = 0;
 }
 
-/* ---- lending ------------------------------------------------------------- */
+/* ---- lending
+ * --------------------------------------------------------------- */
 
 kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
                              const kf_note *asked)
@@ -92,7 +93,7 @@ kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
 
     if (!kf_borrowed_bytes(h, asked->group, asked->coded, asked->decoded))
         return KOFN_OK;
-    if (h->seat == KOFN_NO_SEAT) /* who asked need not wait for ours */
+    if (h->seat == KOFN_NO_SEAT) /* the peer need not wait for ours */
         return kf_mail_to(h, r->peer, &n);
     n.at = (kofn_iterate_id){kf_course_end(&h->course, c->turn),
                              c->line[c->turn % h->program.recalls]};
@@ -119,8 +120,8 @@ kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
     return KOFN_OK;
 }
 
-/* A block of the window's rows alone, in the body that they came in, whose only
- * owner it is from now on. */
+/* Makes a block of the window's rows.  It uses the memory of the body, which
+ * belongs to it from now on. */
 static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
                                  kf_block **out)
 {
@@ -148,7 +149,7 @@ static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
 
 /* ---- borrowing ----------------------------------------------------------- */
 
-/* Is it another's, and of our iterate? */
+/* True if it is from another node, and for our iterate. */
 bool kf_borrowed_serves(const kf_host *h, const kf_borrowed *l)
 {
     return l->from != KF_OURS && l->ours && l->turn == h->changing.turn;
@@ -163,7 +164,8 @@ static size_t count_lent(const kf_host *h)
     return n;
 }
 
-/* Lenders that are missing; one more is there to compare them with. */
+/* Returns the number of missing windows.  With errors, one more is needed for a
+ * comparison. */
 static size_t missing(const kf_host *h)
 {
     const kofn_plan *p = h->operand[h->changing.window.operand].plan;
@@ -174,7 +176,7 @@ static size_t missing(const kf_host *h)
     return enough > have ? enough - have : 0;
 }
 
-/* Takes the block, also where it fails. */
+/* Takes over the block, also if it fails. */
 static kofn_status new_lent(kf_changing *c, const kf_borrowed *l)
 {
     size_t at = c->lents;
@@ -191,8 +193,8 @@ static kofn_status new_lent(kf_changing *c, const kf_borrowed *l)
     return KOFN_OK;
 }
 
-/* Nobody has two blocks of a matrix, so that no more is kept than there are
- * connections. */
+/* Drops former windows of that seat or lender.  A lender has one window, so the
+ * number of windows is at most that of connections. */
 static void drop_former(kf_changing *c, uint32_t seat, kofn_peer from)
 {
     for (size_t i = c->lents; i > 0; i--) {
@@ -203,7 +205,7 @@ static void drop_former(kf_changing *c, uint32_t seat, kofn_peer from)
     }
 }
 
-/* Is it what was asked for last? */
+/* True if it was requested last. */
 static bool is_awaited(const kf_host *h, const kf_note *note, uint64_t turn)
 {
     const kf_changing *c = &h->changing;
@@ -240,9 +242,9 @@ kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
     drop_former(c, l.seat, l.from);
     TRY(new_lent(c, &l));
     TRY(kf_changing_settle(h));
-    if (missing(h) < was) /* else it is of no use, and so may all of them be */
+    if (missing(h) < was) /* else it is useless, and so may all of them be */
         c->since = kf_host_now(h);
-    /* where as many came before, they were found to disagree */
+    /* If this number was missing before, windows were found to disagree. */
     if (missing(h) < c->fewest) {
         c->fewest = missing(h);
         c->gained = c->since;
@@ -261,8 +263,8 @@ static bool lends(const kf_host *h, kofn_peer peer)
     return false;
 }
 
-/* May a window come yet of somebody who was asked with all others, and has not
- * kept us waiting before? */
+/* True if a window may still come from a node that was asked together with all
+ * others, and has not been late before. */
 static bool may_come(const kf_host *h, kofn_time wait)
 {
     const kf_changing *c = &h->changing;
@@ -281,8 +283,9 @@ static kofn_time longer(const kf_host *h)
     return kf_host_hedge(h) << kf_min(h->changing.asks, LONGEST);
 }
 
-/* Asks that many of those who lend, or of the others.  Each time others, if
- * there are others; not those whose answer is coming in. */
+/* Asks *blocks of the nodes that lend, or of the others.  Each call asks
+ * different nodes, if there are others.  It skips a node if its answer is
+ * arriving. */
 static kofn_status ask_some(kf_host *h, bool lenders, size_t *blocks)
 {
     kf_changing *c = &h->changing;
@@ -319,10 +322,10 @@ static kofn_status ask(kf_host *h, size_t blocks)
         c->since = now;
     if (h->opt.give_up > 0 && now - c->since >= kf_back_patience(h))
         return kf_fail(KOFN_TOOFEW,
-                       "nobody has had blocks of step %llu to give in %.3g s, "
-                       "and %zu more are needed: too few nodes are left that "
-                       "have what was made so far; begin again, or go on "
-                       "without the files of steps that so few have kept",
+                       "no node could lend blocks of step %llu in %.3g s, and "
+                       "%zu more are needed: too few nodes are left that have "
+                       "this step; start the run again, or resume without the "
+                       "files of steps that too few nodes have kept",
                        (unsigned long long)c->turn,
                        (double)kf_back_patience(h) * 1e-9, blocks);
     TRY(ask_some(h, true, &left));
@@ -332,9 +335,10 @@ static kofn_status ask(kf_host *h, size_t blocks)
     return KOFN_AGAIN;
 }
 
-/* ---- our own ------------------------------------------------------------- */
+/* ---- our own
+ * --------------------------------------------------------------- */
 
-/* Writes the window into our block.  KOFN_TOOFEW: more are needed. */
+/* Computes the window of our block.  KOFN_TOOFEW: more are needed. */
 static kofn_status make_rows(const kf_host *h, const kf_borrowed *own)
 {
     const kf_changing *c = &h->changing;
@@ -355,7 +359,7 @@ static kofn_status make_rows(const kf_host *h, const kf_borrowed *own)
     return st;
 }
 
-/* Our block of that matrix that is being made, or NULL. */
+/* Returns our block of that matrix while it is being rebuilt, or NULL. */
 static kf_borrowed *being_made(const kf_changing *c, uint32_t operand)
 {
     for (size_t i = 0; i < c->lents; i++)
@@ -366,7 +370,7 @@ static kf_borrowed *being_made(const kf_changing *c, uint32_t operand)
 
 /* ---- windows ------------------------------------------------------------- */
 
-/* The first matrix from that one on that changes. */
+/* Returns the first matrix from `operand` on that changes. */
 static uint32_t next_operand(const kf_host *h, uint32_t operand)
 {
     while (operand < h->program.operands && !changes(h, operand))
@@ -374,7 +378,8 @@ static uint32_t next_operand(const kf_host *h, uint32_t operand)
     return operand;
 }
 
-/* Those of all seats together are no larger than a block that is not small. */
+/* Sets the window.  The windows of all seats together are not larger than a
+ * block, unless the block is small. */
 static void open_window(kf_host *h, uint32_t operand, size_t lo)
 {
     kf_changing *c = &h->changing;
@@ -392,7 +397,7 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
     c->disagreed = false;
 }
 
-/* Does it have blocks of that seat under way? */
+/* True if it is rebuilding the blocks of that seat. */
 static bool is_begun(const kf_host *h, uint32_t seat)
 {
     const kf_borrowed *own = being_made(&h->changing, next_operand(h, 0));
@@ -425,8 +430,8 @@ static kofn_status begin(kf_host *h, uint32_t seat)
     return KOFN_OK;
 }
 
-/* Our rows are made of what was lent.  Who has not lent any by now is not
- * waited for in the next window. */
+/* Ends a window: our rows are made.  The next window does not wait for nodes
+ * that have lent none. */
 static void close_window(kf_host *h)
 {
     kf_changing *c = &h->changing;
@@ -440,7 +445,7 @@ static void close_window(kf_host *h)
                                              : kf_max(c->bytes / 2, c->small);
 }
 
-/* false: there is none. */
+/* Opens the next window.  Returns false if there is none. */
 static bool next_window(kf_host *h)
 {
     kf_mesh_window *w = &h->changing.window;
@@ -466,7 +471,7 @@ static kofn_status finish(kf_host *h, uint32_t seat)
     }
     kf_borrowed_forget(h);
     c->healed++;
-    c->changed = h->at.step; /* by what lent blocks were changed by */
+    c->changed = h->at.step; /* the turns that changed the windows changed it */
     h->seat = seat;
     return KOFN_OK;
 }
@@ -489,7 +494,7 @@ kofn_status kf_borrowed_make(kf_host *h, uint32_t seat)
     st = kf_borrowed_compare(h, c->window.operand);
     if (!st)
         st = make_rows(h, being_made(c, c->window.operand));
-    if (st == KOFN_TOOFEW) { /* as many as there must be, but not these */
+    if (st == KOFN_TOOFEW) { /* the number suffices, but not these */
         c->disagreed = true;
         return ask(h, SIZE_MAX);
     }

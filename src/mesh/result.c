@@ -1,9 +1,9 @@
-/* result.c -- is our vector still the one that the nodes agreed on?  Why has a
- * node no result?
+/* result.c -- checks that our vector is still the one that the nodes agreed on,
+ * and explains why a node has no result.
  *
  * A node sends the digest of an iterate when it has made it.  A bit of the
  * vector may flip after that.  So the node makes the digest again before it
- * keeps the vector on disk or hands it out.  If the digests differ, it takes
+ * writes the vector to disk or hands it out.  If the digests differ, it takes
  * the vector of another node.
  *
  * Owns nothing.  It may not repair a vector. */
@@ -22,7 +22,7 @@ kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
                                                     .digest = now});
 }
 
-/* The copy is compared, if there is one, for that is what the caller gets. */
+/* Compares the copy, if there is one, because the caller gets the copy. */
 kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over)
 {
     *over = kf_host_is_over(h);
@@ -59,18 +59,18 @@ kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
     if (st == KOFN_TOOFEW && h->program.change && view.live >= h->opt.nodes)
         return kf_fail(st,
                        "all %zu nodes are there, but too few have right blocks "
-                       "of step %llu to make the next iterate, or others' "
-                       "blocks of: so many went wrong before that was seen; "
+                       "of step %llu to make the next iterate, or to rebuild "
+                       "blocks from; too many were wrong before a comparison; "
                        "compare them more often (scrub), keep steps to go "
                        "back to (checkpoint), or start more nodes",
                        view.live, (unsigned long long)h->changing.turn);
     return st == KOFN_CORRUPT
-               ? kf_fail(st,
-                         "pieces of the nodes disagree, and it cannot be told "
-                         "whose are wrong; use more nodes or a smaller "
-                         "threshold, and errors adversarial or probabilistic")
+               ? kf_fail(
+                     st,
+                     "pieces of the nodes disagree, and the wrong ones cannot "
+                     "be identified; use more nodes or a smaller "
+                     "threshold, and errors adversarial or probabilistic")
                : kf_fail(st,
-                         "the pieces of the nodes are too few to tell if some "
-                         "are wrong, or to make the next iterate; start more "
-                         "nodes");
+                         "the pieces of the nodes are too few to find wrong "
+                         "ones, or to make the next iterate; start more nodes");
 }

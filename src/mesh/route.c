@@ -1,32 +1,34 @@
-/* route.c -- connections: whom each is of, how much of it is heard, and who is
- * not heard because it was found to lie.
+/* route.c -- connections: their incarnations, the limits of their packets, and
+ * the quarantine of faulty nodes.
  *
- * A liar that connects anew is not heard for a silence, then for two, four, and
- * up to 256: so it costs the others a number of exclusions that grows with the
- * logarithm of the time, and a node whose memory failed for a while comes back.
- * When it is heard again, being wrong once more excludes it again, until it has
+ * A faulty node that connects again is ignored for one silence, then for two,
+ * four, and up to 256.  So the number of its exclusions grows with the
+ * logarithm of the time, and a node can come back after its memory failed for a
+ * while.  After it is heard again, one more error excludes it, until it has
  * been right for long.
  *
- * Who has a name, a key, is known by it, and with it everything that comes
- * under that name.  Of others nothing is known but the incarnation that they
- * name, which is not held against it while another connection names it as well:
- * one of the two speaks falsely, and it may have been the liar.
+ * A connection that has a name, from a key, is known by that name; all that
+ * comes under the name belongs to it.  Of other connections only the
+ * incarnation is known that they name.  It does not count against them while
+ * another connection names it as well: one of the two is false, perhaps the
+ * faulty one.
  *
- * Owns the routes and the list of liars.  Nothing is told to other nodes. */
+ * Owns the routes and the quarantine list.  Other nodes are not informed. */
 #include "host.h"
 
 #define MOST_INCARNATIONS 8 /* of one principal that has a name */
-#define MOST_DOUBLED 8      /* times that a wait becomes twice as long */
+#define MOST_DOUBLED 8      /* times that a wait is doubled */
 #define NO_NAME (UINT64_C(1) << 63)
 
-/* Notes that are heard of one peer: those of an iterate are a few for each of
- * at most 64 groups. */
+/* Notes that are accepted from one peer.  An iterate needs a few for each of at
+ * most 64 groups. */
 #define BURST 65536
-#define FLOOD (4 * BURST) /* beyond what it may send: it is hostile */
+#define FLOOD (4 * BURST) /* beyond its credit: the peer is hostile */
 #define PER_ITERATE 512
 #define PER_SECOND 16384
 
-/* ---- whom a peer is ------------------------------------------------------ */
+/* ---- identities
+ * ------------------------------------------------------------ */
 
 kf_route *kf_route_of(const kf_host *h, kofn_peer peer)
 {
@@ -36,7 +38,7 @@ kf_route *kf_route_of(const kf_host *h, kofn_peer peer)
     return NULL;
 }
 
-/* The principal that answers for a peer: peers that have a name share it. */
+/* Returns the principal of a peer: peers with the same name share it. */
 static uint64_t principal_of(const kf_host *h, kofn_peer peer)
 {
     const char *name =
@@ -60,7 +62,7 @@ kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out)
     return KOFN_OK;
 }
 
-/* Has its principal fewer incarnations than it may have? */
+/* True if its principal may have one more incarnation. */
 static bool may_live(const kf_host *h, const kf_route *r)
 {
     size_t incarnations = 0;
@@ -71,7 +73,7 @@ static bool may_live(const kf_host *h, const kf_route *r)
     return incarnations < MOST_INCARNATIONS;
 }
 
-/* ---- what is under way -----------------------------------------------------
+/* ---- bodies on their way ---------------------------------------------------
  */
 
 bool kf_route_is_told(kf_route *r)
@@ -110,9 +112,10 @@ bool kf_route_is_arriving(const kf_host *h, const kf_route *r)
            (double)a.age * (double)a.body_bytes <= (double)most * (double)a.at;
 }
 
-/* ---- liars --------------------------------------------------------------- */
+/* ---- quarantine
+ * ------------------------------------------------------------ */
 
-/* Its place in the list of liars; NULL: it is not there. */
+/* Returns its entry in the quarantine list, or NULL. */
 static kf_quarantine *find_liar(const kf_host *h, const kf_route *r,
                                 kofn_incarnation incarnation)
 {
@@ -125,7 +128,7 @@ static kf_quarantine *find_liar(const kf_host *h, const kf_route *r,
     return NULL;
 }
 
-/* A place for one more, or that of whom is waited for least. */
+/* Returns a free entry, or the one that expires first. */
 static kf_quarantine *place_for_liar(kf_host *h)
 {
     kf_quarantine *least = h->liar;
@@ -187,10 +190,11 @@ bool kf_route_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation)
     return r->incarnation == incarnation;
 }
 
-/* ---- how much is heard --------------------------------------------------- */
+/* ---- limits
+ * ---------------------------------------------------------------- */
 
-/* Gives a peer more credit: what others have to say grows with the iterates,
- * and a little with time. */
+/* Gives a peer more credit: nodes need more notes with each iterate, and a few
+ * with time. */
 static void give_credit(kf_host *h, kf_route *r)
 {
     kofn_time each = KOFN_SECOND / PER_SECOND;

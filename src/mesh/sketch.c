@@ -1,33 +1,33 @@
-/* sketch.c -- blocks of matrices that change are compared where they lie.
+/* sketch.c -- compares blocks of matrices that change, without moving them.
  *
- * A number of a block that no product shows is found late: a weight of an input
- * that is always 0, or a velocity.  So every `scrub` turns, after the last
- * turn, before blocks are kept on disk and when an iterate is made again, each
- * member multiplies its blocks by a vector of random weights and sends what
- * comes out, its *sketch*, to all others; each compares the sketches of all by
- * the parities of the code (data/reading.c).  Who finds its own to be wrong
- * makes its blocks anew of those of others.
+ * A number of a block that no product uses is found wrong late: a weight of an
+ * input that is always 0, or a velocity.  So each member multiplies its blocks
+ * by a vector of random weights from time to time.  It does so every `scrub`
+ * turns, after the last turn, before a checkpoint, and when an iterate is
+ * repeated.  It sends the result, its *sketch*, to all others.  Each compares
+ * the sketches of all by the parities of the code (data/reading.c).  A node
+ * that finds its own wrong rebuilds its blocks from those of the others.
  *
- * The weights follow from the job and the iterate, so all have the same without
- * asking. Memory does not choose its faults by them.  A node that lies could
- * find a change of its block that they do not show; but it could send the
- * sketch of another block as well, and what it makes of its block is compared
- * in any case.
+ * The weights follow from the job and the iterate, so all nodes have the same
+ * without a request.  Memory does not choose its faults by them.  A hostile
+ * node could find a change of its block that they do not show.  But it could
+ * also send the sketch of another block, and its pieces are compared in any
+ * case.
  *
- * No step waits for sketches: blocks may have changed when they are compared,
- * and who was wrong still is.  Steps go on, and more sketches are made and
- * sent; a comparison has its time nevertheless, unless a later one has the
- * sketches of all before it: otherwise short steps would never see one come to
- * its end.
+ * No step waits for sketches.  Blocks may have changed when sketches are
+ * compared, but a wrong block is still wrong.  Steps continue, and more
+ * sketches are made and sent.  A comparison gets its time nevertheless, unless
+ * a later one has the sketches of all before it.  Otherwise short steps would
+ * never complete one.
  *
- * Owns the sketches that have come, of a matrix and connection at most the two
- * newest beside that which is compared. */
+ * Owns the sketches that have come: per matrix and connection those of the
+ * present comparison, and at most the two newest others. */
 #include "keep.h"
 
 #include "base/rng.h"
 #include "data/kernel.h"
 
-#define HEDGES 4 /* to wait for the sketches of all; then fewer will do */
+#define HEDGES 4 /* wait for the sketches of all; then fewer suffice */
 
 static void drop(kf_sketches *s, size_t i)
 {
@@ -52,7 +52,7 @@ static bool is_of(const kf_sketch *k, const kf_sketched *of)
 
 /* ---- our own ------------------------------------------------------------- */
 
-/* The weights of the columns of a matrix; returns their norm. */
+/* Draws the weights of the columns of a matrix.  Returns their norm. */
 static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
                     double *w, size_t n)
 {
@@ -62,8 +62,8 @@ static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
         w, n);
 }
 
-/* The one that is replaced by it: of the same turn, or the oldest of more than
- * one that is not being compared; NULL: none. */
+/* Returns the sketch that `k` replaces, or NULL.  It is one of the same turn,
+ * or the oldest if there is more than one that is not being compared. */
 static kf_sketch *replaced_by(const kf_sketches *s, const kf_sketch *k)
 {
     kf_sketch *oldest = NULL;
@@ -143,7 +143,7 @@ static kofn_status tell(kf_host *h, uint32_t operand)
     return kf_mail_to_all(h, &note);
 }
 
-/* Those of blocks before these, or of another way. */
+/* Drops the sketches of earlier turns, or of another way. */
 static void drop_old(kf_sketches *s)
 {
     for (size_t i = s->sketches; i > 0; i--)
@@ -158,7 +158,7 @@ static bool are_compared(const kf_host *h)
     return h->program.change && h->opt.errors != KOFN_ERRORS_NONE;
 }
 
-/* Ours, as they are now. */
+/* Sketches all our blocks as they are now. */
 static kofn_status sketch_all(kf_host *h)
 {
     const kf_changing *c = &h->changing;
@@ -177,7 +177,7 @@ static kofn_status sketch_all(kf_host *h)
     return KOFN_OK;
 }
 
-/* The last that we made, with those of the others. */
+/* Starts the comparison of our newest sketches with those of the others. */
 static void begin_comparing(kf_host *h)
 {
     kf_sketches *s = &h->sketches;
@@ -219,13 +219,15 @@ bool kf_sketch_vouches(const kf_host *h)
     return !are_compared(h) || h->sketches.right == h->changing.turn;
 }
 
-/* ---- as they travel ------------------------------------------------------ */
+/* ---- sending and receiving
+ * ------------------------------------------------- */
 
 size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
 {
     kf_extent e;
 
-    if (kf_borrowed_whole(h, operand) == 0) /* there is no such, or it stays */
+    /* it does not exist, or does not change */
+    if (kf_borrowed_whole(h, operand) == 0)
         return 0;
     e = kf_extent_of(h->operand[operand].plan);
     return e.lanes * e.rows * sizeof(double);
@@ -251,7 +253,7 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
 {
     uint64_t turn = kf_course_turn(&h->course, note->at.step);
 
-    /* a node sends what its own seat has, or it could stand in for others */
+    /* A node may only send the sketch of the seat that it has. */
     if (!body || kf_course_end(&h->course, turn) != note->at.step ||
         note->seat == KOFN_NO_SEAT ||
         note->seat != kf_node_seat_of(h->node, r->incarnation)) {
@@ -280,7 +282,7 @@ static size_t count(const kf_host *h, const kf_sketched *of, uint32_t operand)
     return n;
 }
 
-/* Of the matrix of which fewest have come. */
+/* Returns the count for the matrix with the fewest sketches. */
 static size_t count_least(const kf_host *h, const kf_sketched *of)
 {
     size_t least = SIZE_MAX;
@@ -291,7 +293,7 @@ static size_t count_least(const kf_host *h, const kf_sketched *of)
     return least;
 }
 
-/* The last that came of each seat: two nodes may have had it in the same
+/* Collects the last sketch of each seat: two nodes may have had it in one
  * turn. */
 static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
 {
@@ -309,7 +311,8 @@ static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
     }
 }
 
-/* Blocks, and their velocities.  Who is wrong for certain is struck. */
+/* Compares blocks, and their velocities.  Records senders that are certainly
+ * wrong. */
 static kofn_status compare_both(kf_host *h, uint32_t operand, kf_reading *r)
 {
     for (int velocity = 0; velocity <= r->moves; velocity++) {
@@ -345,8 +348,8 @@ static kofn_status compare(kf_host *h, uint32_t operand)
     return st;
 }
 
-/* What is found of our blocks is of those that were sketched; they may have
- * been made anew since. */
+/* True if the sketched blocks are still ours.  They may have been rebuilt
+ * since. */
 static bool are_ours(const kf_host *h, const kf_sketched *of)
 {
     return of->seat == h->seat && of->healed == h->changing.healed;
@@ -366,7 +369,7 @@ static kofn_status conclude(kf_host *h)
     return kf_keep_sound(h, s->of.turn);
 }
 
-/* Those that were made meanwhile are next. */
+/* Ends a comparison.  The sketches that were made meanwhile are next. */
 static void end_comparing(kf_host *h)
 {
     kf_sketches *s = &h->sketches;
@@ -389,7 +392,7 @@ kofn_status kf_sketch_settle(kf_host *h)
         return KOFN_OK;
     kf_node_look(h->node, &view);
     if (s->last.turn > s->of.turn && count_least(h, &s->last) >= view.members)
-        begin_comparing(h); /* who was passed by does not hold it up */
+        begin_comparing(h); /* the node that is late does not delay it */
     n = count_least(h, &s->of);
     all = n >= view.members;
     if (n <= s->tried || (!all && kf_host_now(h) - s->began < wait))
@@ -404,7 +407,7 @@ kofn_status kf_sketch_settle(kf_host *h)
     told = !st || h->comparison.ours;
     if (told)
         TRY(conclude(h));
-    if (told || all) /* else with more of them it may be told */
+    if (told || all) /* else more of them may decide it */
         end_comparing(h);
     return KOFN_OK;
 }

@@ -40,7 +40,7 @@ static size_t lines_of(const kofn_matrix *m, bool left)
     return left ? m->rows : m->cols;
 }
 
-/* The squares of the norms of all lines. */
+/* Computes the squares of the norms of all lines. */
 static void squares_of(const kofn_matrix *in, bool left, double *square)
 {
     if (!left) {
@@ -51,8 +51,8 @@ static void squares_of(const kofn_matrix *in, bool left, double *square)
         square[i] = kf_scale_squares(kf_at(in, i, 0), in->cols, in->dtype);
 }
 
-/* The largest ratio of the norms of two lines that are mixed with each other:
- * those `each` apart. */
+/* Returns the largest ratio of the norms of two lines that are mixed: those
+ * `each` apart. */
 static double spread_of(const double *square, size_t lines, size_t each)
 {
     double spread = 1;
@@ -70,7 +70,7 @@ static double spread_of(const double *square, size_t lines, size_t each)
     return spread;
 }
 
-/* Keeps the squares of the norms of lines until the input is another. */
+/* Computes the squares of the norms of lines, once for each input. */
 static kofn_status know_squares(kf_host *h)
 {
     bool left = h->on->plan->op->left;

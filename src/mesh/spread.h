@@ -1,6 +1,6 @@
 /* spread.h -- lines of the input that a code mixes, while matrices change.
  *
- * The host keeps the spread as long as the input. */
+ * The host keeps the spread together with the input. */
 #ifndef KF_MESH_SPREAD_H
 #define KF_MESH_SPREAD_H
 
@@ -10,11 +10,12 @@
 kofn_status kf_mesh_spread_new(kf_mesh_product *p, bool left);
 /* Sets h->spread for the input that was just made. */
 kofn_status kf_mesh_spread_measure(kf_host *h);
-/* The input is there, where the code mixes it.  KOFN_UNSTABLE: what this
- * decoder makes of it is less exact than is tolerated. */
+/* Checks the error of this decoder for the smallest line, if the code mixes the
+ * input, which must be there.  Fails with KOFN_UNSTABLE if the error exceeds
+ * the tolerance. */
 kofn_status kf_mesh_spread_check(kf_host *h, const kofn_decoder *d);
-/* The input is there, too.  Lines of the product that are zeros in the input
- * become zeros. */
+/* Sets lines of the product to zero if they are zero in the input, which must
+ * be there. */
 kofn_status kf_mesh_spread_clear(kf_host *h);
 
 #endif

@@ -1,8 +1,8 @@
-/* stage.c -- the products of a mesh with their data: what is multiplied with
- * what, and what a seat's block makes of it.
+/* stage.c -- the products of a mesh with their data: factors, and the piece of
+ * a seat's block.
  *
  * Owns the blocks, the coded inputs and the outputs of the stages.  A
- * computation looks up now and then and may be given up. */
+ * computation receives packets from time to time, and may be stopped. */
 #include "spread.h"
 
 #include "code/operation.h"
@@ -63,8 +63,9 @@ static const char *type_of(kofn_dtype type)
     return type == KOFN_F64 ? "float64" : "float32";
 }
 
-/* The vector is float64, so that one that is multiplied itself is so, too; and
- * who makes a product alone knows the bounds of float64. */
+/* Checks the types.  The vector is float64, so it must be float64 if it is
+ * multiplied itself.  A node that makes a product alone knows only the bounds
+ * of float64. */
 static kofn_status check_type(const kofn_program *program,
                               const kofn_operand *o, const kofn_plan *p)
 {
@@ -103,8 +104,7 @@ static kofn_status check_operand(const kofn_operand *o, const kofn_plan *p)
                     : kf_mat_check_sparse(o->sparse, "the matrix");
 }
 
-/* Where there is no function of the vector, the vector is what is
- * multiplied. */
+/* Checks the shapes.  Without `input`, the vector itself is multiplied. */
 static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
                                const kofn_matrix *v)
 {
@@ -119,8 +119,8 @@ static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
                    v->rows, rows, cols);
 }
 
-/* Nobody has a matrix that changes, so that nobody can check what is made of
- * it, or of what it is made. */
+/* Checks that blocks can change.  No node has a matrix that changes, so no node
+ * can check its products. */
 static kofn_status check_change(const kofn_program *p, size_t i)
 {
     const kofn_stage *s = &p->stage[i];
@@ -209,7 +209,7 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
     unsigned raises = kf_raise_kind(plan, h->opt.errors);
     kf_mesh_operand *o = &h->operand[which];
 
-    if (o->plan) /* of an earlier stage */
+    if (o->plan) /* an earlier stage has made it */
         return KOFN_OK;
     o->plan = plan;
     o->sparse = from->sparse;
@@ -218,7 +218,7 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
         return sparse_new(o, plan, raises);
     o->dense = *from->dense;
     TRY(dense_new(o, plan, raises));
-    /* with room for sums of a row or column: the input is as it is */
+    /* with room for sums of a row or column; the input is unscaled */
     o->resident.by = kf_range_resident(o->resident.most,
                                        (double)kf_max(pb->m, pb->n), pb->dtype);
     return KOFN_OK;
@@ -289,7 +289,8 @@ void kf_host_stages_free(kf_host *h)
     kf_free(h->operand);
 }
 
-/* ---- what must be the same on all nodes ---------------------------------- */
+/* ---- the job
+ * --------------------------------------------------------------- */
 
 static uint64_t digest_dense(uint64_t d, const kofn_matrix *A)
 {
@@ -331,7 +332,7 @@ kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
     return kf_data_encode(&o->resident, o->code, &which, 1, block);
 }
 
-/* The vector itself, as a column or a row. */
+/* Makes the input a view of the vector, as a column or a row. */
 static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
 {
     kofn_matrix m = {h->v->m.data, rows, cols, cols, KOFN_F64};
@@ -339,9 +340,10 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
     return kf_buffer_view(&h->in, h->v, &m);
 }
 
-/* Lines of the input's own are not raised: nodes whose vectors differ by
- * rounding would not all raise them by the same.  Where nobody looks at the
- * input as it was it is lowered where it lies. */
+/* Divides the input by the factors of the raised matrix.  Lines of the input
+ * itself are not raised.  The vectors of nodes may differ by rounding, so nodes
+ * would not all raise the lines by the same factor.  If the original input is
+ * not needed, it is changed in place. */
 static kofn_status lower_input(kf_host *h)
 {
     const kf_levels *held = &h->on->of->levels;
@@ -402,7 +404,7 @@ void kf_host_forget_input(kf_host *h)
     h->encoded = false;
 }
 
-/* The message that goes with a seat; a reference of the caller's own. */
+/* Returns the message for a seat, with a new reference. */
 static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
 {
     size_t row = seat;
@@ -411,7 +413,7 @@ static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
     if (h->on->plan->parts1 > 1) {
         TRY(kf_messages_encode(&h->messages, h->on->code, &row, 1));
         *out = kf_messages_take(&h->messages, row);
-        if (seat == h->seat && !h->encoded) /* once an iterate */
+        if (seat == h->seat && !h->encoded) /* once per iterate */
             kf_host_fault(h, KOFN_FAULT_IN_ENCODING, h->at.step, &(*out)->m);
         h->encoded |= seat == h->seat;
     } else {

@@ -1,19 +1,22 @@
-/* vector.c -- the vector of a node as bytes: what travels with it.
+/* vector.c -- the vector of a node as bytes, with all that travels with it.
  *
- * The body is made once and shared by counted references; a vector that is
- * taken over must have been checked.
+ * The body is made once and shared by counted references.  A vector from
+ * another node must have been checked.
  *
- * A node that is some iterates behind has most of the vector already: an
- * iterate writes a few rows of it (kofn_program.wrote).  Who asks says which
- * iterate it has; whoever is asked remembers of which ones its own was made,
- * and where that is one of them sends a *part*: the rows that were written
- * since, one iterate after the other.  They fit whatever the receiver has made
- * of that base meanwhile, for they replace it.  So it is only where no errors
- * are looked for and nobody has to confirm an iterate: else what is taken must
- * not rest on what the receiver holds, which may be what is wrong. */
+ * A node that is some iterates behind has most of the vector already, because
+ * an iterate writes a few rows of it (kofn_program.wrote).  A request names the
+ * iterate that the node has.  A node remembers from which iterates its own was
+ * made.  If the named one is among them, it sends a *part*: the rows that were
+ * written since, one iterate after the other.  A part fits, whatever the
+ * receiver has made from that base meanwhile, because it replaces these rows.
+ *
+ * Parts are used only if errors are not looked for and no iterate needs a
+ * confirmation.  Otherwise the new iterate must not depend on what the receiver
+ * holds, which may be wrong. */
 #include "host.h"
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- the whole vector
+ * ------------------------------------------------------ */
 
 size_t kf_mesh_vector_bytes(const kf_host *h)
 {
@@ -29,7 +32,7 @@ kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out)
     return KOFN_OK;
 }
 
-/* Puts what travels with that many rows before and behind them. */
+/* Writes what travels with that many rows, before and after them. */
 static void pack(const kf_host *h, double *body, size_t rows)
 {
     size_t bytes = h->program.recalls * sizeof *h->changing.line;
@@ -41,7 +44,7 @@ static void pack(const kf_host *h, double *body, size_t rows)
     kf_mesh_norms_pack(h, to + bytes);
 }
 
-/* Makes the body of the vector, one for all who ask. */
+/* Makes the body of the vector, one for all requests. */
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 {
     size_t rows = h->v->m.rows;
@@ -57,17 +60,17 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
     return KOFN_OK;
 }
 
-/* Is it taken because most others had another one?  Then what was made of ours
- * since that may have begun is wrong: blocks that are lent, and our own
- * (*blocks).  Where ours is replaced before it was compared, blocks that were
- * encoded of it may be, too. */
+/* Decides what else is in doubt when a vector is taken.  If ours was outvoted,
+ * all that was made from it since is wrong: borrowed windows, and our own
+ * blocks (*blocks).  If ours is replaced before it was compared, blocks that
+ * were encoded from it may be wrong, too. */
 static void doubt(kf_host *h, bool *blocks)
 {
     kofn_node_view view;
     bool outvoted;
 
     *blocks = false;
-    if (!h->node) /* it begins with what it had kept */
+    if (!h->node) /* it starts from a checkpoint */
         return;
     kf_node_look(h->node, &view);
     outvoted = view.outvoted > h->outvoted;
@@ -95,7 +98,7 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at, kf_buffer *body)
     h->odd = false;
     kf_host_advance(h, at);
     memset(h->past, 0,
-           sizeof h->past); /* it is not told what this is made of */
+           sizeof h->past); /* the iterates before this one are unknown */
     if (!h->program.change)
         return KOFN_OK;
     TRY(kf_changing_adopt(h, kf_at(&body->m, KOFN_SCALARS + part.rows, 0)));
@@ -117,7 +120,7 @@ void kf_mesh_part_remember(kf_host *h)
     h->past[h->at.step % KF_PAST] = h->at;
 }
 
-/* Was our iterate made of that one, or is it that? */
+/* True if our iterate is that one, or was made from it. */
 static bool is_past(const kf_host *h, kofn_iterate_id base)
 {
     const kofn_iterate_id *was =
@@ -128,14 +131,15 @@ static bool is_past(const kf_host *h, kofn_iterate_id base)
            was->lineage == base.lineage;
 }
 
-/* A part's base, as its note says it. */
+/* Returns the base of a part, as its note names it. */
 static kofn_iterate_id base_of(const kf_note *note)
 {
     return (kofn_iterate_id){note->coded - 1, note->decoded};
 }
 
-/* The rows that the iterates after the base wrote, one after the other; into or
- * out of the vector.  Returns how many there are: `at` NULL only counts. */
+/* Copies the rows that the iterates after the base wrote, one after the other,
+ * into or out of the vector.  Returns their number.  With `at` NULL it only
+ * counts. */
 static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
                          double *at, bool in)
 {
@@ -154,7 +158,7 @@ static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
     return all;
 }
 
-/* What goes with all iterates. */
+/* Returns the bytes of all that travels with the rows. */
 static size_t others(const kf_host *h)
 {
     return kf_mesh_vector_bytes(h) - h->v->m.rows * sizeof(double);

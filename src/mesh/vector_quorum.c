@@ -1,23 +1,25 @@
-/* vector_quorum.c -- the iterate of another, which a node has no means to check
- * itself: it is taken when enough others have the same.
+/* vector_quorum.c -- takes the iterate of another node when enough others have
+ * the same.  A node cannot check it itself.
  *
- * One is asked for the vector, others for a fingerprint of theirs: twice as
- * many as must confirm it, and all where these do not suffice.  A fingerprint
- * is the vector's product with a row that follows from a key, another one for
- * each of them, which nobody else knows.  So who makes up a vector cannot make
- * it fit the fingerprints of honest nodes: the row's entries are products of
- * two weights from 1/2 to 1, of a span and of a place in it, so that an error e
- * of one number is seen where e > 4 t, and errors of several come within t of
- * nothing with a chance of 4 t / e at most, e the largest.  The vectors of
- * honest nodes need not be the same bit for bit, for honest nodes may have come
- * to one iterate on different ways. And with f hostile nodes, f + 1 that agree
- * are not all hostile.
+ * One node is asked for the vector, others for a fingerprint of theirs: twice
+ * the number that must confirm it, and all if these do not suffice.  A
+ * fingerprint is the product of the vector with a row that follows from a key.
+ * Each node gets another key, which no other node knows.  So a node cannot make
+ * up a vector that fits the fingerprints of honest nodes.
  *
- * Nodes go on in the meantime, so fingerprints may be of earlier iterates than
- * the vector: those who were asked send them of some that follow, too.
+ * The entries of the row are products of two weights from 1/2 to 1, of a span
+ * and of a place in it.  So an error e of one number is seen if e > 4 t.
+ * Errors of several numbers come within t of zero with a chance of at most 4 t
+ * / e, with e the largest.  The vectors of honest nodes need not be equal bit
+ * for bit, because they may have come to one iterate on different ways.  With f
+ * hostile nodes, at least one of f + 1 that agree is honest.
  *
- * Keys and fingerprints are kept in the host.  No vector of another is taken
- * that too few vouch for.
+ * Nodes continue in the meantime, so fingerprints may be of earlier iterates
+ * than the vector.  Nodes that were asked also send the fingerprints of some
+ * later ones.
+ *
+ * The host owns keys and fingerprints.  A vector with too few witnesses is
+ * never taken.
  */
 #include "host.h"
 
@@ -26,11 +28,11 @@
 
 #include <math.h>
 
-/* Of the magnitude of all entries.  Honest nodes may differ by more where the
- * code is noisy: then nobody confirms, and nothing is taken.  Where nodes vote
- * (ballot.c) fingerprints may differ by no more than votes: else a node takes a
- * vector whose error is too small to be seen here, and is named for it by those
- * who vote. */
+/* Allowed differences, relative to the sum of the magnitudes of all entries.
+ * Honest nodes may differ by more if the code is noisy: then none confirms, and
+ * nothing is taken.  If nodes vote (ballot.c), fingerprints may differ by no
+ * more than votes.  Otherwise a node could take a vector with an error that is
+ * too small to be seen here, and the vote would blame it. */
 #define MAY_DIFFER 1e-11
 #define MAY_DIFFER_F32 1e-4
 
@@ -39,12 +41,12 @@ static double may_differ(const kf_host *h)
     return h->single ? MAY_DIFFER_F32 : MAY_DIFFER;
 }
 
-/* With fewer gcc 12 shuffles the lanes across its vectors, which takes three
- * times as long. */
+/* With fewer lanes gcc 12 shuffles them across its vectors, which takes three
+ * times the time. */
 #define LANES 32
-#define SPAN 512 /* numbers with one weight in common */
+#define SPAN 512 /* numbers that share a weight */
 
-/* Of `most` and the magnitudes of n numbers. */
+/* Returns the largest of `most` and the magnitudes of n numbers. */
 KF_VECTORS(optimize("O3"))
 static double greatest(const double *x, size_t n, double most)
 {
@@ -64,9 +66,9 @@ static double greatest(const double *x, size_t n, double most)
     return most;
 }
 
-/* By how much fingerprints of a vector may differ as votes about it do: without
- * limit where there are none, and for who has decoded nothing and so does not
- * know how noisy the code is. */
+/* Returns the difference of fingerprints that a vote about the vector allows.
+ * There is no limit without votes, or for a node that has decoded nothing and
+ * so does not know the noise of the code. */
 static double room_of(const kf_host *h, const double *body)
 {
     size_t numbers = KOFN_SCALARS + h->v->m.rows;
@@ -81,8 +83,8 @@ typedef struct lanes {
     double sum[LANES], size[LANES];
 } lanes;
 
-/* Adds a span of at most SPAN numbers, with the weights of their places and its
- * own. */
+/* Adds a span of at most SPAN numbers, with the weights of their places and
+ * `own`, the weight of the span. */
 KF_VECTORS(optimize("O3"))
 static void add(lanes *to, const double weight[SPAN], double own,
                 const double *x, size_t n)
@@ -144,23 +146,24 @@ uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key)
     return bits;
 }
 
-/* Returns how many others are asked for a fingerprint at first: as many as must
- * confirm besides the one that sends the vector, and as many again that may lie
- * or be late. */
+/* Returns the number of others that are asked for a fingerprint at first.  It
+ * is the number that must confirm in addition to the sender of the vector,
+ * doubled, because some may be faulty or late. */
 static size_t prints_wanted(const kf_host *h)
 {
     return 2 * (kf_node_confirmed_by(h->node) - 1);
 }
 
-/* True if it can have a fingerprint of the vector that is asked for. */
+/* True if it can have a fingerprint of the requested vector. */
 static bool can_confirm(const kf_host *h, const kf_route *r, const kf_note *ask)
 {
     return r->incarnation != h->vector_quorum.asked && !r->over &&
            kf_node_is_ahead(h->node, r->incarnation, ask->at.step + 1);
 }
 
-/* True if all others are asked: those that were asked first did not suffice,
- * too few are known to have the vector, or it is our own that is in doubt. */
+/* True if all others are asked.  The nodes that were asked first did not
+ * suffice, too few are known to have the vector, or our own vector is in
+ * doubt. */
 static bool asks_all(const kf_host *h, const kf_note *ask)
 {
     const kofn_iterate_id *was = &h->vector_quorum.from;
@@ -182,8 +185,8 @@ static kofn_status ask_print(kf_host *h, kf_route *r, const kf_note *ask)
     return kf_mail_to(h, r->peer, &note);
 }
 
-/* Asks for fingerprints, each of which costs a pass over the vector.  Begins
- * with another node each time. */
+/* Asks for fingerprints.  Each costs a pass over the vector.  Each call begins
+ * with another node. */
 kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
                                  const kf_note *ask)
 {
@@ -206,8 +209,8 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
     return KOFN_OK;
 }
 
-/* Who asked and has made or taken what it lacked asks again where that is not
- * enough. */
+/* A node that asked, and has made or taken the iterate that it lacked, asks
+ * again if that is not enough. */
 void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
 {
     bool stands = note->type == KF_NOTE_BEAT || note->type == KF_NOTE_WANT;
@@ -273,8 +276,8 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
     h->vector_quorum.room = room_of(h, body->m.data);
 }
 
-/* The fingerprint of the vector that came, which this one is to send of its
- * own: it is made once, and compared whenever something comes. */
+/* Computes the fingerprint of the vector that came, under the key of this peer.
+ * It is made once, and compared whenever something comes. */
 static void expect(const kf_host *h, kf_route *r)
 {
     const double *body = h->vector_quorum.body->m.data;
@@ -285,7 +288,7 @@ static void expect(const kf_host *h, kf_route *r)
     r->expected.made = true;
 }
 
-/* Is the node that says this no witness, for it has the iterate of others? */
+/* True if the node is no witness, because it took the iterate of others. */
 static bool follows(const kf_host *h, bool final, bool taken)
 {
     return final && taken && kf_node_hears_makers(h->node);
@@ -319,7 +322,7 @@ bool kf_mesh_alike(const double *x, const double *y, size_t n, double room)
     return true;
 }
 
-/* Of the same number, and the same numbers. */
+/* True if the vector has our number, and the same numbers as ours. */
 static bool is_ours(const kf_host *h)
 {
     const kf_vector_quorum *c = &h->vector_quorum;
@@ -331,9 +334,9 @@ static bool is_ours(const kf_host *h)
                   h->v->m.rows * sizeof *body) == 0;
 }
 
-/* An iterate that agrees with our own of the same number needs nobody to
- * confirm it.  At most once an iterate: a liar could else move it a little each
- * time. */
+/* True if the vector agrees with our own of the same number.  It then needs no
+ * confirmation.  At most once per iterate: otherwise a hostile node could move
+ * it a little each time. */
 static bool like_ours(const kf_host *h)
 {
     const kf_vector_quorum *c = &h->vector_quorum;
@@ -349,8 +352,8 @@ static bool like_ours(const kf_host *h)
                              greatest(h->scalar, KOFN_SCALARS, most));
 }
 
-/* True if as many principals agree as must confirm, that of the one which sent
- * it included.  Looks at no more of them than that takes. */
+/* True if enough principals agree, with that of the sender.  Examines no more
+ * of them than necessary. */
 static bool is_confirmed(kf_host *h)
 {
     const kf_note *note = &h->vector_quorum.note;

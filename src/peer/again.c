@@ -1,28 +1,28 @@
-/* again.c -- an iterate of whose pieces it cannot be told which are wrong is
- * made again.
+/* again.c -- repeats an iterate if it cannot be decided which pieces are wrong.
  *
- * What was an accident is over then, and who was silent may be back.  The
- * leader gives its iterate another mark, so that all pieces that were made of
- * it are void, and the others take it from the leader as that of one who is on
- * another way: the numbers are the same.  The first two times at once, then
- * after longer and longer; who is left with a disagreement after that has
- * failed.
+ * After a repetition an accidental error is gone, and silent nodes may be back.
+ * The leader gives its iterate another mark, so all pieces that were made from
+ * it are void.  The others take the iterate from the leader, like one of
+ * another lineage; its numbers are the same.  The leader repeats twice at once,
+ * then after longer and longer delays.  If pieces still disagree after the last
+ * repetition, the node fails.
  *
- * One from which nothing goes on although enough nodes are there has failed,
- * too.  Where matrices change nobody makes an iterate alone, and with errors
- * one is taken only when enough others have the same: so nodes that a leader
- * left at several iterates, at none of them enough to be believed and at none
- * enough to make the next, have nothing to do any more, whoever leads; nor have
- * those of whom too few have blocks.
+ * A node also fails if its iterate leads to no other although enough nodes are
+ * there.  If matrices change, no node makes an iterate alone.  With errors, an
+ * iterate is taken only if enough others have the same.  So a lost leader may
+ * leave nodes at several iterates, each with too few nodes to be believed and
+ * too few to make the next.  They have nothing left to do under any leader.
+ * The same holds if too few nodes have blocks.
  *
- * How often, and since when, is the node's.  It may not go back to an earlier
- * iterate.
+ * The counts and times are part of the node.  These functions must not return
+ * to an earlier iterate.
  */
 #include "node.h"
 
-#define MOST 5     /* times that an iterate is made again */
-#define LONGEST 16 /* silences to wait for the leader to do so */
-#define STILL 32   /* silences, and times its patience, that all may be idle */
+#define MOST 5     /* times that an iterate is repeated */
+#define LONGEST 16 /* silences to wait until the leader repeats it */
+/* silences, and multiples of the patience, for which all may be idle */
+#define STILL 32
 
 bool kf_node_is_stuck(const kf_node *n)
 {
@@ -39,7 +39,8 @@ kofn_status kf_peer_give_up(kf_node *n, kofn_status st)
     return kf_peer_beat_all(n);
 }
 
-/* Of those who lead: 0, 0, 1, 2, 4 silences. */
+/* Returns the wait of a leader before its repetitions: 0, 0, 1, 2, 4
+ * silences. */
 static kofn_time wait(const kf_node *n)
 {
     if (!kf_leads(n))
@@ -80,8 +81,8 @@ uint64_t kf_node_agains(const kf_node *n)
 
 /* ---- standing still ------------------------------------------------------ */
 
-/* Have all, this node among them, nothing left to do, or no blocks to do it
- * with? */
+/* True if all nodes, this one included, have nothing left to do, or no blocks
+ * for it. */
 static bool all_idle(const kf_node *n)
 {
     kf_node_task todo;
@@ -94,7 +95,7 @@ static bool all_idle(const kf_node *n)
     return todo.type == KF_NODE_TASK_ENCODE || todo.type == KF_NODE_TASK_NONE;
 }
 
-/* May it be that nothing ever comes of our iterate? */
+/* True if our iterate can be one that leads to no other. */
 static bool may_be_still(const kf_node *n)
 {
     return n->opt.changes && kf_peer_checks(n) && !n->failed_check &&
@@ -102,7 +103,7 @@ static bool may_be_still(const kf_node *n)
            kf_peer_have_quorum(n) && !(n->final && kf_node_is_agreed(n));
 }
 
-/* Where they all stand. */
+/* Returns a digest of the iterates of all live nodes. */
 static uint64_t places(const kf_node *n)
 {
     uint64_t sum = kf_mix64(n->at.lineage ^ n->at.step);
@@ -114,9 +115,9 @@ static uint64_t places(const kf_node *n)
     return sum;
 }
 
-/* Those who have their blocks and have not failed.  KF_NONE: somebody may come
- * yet who brings what is missing, for fewer are there than founded the mesh, or
- * one has yet to make his blocks. */
+/* Returns the number of nodes that have their blocks and have not failed.
+ * KF_NONE if the missing ones may still come: fewer nodes are there than
+ * founded the mesh, or a node is still making its blocks. */
 static size_t count_whole(const kf_node *n)
 {
     size_t whole = n->seat == n->holds;
@@ -133,9 +134,9 @@ static size_t count_whole(const kf_node *n)
     return whole;
 }
 
-/* For how long all may have nothing to do where they stand.  The first iterate
- * is made of what is sent for the first time, and nobody knows yet how long
- * that takes. */
+/* Returns for how long all may stay at their iterates with nothing to do.  The
+ * time is longer at the first iterate: its inputs are sent for the first time,
+ * and the duration of an iteration is not known. */
 static kofn_time longest_still(const kf_node *n)
 {
     kofn_time each = kf_peer_patience(n);
@@ -149,8 +150,8 @@ static kofn_time longest_still(const kf_node *n)
     return STILL * each > n->opt.give_up ? STILL * each : n->opt.give_up;
 }
 
-/* All stand where they did for long, and for some time have had nothing to do:
- * an epoch that begins gives them something for a moment. */
+/* Fails if all have stayed at their iterates for long, and were idle for the
+ * last part of that time.  A new epoch makes nodes busy for a moment. */
 kofn_status kf_peer_tick_still(kf_node *n)
 {
     uint64_t now = may_be_still(n) ? places(n) : 0;

@@ -1,6 +1,6 @@
-/* check.c -- what must hold of a node of a mesh between steps.
+/* check.c -- the invariants of a node of a mesh between steps.
  *
- * Reads the node and changes nothing.  Called after every step in tests: it
+ * Reads the node and changes nothing.  Tests call it after every step, so it
  * may be slow. */
 #include "node.h"
 
@@ -19,7 +19,7 @@ static const char *check_members(const kf_node *n)
     }
     if (voices.one != n->voices.one || voices.all != n->voices.all ||
         voices.known != n->voices.known)
-        return "a node does not know who has a say";
+        return "a node counts the wrong voices";
     if (rank != n->rank)
         return "a node does not know its rank";
     if (rank != KF_NONE && n->member[rank].seat != n->seat)
@@ -33,7 +33,7 @@ static const char *check_others(const kf_node *n)
         const kf_other *o = &n->other[i];
 
         if (o->incarnation == 0 || o->incarnation == n->opt.incarnation)
-            return "an other is nobody, or the node itself";
+            return "an other has no number, or that of this node";
         if (o->rank != kf_peer_rank_of(n, o->incarnation))
             return "an other has a rank that is not its own";
         for (size_t k = 0; k < i; k++) {
@@ -57,7 +57,7 @@ static const char *check_group(const kf_node *n, size_t group)
         if (c->have[i] <= c->have[i - 1])
             return "seats of pieces do not ascend";
     if (c->decoder && !(n->decided & kf_bit(group)))
-        return "a group has a decoder that nobody decided";
+        return "a group has a decoder and no decision";
     if (n->members && mine != ((n->mine & kf_bit(group)) != 0))
         return "a node does not know which groups it decides";
     return NULL;

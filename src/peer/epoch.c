@@ -1,20 +1,20 @@
-/* epoch.c -- who belongs to the mesh, and who decides.
+/* epoch.c -- membership of the mesh, and its leader.
  *
- * A leader that hears of a joiner or misses a member proposes the next epoch.
- * Where the leader is gone, or everybody is ready and it decides nothing, the
- * next in rank proposes itself.  An epoch needs no answers: members of it make
- * pieces, and a leader that does not get enough of them decides nothing.
- * Whoever was taken for gone wrongly finds itself outside, goes on beating,
- * and is let in again as a new member.
+ * A leader proposes the next epoch when it hears of a joiner or misses a
+ * member.  The next node by rank proposes itself if the leader is gone, or if
+ * all are ready and it decides nothing.  An epoch needs no answers: its members
+ * make pieces, and a leader that does not get enough of them decides nothing.
+ * A node that was wrongly counted as gone finds that it is no member.  It keeps
+ * sending heartbeats and is admitted again as a new member.
  *
- * A leader may be hostile: decide nothing, or leave out who should be in.  It
- * cannot be told from one that is unlucky, but whoever proposes in vain is
- * followed again only after twice as long as the time before, so that what it
- * costs grows with the logarithm of the time at most; and who finds himself
- * outside for long proposes himself.
+ * A leader may be hostile: it may decide nothing, or leave out live nodes.
+ * Such a leader looks like one with bad luck.  But if the epochs of a node make
+ * no iterate, it is followed again only after twice the previous delay.  So the
+ * cost grows at most with the logarithm of the time.  A node that is left out
+ * for long proposes itself.
  *
- * Members and epoch are the node's.  It may not wait for answers, and enters
- * no epoch that is lower than the one it is in.
+ * Members and epoch are part of the node.  These functions must not wait for
+ * answers, and never enter an epoch that is lower than the present one.
  */
 #include "node.h"
 
@@ -30,7 +30,7 @@ static int by_seat(const void *a, const void *b)
     return (x->seat > y->seat) - (x->seat < y->seat);
 }
 
-/* The members are in place. */
+/* Enters epoch `e`; its members are already in n->member. */
 static kofn_status enter(kf_node *n, kofn_epoch e)
 {
     bool decode;
@@ -57,7 +57,8 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
     return kf_peer_ask_pieces(n, true);
 }
 
-/* Everybody has a seat and an incarnation of its own, the proposer too. */
+/* True if each member has its own seat and incarnation, and the proposer is a
+ * member. */
 static bool sound(const kf_node *n, const kf_note *note)
 {
     const kf_member *m = note->member;
@@ -81,7 +82,8 @@ static uint64_t number_of_epoch(const kf_other *o, const void *of)
     return o->epoch.number;
 }
 
-/* The number that every new epoch exceeds.  One node alone cannot push it. */
+/* Returns the number that every new epoch exceeds.  A single node cannot raise
+ * it. */
 static uint64_t top(const kf_node *n)
 {
     return kf_max(n->epoch.number, kf_peer_common(n, number_of_epoch, NULL));
@@ -111,8 +113,8 @@ static uint64_t tells(const kf_other *o, const void *of)
     return kf_same_epoch(o->epoch, r->epoch) && o->roster == r->members;
 }
 
-/* An epoch is believed of the one who proposed it, or when enough others tell
- * the same of it. */
+/* True if an epoch can be believed: its proposer sent it, or enough others sent
+ * the same. */
 static bool vouched(const kf_node *n, const kf_note *note)
 {
     roster r = {note->epoch, roster_of(note)};
@@ -122,9 +124,9 @@ static bool vouched(const kf_node *n, const kf_note *note)
             kf_peer_common(n, tells, &r) > 0);
 }
 
-/* Each epoch of one proposer that ends without an iterate doubles the time
- * until its next is entered.  An honest leader waits for twice as long itself
- * (`lead`), and so is never refused. */
+/* True if this proposer must wait.  Each of its epochs that ends without an
+ * iterate doubles the delay until its next one is entered.  An honest leader
+ * waits for twice that delay (`lead`), so it is never refused. */
 static bool too_soon(kf_node *n, kf_other *leader)
 {
     return leader && leader->failed_terms &&
@@ -179,7 +181,7 @@ static bool taken(const kf_member *m, size_t count, uint32_t seat)
     return false;
 }
 
-/* The seat it would like, or the first that is free. */
+/* Returns the seat that the node wishes, or the first that is free. */
 static uint32_t free_seat(const kf_node *n, const kf_member *m, size_t count,
                           uint32_t wish)
 {
@@ -193,7 +195,8 @@ static uint32_t free_seat(const kf_node *n, const kf_member *m, size_t count,
     return seat < most ? seat : KOFN_NO_SEAT;
 }
 
-/* Is no result missing that this member was to decode? */
+/* True if this member still decodes for others, because no result of its groups
+ * is missing. */
 static bool still_prompt(const kf_node *n, size_t rank, bool stalled)
 {
     if (stalled)
@@ -218,9 +221,9 @@ static void admit(const kf_node *n, kf_member *m, size_t *count,
         m[(*count)++] = (kf_member){incarnation, seat, true};
 }
 
-/* Admits nodes that are not members: those that wish for a seat before those
- * that do not, or have not said so yet, and would be given the seat of
- * another. */
+/* Admits nodes that are no members.  Nodes that wish for a seat come first, so
+ * that no other node gets the wished seat.  The others have no wish, or have
+ * not sent one. */
 static void admit_others(const kf_node *n, kf_member *m, size_t *count)
 {
     for (int wishing = 1; wishing >= 0; wishing--)
@@ -230,7 +233,8 @@ static void admit_others(const kf_node *n, kf_member *m, size_t *count)
                 admit(n, m, count, o->incarnation, o->wish);
 }
 
-/* Members that live keep their seats, others are let in after them. */
+/* Lists the members of the next epoch.  Live members keep their seats, and new
+ * ones follow. */
 static size_t list_members(kf_node *n, kf_member *m, bool stalled)
 {
     size_t count = 0;
@@ -248,9 +252,9 @@ static size_t list_members(kf_node *n, kf_member *m, bool stalled)
     return count;
 }
 
-/* Enters an epoch of its own with the members it knows and tells all live
- * nodes.  The number exceeds all that are known, so it ends every epoch that
- * it knows of. */
+/* Enters a new epoch, which this node leads, with the nodes that it knows.
+ * Sends it to all live nodes.  Its number exceeds all known numbers, so it ends
+ * every epoch that this node knows. */
 static kofn_status propose(kf_node *n, bool stalled)
 {
     size_t room = n->members + n->others + 1, count;
@@ -261,7 +265,7 @@ static kofn_status propose(kf_node *n, bool stalled)
     count = list_members(n, m, stalled);
     for (size_t i = 0; i < count; i++)
         seated |= m[i].incarnation == n->opt.incarnation;
-    if (!seated) { /* who has no seat can only watch */
+    if (!seated) { /* a node without a seat can only watch */
         n->lead.proposed = n->now;
         kf_free(m);
         return KOFN_OK;
@@ -281,7 +285,7 @@ static kofn_status propose(kf_node *n, bool stalled)
 
 /* ---- when to ------------------------------------------------------------- */
 
-/* Somebody came or went. */
+/* True if a node came or went. */
 static bool changed(kf_node *n)
 {
     size_t members = n->rank != KF_NONE, joiners = 0;
@@ -292,8 +296,8 @@ static bool changed(kf_node *n)
     return members < n->members || (joiners > 0 && n->members < n->max_seats);
 }
 
-/* Have as many members as are needed to decode, this node among them, made all
- * that was wanted of them for this iterate? */
+/* True if enough members for a decoding, this node included, have made all
+ * pieces that were requested for this iterate. */
 static bool all_ready(kf_node *n)
 {
     size_t ready = 0, awaited = kf_peer_awaited(n);
@@ -313,7 +317,8 @@ kofn_time kf_peer_patience(const kf_node *n)
     return p;
 }
 
-/* How many come before us where the leader is to be replaced. */
+/* Returns how many nodes are ahead of this one in the order in which a leader
+ * is replaced. */
 static size_t place_in_line(const kf_node *n)
 {
     size_t before = 0;
@@ -327,9 +332,9 @@ static size_t place_in_line(const kf_node *n)
     return before;
 }
 
-/* Each waits a `hedge` longer than the one before it in line, and the steps
- * double with every proposal without success, so that in the end one epoch is
- * known to all before the next is proposed. */
+/* Returns the wait of this node in that order: one `hedge` more than the node
+ * before it.  The steps double with every proposal without success.  So in the
+ * end all nodes know one epoch before the next is proposed. */
 static kofn_time wait_in_line(const kf_node *n, kofn_time first)
 {
     size_t slots = place_in_line(n)
@@ -338,7 +343,8 @@ static kofn_time wait_in_line(const kf_node *n, kofn_time first)
     return first + (kofn_time)kf_min(slots, 4096) * n->opt.hedge;
 }
 
-/* Nothing comes of this epoch, or it leaves us out. */
+/* True if this epoch makes no iterate for too long, or this node is no member
+ * of it. */
 static bool overdue(kf_node *n)
 {
     kofn_time first =
@@ -351,10 +357,11 @@ static bool overdue(kf_node *n)
     return kf_elapsed_or_wake(n, since, wait_in_line(n, first));
 }
 
-/* A new epoch voids what was decided for members that have yet to make the
- * iterate before ours of it.  Where that is believed of several only they could
- * not take it of us, and nobody would go on; so they have the time to come
- * here, also such as stop now and then. */
+/* True while other members are about to reach our iterate.  A new epoch voids
+ * the decisions for the iterate before ours, which these members still make.
+ * If an iterate needs several witnesses, they could not take ours, and all
+ * would stop.  So they get the patience as a delay, even if they stop from time
+ * to time. */
 static bool others_are_about_to_come(kf_node *n)
 {
     bool about = false;
@@ -365,9 +372,9 @@ static bool others_are_about_to_come(kf_node *n)
            !kf_elapsed_or_wake(n, n->began, kf_peer_patience(n));
 }
 
-/* Has the leader gone on without telling in this epoch how this iterate is
- * decoded?  It will not any more, and where an iterate has to be believed it
- * cannot be had of the leader alone. */
+/* True if the leader is at a later iterate and sent no decision for ours in
+ * this epoch.  It will not send one later, and if iterates need several
+ * witnesses, the iterate of the leader alone is not enough. */
 bool kf_peer_leader_went_on(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
@@ -379,10 +386,11 @@ bool kf_peer_leader_went_on(kf_node *n)
            leader->at.step > n->at.step;
 }
 
-/* Proposes itself where the leader is gone, or is there and decides nothing
- * although all is ready.  Nodes wait in line by rank, so that mostly one
- * proposes; and where nothing comes of it, for twice as long each time, so that
- * all are seen to be idle where nothing can (kf_peer_tick_still). */
+/* Proposes this node as the leader if the leader is gone, or decides nothing
+ * although all are ready.  Nodes wait in the order of their ranks, so usually
+ * one proposes.  Without success each wait is twice the last.  So if no
+ * progress is possible, all nodes are idle long enough for kf_peer_tick_still
+ * to see it. */
 static kofn_status take_over(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
@@ -433,8 +441,8 @@ static kofn_status lead(kf_node *n)
 
 kofn_status kf_peer_tick_epoch(kf_node *n)
 {
-    /* An epoch with fewer members than the quorum could decide nothing; and a
-     * node that has asked for a newer iterate waits for that first. */
+    /* An epoch with fewer members than the quorum could decide nothing.  A node
+     * that has asked for a newer iterate waits for that first. */
     if (n->final || n->failed_check || kf_peer_count(n, false) < n->opt.quorum)
         return KOFN_OK;
     if (n->catch_up.asked && n->catch_up.tries < 4)

@@ -1,25 +1,26 @@
-/* liars.c -- pieces that are wrong without saying so, where errors are looked
- * for.
+/* liars.c -- finds wrong pieces, if errors are looked for.
  *
- * K + s pieces of a group are awaited, s as many as may lie together and be
- * told (code/promise.h).  Who decides compares them and, if those that are
- * right decode, tells which it compared: its *evidence*, with the wrong ones in
- * it.  Everybody else gets the same pieces, compares them with weights of its
- * own and leaves out what it finds itself.  So a decider is trusted for nothing
- * but saying which pieces to look at, all who were sent the same bytes find the
- * same, and they decode from the same.
+ * K + s pieces of a group are requested; s is the number that is needed to
+ * identify the faulty nodes that may lie together (code/promise.h).  The
+ * decider compares them.  If the right ones decode, it sends the list of the
+ * pieces that it compared, the *evidence*, including the wrong ones.  All other
+ * nodes fetch the same pieces, compare them with weights of their own, and
+ * leave out what they find wrong themselves.  So the decider is trusted only to
+ * say which pieces to compare.  Nodes that got the same bytes find the same,
+ * and decode from the same pieces.
  *
- * Where the evidence of others does not suffice, or does not come, a node goes
- * by its own: it asks everybody.  Where not even all pieces tell whose are
- * wrong the iteration has failed, and nobody goes on from it.
+ * A node gathers its own evidence if that of the decider does not suffice, or
+ * does not come: it asks all others.  If even all pieces do not show which are
+ * wrong, the iteration has failed, and no node continues from it.
  *
- * Evidence is the node's.  It compares nothing itself: CHECK is work for the
- * host, whose finding comes back as an event.
+ * Evidence is part of the node.  These functions compare no pieces themselves:
+ * CHECK is a task for the host, which returns its finding as an event.
  */
 #include "node.h"
 
-/* Times its patience a node waits for a decision of who has gone on already,
- * for one of anybody else, and for pieces that it then has to do without. */
+/* Waits, in multiples of the patience: for a decision of a leader at a later
+ * iterate; for one of any other leader; for late pieces, which are then left
+ * out. */
 #define PAST_AFTER 4
 #define OWN_AFTER 24
 #define LAST_AFTER 32
@@ -29,10 +30,10 @@ bool kf_peer_checks(const kf_node *n)
     return n->opt.errors != KOFN_ERRORS_NONE;
 }
 
-/* ---- how many are awaited ------------------------------------------------ */
+/* ---- number of pieces requested ------------------------------------------ */
 
-/* Is it a member, and the first that is known as that one?  Who comes by the
- * number of a liar is in its place. */
+/* True if it is a member, and the first entry of that member.  Among
+ * duplicates, one that is not known as faulty comes first. */
 static bool has_a_say(const kf_node *n, const kf_other *o)
 {
     for (const kf_other *x = n->other; o->duplicate && x != kf_end(n); x++)
@@ -42,8 +43,8 @@ static bool has_a_say(const kf_node *n, const kf_other *o)
     return o->rank != KF_NONE;
 }
 
-/* A member that was not heard yet, and this node, answer for themselves
- * alone. */
+/* Members that were never heard count as principals with one seat each, and so
+ * does this node. */
 kf_voices kf_peer_voices(const kf_node *n)
 {
     kf_voices v = {.one = 1, .all = n->members};
@@ -61,8 +62,8 @@ kf_voices kf_peer_voices(const kf_node *n)
     return v;
 }
 
-/* Where these pieces are compared.  None but what is known of all seats is said
- * to say nothing. */
+/* Returns the voices for a comparison of the pieces in `c`.  If some seat may
+ * have a zero result, `silent` counts all seats. */
 static kf_voices voices(const kf_node *n, const kf_cluster *c)
 {
     kf_voices v = n->voices;
@@ -76,8 +77,8 @@ static kf_voices voices(const kf_node *n, const kf_cluster *c)
     return v;
 }
 
-/* Is it one who is no member, by itself or as the first of those of one
- * principal, and may others still hear it? */
+/* True if it is no member, is the first of its principal, has no member of that
+ * principal, and other nodes may still hear it. */
 static bool is_left_out(const kf_node *n, const kf_other *o)
 {
     if (o->rank != KF_NONE || !(o->liar || kf_peer_is_another(n, o, false)))
@@ -99,8 +100,8 @@ size_t kf_peer_heads(const kf_node *n)
     return kf_max(n->members, kf_min(n->max_seats, heads));
 }
 
-/* Pieces by which those who may lie are told, besides so many who are known
- * to. */
+/* Returns the number of pieces that identify the nodes that may be faulty, in
+ * addition to the `known` ones. */
 static size_t least(const kf_node *n, size_t known)
 {
     const kf_promise *p = &n->on->promise;
@@ -111,9 +112,10 @@ static size_t least(const kf_node *n, size_t known)
     return p->surely + kf_promise_vouch(p, &v);
 }
 
-/* Others may not know a liar yet, and whoever goes on with fewer than these
- * await leaves them behind for good: they are too few to be believed.  So as
- * many are awaited as if none was known, where so many are there. */
+/* Other nodes may not know a faulty node that this one knows.  If this node
+ * continued with fewer pieces than they request, it would leave them behind for
+ * good, because its iterate would have too few witnesses.  So it requests the
+ * number for no known faulty node, if that many nodes are there. */
 size_t kf_peer_awaited(const kf_node *n)
 {
     size_t known = n->voices.known, sound = 1;
@@ -127,10 +129,11 @@ size_t kf_peer_awaited(const kf_node *n)
     return kf_min(least(n, 0), kf_max(least(n, known), sound));
 }
 
-/* Where matrices change nobody makes an iterate alone.  So it has to be
- * believed of as few as can make it, or those who do not have it stay behind
- * for good: as with pieces, f are at most those who may lie of all who are
- * there, without those who are known. */
+/* If matrices change, no node makes an iterate alone.  So the number of
+ * witnesses must not exceed the number of nodes that can make an iterate, or
+ * nodes without it would stay behind for good.  As for pieces, f is at most the
+ * number that may be faulty among all nodes that are there, without the known
+ * ones. */
 size_t kf_node_confirmed_by(const kf_node *n)
 {
     kf_voices v = n->voices;
@@ -174,7 +177,7 @@ static bool is_known_liar(const kf_node *n, size_t rank)
     return false;
 }
 
-/* No member has another piece to give, or will in good time. */
+/* True if no member has another piece, or will send one in time. */
 static bool is_last(const kf_node *n, const kf_cluster *c)
 {
     for (size_t r = 0; r < n->members; r++)
@@ -188,7 +191,7 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
     kf_cluster *c = &n->cluster[group];
     bool enough = c->count >= kf_max(c->need, kf_peer_awaited(n));
     bool by_itself = (n->mine | n->own) & kf_bit(group);
-    kf_answers a; /* of all pieces, by which they are compared */
+    kf_answers a; /* of all pieces, which decides how they are compared */
 
     if (c->decoder || n->final || n->failed_check || kf_node_is_stuck(n) ||
         !by_itself || (c->shown && !c->judged))
@@ -203,8 +206,8 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
     return show(c, c->have, c->count, a.decoder);
 }
 
-/* Of this iterate nobody needs our piece; who does asks again.  Others may want
- * one of a later iterate by now. */
+/* Stops serving our piece of this iterate: no node needs it, or it asks again.
+ * Requests for a later iterate stay. */
 static void take_back(kf_node *n, size_t group)
 {
     for (kf_other *o = n->other; o != kf_end(n); o++)
@@ -259,17 +262,18 @@ kofn_status kf_peer_fail(kf_node *n, kofn_status st)
     return kf_peer_beat_all(n);
 }
 
-/* All there is was looked at, and it cannot be told. */
+/* Repeats the iterate or fails: all pieces were compared, and it is not clear
+ * which are wrong. */
 static kofn_status give_up(kf_node *n, size_t group, kofn_status st)
 {
     if (n->mine & kf_bit(group)) {
-        n->decided |= kf_bit(group); /* so that all look at the same */
+        n->decided |= kf_bit(group); /* so that all compare the same pieces */
         TRY(kf_peer_tell_now(n));
     }
     return kf_peer_give_up(n, st == KOFN_CORRUPT ? st : KOFN_TOOFEW);
 }
 
-/* More pieces are wanted than were looked at. */
+/* Requests more pieces than were compared. */
 static kofn_status widen(kf_node *n, size_t group, size_t wanted)
 {
     kf_cluster *c = &n->cluster[group];
@@ -280,7 +284,8 @@ static kofn_status widen(kf_node *n, size_t group, size_t wanted)
     return kf_peer_gather(n, group);
 }
 
-/* The evidence without those of whom it is said that they are wrong. */
+/* Decides the group from the evidence without the pieces that the verdict
+ * excludes. */
 static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
 {
     kf_cluster *c = &n->cluster[group];
@@ -332,7 +337,7 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
                          : c->shown + 1);
 }
 
-/* ---- what time brings ---------------------------------------------------- */
+/* ---- timeouts ------------------------------------------------------------ */
 
 kofn_status kf_peer_tick_checks(kf_node *n)
 {
@@ -353,7 +358,7 @@ kofn_status kf_peer_tick_checks(kf_node *n)
         kf_elapsed_or_wake(n, n->began, LAST_AFTER * each + 1);
     for (size_t g = 0; g < n->on->groups; g++) {
         if (late && !have_evidence(&n->cluster[g]) && !n->cluster[g].decoder)
-            n->cluster[g].judged = true; /* it does not come */
+            n->cluster[g].judged = true; /* it will not come */
         TRY(kf_peer_gather(n, g));
     }
     return KOFN_OK;

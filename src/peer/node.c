@@ -1,14 +1,15 @@
-/* node.c -- the coordinator of one node of a mesh: its life, what is told
- * where it stands, and which of its parts an event is for.
+/* node.c -- the life of the coordinator of one node of a mesh.
  *
- * Owns the node and all that is in it, from kf_node_new to kf_node_free.  As
- * the coordinator of rounds it may not wait, look at a clock or see a matrix.
+ * It tracks the state of the node, and passes each event to the file that
+ * handles it.  It owns the node and all that is in it, from kf_node_new to
+ * kf_node_free.  Like the coordinator of rounds it must not wait, read a clock
+ * or see a matrix.
  */
 #include "node.h"
 
 #include <assert.h>
 
-#define FARTHEST (UINT64_MAX / 4) /* so that nothing that is counted wraps */
+#define FARTHEST (UINT64_MAX / 4) /* so that no count overflows */
 
 /* ---- actions ------------------------------------------------------------- */
 
@@ -23,7 +24,7 @@ static kofn_status act(kf_node *n, kf_node_action a)
 kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note)
 {
     note.from = n->opt.incarnation;
-    if (note.type != KF_NOTE_PIECE) /* results tell who decided them */
+    if (note.type != KF_NOTE_PIECE) /* a result names its epoch */
         note.epoch = n->epoch;
     return act(n,
                (kf_node_action){.type = KF_NODE_SEND, .to = to, .note = note});
@@ -41,8 +42,8 @@ kofn_status kf_peer_erred(kf_node *n, const kf_other *who)
                                    .principal = who->principal});
 }
 
-/* Completes a note: what it points to may have moved, or be void, since it was
- * written. */
+/* Completes a note.  Its pointers may have moved, or become void, since it was
+ * written.  Returns false if it is void. */
 static bool complete(const kf_node *n, kf_note *note)
 {
     if (note->type == KF_NOTE_EPOCH) {
@@ -73,7 +74,7 @@ bool kf_node_next(kf_node *n, kf_node_action *out)
     return false;
 }
 
-/* ---- where we stand ------------------------------------------------------ */
+/* ---- state of this node -------------------------------------------------- */
 
 bool kf_peer_idle(const kf_node *n)
 {
@@ -85,7 +86,7 @@ bool kf_peer_idle(const kf_node *n)
 
 kf_note kf_node_beat(const kf_node *n)
 {
-    /* a member without blocks says so: its seat is known */
+    /* a member without blocks sends no seat; its seat is known */
     bool wishes = n->holds == KOFN_NO_SEAT && n->rank == KF_NONE;
 
     return (kf_note){.type = KF_NOTE_BEAT,
@@ -102,7 +103,7 @@ kf_note kf_node_beat(const kf_node *n)
                      .digest = kf_peer_digest(n)};
 }
 
-/* To all who are not lost. */
+/* Sends a note to all nodes that are not lost. */
 static kofn_status send_all(kf_node *n, kf_note note)
 {
     for (const kf_other *o = n->other; o != kf_end(n); o++)
@@ -117,8 +118,8 @@ kofn_status kf_peer_beat_all(kf_node *n)
     return send_all(n, kf_node_beat(n));
 }
 
-/* The mark of the iterate that an epoch makes of an iterate.  It decides once,
- * so there is one. */
+/* Returns the mark of the iterate that epoch `e` makes from iterate `at`.  An
+ * epoch decides once, so there is one such iterate. */
 kofn_iterate_id kf_peer_child(kofn_epoch e, kofn_iterate_id at)
 {
     uint64_t line = kf_mix64(kf_state64(at.lineage, 1));
@@ -167,7 +168,8 @@ kofn_status kf_peer_advance(kf_node *n, kofn_iterate_id to,
 
 /* ---- notes --------------------------------------------------------------- */
 
-/* Where it stands, unless the note was overtaken by a newer one. */
+/* Stores the iterate of the other node, unless a newer note overtook this
+ * one. */
 static void place(kf_other *o, const kf_note *note)
 {
     if (note->at.step < o->at.step)
@@ -194,8 +196,8 @@ static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
     return kf_peer_tell_again(n, o, note->at);
 }
 
-/* Forgets where it stands, until it is heard again.  `at` is when it was lost,
- * or KF_LONG_AGO where it says that it will not be back. */
+/* Forgets the iterate of a node until it is heard again.  `at` is the time at
+ * which it was lost, or KF_LONG_AGO if it said that it will not return. */
 static void lose(kf_other *o, kofn_time at)
 {
     o->lost = at;
@@ -248,10 +250,10 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     case KF_NOTE_BYE:
         lose(o, KF_LONG_AGO);
         return KOFN_OK;
-    case KF_NOTE_PRINT: /* is for the host */
+    case KF_NOTE_PRINT: /* for the host */
         place(o, note);
         return KOFN_OK;
-    case KF_NOTE_READ: /* so are these, which never come here */
+    case KF_NOTE_READ: /* for the host, too; they never come here */
     case KF_NOTE_BLOCK:
     case KF_NOTE_KEPT:
     case KF_NOTE_SKETCH:
@@ -260,7 +262,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     return kf_drop(n);
 }
 
-/* Numbers beyond FARTHEST are refused: one hostile note could exhaust them. */
+/* Refuses numbers beyond FARTHEST: one hostile note could exhaust them. */
 static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
 {
     kf_other *o;
@@ -285,7 +287,7 @@ static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
         o->epoch = note->epoch;
         o->roster = 0;
     }
-    if (back) /* it was taken for lost when pieces were asked for */
+    if (back) /* it counted as lost when pieces were requested */
         TRY(kf_peer_ask_pieces(n, false));
     return dispatch(n, o, note);
 }
@@ -318,8 +320,8 @@ void kf_node_work(const kf_node *n, kf_node_task *out)
         out->type = KF_NODE_TASK_ENCODE;
         return;
     }
-    /* who has the result encodes no more, and pieces of another seat are of no
-     * use */
+    /* A node with the result encodes no blocks any more.  Pieces of another
+     * seat are of no use. */
     group = n->catch_up.asked || n->seat != n->holds ? KF_NONE
                                                      : kf_peer_next_group(n);
     if (group == KF_NONE) {
@@ -342,8 +344,8 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
            !n->votes.outvoted && kf_peer_wants(n, t->group);
 }
 
-/* The host has done a task: in vain, if the iterate or the epoch has
- * changed. */
+/* Handles the end of a task.  Its result is of no use if the iterate or the
+ * epoch has changed. */
 static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
     const kf_node_task *t = ev->task;
@@ -390,12 +392,12 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
     return kf_drop(n);
 }
 
-/* ---- what time brings ---------------------------------------------------- */
+/* ---- timeouts ------------------------------------------------------------ */
 
-/* After a time in which this node itself did not run nobody counts as silent
- * for that time, and nothing has been waited for in it.  Others may have ended
- * meanwhile: who is not heard again has, where matrices do not change, and the
- * rest is made alone. */
+/* Shifts all times by the time `away` in which this node did not run: no other
+ * node counts as silent for it, and no wait includes it.  Other nodes may have
+ * ended meanwhile.  If matrices do not change, a node that is not heard again
+ * counts as ended, and the rest is computed alone. */
 static void refresh_liveness(kf_node *n, kofn_time away)
 {
     kofn_time *since[] = {&n->lead.stalled,    &n->lead.leaderless,
@@ -443,8 +445,10 @@ static kofn_status check_quorum(kf_node *n)
                    live, n->opt.quorum, (double)n->opt.give_up * 1e-9);
 }
 
-/* At once where too few are left because the others have the result.  A node
- * that is behind waits for less than one that is not, so that it catches up. */
+/* Returns how long this node waits before it makes an iterate alone.  It does
+ * not wait if too few nodes are left because the others have the result.  A
+ * node that is behind waits for less than one that is not, so that it catches
+ * up. */
 static kofn_time solo_after(const kf_node *n, bool deserted)
 {
     kofn_time busy = 4 * (n->idled - n->began);
@@ -460,10 +464,11 @@ static kofn_time solo_after(const kf_node *n, bool deserted)
     return wait > 4 * n->opt.beat ? wait : 4 * n->opt.beat;
 }
 
-/* Nobody who can be believed has an iterate to give, and too few of those who
- * say that they are at ours help to make the next: hostile nodes can bring
- * that about, and so can a leader that goes, when it leaves the honest ones at
- * two iterates.  Then each goes on alone, until they are at one again. */
+/* Lets this node make the next iterate alone if it has nothing to do for long.
+ * No trusted node offers an iterate, and too few nodes that claim ours help to
+ * make the next.  Hostile nodes can cause this.  So can a leader that leaves
+ * while the honest nodes are at two iterates.  Each then continues alone, until
+ * they agree again. */
 static void consider_solo(kf_node *n)
 {
     bool deserted = kf_peer_are_too_few(n);
@@ -502,8 +507,8 @@ static kofn_status on_tick(kf_node *n)
     return KOFN_OK;
 }
 
-/* What it sent was wrong; `who` is NULL where it is not remembered.  Who
- * answers for it is counted once, however many incarnations of his lie. */
+/* Excludes a node that sent something wrong.  The entry is NULL if there is
+ * none.  A principal counts once, however many faulty incarnations it has. */
 static void condemn(kf_node *n, kf_other *who, uint64_t principal)
 {
     bool counted = false;
@@ -559,7 +564,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_RESTORED:
         return kf_peer_restore(n, ev->note);
     case KF_NODE_LOST:
-        n->holds = KOFN_NO_SEAT; /* what was made of them stays as it is */
+        n->holds = KOFN_NO_SEAT; /* the pieces that were made from them stay */
         break;
     case KF_NODE_DOUBT:
         kf_peer_doubt(n);

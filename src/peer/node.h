@@ -1,59 +1,63 @@
-/* node.h -- what the coordinator of one node of a mesh remembers.
+/* node.h -- the state of the coordinator of one node of a mesh.
  *
- * All is the node's, and pointers that a note shows hold until the next step.
- * Only files of this folder may read these structs. */
+ * The node owns all of it.  Pointers that a note shows are valid until the next
+ * step.  Only files of this folder may read these structs. */
 #ifndef KF_PEER_NODE_H
 #define KF_PEER_NODE_H
 
 #include "peer.h"
 
-#define KF_UNSETTLED                                                           \
-    8 /* silences after which those who could settle it are gone */
+/* Silences after which the nodes that could settle a disagreement count as
+ * gone. */
+#define KF_UNSETTLED 8
 #define KF_NONE SIZE_MAX
 #define KF_LONG_AGO INT64_MIN
-#define KF_MOST_LIVES 1024         /* others that are remembered */
-#define KF_FAR (UINT64_C(1) << 20) /* epochs, beyond what is known */
+#define KF_MOST_LIVES 1024 /* other nodes that are remembered */
+/* how far the number of an epoch may exceed the highest one known */
+#define KF_FAR (UINT64_C(1) << 20)
 
-#define KF_BALLOTS 4 /* iterates that are compared, the last */
+#define KF_BALLOTS 4 /* latest iterates that are compared */
 
-/* What a node has of an iterate. */
+/* The digest that a node has of an iterate. */
 typedef struct kf_ballot {
     kofn_iterate_id at;
     kf_node_digest digest;
-    bool agreed;  /* ours: as most have it                       */
-    bool rounded; /* ... but for rounding, also on like machines */
-    bool erred;   /* another's: that was told                    */
+    bool agreed;  /* ours: the majority has the same */
+    bool rounded; /* ours: allows for rounding between like machines too */
+    bool erred;   /* of another node: that it differs was reported */
 } kf_ballot;
 
-/* Another incarnation, as far as it has told.  Where two principals say that
- * they are the same incarnation, one of them wrongly, these are two others,
- * with duplicate numbers. */
+/* Another incarnation, as described by its notes.  If two principals claim the
+ * same incarnation, one of them wrongly, each has an entry, with `duplicate`
+ * set. */
 typedef struct kf_other {
     kofn_incarnation incarnation;
     uint64_t principal;
     bool duplicate;
-    kofn_time heard;       /* KF_LONG_AGO: lost, or it has left     */
-    kofn_time lost;        /* when; KF_LONG_AGO: it will not be back */
-    kofn_time arriving;    /* a body of it was coming in, the last time */
-    kofn_epoch epoch;      /* the highest that it said it is in     */
-    uint64_t roster;       /* ... and a digest of its members       */
-    unsigned failed_terms; /* epochs of its own without an iterate  */
-    kofn_time led;         /* when the last of them was entered     */
+    kofn_time heard;    /* KF_LONG_AGO: lost, or it has left */
+    kofn_time lost;     /* when; KF_LONG_AGO: it will not return */
+    kofn_time arriving; /* when a body of it was last arriving */
+    kofn_epoch epoch;   /* the highest epoch that it said it is in */
+    uint64_t roster;    /* digest of the members of that epoch */
+    /* epochs that it proposed and that made no iterate */
+    unsigned failed_terms;
+    kofn_time led; /* when the last of these epochs was entered */
     kofn_iterate_id at;
     bool final, idle, stranded;
-    bool slow;  /* it did not answer in time when it was asked last */
-    bool ended; /* it went, and had the result ...                  */
-    kofn_iterate_id result; /* ... which is this iterate, if it said so */
-    bool liar; /* what it sent was wrong, and it was not heard since */
+    bool slow;              /* it did not answer its last request in time */
+    bool ended;             /* it left, and had the result */
+    kofn_iterate_id result; /* the iterate that is this result, if it said so */
+    bool liar; /* it sent something wrong, and was not heard since */
     uint32_t wish;
-    size_t rank; /* among the members, or KF_NONE         */
+    size_t rank; /* rank among the members, or KF_NONE */
     kf_ballot ballot[KF_BALLOTS];
-    size_t ballots; /* ever */
-    /* The iterate that the other node wants of us ... */
+    size_t ballots; /* number ever stored */
+    /* The pieces that it wants from this node: their iterate, epoch and
+     * groups. */
     kofn_iterate_id want;
     kofn_epoch want_epoch;
     uint64_t coded, decoded;
-    /* ... and what it was asked for, of our iterate. */
+    /* The groups of our iterate that this node has asked it for. */
     uint64_t asked_coded, asked_decoded;
 } kf_other;
 
@@ -65,30 +69,31 @@ typedef struct kf_voice {
 /* A product that leads from an iterate to the next. */
 typedef struct kf_peer_stage {
     const kofn_plan *plan;
-    kofn_plan *reader; /* that is `plan`, or NULL */
+    kofn_plan *reader; /* owned `plan` of a stage that reads; else NULL */
     kf_code *code;
     kf_cache *cache;
     size_t groups;
-    uint64_t all; /* of them, as a set */
+    uint64_t all; /* the set of all groups */
     kf_promise promise;
-    bool silent; /* some seats may say nothing, whatever is asked */
+    bool silent; /* some seats may have the result 0 for every input */
 } kf_peer_stage;
 
 /* A group of our iterate. */
 typedef struct kf_cluster {
-    uint32_t *have;       /* seats whose pieces are here, ascending */
-    kofn_incarnation *by; /* who made each                    */
+    uint32_t *have;       /* seats of the pieces that are here, ascending */
+    kofn_incarnation *by; /* the incarnation that made each piece */
     size_t count, cap, by_cap;
-    const kofn_decoder *decoder; /* once it is decided */
-    /* Where errors are looked for: the seats whose pieces are compared, ... */
+    const kofn_decoder *decoder; /* NULL until the group is decided */
+    /* If errors are looked for: the seats of the compared pieces. */
     uint32_t *evidence;
     size_t shown, evidence_cap;
-    const kofn_decoder *all; /* ... theirs; 0 shown: none yet                */
-    bool judged;             /* there is a verdict on them                   */
-    size_t need;             /* pieces that another takes                    */
+    /* decoder of `evidence`; none if `shown` is 0 */
+    const kofn_decoder *all;
+    bool judged; /* the verdict on `evidence` is there */
+    size_t need; /* least number of pieces for the next comparison */
 } kf_cluster;
 
-/* The decisions of a leader about an iterate, as they are told. */
+/* The decisions of a leader about an iterate, as DECIDE sends them. */
 typedef struct kf_decisions {
     kofn_iterate_id at;
     kofn_epoch epoch;
@@ -97,47 +102,52 @@ typedef struct kf_decisions {
     size_t listed, cap;
 } kf_decisions;
 
-/* Catching up with those who are ahead (others.c). */
+/* Catching up with nodes that are ahead (others.c). */
 typedef struct kf_catch_up {
-    uint64_t agreed;        /* the farthest that enough others say they are */
-    bool behind;            /* somebody says that he is ahead, on another way */
-    kofn_time ahead;        /* since when somebody is                         */
-    kofn_incarnation asked; /* for its iterate; 0: nobody ... */
+    uint64_t agreed; /* the farthest iterate that enough others say they have */
+    bool behind;     /* another node says that it is ahead, on another way */
+    /* since when another node has the iterate that we are about to make */
+    kofn_time ahead;
+    /* the node that was asked for its iterate; 0: none */
+    kofn_incarnation asked;
     kofn_time asked_at;
-    unsigned tries; /* ... in vain so far */
+    unsigned tries; /* requests without an answer */
 } kf_catch_up;
 
-/* Taking over (epoch.c). */
+/* Becoming the leader (epoch.c). */
 typedef struct kf_lead {
-    unsigned failed;       /* times since the last iterate ...   */
-    unsigned failed_terms; /* ... and that we proposed at all    */
+    unsigned failed;       /* times that we took over, since the last iterate */
+    unsigned failed_terms; /* times that we proposed, since the last iterate */
     kofn_time proposed, leaderless, stalled; /* since when */
 } kf_lead;
 
-/* What most have (vote.c). */
+/* The iterate of the majority (vote.c). */
 typedef struct kf_votes {
-    kf_ballot ballot[KF_BALLOTS]; /* of the last iterates  */
-    size_t ballots;               /* ever                  */
-    uint64_t doubted_from;        /* ... from this one on, the last time, ... */
+    kf_ballot ballot[KF_BALLOTS]; /* of the last iterates */
+    size_t ballots;               /* number ever stored */
+    uint64_t doubted_from; /* the first iterate in doubt, as last detected */
     kofn_time doubted;
-    bool outvoted;      /* our iterate is not what most have      */
-    bool doubts;        /* ... or what it is made of              */
-    bool spoilt;        /* ... or it has changed since it was told */
-    kofn_status unsure; /* all have told, and no most have the same result:
-                           KOFN_CORRUPT; or nobody else has told: TOOFEW */
-    bool recount;       /* somebody told, or went                 */
+    bool outvoted; /* the majority has another iterate */
+    bool doubts;   /* our vector may be wrong */
+    bool spoilt;   /* our vector has changed since its digest was sent */
+    /* KOFN_CORRUPT: all have sent a digest, and no majority has the same
+     * result.  KOFN_TOOFEW: no other node has sent one. */
+    kofn_status unsure;
+    bool recount; /* a digest came */
 } kf_votes;
 
-/* An iterate from which nothing goes on (again.c). */
+/* An iterate that does not lead to the next (again.c). */
 typedef struct kf_unsettled {
-    kofn_status stuck; /* it cannot be told whose pieces are wrong, ... */
+    /* not KOFN_OK: it cannot be decided which pieces are wrong */
+    kofn_status stuck;
     kofn_time stuck_at;
-    unsigned agains;        /* ... so often, of this iterate */
-    kofn_time still, quiet; /* since when */
-    uint64_t places;        /* where all stood, `still`: or 0 */
+    unsigned agains; /* times that this iterate was repeated */
+    /* since when all nodes stay; since when all are idle */
+    kofn_time still, quiet;
+    uint64_t places; /* digest of the iterates of all nodes at `still`, or 0 */
 } kf_unsettled;
 
-/* The actions of the last step, which its caller takes one by one (node.c). */
+/* The actions of the last step, which the caller takes one by one (node.c). */
 typedef struct kf_node_todo {
     kf_node_action *action;
     size_t count, cap, next;
@@ -146,59 +156,63 @@ typedef struct kf_node_todo {
 struct kf_node {
     kf_node_options opt;
     kf_peer_stage *stage;
-    kf_course course;         /* through the stages */
-    const kf_peer_stage *on;  /* that of our iterate */
-    size_t max_seats, enough; /* of all stages: the least, and the most */
+    kf_course course;        /* order of the stages */
+    const kf_peer_stage *on; /* the stage that is computed from our iterate */
+    /* over all stages: the fewest seats; the most pieces that a decoding
+     * needs */
+    size_t max_seats, enough;
     kofn_time now, alarm;
 
-    /* Lives and epochs. */
+    /* Incarnations and epochs. */
     kf_other *other;
     size_t others, other_cap;
-    kf_voice *voice; /* `confirm` of them, see kf_peer_common */
+    kf_voice *voice; /* `confirm` entries; see kf_peer_common */
     kofn_epoch epoch;
     kf_member *member;
     size_t members, member_cap;
     kf_voices voices; /* of the members */
-    size_t heads;     /* these, or all who are there: see kf_peer_heads */
-    bool falls_short; /* the members are too few, whoever else is heard, or
-                         their pieces do not decode                     */
-    size_t rank;      /* among the members, or KF_NONE   */
-    uint32_t seat;    /* ... and our seat there          */
-    uint32_t holds;   /* seat whose blocks are here     */
-    uint32_t made_of; /* ... and of whose `made` are   */
-    bool lacks;       /* nobody has had such blocks to give for some silences */
+    /* principals that may include faulty ones; see kf_peer_heads */
+    size_t heads;
+    /* The members are too few, or their pieces do not decode, even if more
+     * nodes are heard. */
+    bool falls_short;
+    size_t rank;      /* our rank among the members, or KF_NONE */
+    uint32_t seat;    /* our seat as a member */
+    uint32_t holds;   /* seat of the blocks that are here */
+    uint32_t made_of; /* seat of the blocks that made `made` */
+    bool lacks;       /* for some silences no node could lend the blocks */
     kf_lead lead;
 
     /* The iterate. */
-    kofn_iterate_id at,
-        before; /* before: the one that pieces are kept of too */
+    kofn_iterate_id at, before; /* the previous one; its pieces are kept */
     kofn_epoch before_epoch;
     bool final;
-    bool solo_pending;            /* the next is to be made alone */
-    uint64_t made, decided, done; /* of `at` */
+    bool solo_pending; /* the next one is to be made without the others */
+    uint64_t made, decided, done; /* sets of groups of `at` */
     uint64_t made_before, done_before;
     kf_cluster cluster[KF_MAX_GROUPS];
     kf_decisions told[2];          /* of `at`, and of `before` */
     size_t decider[KF_MAX_GROUPS]; /* rank that decides, or KF_NONE */
-    uint64_t mine;                 /* groups that we decide          */
-    uint64_t own;                  /* ... or check by ourselves      */
-    bool disagreed;                /* pieces of this iterate do      */
-    kofn_status failed_check;      /* ... or are too few; for good   */
-    unsigned repeats;              /* of what pieces are wanted      */
-    kofn_time took;                /* iterations, smoothed           */
+    uint64_t mine;                 /* groups that we decide */
+    uint64_t own;             /* groups that we check without the decider */
+    bool disagreed;           /* pieces of this iterate disagree */
+    kofn_status failed_check; /* not KOFN_OK: failed for good */
+    unsigned repeats;         /* times that the same requests were repeated */
+    kofn_time took;           /* duration of an iteration, smoothed */
     kf_catch_up catch_up;
     kf_votes votes;
     kf_unsettled unsettled;
 
-    /* Since when. */
+    /* Times at which something began. */
     kofn_time began, starved, finished;
     kofn_time wanted_at, beat_at;
-    unsigned single;    /* iterates that we made alone, in succession */
-    kofn_time idled;    /* when there first was nothing to do       */
-    kofn_time returned; /* from a time in which it did not run   */
+    unsigned single; /* iterates that we made alone, in succession */
+    kofn_time idled; /* when there first was nothing to do */
+    /* end of the last time in which this node did not run */
+    kofn_time returned;
 
     kf_node_todo todo;
-    kofn_node_view ever; /* only what is counted */
+    kofn_node_view ever; /* only the counts are used */
 };
 
 static inline bool kf_same_iterate(kofn_iterate_id a, kofn_iterate_id b)
@@ -226,14 +240,14 @@ static inline bool kf_leads(const kf_node *n)
     return n->epoch.number > 0 && n->epoch.proposer == n->opt.incarnation;
 }
 
-/* May others be hostile?  Where matrices change all trust each other to take
- * part. */
+/* True if others may be hostile.  If matrices change, all members are trusted
+ * to take part. */
 static inline bool kf_wary(const kf_node *n)
 {
     return n->opt.confirm > 1 && !n->opt.changes;
 }
 
-/* Behind the last of the others. */
+/* The end of `other`. */
 static inline kf_other *kf_end(const kf_node *n)
 {
     return n->others ? n->other + n->others : n->other;
@@ -244,7 +258,7 @@ static inline bool kf_live(const kf_node *n, const kf_other *o)
     return o->heard != KF_LONG_AGO && n->now - o->heard < n->opt.silence;
 }
 
-/* `t`, doubled for every time that it was too short. */
+/* Returns `t`, doubled for every one of `times`, at most 256 t. */
 static inline kofn_time kf_longer(kofn_time t, unsigned times)
 {
     return t << (times < 8 ? times : 8);
@@ -262,7 +276,7 @@ static inline bool kf_track_since(const kf_node *n, kofn_time *since,
     return holds;
 }
 
-/* What came is of no use, which is no failure. */
+/* Counts a note or a result that is of no use.  That is no failure. */
 static inline kofn_status kf_drop(kf_node *n)
 {
     n->ever.dropped++;
@@ -277,7 +291,8 @@ static inline bool kf_among(uint32_t seat, const uint32_t *seats, size_t count)
     return false;
 }
 
-/* Is the piece of this seat here; is it one of those that are compared? */
+/* True if the piece of this seat is here; if it is one of the compared
+ * pieces. */
 static inline bool kf_has(const kf_cluster *c, uint32_t seat)
 {
     return kf_among(seat, c->have, c->count);
@@ -305,91 +320,97 @@ static inline bool kf_elapsed_or_wake(kf_node *n, kofn_time since,
 /* node.c */
 kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note);
 kofn_status kf_peer_take(kf_node *n, const kf_note *note);
-/* It had another iterate than most. */
+/* Reports that this node disagrees with the majority. */
 kofn_status kf_peer_erred(kf_node *n, const kf_other *who);
 kofn_status kf_peer_beat_all(kf_node *n);
-/* Our iterate is another one now. */
+/* Moves this node to the iterate `to`. */
 kofn_status kf_peer_advance(kf_node *n, kofn_iterate_id to,
                             kf_node_digest digest, bool final);
 kofn_iterate_id kf_peer_child(kofn_epoch e, kofn_iterate_id at);
 
 /* vote.c */
-/* What this node has of its iterate; nothing is known of it before. */
+/* Stores the digest of our iterate, which is not known before. */
 void kf_peer_cast(kf_node *n, kf_node_digest digest);
 void kf_peer_forget_ballots(kf_node *n);
-/* The digest of our iterate, as it is told. */
+/* Returns the digest of our iterate, as it is sent. */
 kf_node_digest kf_peer_digest(const kf_node *n);
-/* The other node told its own. */
+/* Stores the digest that another node sent of its iterate. */
 void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note);
 kofn_status kf_peer_count_votes(kf_node *n);
-/* Ours is not finite, and it is not known if that is so at most. */
+/* True if our iterate is not finite and the majority is not known to have the
+ * same. */
 bool kf_peer_is_odd(const kf_node *n);
-/* Has the other node our iterate? */
+/* True if the other node has our iterate. */
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
-/* Has it the one that most have, and we have another; or a later one, or any
- * where ours is doubted? */
+/* True if the other node has the iterate of the majority and we have another,
+ * or if it has a later one.  If ours is in doubt, any iterate of our number
+ * counts. */
 bool kf_peer_has_right(const kf_node *n, const kf_other *o);
-/* Numbers of our vector that were not compared may be wrong. */
+/* Marks our vector as doubtful: numbers that were not compared may be wrong. */
 void kf_peer_doubt(kf_node *n);
-/* Our vector has changed since its digest was told, or is none that can be
- * computed with: that is what it is now. */
+/* Marks our vector as spoilt: it has changed since its digest was sent, or it
+ * cannot be computed with.  `digest` is that of the present vector. */
 void kf_peer_spoil(kf_node *n, kf_node_digest digest);
 
 /* again.c */
-/* It cannot be told which pieces are wrong, or there are too few: the iterate
- * is made again, or has failed. */
+/* Repeats the iterate, or fails with `st`, because it cannot be decided which
+ * pieces are wrong, or there are too few. */
 kofn_status kf_peer_give_up(kf_node *n, kofn_status st);
 kofn_status kf_peer_tick_again(kf_node *n);
-/* Nothing goes on any more, and nothing will. */
+/* Fails if this iterate leads to no other any more. */
 kofn_status kf_peer_tick_still(kf_node *n);
 
 /* stage.c */
-/* The product that is made of iterate t. */
+/* Returns the product that is computed from iterate t. */
 const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t);
 kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
                                size_t stages, const kf_node_options *opt);
-/* Nobody has a decoder in hand. */
+/* Trims the caches of decoders.  Call it only if no decoder is in use. */
 void kf_peer_stages_trim(kf_node *n);
 void kf_peer_stages_free(kf_node *n);
-/* Do the pieces of these seats, which ascend, decode our iterate?  `whole`: a
- * decoder that leaves wants out does not count. */
+/* Looks for a decoder of our iterate for the pieces of these seats, which
+ * ascend.  With `whole`, a decoder that leaves wants out does not count. */
 kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
                                  size_t count, bool whole, kf_answers *a);
 
-/* Do the pieces of all members decode, those of every stage? */
+/* Sets *decode if the pieces of all members decode every stage. */
 kofn_status kf_peer_members_decode(const kf_node *n, bool *decode);
 
-/* check.c: what must hold between steps: NULL, or what does not. */
+/* check.c: Returns NULL, or the invariant that does not hold between steps. */
 const char *kf_node_check(const kf_node *n);
 
 /* others.c */
-/* Of duplicates one who is live, if any is. */
+/* Returns the entry of an incarnation, or NULL.  Among duplicates it prefers a
+ * live one. */
 kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation);
 kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
                            uint64_t principal);
-/* NULL when there is no room for more. */
+/* Finds or adds the entry.  *out is NULL if there is no room for more. */
 kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
                          uint64_t principal, kf_other **out);
-/* Is it live, or else has ended where that counts, and no duplicate of one that
- * comes before it?  How many are, with this node? */
+/* True if the entry is live, or ended if `or_ended`.  Of duplicates only the
+ * first such entry counts.  kf_peer_count counts these entries and this
+ * node. */
 bool kf_peer_is_another(const kf_node *n, const kf_other *o, bool or_ended);
 size_t kf_peer_count(const kf_node *n, bool or_ended);
-/* Is the quorum there, or was it until some had the result and went? */
+/* True if the quorum is there, or was there until some nodes had the result and
+ * left. */
 bool kf_peer_have_quorum(const kf_node *n);
-/* Can the next iterate not be made of the pieces of those who are there? */
+/* True if the live nodes are too few to make the next iterate. */
 bool kf_peer_are_too_few(const kf_node *n);
-/* All that could be done of our iterate is done. */
+/* True if nothing is left to do for our iterate. */
 bool kf_peer_idle(const kf_node *n);
-/* The largest `value` that as many principals of those who are live reach as
- * must confirm an iterate, and so at least one who is honest; 0: none. */
+/* Returns the largest value that enough principals of live nodes reach; 0 if
+ * there is none.  Enough is the number that must confirm an iterate, so at
+ * least one of them is honest. */
 uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of);
-/* Is what it was asked for then coming in?  Where the link is slow, to ask
- * again would only make it take longer.  Whoever sends a little now and then is
- * waited for no longer than KF_SLOWEST. */
+/* True if the answer to a request of time `since` is arriving.  Over a slow
+ * link a repeated request would only delay it.  A node that sends a little from
+ * time to time is waited for no longer than KF_SLOWEST silences. */
 bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since);
-/* Takes the iterate of those who are ahead. */
+/* Asks for the iterate of a node that is ahead. */
 kofn_status kf_peer_catch_up(kf_node *n);
 kofn_status kf_peer_restore(kf_node *n, const kf_note *note);
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o,
@@ -398,70 +419,75 @@ kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o,
 /* epoch.c */
 kofn_status kf_peer_tick_epoch(kf_node *n);
 kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note);
-/* An iterate was made: whoever leads is good for something. */
+/* Resets the delays between epochs, because the leader has led to an
+ * iterate. */
 void kf_peer_reset_leader_backoff(kf_node *n);
-/* Is it past the iterate that we are at, and has not told how that is
- * decoded? */
+/* True if the leader is past our iterate and has not sent how that is
+ * decoded. */
 bool kf_peer_leader_went_on(kf_node *n);
-/* How long a node waits where nobody seems to be at work. */
+/* Returns how long a node waits while no other seems to work. */
 kofn_time kf_peer_patience(const kf_node *n);
 
 /* pieces.c */
 void kf_peer_clear_iterate(kf_node *n);
 void kf_peer_clear_decisions(kf_node *n);
-/* Ask the members for what is missing; `again`: also those asked before. */
+/* Asks the members for the missing pieces; with `again` also those that were
+ * asked before. */
 kofn_status kf_peer_ask_pieces(kf_node *n, bool again);
 kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note);
 kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note);
 kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note);
 kofn_status kf_peer_made(kf_node *n, size_t group);
 kofn_status kf_peer_decoded(kf_node *n, size_t group);
-/* Tell the other node again what this node has decided of that iterate, if it
+/* Sends the decisions about that iterate to the other node again, if this node
  * leads. */
 kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o,
                                kofn_iterate_id at);
-/* The group to compute next, or KF_NONE. */
+/* Returns the group to compute next, or KF_NONE. */
 size_t kf_peer_next_group(const kf_node *n);
 bool kf_peer_wants(const kf_node *n, size_t group);
-/* All seats whose pieces decode a group are here. */
+/* True if the group is decided and all pieces that decode it are here. */
 bool kf_peer_complete(const kf_cluster *c);
-/* Among the members, or KF_NONE. */
+/* Returns the rank among the members, or KF_NONE. */
 size_t kf_peer_rank_of(const kf_node *n, kofn_incarnation incarnation);
-/* Share the deciding out among the members of a new epoch; groups of one of
- * them. */
+/* Assigns each group to a member of the epoch, which decides it.
+ * kf_peer_decides returns the groups of one member. */
 void kf_peer_set_deciders(kf_node *n);
 uint64_t kf_peer_decides(const kf_node *n, size_t rank);
-/* Blocks of one seat that were made of others' differ by rounding, and so do
- * the pieces: within an epoch those count that are of who has the seat. */
+/* Drops the pieces of nodes that no longer have their seat.  Blocks of one seat
+ * that were made from the blocks of others differ by rounding, and so do their
+ * pieces. */
 void kf_peer_drop_former(kf_node *n);
-/* Decide what can be decided from what is here. */
+/* Decides all groups for which enough pieces are here. */
 kofn_status kf_peer_decide_all(kf_node *n);
-/* Tell the members what was decided, a quarter of the groups at a time; or
- * now. */
+/* Send the decisions to the members: when a quarter of the groups is new or all
+ * are decided; at once. */
 kofn_status kf_peer_tell_members(kf_node *n);
 kofn_status kf_peer_tell_now(kf_node *n);
 
 /* liars.c */
-/* Are errors looked for? */
+/* True if errors are looked for. */
 bool kf_peer_checks(const kf_node *n);
-/* What n->voices are: they change as members come, are heard first, or lie. */
+/* Returns the value for n->voices.  It changes when members come, are heard
+ * first, or are found faulty. */
 kf_voices kf_peer_voices(const kf_node *n);
-/* Of whom some may lie: the members; and, where liars conspire, who can be
- * reached or is known to lie besides, for whoever proposes an epoch may leave
- * others out, and what one node knows another does not.  As many as there are
- * seats. */
+/* Returns the number of principals that may include faulty ones: the members.
+ * With adversarial errors, other nodes that can be reached or are known to be
+ * faulty count as well.  The proposer of an epoch may have left them out, and
+ * nodes differ in what they know.  At most the number of seats. */
 size_t kf_peer_heads(const kf_node *n);
-/* Pieces of a group that its members make unasked. */
+/* Returns how many pieces of a group its members make without a request. */
 size_t kf_peer_awaited(const kf_node *n);
-/* Compare those that are here, if they are enough. */
+/* Offers the pieces that are here for a comparison, if they are enough. */
 kofn_status kf_peer_gather(kf_node *n, size_t group);
-/* The decider compared these. */
+/* Takes over the evidence of the decider: the seats that it compared.  *sound
+ * becomes false if they are too few or do not decode. */
 kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound);
 bool kf_peer_to_check(const kf_node *n, kf_node_task *out);
 kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev);
 kofn_status kf_peer_tick_checks(kf_node *n);
-/* Pieces disagreed, and those who could tell whose are wrong are gone. */
+/* Fails for good with `st`, and reports it to all. */
 kofn_status kf_peer_fail(kf_node *n, kofn_status st);
 
 #endif

@@ -1,11 +1,12 @@
-/* others.c -- the other incarnations, and catching up with those who are ahead.
+/* others.c -- the other incarnations, and catching up with nodes that are
+ * ahead.
  *
- * There is one way to come by an iterate that one did not help to make,
- * whether one has just joined, was stopped for a while, is too slow, or was
- * on the side of a cut that lost: to ask somebody who has it.
+ * A node may lack an iterate because it has just joined, was stopped, is too
+ * slow, or was in the part of a divided network that lost.  In each case it
+ * asks a node that has the iterate.
  *
- * Owns the table of other incarnations, of which there are KF_MOST_LIVES at
- * most, whoever sends whatever.
+ * Owns the table of other incarnations, at most KF_MOST_LIVES, whatever notes
+ * come.
  */
 #include "node.h"
 
@@ -34,8 +35,8 @@ kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
     return NULL;
 }
 
-/* The place of somebody who will not be missed; of liars only where there is no
- * other. */
+/* Returns an entry that can be replaced, or NULL.  With `liars`, entries of
+ * faulty nodes count too. */
 static kf_other *reuse(kf_node *n, bool liars)
 {
     for (kf_other *o = n->other; o != kf_end(n); o++)
@@ -48,8 +49,8 @@ static kf_other *reuse(kf_node *n, bool liars)
     return NULL;
 }
 
-/* Sets the rank of a new one, and marks others of the same incarnation
- * as duplicates of it. */
+/* Sets the rank of a new entry, and marks entries of the same incarnation as
+ * duplicates. */
 static void place_among(kf_node *n, kf_other *new)
 {
     new->rank = kf_peer_rank_of(n, new->incarnation);
@@ -109,13 +110,14 @@ size_t kf_peer_count(const kf_node *n, bool or_ended)
     return count;
 }
 
-/* Not all codes decode from any quorum of seats. */
+/* A quorum alone is not enough: some codes do not decode from every quorum of
+ * seats. */
 bool kf_peer_are_too_few(const kf_node *n)
 {
     return kf_peer_count(n, false) < n->opt.quorum || n->falls_short;
 }
 
-/* Those who have ended count where the rest can be made without them. */
+/* Nodes that have ended count if the rest can be computed without them. */
 bool kf_peer_have_quorum(const kf_node *n)
 {
     size_t live = kf_peer_count(n, false);
@@ -124,10 +126,10 @@ bool kf_peer_have_quorum(const kf_node *n)
     return all >= n->opt.quorum && (!n->falls_short || all > live);
 }
 
-/* ---- what enough of them say --------------------------------------------- */
+/* ---- votes of principals ------------------------------------------------- */
 
-/* The place for what this principal says: its own if it has one, else a free
- * one, else that of the least value, which is replaced. */
+/* Returns the entry for what this principal says: its own if it has one, else a
+ * free one, else the entry with the least value, which is replaced. */
 static kf_voice *voice_of(const kf_node *n, size_t heard, size_t most,
                           uint64_t principal)
 {
@@ -179,7 +181,7 @@ static uint64_t ends_at(const kf_other *o, const void *of)
     return o->final && stands_at(o, of);
 }
 
-/* Do enough of them stand at this iterate? */
+/* True if enough nodes are at this iterate. */
 static bool agreed_on(const kf_node *n, kofn_iterate_id at, bool final)
 {
     return kf_peer_common(n, final ? ends_at : stands_at, &at) > 0;
@@ -187,7 +189,7 @@ static bool agreed_on(const kf_node *n, kofn_iterate_id at, bool final)
 
 /* ---- catching up --------------------------------------------------------- */
 
-/* Is all here that the next iterate is made of? */
+/* True if all pieces are here from which the next iterate is made. */
 static bool makes_next(const kf_node *n)
 {
     for (size_t g = 0; g < n->on->groups; g++)
@@ -196,14 +198,15 @@ static bool makes_next(const kf_node *n)
     return true;
 }
 
-/* Is its iterate to be asked for, because we cannot make it ourselves, or not
- * soon?  Only where as many say that they have it as must confirm it; a claim
- * of fewer does not stop us.  The last one, too, is asked for only when its
- * pieces are late, where only nodes that made it by themselves are its
- * witnesses.  But a node that has nothing to do also asks the leader for an
- * iterate of our number under another mark: the host takes it if it agrees with
- * ours to rounding (like_ours in src/mesh/vector_quorum.c), and both go on
- * together. */
+/* True if the iterate of `o` must be requested, because this node cannot make
+ * it soon enough.  The number of nodes that must confirm an iterate must claim
+ * it; a claim of fewer changes nothing.  The last iterate, too, is requested
+ * only when its pieces are late, if only nodes that made it themselves are its
+ * witnesses.
+ *
+ * An idle node also asks the leader for an iterate of the same number with
+ * another mark.  The host takes it if it agrees with ours to rounding
+ * (like_ours in src/mesh/vector_quorum.c), and both nodes continue together. */
 static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
 {
     kofn_iterate_id child = kf_peer_child(n->epoch, n->at);
@@ -224,13 +227,14 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
     if (!kf_same_iterate(o->at, child))
         return !makes_next(n) &&
                (o->at.step > n->at.step + 1 || agreed_on(n, o->at, false));
-    /* we are about to make it too, and ask only when the pieces are late */
+    /* We are about to make it too, and ask only when the pieces are late. */
     kf_track_since(n, &n->catch_up.ahead, true);
     return kf_elapsed_or_wake(n, n->catch_up.ahead, n->opt.hedge);
 }
 
-/* Picks one of the nodes that are farthest ahead, or NULL: each time another
- * one, and the first by our own number, so that not everybody asks the same. */
+/* Returns one of the nodes that are farthest ahead, or NULL.  Each call returns
+ * another one.  The first depends on the own incarnation, so that nodes ask
+ * different ones. */
 static kf_other *pick_among(kf_node *n, bool slow)
 {
     bool idle = kf_peer_idle(n);
@@ -249,8 +253,8 @@ static kf_other *pick_among(kf_node *n, bool slow)
                  : NULL;
 }
 
-/* Sets `behind`.  Where nobody is ahead, as most of the time, the costlier
- * questions above are not asked. */
+/* True if another node may be ahead.  Also sets `behind`.  Usually no node is
+ * ahead, and this saves the costlier functions above. */
 static bool somebody_ahead(kf_node *n)
 {
     kofn_iterate_id child = kf_peer_child(n->epoch, n->at);
@@ -267,8 +271,8 @@ static bool somebody_ahead(kf_node *n)
     return ahead;
 }
 
-/* One who has the iterate that most have, where ours is another, or a later
- * one: each time another one. */
+/* Returns a node with the iterate of the majority, if we have another, or with
+ * a later one; or NULL.  Each call returns another one. */
 static kf_other *pick_right(kf_node *n)
 {
     for (size_t k = 0; k < n->others; k++) {
@@ -290,7 +294,8 @@ static kf_other *whom_to_ask(kf_node *n)
         return NULL;
     n->catch_up.agreed = kf_peer_common(n, number_of_iterate, NULL);
     o = pick_among(n, false);
-    return o ? o : pick_among(n, true); /* also who did not answer in time */
+    /* also nodes that did not answer in time */
+    return o ? o : pick_among(n, true);
 }
 
 bool kf_node_is_ahead(const kf_node *n, kofn_incarnation who, uint64_t t)
@@ -352,10 +357,10 @@ kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
     return kf_drop(n);
 }
 
-/* A later iterate is taken even if the question is none any more, since this
- * node has asked another or makes the next iterate itself: when that is made it
- * would be one again, and the same answer is not given twice (too_soon in
- * src/mesh/mail.c). */
+/* Takes a later iterate even if the request is void, because this node has
+ * asked another node, or makes the next iterate itself.  After that iterate it
+ * would need the vector again, and a sender does not repeat the same answer
+ * (too_soon in src/mesh/mail.c). */
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
     bool later = note->at.step > n->at.step;

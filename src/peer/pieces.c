@@ -1,20 +1,20 @@
-/* pieces.c -- the all-gather of one iterate: what to compute, what to ask for,
- * and which pieces decode.
+/* pieces.c -- the exchange of the pieces of one iterate: what to compute, what
+ * to request, and which pieces decode.
  *
- * Everybody pulls, and nobody waits for anybody in particular.  Member r of m
- * makes the groups from r g / m on, round about: where all are equally fast,
- * every group has its k pieces when everybody has made k g / m of them, which
- * is the elastic share of math/elastic.md 14; where some are slow, dead or
- * stopped, the others go on into their groups for as long as somebody wants
- * them.
+ * All nodes pull, and none waits for a certain other node.  Member r of m makes
+ * the groups from r g / m on, cyclically.  If all are equally fast, every group
+ * has its k pieces when each member has made k g / m of them.  This is the
+ * elastic share of math/elastic.md 14.  If some are slow, lost or stopped, the
+ * others continue into their groups while these pieces are wanted.
  *
- * A group is decided by the leader (replicated decoding) or by a member of its
- * own (distributed), from the first k pieces that come to it: different
- * nodes would have different first k, decode iterates that differ in the last
- * bits, and the code would enlarge the difference with every iteration.
+ * The leader decides a group (replicated decoding), or a member that is
+ * assigned to it (distributed), from the first k pieces that it gets.  The
+ * first k differ between nodes.  If each node decoded from its own, the
+ * iterates would differ in the last bits, and the code would amplify the
+ * difference in every iteration.
  *
- * Owns which pieces are here, not the pieces.  A group that is decided stays
- * decided within its epoch.
+ * Owns the list of the pieces that are here, but not the pieces.  A decided
+ * group stays decided within its epoch.
  */
 #include "node.h"
 
@@ -44,7 +44,7 @@ void kf_peer_clear_iterate(kf_node *n)
     kf_peer_stages_trim(n);
 }
 
-/* ---- who decides, who computes ------------------------------------------- */
+/* ---- deciders and shares ------------------------------------------------- */
 
 size_t kf_peer_rank_of(const kf_node *n, kofn_incarnation incarnation)
 {
@@ -82,7 +82,7 @@ uint64_t kf_peer_decides(const kf_node *n, size_t rank)
     return set;
 }
 
-/* Groups that a member makes without being asked. */
+/* Returns the groups that a member makes without a request. */
 static uint64_t share(const kf_node *n, size_t rank)
 {
     size_t g = n->on->groups, first = rank * g / n->members;
@@ -95,7 +95,7 @@ static uint64_t share(const kf_node *n, size_t rank)
     return set;
 }
 
-/* Is it known which pieces of a group are taken ... */
+/* True if it is known which pieces of the group are used. */
 static bool is_known(const kf_node *n, const kf_cluster *c)
 {
     return kf_peer_checks(n) ? c->shown > 0 : c->decoder != NULL;
@@ -106,7 +106,7 @@ static bool decodes(const kofn_decoder *d, uint32_t seat)
     return kf_among(seat, d->seat, d->seats);
 }
 
-/* ... and is that of this seat one of them? */
+/* True if the piece of this seat is one of these. */
 static bool takes(const kf_node *n, const kf_cluster *c, uint32_t seat)
 {
     return kf_peer_checks(n) ? kf_compares(c, seat) : decodes(c->decoder, seat);
@@ -120,9 +120,9 @@ bool kf_peer_complete(const kf_cluster *c)
     return c->decoder != NULL;
 }
 
-/* Pieces that we should make: our share, what others ask for, and the groups
- * that we decide.  Of a group that is decided, only where our seat is one of
- * those that decode it. */
+/* Returns the groups for which this node should make pieces: its share, the
+ * requested ones, and the groups that it decides.  A decided group counts only
+ * if the piece of our seat is used. */
 static uint64_t wanted(const kf_node *n)
 {
     uint64_t set = n->final ? 0 : n->mine | n->own | share(n, n->rank);
@@ -167,10 +167,10 @@ size_t kf_peer_next_group(const kf_node *n)
     return KF_NONE;
 }
 
-/* ---- asking -------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------ */
 
-/* Coded pieces that we lack and would have of this member.  Until it is
- * decided, one who does not decide expects what the shares make it. */
+/* Returns the groups for which we lack the piece of this member and expect it.
+ * Before a group is decided, a node that does not decide expects the shares. */
 static uint64_t lacking(const kf_node *n, const kf_other *o)
 {
     bool all = n->opt.decoding == KOFN_DECODE_REPLICATED;
@@ -222,7 +222,7 @@ kofn_status kf_peer_ask_pieces(kf_node *n, bool again)
     return KOFN_OK;
 }
 
-/* A group is decided: those who were asked for it and did not come may stop. */
+/* Cancels the outstanding requests for pieces of a decided group. */
 static kofn_status say_enough(kf_node *n, size_t group)
 {
     for (kf_other *o = n->other; o != kf_end(n); o++) {
@@ -249,7 +249,8 @@ static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kf_note piece,
     return KOFN_OK;
 }
 
-/* Nothing is sent again unless it is asked for again. */
+/* Sends the requested pieces that exist, and forgets these requests: a piece is
+ * sent again only if it is requested again. */
 static kofn_status serve(kf_node *n, kf_other *o, kofn_iterate_id at,
                          kofn_epoch epoch, uint64_t coded, uint64_t decoded)
 {
@@ -282,8 +283,9 @@ static kofn_status serve_all(kf_node *n)
     return KOFN_OK;
 }
 
-/* Pieces of the iterate before this one are kept: a node that is still making
- * it could get them nowhere else once all others have gone on. */
+/* Serves a request for the iterate before this one.  Its pieces are kept,
+ * because a node that still makes it could get them nowhere else once all
+ * others have continued. */
 static kofn_status serve_before(kf_node *n, kf_other *o)
 {
     uint64_t coded = o->coded & n->made_before, decoded = 0;
@@ -295,10 +297,11 @@ static kofn_status serve_before(kf_node *n, kf_other *o)
     return serve(n, o, n->before, n->before_epoch, coded, decoded);
 }
 
-/* Another node wants pieces of an iterate.  A node that comes to an iterate
- * after the leader has decided something of it, as it may where not all pieces
- * are needed, was told too early, when it had to drop that.  Where nodes may be
- * hostile it is told again with its next beat. */
+/* Handles a request for the pieces of an iterate.  A node may reach an iterate
+ * after the leader has decided something about it, if not all pieces are
+ * needed.  The decision came too early for that node, which had to drop it, so
+ * it is sent again.  If nodes may be hostile, it is sent again with the next
+ * heartbeat. */
 kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
 {
     uint64_t all = kf_peer_stage_of(n, note->at.step)->all;
@@ -361,7 +364,7 @@ void kf_peer_drop_former(kf_node *n)
     }
 }
 
-/* Lists what is decided: the groups, and the seats of each. */
+/* Lists the decisions: the groups, and the seats of each. */
 static kofn_status list_decisions(kf_node *n)
 {
     kf_decisions *t = &n->told[0];
@@ -411,7 +414,7 @@ kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o,
     return KOFN_OK;
 }
 
-/* Others may then stop making them. */
+/* The other nodes may then stop making the remaining pieces. */
 kofn_status kf_peer_tell_members(kf_node *n)
 {
     size_t fresh = 0;
@@ -458,7 +461,7 @@ kofn_status kf_peer_decide_all(kf_node *n)
     return KOFN_OK;
 }
 
-/* ---- what comes ---------------------------------------------------------- */
+/* ---- arrivals ------------------------------------------------------------ */
 
 kofn_status kf_peer_made(kf_node *n, size_t group)
 {
@@ -475,7 +478,8 @@ kofn_status kf_peer_decoded(kf_node *n, size_t group)
     return serve_all(n);
 }
 
-/* Coded pieces come from who has the seat, results from who decides. */
+/* True if the sender may send this: pieces come from the node with the seat,
+ * results from the decider. */
 static bool is_theirs(const kf_node *n, const kf_note *note)
 {
     size_t r = n->decider[note->group];
@@ -508,8 +512,8 @@ kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note)
     return try_decide(n, note->group);
 }
 
-/* Follows the decision about one group's seats; *sound becomes false when they
- * make no sense. */
+/* Follows the decision about one group's seats.  *sound becomes false if the
+ * seats are invalid. */
 static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
@@ -533,7 +537,8 @@ static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
 
 kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note)
 {
-    /* pieces may be of former members; a list much longer makes no sense */
+    /* Pieces may be of former members.  A list that is much longer is
+     * invalid. */
     size_t at = 0, most = 2 * (n->members + n->on->plan->layout.enough);
     bool sound = true;
 

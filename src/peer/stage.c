@@ -1,7 +1,7 @@
-/* stage.c -- the products that a step is made of, one after the other.
+/* stage.c -- the products of a step, one after the other.
  *
- * Owns plans, codes and caches of the stages, the same for the whole run; the
- * caller's plans are borrowed. */
+ * Owns codes and caches of the stages, and the plans that read matrices; they
+ * are the same for the whole run.  The caller's plans are borrowed. */
 #include "node.h"
 
 #include "code/operation.h"
@@ -9,7 +9,7 @@
 #include <assert.h>
 
 #define CACHE_BYTES ((size_t)64 << 20)
-#define LEAST_GROUPS 2 /* where results are compared */
+#define LEAST_GROUPS 2 /* if results are compared */
 
 const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t)
 {
@@ -98,17 +98,16 @@ kofn_status kf_node_stages_check(const kofn_stage *stage, size_t stages)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* True if a node makes at most a sixth more of the pieces when there are so
- * many groups, than when these are as fine as can be: `each` of `nodes` make
- * every group. */
+/* True if nodes make at most a sixth more pieces with this number of groups
+ * than with the finest ones.  `each` of the `nodes` nodes make every group. */
 static bool suffice(size_t groups, size_t each, size_t nodes)
 {
     return 6 * kf_ceil_div(groups * each, nodes) * nodes <= 7 * groups * each;
 }
 
-/* Returns how many groups there are where results are compared.  There nearly
- * all nodes make every group, so that finer groups save few pieces, and each of
- * them costs packets, a comparison and a decoding at all nodes. */
+/* Returns the number of groups if results are compared.  Nearly all nodes then
+ * make every group, so finer groups save few pieces.  Each group costs packets,
+ * a comparison and a decoding at all nodes. */
 static size_t groups_compared(const kofn_plan *plan, size_t nodes,
                               kofn_errors errors)
 {
@@ -147,8 +146,9 @@ static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
     return kf_cache_new(&s->cache, s->code, CACHE_BYTES);
 }
 
-/* Pieces are compared where there are more than surely decode: of fewer some
- * may have no other beside them that would show them wrong. */
+/* Returns how many pieces are needed.  A comparison needs more pieces than
+ * surely decode.  With fewer, some pieces may have no other to show that they
+ * are wrong. */
 static size_t enough_for(const kf_peer_stage *s)
 {
     return s->promise.errors == KOFN_ERRORS_NONE ? s->plan->layout.enough
@@ -168,7 +168,7 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
     TRY_ZERO(n->stage, stages);
     n->course = (kf_course){stages, opt->turns, opt->after};
     n->on = n->stage;
-    n->max_seats = KF_MOST_LIVES; /* who is hostile may name any seat */
+    n->max_seats = KF_MOST_LIVES; /* a hostile node may name any seat */
     for (size_t i = 0; i < stages; i++) {
         TRY(stage_new(&n->stage[i], &stage[i], opt));
         n->max_seats = kf_min(n->max_seats, n->stage[i].plan->layout.max_seats);

@@ -1,5 +1,5 @@
-/* view.c -- what a node of a mesh shows, and what follows from the number of
- * nodes.
+/* view.c -- the public view of a node of a mesh, and choices that follow from
+ * the number of nodes.
  *
  * Reads the node and changes nothing. */
 #include "node.h"
@@ -37,7 +37,7 @@ static kofn_time serves_for(const kf_node *n, const kf_other *o)
     return longer ? n->opt.give_up : n->opt.linger;
 }
 
-/* True if another may still come by the result of this node. */
+/* True if another node may still get the result from this node. */
 static bool is_awaited(const kf_node *n, const kf_other *o)
 {
     if (o->heard == KF_LONG_AGO ? !may_be_back(n, o)
@@ -46,8 +46,8 @@ static bool is_awaited(const kf_node *n, const kf_other *o)
     return n->now - n->finished < serves_for(n, o);
 }
 
-/* True if no other is awaited.  Where errors are looked for no node ends with a
- * result that most do not have. */
+/* True if no other node is awaited.  With errors, no node ends with a result
+ * that the majority does not have. */
 bool kf_node_is_over(const kf_node *n)
 {
     if (n->failed_check)
@@ -87,13 +87,15 @@ void kf_node_look(const kf_node *n, kofn_node_view *v)
     v->failed = n->failed_check;
 }
 
-/* f + 1, where fewer than half of the others, f, may be hostile. */
+/* Returns f + 1, with f = floor((n - 1)/2): at most f of the n - 1 others may
+ * be hostile.  f is less than half of all n nodes, and half of the others if n
+ * is odd. */
 size_t kf_node_confirm(size_t nodes)
 {
     return nodes > 1 ? (nodes - 1) / 2 + 1 : 1;
 }
 
-#define PACKET 5e-6 /* seconds to send and take one */
+#define PACKET 5e-6 /* seconds to send and receive one */
 
 kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
                                 double multiply, double move, double trip)

@@ -1,15 +1,15 @@
-/* vote.c -- what one node decodes is not believed: nodes compare their
- * iterates.
+/* vote.c -- nodes compare their iterates, because none believes its own alone.
  *
- * All decode an iterate from the same bytes, so all have the same
- * (docs/masterless.md, "Wrong iterates").  Each tells a digest of its own with
- * what it wants next.  Who finds that more than half have the same and it has
- * another made a mistake since the pieces were compared, and takes theirs; and
- * nobody ends with a result that most do not have.  Those who are reached and
- * those who have told vote, and one principal once.
+ * All nodes decode an iterate from the same bytes, so all have the same
+ * (docs/masterless.md, "Wrong iterates").  Each sends the digest of the iterate
+ * that it has, with its next requests.  If more than half have the same iterate
+ * and a node has another, that node made a mistake after the comparison of the
+ * pieces, and takes theirs.  No node ends with a result that the majority does
+ * not have.  Voters are the nodes that can be reached and those that sent a
+ * digest; each principal has one vote.
  *
- * Ballots are the node's.  It may not compare numbers beyond the digests, and
- * accuses nobody but of what he told himself.
+ * Ballots are part of the node.  These functions compare nothing but digests,
+ * and blame a node only for what it sent itself.
  */
 #include "node.h"
 
@@ -17,7 +17,7 @@
 
 /* ---- ballots ------------------------------------------------------------- */
 
-/* Its place, or KF_BALLOTS. */
+/* Returns the index of the ballot on iterate `at`, or KF_BALLOTS. */
 static size_t find(const kf_ballot *of, kofn_iterate_id at)
 {
     size_t i = 0;
@@ -28,7 +28,7 @@ static size_t find(const kf_ballot *of, kofn_iterate_id at)
     return i;
 }
 
-/* Of our iterate; NULL: it is the start. */
+/* Returns the ballot on our iterate; NULL at the start. */
 static const kf_ballot *ours(const kf_node *n)
 {
     size_t i = find(n->votes.ballot, n->at);
@@ -43,10 +43,13 @@ static const kf_node_digest *told(const kf_other *o, kofn_iterate_id at)
     return i < KF_BALLOTS ? &o->ballot[i].digest : NULL;
 }
 
-/* Nodes that came to the last iterate on different ways have it under different
- * marks, and the same but for rounding: nothing follows by which they could
- * still come to stand at one.  What those had who have gone since counts as
- * well, or who has another would be most when it is left alone. */
+/* Returns the digest that the other node has of the iterate of `own`, or NULL.
+ *
+ * For the last iterate a digest under another mark counts, too, except for
+ * rounding.  Nodes that reached it on different ways have it under different
+ * marks, and no later iterate follows in which they could agree on one.  The
+ * digests of nodes that have left count as well.  Otherwise a node with a wrong
+ * result would be the majority when it is left alone. */
 static const kf_node_digest *told_of(const kf_node *n, const kf_other *o,
                                      const kf_ballot *own, bool *rounded)
 {
@@ -61,7 +64,7 @@ static const kf_node_digest *told_of(const kf_node *n, const kf_other *o,
     return d;
 }
 
-/* true: it is new. */
+/* Stores a digest.  Returns true if it is new. */
 static bool put(kf_ballot *of, size_t *ever, kofn_iterate_id at,
                 kf_node_digest digest)
 {
@@ -105,17 +108,19 @@ void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note)
 
 /* ---- counting ------------------------------------------------------------ */
 
-/* What those who vote on an iterate of ours have of it. */
+/* The votes on one of our iterates. */
 typedef struct tally {
     const kf_ballot *own;
     const kf_node_digest *of[KF_MOST_LIVES];
     size_t told;
-    size_t voters; /* those who told, those who may yet, and this node */
-    size_t mine;   /* ... unless it has none: 1 or 0                   */
-    bool rounded;  /* like machines may differ by rounding as well     */
+    /* the nodes that sent a digest, those that may still, and this one */
+    size_t voters;
+    size_t mine;  /* 0 if this node has no vote, else 1 */
+    bool rounded; /* like machines may differ by rounding, too */
 } tally;
 
-/* Nothing is near to what is not finite, whose room is not, either. */
+/* True if the sums differ by at most `room`.  Nothing is near an iterate that
+ * is not finite; its room is not finite, either. */
 static bool near(const kf_node_digest *a, const kf_node_digest *b, double room)
 {
     double apart = a->sum > b->sum ? a->sum - b->sum : b->sum - a->sum;
@@ -123,7 +128,8 @@ static bool near(const kf_node_digest *a, const kf_node_digest *b, double room)
     return apart <= room && room <= DBL_MAX;
 }
 
-/* Is it the same iterate?  The room is ours, since others may claim any. */
+/* True if both are the same iterate.  The limits are ours, since other nodes
+ * may claim any. */
 static bool alike(const tally *t, const kf_node_digest *a,
                   const kf_node_digest *b)
 {
@@ -140,7 +146,8 @@ bool kf_node_hears_makers(const kf_node *n)
            n->opt.errors != KOFN_ERRORS_ADVERSARIAL;
 }
 
-/* Does it say nothing of the iterate, for it was taken of those who made it? */
+/* True if the digest is no evidence, because its sender took the iterate from
+ * the nodes that made it. */
 static bool follows(const kf_node *n, const kf_ballot *own,
                     const kf_node_digest *d)
 {
@@ -148,8 +155,8 @@ static bool follows(const kf_node *n, const kf_ballot *own,
            kf_node_hears_makers(n);
 }
 
-/* Of this node alone.  The room for what others told is large, and not
- * cleared. */
+/* Begins a tally with the vote of this node.  The array `of` is large and is
+ * not cleared. */
 static void begin(const kf_node *n, tally *t, const kf_ballot *own)
 {
     t->own = own;
@@ -158,14 +165,15 @@ static void begin(const kf_node *n, tally *t, const kf_ballot *own)
     t->rounded = own->rounded;
 }
 
-/* All who are heard vote where this node is no member, or there are none yet:
- * it would be most all by itself. */
+/* True if a node that sent no digest counts as a voter.  If this node is no
+ * member, or no epoch exists, all nodes that are heard vote; otherwise this
+ * node alone would be the majority. */
 static bool has_a_vote(const kf_node *n, const kf_other *o)
 {
     return kf_live(n, o) && (o->rank != KF_NONE || n->rank == KF_NONE);
 }
 
-/* Of those of one principal the first that votes does. */
+/* Collects the votes.  Of each principal the first voter counts. */
 static void gather(const kf_node *n, const kf_ballot *own, tally *t)
 {
     uint64_t voter[KF_MOST_LIVES];
@@ -196,7 +204,8 @@ static bool is_most(const tally *t, const kf_node_digest *of)
     return 2 * same > t->voters;
 }
 
-/* Have most what this node has not?  Of alike ones the first is looked at. */
+/* True if a majority has an iterate that this node has not.  Equal digests are
+ * examined once. */
 static bool others_agree(const tally *t)
 {
     for (size_t i = 0; i < t->told; i++) {
@@ -210,9 +219,9 @@ static bool others_agree(const tally *t)
     return false;
 }
 
-/* ---- what comes of it ---------------------------------------------------- */
+/* ---- consequences -------------------------------------------------------- */
 
-/* Those who told another iterate than most have erred, but for rounding. */
+/* Reports the nodes with another iterate than the majority, beyond rounding. */
 static kofn_status tell_erred(kf_node *n, tally *t)
 {
     t->rounded = true;
@@ -230,7 +239,8 @@ static kofn_status tell_erred(kf_node *n, tally *t)
     return KOFN_OK;
 }
 
-/* From the first iterate on that is not known to be as most have it. */
+/* Marks this node as outvoted.  All its iterates that the majority has not
+ * confirmed are in doubt. */
 static void outvote(kf_node *n)
 {
     n->ever.outvoted++;
@@ -252,7 +262,7 @@ void kf_peer_doubt(kf_node *n)
     outvote(n);
 }
 
-/* Also of the last iterate, and until another vector is here. */
+/* This also holds for the last iterate, and until another vector is here. */
 void kf_peer_spoil(kf_node *n, kf_node_digest digest)
 {
     kf_peer_cast(n, digest);
@@ -260,16 +270,17 @@ void kf_peer_spoil(kf_node *n, kf_node_digest digest)
     outvote(n);
 }
 
-/* A result that was decoded of pieces of others, of whom none is left and none
- * told what it made of them: this node's own word for it is not enough. */
+/* True if this node decoded the result from the pieces of others and no other
+ * node is left or sent a digest.  Its own vote alone is not enough. */
 static bool is_alone(const kf_node *n, const kf_ballot *own, const tally *t)
 {
     return t->voters == t->mine && n->opt.nodes > 1 && n->final &&
            n->single == 0 && kf_same_iterate(own->at, n->at);
 }
 
-/* Pieces that one node leaves out and another does not make like machines
- * differ by rounding: where no most agree to the bit, rounding is allowed for.
+/* Decides a ballot.  If a node leaves out pieces that another does not, even
+ * like machines differ by rounding.  So rounding is allowed for if no majority
+ * agrees to the bit.
  */
 static void settle(kf_node *n, kf_ballot *own, tally *t)
 {
@@ -302,8 +313,8 @@ static kofn_status count(kf_node *n, kf_ballot *own)
     return own->agreed ? tell_erred(n, &t) : KOFN_OK;
 }
 
-/* Those who have what most have went: what differs from it by rounding is as
- * good. */
+/* Accepts our iterates if they equal those of the majority within rounding,
+ * once all nodes that have theirs have left. */
 static void settle_alone(kf_node *n)
 {
     bool all = true;
@@ -325,8 +336,9 @@ static void settle_alone(kf_node *n)
     n->votes.outvoted = !all || n->votes.spoilt;
 }
 
-/* There is nobody left who has what most have, or no most have the same result,
- * or nobody else tells any. */
+/* Fails after a while if the vote cannot be settled.  Then no node is left with
+ * the iterate of the majority, no majority has the same result, or no other
+ * node sends a digest. */
 static kofn_status consider_failing(kf_node *n)
 {
     kofn_time wait = KF_UNSETTLED * n->opt.silence;
@@ -384,7 +396,8 @@ bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
     return d && alike(&t, &own->digest, d);
 }
 
-/* Has it the one that most have, and we have another? */
+/* True if the other node has the iterate of the majority, and we have
+ * another. */
 static bool is_right(const kf_node *n, const kf_other *o)
 {
     for (size_t i = 0; i < KF_BALLOTS; i++) {
