@@ -53,7 +53,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   near_test guard_principals_test freivalds_limits_test peer_liars_test
   train_single_test update_test
   peer_histories_test train_campaign_test)
-# What starts threads.
+# These start threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
   train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
   conform_test sockets_test flow_test share_test net_hostile_test
@@ -61,7 +61,7 @@ set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
 
 # ---- at any time -------------------------------------------------------------
 
-# What ThreadSanitizer is not asked: these start processes by the dozen.
+# Not under ThreadSanitizer: these start processes by the dozen.
 set(KOFN_NEVER_THREAD campaign_test campaign_cables_test laws_net_test put_net_test
   hostile_processes_test mesh_net_test)
 
@@ -75,7 +75,7 @@ if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=threads")
   set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*on_threads"
     "KOFN_TEST_SCALE=0.1")
-  set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
+  set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=seats: added keys*")
   set(KOFN_ENVIRONMENT_stream_liars_test "KOFN_TEST_FILTER=liars_on_threads")
   set(KOFN_ENVIRONMENT_liars_test "KOFN_TEST_FILTER=probabilistic")
   set(KOFN_ENVIRONMENT_pair_test "KOFN_TEST_SKIP=answers_are*")
@@ -88,7 +88,7 @@ elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_excluded_test "KOFN_TEST_FILTER=names*")
   set(KOFN_ENVIRONMENT_train_histories_test "KOFN_TEST_FILTER=last*")
   set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*behind_packets")
-  set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
+  set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=seats: added keys*")
   set(KOFN_ENVIRONMENT_combine_test "KOFN_TEST_SKIP=large_shapes")
   set(KOFN_ENVIRONMENT_heal_test "KOFN_TEST_SKIP=drift_is_bounded")
   set(KOFN_ENVIRONMENT_gradient_rounds_test "KOFN_TEST_SKIP=lengths_are*")
@@ -136,8 +136,8 @@ endfunction()
 
 # ---- order -------------------------------------------------------------------
 
-# What takes longest begins first, else all others may wait for it; `make check`
-# leaves it out.
+# The longest tests begin first, else all others may wait for them. `make check`
+# leaves them out.
 set(KOFN_LONG python laws_.*test tile_test .*numerics.*_test alloc_.*test
   sums_errors_test peer_hostile_test regress_test unresponsive_test train_.*_test campaign_test
   mesh_net_test update_away_test freivalds_test elastic_traces_test away_floods_test

@@ -1,7 +1,7 @@
 /* alike_test.c -- workers that are wrong alike, and quicker than all others:
  * their results agree with each other.  They are left out, or the product is
  * refused; a wrong output is never delivered. */
-#include "between.h"
+#include "altered_port.h"
 #include "rig.h"
 
 #include "data/key.h"
@@ -10,7 +10,7 @@ typedef enum lie { ZEROS, NEGATIVE, TWICE, CONSTANT, LIES } lie;
 
 /* The simulator.  Some workers send other numbers than they computed. */
 typedef struct crooked {
-    between port;
+    altered_port port;
     size_t liars; /* workers 0, 1, ... */
     lie lie;
 } crooked;
@@ -57,7 +57,7 @@ static kofn_port *crooked_port(size_t workers, size_t liars, lie l)
 {
     crooked *c = numbers(1, sizeof *c);
 
-    between_open(&c->port, workers, NULL);
+    altered_open(&c->port, workers, NULL);
     c->port.base.wait = crooked_wait;
     c->port.base.close = crooked_close;
     for (size_t i = liars; i < workers; i++)

@@ -4,7 +4,7 @@
  * long double.
  *
  * KOFN_TEST_SCALE=100 tries 10^5 clean rounds. */
-#include "between.h"
+#include "altered_port.h"
 #include "rig.h"
 
 #include "code/code.h"
@@ -165,7 +165,7 @@ typedef enum way {
 } way;
 
 typedef struct crooked {
-    between port;
+    altered_port port;
     const job *of;
     bool liar[MOST];
     way way;
@@ -262,7 +262,7 @@ static void open_job(job *j, uint64_t seed)
     kofn_options o = KOFN_OPTIONS_INIT;
 
     j->c = numbers(1, sizeof *j->c);
-    between_open(&j->c->port, codes[j->code].workers, &w);
+    altered_open(&j->c->port, codes[j->code].workers, &w);
     j->c->port.base.wait = crooked_wait;
     j->c->port.base.close = crooked_close;
     j->c->r = kf_rng_stream(seed, KF_FOR_DATA, 4, 0);

@@ -1,7 +1,7 @@
 /* sums_audit_test.c -- sums that are coded and checked now and then: what is
  * computed in the rounds in between, by whom, and what becomes of them where
  * somebody is missing or answers what is no number. */
-#include "between.h"
+#include "altered_port.h"
 #include "rig.h"
 
 #include "code/code.h"
@@ -36,7 +36,7 @@ static kofn_status part_of(void *ctx, size_t part, size_t of,
 /* ---- workers that send something else ------------------------------------ */
 
 typedef struct crooked {
-    between port;
+    altered_port port;
     uint32_t liar;   /* 1 + who; 0: nobody      */
     double by;       /* is added, or NaN        */
     uint32_t leaver; /* 1 + who goes unanswered */
@@ -99,7 +99,7 @@ static void job_up_slow(job *j, const char *spec, size_t workers,
 
     *j = (job){.x = 1};
     j->c = numbers(1, sizeof *j->c);
-    between_open(&j->c->port, workers, &w);
+    altered_open(&j->c->port, workers, &w);
     j->c->port.base.wait = crooked_wait;
     j->c->port.base.close = crooked_close;
     assert_ok(kofn_plan_new(&j->plan, &pb, spec, workers, 1));

@@ -3,7 +3,7 @@
  * which send something else than they computed.
  *
  * KOFN_TEST_SCALE=100 tries 10^5 clean rounds. */
-#include "between.h"
+#include "altered_port.h"
 #include "rig.h"
 
 #include "code/code.h"
@@ -103,7 +103,7 @@ typedef enum way {
 } way;
 
 typedef struct crooked {
-    between port;
+    altered_port port;
     bool liar[MOST];
     uint32_t honest; /* bits: submessages that liars leave as they are */
     way way;
@@ -237,7 +237,7 @@ static void job_up_in(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
 
     *j = (job){.code = code, .dtype = dtype, .errors = errors};
     j->c = numbers(1, sizeof *j->c);
-    between_open(&j->c->port, n, &w);
+    altered_open(&j->c->port, n, &w);
     j->c->port.base.wait = crooked_wait;
     j->c->port.base.close = crooked_close;
     j->c->r = kf_rng_stream(seed, KF_FOR_DATA, 4, 0);
