@@ -434,7 +434,7 @@ static void draw(job *j, size_t code, uint64_t seed)
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, 96, 96, 96, KOFN_F64, false);
     kofn_plan *plan;
-    fleet f = {.nodes = codes[code].nodes};
+    code_case f = {.nodes = codes[code].nodes};
 
     t->r = kf_rng_stream(3, KF_FOR_SAMPLE, (uint32_t)code, (uint32_t)seed);
     assert_ok(kofn_plan_new(&plan, &pb, codes[code].spec, f.nodes, 5));

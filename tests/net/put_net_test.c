@@ -44,7 +44,7 @@ static void faults_in_flight(void **state)
 
         up(&r, &k);
         fly(&r, 20, 6, 1e-9, cancels, &rng, &sum);
-        only_the_liar(&sum);
+        only_the_faulty(&sum);
         rig_down(&r);
     }
     pool_end(60 * KOFN_SECOND);

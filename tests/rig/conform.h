@@ -5,16 +5,16 @@
  * which checks one law after the other. The hub names the law, all ends do
  * their part, and the spokes report. Faults are reported in words.
  *
- *   exchange   packets of all sizes arrive whole and once. Those that are not
- *              urgent arrive in order. `done` is called once for each
- *   full       an end that does not listen gets only a little. A refused
- *              packet is still the caller's, and goes later
- *   idle       wait answers KOFN_AGAIN if nothing comes
- *   too_long   a body longer than body_max does not arrive, and no other end
- *              is affected
- *   last_words packets sent before closing arrive, then KOFN_WENT, and
- *              nothing can be sent to that number again
- *   forgotten  nothing of a forgotten peer arrives under its number
+ * - exchange: packets of all sizes arrive whole and once. Those that are not
+ *   urgent arrive in order. `done` is called once for each.
+ * - full: an end that does not listen gets only a little. A refused packet is
+ *   still the caller's, and goes later.
+ * - idle: wait answers KOFN_AGAIN if nothing comes.
+ * - too_long: a body longer than body_max does not arrive, and no other end is
+ *   affected.
+ * - last_words: packets sent before closing arrive, then KOFN_WENT, and nothing
+ *   can be sent to that number again.
+ * - forgotten: nothing of a forgotten peer arrives under its number.
  *
  * In all laws, the coming of a peer is reported before its packets, and
  * nothing after its going. No number is used twice. */

@@ -124,7 +124,7 @@ static inline rig_kind troubled(kofn_options *o)
                       .opt = o};
 }
 
-static inline void only_the_liar(const kofn_report *sum)
+static inline void only_the_faulty(const kofn_report *sum)
 {
     for (size_t w = 0; w < sum->workers; w++)
         assert_true(w == 2 || sum->located[w] == 0);
