@@ -471,7 +471,7 @@ static inline void digest(trial *t, const verdict *v)
 
 static inline void describe(const trial *t, const char *what)
 {
-    fail_msg("%s of %zu, %s, %zu columns, float%d, %zu liars, %s: %s",
+    fail_msg("%s of %zu, %s, %zu columns, float%d, %zu faulty, %s: %s",
              t->f->plan->spec, t->f->nodes, mode_names[t->mode], t->columns,
              t->wide ? 64 : 32, t->liars, way_names[t->way], what);
 }

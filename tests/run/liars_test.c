@@ -104,8 +104,8 @@ static void survived(const kind *k, kofn_errors mode, size_t limit,
             rig_next(&x, 100 * trial + round);
             st = rig_round(&x, &rep);
             if (st != KOFN_OK)
-                fail_msg("%s, %zu liars: %s (%s)", k->spec, o.event_count,
-                         kofn_strerror(st), kofn_errmsg());
+                fail_msg("%s, %zu faulty workers: %s (%s)", k->spec,
+                         o.event_count, kofn_strerror(st), kofn_errmsg());
             /* a flipped bit below the floor looks like rounding */
             assert_at_most(rig_error(&x), rep.predicted);
             if (!(rep.floor > 0 && rep.floor < 1e-6))

@@ -506,7 +506,7 @@ static void every_choice(void **state)
             j->c->honest = (uint32_t)(t / n % 63);
             st = faulty_round(j, NORMAL, t, &named);
             if (st && !two)
-                say_wrong(j, "one liar: not corrected", (double)seat);
+                say_wrong(j, "one faulty worker: not corrected", (double)seat);
             corrected += st == KOFN_OK;
         }
         print_message("%zu of %zu corrected\n", corrected, 2 * n * 63);

@@ -190,11 +190,12 @@ static const kofn_errors errors_of[] = {
 static void say_wrong(const run_of *x, uint32_t product, const char *what,
                       double off)
 {
-    fail_msg("%s of %zu, %s, float%d, %s, %zu liars, %s, seed %zu, product %u: "
-             "%s (%g)",
-             x->spec, x->workers, mode_names[x->mode], x->wide ? 64 : 32,
-             x->threads ? "threads" : "sim", x->liars, way_names[x->way],
-             (size_t)x->seed, product, what, off);
+    fail_msg(
+        "%s of %zu, %s, float%d, %s, %zu faulty, %s, seed %zu, product %u: "
+        "%s (%g)",
+        x->spec, x->workers, mode_names[x->mode], x->wide ? 64 : 32,
+        x->threads ? "threads" : "sim", x->liars, way_names[x->way],
+        (size_t)x->seed, product, what, off);
 }
 
 typedef struct pair {
