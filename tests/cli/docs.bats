@@ -18,7 +18,7 @@ load helpers
 }
 
 @test "docs: every row of docs/security.md names a test" {
-    # tables of claims have the heading "held by"
+    # tables of sentences have the heading "held by"
     awk '/^\| what \| held by \|/ { t = 1; next } !/^\|/ { t = 0 }
          t && !/^\|---/ && !/`[a-z_]*(_test|\.bats): / { print; bad = 1 }
          END { exit bad }' "$KOFN_SOURCE/docs/security.md"

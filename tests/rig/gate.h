@@ -4,12 +4,12 @@
 #ifndef KF_TEST_GATE_H
 #define KF_TEST_GATE_H
 
-#include "between.h"
+#include "altered_port.h"
 
 #define GATE_NEVER SIZE_MAX
 
 typedef struct gate {
-    between b;
+    altered_port b;
     uint32_t open;   /* bit w: answers of worker w come through             */
     uint32_t gone;   /* bit w: it goes before anything else comes           */
     size_t come;     /* messages that have come through                     */
@@ -91,7 +91,7 @@ static inline kofn_port *gate_new(gate *g, size_t workers)
 {
     *g = (gate){
         .open = UINT32_MAX, .goes_at = GATE_NEVER, .joins_at = GATE_NEVER};
-    between_open(&g->b, workers, NULL);
+    altered_open(&g->b, workers, NULL);
     g->b.base.wait = gate_wait;
     g->b.base.close = gate_close;
     return &g->b.base;
