@@ -1,5 +1,5 @@
-/* elastic_rig.h -- a port that watches another: data that are handed out never
- * move, and what comes is seen. */
+/* elastic_rig.h -- a port around another: checks that placed data never move,
+ * and sees all results. */
 #ifndef KF_TEST_ELASTIC_RIG_H
 #define KF_TEST_ELASTIC_RIG_H
 
@@ -10,10 +10,10 @@
 
 typedef struct watcher {
     kofn_port base, *inner;
-    kf_block *block[WALKERS]; /* what each worker was given */
+    kf_block *block[WALKERS]; /* the block of each worker */
     uint64_t hash[WALKERS];
     size_t stores, results;
-    void (*seen)(void *ud, const kf_msg *m); /* a result */
+    void (*seen)(void *ud, const kf_msg *m); /* called for a result */
     void *ud;
 } watcher;
 
@@ -44,7 +44,7 @@ static inline uint64_t hash_block(const kf_block *b)
     return h;
 }
 
-/* Nothing that was handed out has changed since (invariant I1). */
+/* Checks that no placed block has changed (invariant I1). */
 static inline void audit_blocks(const watcher *w)
 {
     for (size_t i = 0; i < WALKERS; i++)

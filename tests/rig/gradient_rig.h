@@ -1,6 +1,6 @@
-/* gradient_rig.h -- codes for sums of vectors without the rest of the house:
- * the parts are random vectors, every seat's answers are computed as a worker
- * does, and decoded as the coordinator does. */
+/* gradient_rig.h -- codes for sums of vectors without the rest of the library.
+ * The parts are random vectors. Every seat's answers are computed as by a
+ * worker, and decoded as by the coordinator. */
 #ifndef KF_TEST_GRADIENT_RIG_H
 #define KF_TEST_GRADIENT_RIG_H
 
@@ -17,12 +17,12 @@ typedef struct fleet {
     kf_code *code;
     kofn_dtype dtype;
     size_t n, p;        /* seats; numbers in a vector */
-    void *part;         /* parts x p                  */
+    void *part;         /* parts x p */
     double *want;       /* their sum, added in double */
-    double size;        /* and its norm               */
-    kf_buffer **answer; /* seat submessages + submessage          */
+    double size;        /* the norm of `want` */
+    kf_buffer **answer; /* seat submessages + submessage */
     kofn_matrix out;
-    double noise, predicted; /* of the last answers that decoded */
+    double noise, predicted; /* of the last decoded answers */
     kf_scratch scratch;
 } fleet;
 
@@ -52,7 +52,7 @@ static inline void make_parts(fleet *f, size_t parts)
     f->part = numbers(parts * f->p, size);
     f->want = numbers(f->p, sizeof *f->want);
     for (size_t i = 0; i < parts * f->p; i++) {
-        /* cheaper than a normal, and as good */
+        /* cheaper than a normal number, and as good */
         double x = kf_rng_uniform(&r) + kf_rng_uniform(&r) - 1;
 
         if (f->dtype == KOFN_F64)
@@ -66,7 +66,7 @@ static inline void make_parts(fleet *f, size_t parts)
     f->size = sqrt(f->size);
 }
 
-/* All submessages of one seat. */
+/* Computes all submessages of one seat. */
 static inline void answer_of(fleet *f, const kf_resident *r, kf_buffer *in,
                              size_t seat)
 {
@@ -133,7 +133,7 @@ static inline void fleet_down(fleet *f)
     kofn_plan_free(f->plan);
 }
 
-/* ||answer - sum|| / ||sum||, or -1 where the answers do not decode. */
+/* Returns ||answer - sum|| / ||sum||, or -1 if the answers do not decode. */
 static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
 {
     kf_source *source = numbers(n, sizeof *source);
@@ -161,7 +161,8 @@ static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
     return st ? -1 : sqrt(sum) / f->size;
 }
 
-/* The answers to submessages 0..submessages-1 of those who are not `out`. */
+/* Lists the answers to submessages 0..submessages-1 of all workers that are
+ * not `out`. */
 static inline size_t answers_of(const fleet *f, const bool *out,
                                 size_t submessages, uint32_t *answers)
 {
@@ -184,14 +185,15 @@ static inline double error_without(fleet *f, const bool *out,
     return e;
 }
 
-/* ---- what has come ------------------------------------------------------- */
+/* ---- partial progress -----------------------------------------------------
+ */
 
-#define LENGTH 241 /* a prime: nothing divides it */
+#define LENGTH 241 /* a prime */
 
-/* Sanitizers look at memory, and there is nothing new in more. */
+/* Sanitizers look at memory; larger codes have nothing new. */
 #define LARGEST (SLOWED > 1 ? (size_t)5 : 8)
 
-/* Worker i has sent submessages 0..count[i]-1. */
+/* Returns the error after worker i has sent submessages 0..count[i]-1. */
 static inline double error_after(fleet *f, const size_t *count)
 {
     uint32_t *answers = numbers(f->n * f->L->submessages, sizeof *answers);
@@ -206,8 +208,8 @@ static inline double error_after(fleet *f, const size_t *count)
     return e;
 }
 
-/* The sum, as exactly as the decoder expects, up to four times that since the
- * vectors are short, and no worse than `worst`; or a refusal. */
+/* Decodes: the sum within the prediction (up to four times that for short
+ * vectors) and below `worst`; or a refusal. */
 static inline void try_counts(fleet *f, const char *spec, const size_t *count,
                               bool whole, double worst)
 {

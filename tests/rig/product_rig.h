@@ -1,7 +1,7 @@
 /* product_rig.h -- coded products of two matrices without the rest of the
- * house: parts are mixed by the rows of the seats, multiplied by BLAS in the
- * data's type, and combined by D.  What is wanted is computed from the parts
- * in long double, so that neither W nor G is believed. */
+ * library. Parts are mixed by the rows of the seats, multiplied by BLAS in the
+ * data's type, and combined by D. The reference is computed from the parts in
+ * long double, independently of W and G. */
 #ifndef KF_TEST_PRODUCT_RIG_H
 #define KF_TEST_PRODUCT_RIG_H
 
@@ -16,14 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sanitizers cost a factor of twenty or more: they see a sample. */
+/* Sanitizers cost a factor of twenty or more, so they see a sample. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define EVERY 50
 #else
 #define EVERY 1
 #endif
 
-/* rows x len times len x cols, of parts. */
+/* Sizes of the parts: rows x len times len x cols. */
 typedef struct sides {
     size_t rows, len, cols;
 } sides;
@@ -36,8 +36,8 @@ typedef struct fleet {
     sides s;
     size_t seats;
     bool left;
-    double **part[2]; /* of A and of the input                  */
-    double *result;   /* (seat, lane), rows x cols, as rounded  */
+    double **part[2]; /* of A and of the input */
+    double *result;   /* (seat, lane), rows x cols, rounded */
     long double *want;
 } fleet;
 
@@ -54,7 +54,7 @@ static inline double rounded(double x, kofn_dtype dtype)
     return dtype == KOFN_F64 ? x : (double)(float)x;
 }
 
-/* The part of operand w: that of A stands right in B A. */
+/* Returns the sides of a part of operand w; in B A, A is the right one. */
 static inline void part_sides(const fleet *f, int w, size_t *r, size_t *c)
 {
     bool first = (w == 0) != f->left;
@@ -79,7 +79,7 @@ static inline void make_parts(fleet *f)
     }
 }
 
-/* sum over the row of its parts, accumulated in double and rounded once. */
+/* Mixes the parts of a row, in double, rounded once. */
 static inline double *mixed(const fleet *f, int w, const kf_row *row)
 {
     size_t r, c;
@@ -95,7 +95,7 @@ static inline double *mixed(const fleet *f, int w, const kf_row *row)
     return x;
 }
 
-/* The same numbers in the type of the data, or back in double. */
+/* Converts numbers to the type of the data, or back to double. */
 static inline kofn_matrix typed(const fleet *f, const double *x, size_t rows,
                                 size_t cols)
 {
@@ -109,7 +109,7 @@ static inline kofn_matrix typed(const fleet *f, const double *x, size_t rows,
     return a;
 }
 
-/* out += X Y in the type of the data, as workers do it. */
+/* Computes out += X Y in the type of the data, as workers do. */
 static inline void multiply(const fleet *f, const double *X, const double *Y,
                             double *out)
 {
@@ -146,7 +146,7 @@ static inline void compute(fleet *f, size_t seat)
         }
 }
 
-/* Block (i, k) of the product from the parts as they are. */
+/* Computes block (i, k) of the product from the plain parts. */
 static inline void reference(fleet *f, size_t i, size_t k, long double *out)
 {
     const kofn_cut *cut = f->L->cut;
@@ -175,7 +175,7 @@ static inline kofn_status plan_of(kofn_plan **out, kofn_op op, const char *spec,
     return kofn_plan_new(out, &pb, spec, n, seed);
 }
 
-/* The same code for operands whose parts have these sides. */
+/* Makes the same code for operands with parts of these sides. */
 static inline void fit(fleet *f, kofn_op op, const char *spec, size_t n,
                        uint64_t seed)
 {
@@ -237,7 +237,7 @@ static inline void fleet_down(fleet *f)
     kofn_plan_free(f->plan);
 }
 
-/* Want w, decoded. */
+/* Decodes want w. */
 static inline void decoded(const fleet *f, const kofn_decoder *d, size_t w,
                            size_t row, double *out)
 {
@@ -257,7 +257,7 @@ static inline void decoded(const fleet *f, const kofn_decoder *d, size_t w,
         out[i] = rounded(out[i], f->dtype);
 }
 
-/* ||got - exact||_F / ||exact||_F over all wants. */
+/* Returns ||got - exact||_F / ||exact||_F over all wants. */
 static inline double error_of(const fleet *f, const kofn_decoder *d)
 {
     size_t size = f->s.rows * f->s.cols, row = 0;

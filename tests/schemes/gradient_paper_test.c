@@ -8,7 +8,7 @@
 
 /* ---- worked examples ----------------------------------------------------- */
 
-/* n x parts x segments from kf_dual_row, rows submessage n + seat. */
+/* Computes n x parts x segments from kf_dual_row, row submessage n + seat. */
 static double *encoding_of(const kf_dual *u)
 {
     size_t wide = u->n * u->units;
@@ -60,7 +60,7 @@ static void adaptive_by_hand(void **state)
     linked_up(&u, 3, 2, 2, V);
     E = encoding_of(&u);
     assert_close(E, want, 36, 1e-14);
-    for (unsigned set = 1; set < 8; set++) { /* who answers */
+    for (unsigned set = 1; set < 8; set++) { /* the answering workers */
         size_t here = (size_t)__builtin_popcount(set),
                submessages = here == 3 ? 1 : 2;
         uint32_t answer[6];
@@ -87,11 +87,11 @@ static void adaptive_by_hand(void **state)
     kf_arrays_free(&u.own);
 }
 
-/* math/gradients.md 6.5: powers of points that are all distinct, and yet
- * singular; not so with one point moved. */
+/* math/gradients.md 6.5: powers of distinct points can be singular; with one
+ * point moved they are not. */
 static void powers_may_be_singular(void **state)
 {
-    static const uint32_t answer[] = {0, 1, 2, 3}; /* of seats 0 and 1 */
+    static const uint32_t answer[] = {0, 1, 2, 3}; /* seats 0 and 1 */
 
     (void)state;
     for (int moved = 0; moved < 2; moved++) {
@@ -135,8 +135,8 @@ static void vandermonde_by_hand(void **state)
     fleet_down(&f);
 }
 
-/* math/gradients.md 3: the example everybody gives.  Its first row
- * is printed at half the scale. */
+/* math/gradients.md 3: the usual example. Its first row is printed at half the
+ * scale. */
 static void cyclic_by_hand(void **state)
 {
     static const double H[] = {-2, 1, 1}, scale[] = {0.5, 1, 1};
@@ -186,7 +186,7 @@ static void progress_by_hand(void **state)
 
 /* ---- invariants (math/gradients.md 8) ------------------------------------ */
 
-/* S as D.5.1 defines it, by LAPACK; V S and the dual give the same E. */
+/* S as in D.5.1, by LAPACK; V S and the dual give the same E. */
 static void S_gives_E(size_t n, size_t d, size_t lam)
 {
     size_t rest = n - d, L = lam + rest * lam, wide = n * lam;
@@ -251,8 +251,8 @@ static void duals_are_the_papers(void **state)
                 S_gives_E(n, d, lam);
 }
 
-/* Nobody mixes what it does not compute, everybody computes as many parts as
- * it should, and each part is with as many workers. */
+/* A worker mixes only the parts it computes, each computes the right number of
+ * parts, and each part is with the right number of workers. */
 static void holders(void **state)
 {
     static const struct {
@@ -294,7 +294,7 @@ static void holders(void **state)
     }
 }
 
-/* math/gradients.md 7.1: who shares parts with whom. */
+/* math/gradients.md 7.1: which workers share parts. */
 static void groups_share(void **state)
 {
     static const struct {
@@ -355,7 +355,7 @@ static void same_rows(const char *one, const char *other, size_t n)
     fleet_down(&b);
 }
 
-/* One segment is gradient coding; groups that are one are none. */
+/* One segment is gradient coding; a single group is no grouping. */
 static void special_cases(void **state)
 {
     (void)state;
@@ -367,8 +367,7 @@ static void special_cases(void **state)
     same_rows("agc:d=3,form=decoupled", "g-agc:d=3,form=decoupled", 5);
 }
 
-/* In a group of d any lam answers decode, not only the first ones; and
- * floor(n/d) (d-1) stragglers in all may be survived (Theorem 4). */
+/* Also floor(n/d) (d-1) stragglers in all may be survived (Theorem 4). */
 static void whole_groups(void **state)
 {
     kf_rng r = kf_rng_stream(42, KF_FOR_SAMPLE, 0, 0);
@@ -407,16 +406,25 @@ static void whole_groups(void **state)
 TEST_FILE(gradient_paper_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adaptive_by_hand),
-        cmocka_unit_test(powers_may_be_singular),
-        cmocka_unit_test(vandermonde_by_hand),
-        cmocka_unit_test(cyclic_by_hand),
-        cmocka_unit_test(progress_by_hand),
-        cmocka_unit_test(duals_are_the_papers),
-        cmocka_unit_test(holders),
-        cmocka_unit_test(groups_share),
-        cmocka_unit_test(special_cases),
-        cmocka_unit_test(whole_groups),
+        TEST(adaptive_by_hand,
+             "gradients: the adaptive example agrees with hand calculation"),
+        TEST(powers_may_be_singular,
+             "gradients: distinct points may give singular powers"),
+        TEST(vandermonde_by_hand,
+             "gradients: the Vandermonde example agrees with hand calculation"),
+        TEST(cyclic_by_hand,
+             "gradients: the cyclic example agrees with the published one"),
+        TEST(progress_by_hand,
+             "gradients: partial progress decodes as published (n=4, d=3)"),
+        TEST(duals_are_the_papers,
+             "gradients: duals give the paper's encoding"),
+        TEST(holders,
+             "gradients: each worker has its parts, each part its workers"),
+        TEST(groups_share, "gradients: parts are shared within groups only"),
+        TEST(special_cases,
+             "gradients: one segment or one group is plain gradient coding"),
+        TEST(whole_groups,
+             "gradients: any lam answers decode a group (Theorem 4)"),
     };
 
     rig_begin();
