@@ -1,5 +1,5 @@
-/* train_rig.h -- what tests of networks share: points with labels, a training
- * with workers, and one without. */
+/* train_rig.h -- shared by tests of networks: labelled points, a training with
+ * workers, and a plain training. */
 #ifndef KF_TEST_TRAIN_RIG_H
 #define KF_TEST_TRAIN_RIG_H
 
@@ -11,8 +11,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* Images of `side` x `side` pixels, 0 to 1: one pattern a class, each time
- * moved by up to one pixel, fainter or stronger, and with noise on it. */
+/* Images of `side` x `side` pixels from 0 to 1. Each class has one pattern,
+ * moved by up to one pixel, with random strength and noise. */
 typedef struct digits {
     kofn_matrix X, y;
 } digits;
@@ -85,7 +85,7 @@ typedef struct crew {
     const kofn_options *opt;
 } crew;
 
-/* Trained by workers; what came of it. */
+/* Trains with workers. Returns the status, and the result in `res`. */
 static inline kofn_status train_with(const crew *c, kofn_net *net,
                                      const kofn_matrix *X, const kofn_matrix *y,
                                      const kofn_train_options *o,
@@ -124,7 +124,7 @@ static inline void train_plain(kofn_net *net, const kofn_matrix *X,
     kofn_training_free(t);
 }
 
-/* Keeps the accuracy of every step. */
+/* Records the accuracy of every step. */
 typedef struct marks {
     double of[100];
     unsigned steps;
@@ -140,7 +140,8 @@ static inline int keep_accuracy(void *ud, const kofn_train_step *now,
     return 0;
 }
 
-/* Keeps the weights of every step; stops as soon as a round lasts. */
+/* Records the weights of every step. Stops the training as soon as a round
+ * waits. */
 typedef struct impatience {
     double *w[100];
     size_t n;
@@ -158,7 +159,8 @@ static inline int be_impatient(void *ud, const kofn_train_step *now,
     return !rep;
 }
 
-/* The net is what so many steps of the plain training made of it. */
+/* Fails unless the network has the weights of the plain training after `steps`
+ * steps. */
 static inline void assert_steps(const kofn_net *net, unsigned steps,
                                 const kofn_net_shape *s, const kofn_matrix *X,
                                 const kofn_matrix *y,
