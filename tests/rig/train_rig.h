@@ -77,16 +77,16 @@ static inline double apart(const kofn_net *a, const kofn_net *b)
     return e;
 }
 
-typedef struct crew {
+typedef struct worker_setup {
     const char *spec;
     size_t workers;
     bool sim;
     const kofn_faults *faults;
     const kofn_options *opt;
-} crew;
+} worker_setup;
 
 /* Trains with workers. Returns the status, and the result in `res`. */
-static inline kofn_status train_with(const crew *c, kofn_net *net,
+static inline kofn_status train_with(const worker_setup *c, kofn_net *net,
                                      const kofn_matrix *X, const kofn_matrix *y,
                                      const kofn_train_options *o,
                                      kofn_train_result *res)
@@ -125,15 +125,15 @@ static inline void train_plain(kofn_net *net, const kofn_matrix *X,
 }
 
 /* Records the accuracy of every step. */
-typedef struct marks {
+typedef struct accuracy_log {
     double of[100];
     unsigned steps;
-} marks;
+} accuracy_log;
 
 static inline int keep_accuracy(void *ud, const kofn_train_step *now,
                                 const kofn_report *rep)
 {
-    marks *m = ud;
+    accuracy_log *m = ud;
 
     if (rep)
         m->of[m->steps = now->step] = now->accuracy;
@@ -142,15 +142,15 @@ static inline int keep_accuracy(void *ud, const kofn_train_step *now,
 
 /* Records the weights of every step. Stops the training as soon as a round
  * waits. */
-typedef struct impatience {
+typedef struct weights_log {
     double *w[100];
     size_t n;
-} impatience;
+} weights_log;
 
-static inline int be_impatient(void *ud, const kofn_train_step *now,
+static inline int stop_on_wait(void *ud, const kofn_train_step *now,
                                const kofn_report *rep)
 {
-    impatience *i = ud;
+    weights_log *i = ud;
 
     if (rep && now->state) {
         i->w[now->step] = numbers(i->n, 8);
@@ -168,9 +168,9 @@ static inline void assert_steps(const kofn_net *net, unsigned steps,
 {
     kofn_net *plain = make_net(s);
     kofn_train_options o = *opt;
-    impatience all = {.n = plain->total};
+    weights_log all = {.n = plain->total};
 
-    o.watch = be_impatient;
+    o.watch = stop_on_wait;
     o.watch_ud = &all;
     all.w[0] = numbers(all.n, 8);
     kf_net_read(plain, all.w[0]);
