@@ -120,8 +120,8 @@ typedef struct coded_case {
     size_t points;
     digits d, held_out;
     kofn_net *plain;
-    double accuracy; /* of the held-out points, with the plain weights */
-    double rounded_training; /* deviation of a rounded training from them */
+    double accuracy;  /* of the held-out points, with the plain weights */
+    double deviation; /* deviation of a rounded training from them */
 } coded_case;
 
 static double unit_of(const coded_case *t)
@@ -165,8 +165,8 @@ static void case_up(coded_case *t)
     t->plain = make_net(&t->shape);
     train_plain(t->plain, &t->d.X, &t->d.y, &t->o, NULL);
     t->accuracy = accuracy_of(t, t->plain);
-    t->rounded_training = largest_deviation(t);
-    assert_true(t->rounded_training > 0);
+    t->deviation = largest_deviation(t);
+    assert_true(t->deviation > 0);
 }
 
 static void case_down(coded_case *t)
@@ -296,13 +296,11 @@ static void try_fault(const coded_case *t, const char *spec, bool sim,
     if (st)
         fail_msg("%s under %s: %s", spec, f->name, kofn_errmsg());
     far = apart(net, t->plain);
-    if (!(far <=
-          t->rounded_training * (TIMES + res.rounds.floor / unit_of(t))) ||
-        (TIMES * t->rounded_training <= few && !f->wrong_answers &&
-         !(far <= few)))
+    if (!(far <= t->deviation * (TIMES + res.rounds.floor / unit_of(t))) ||
+        (TIMES * t->deviation <= few && !f->wrong_answers && !(far <= few)))
         fail_msg(
             "%s under %s: %.2e from the plain weights, rounded training %.2e",
-            spec, f->name, far, t->rounded_training);
+            spec, f->name, far, t->deviation);
     assert_int_equal(res.rounds.left, f->left);
     assert_int_equal(res.rounds.joined, f->joined);
     assert_int_equal(res.rounds.corrupt > 0, f->wrong_answers);
@@ -436,8 +434,8 @@ TEST_FILE(coded_faults_test)
              "coded: faults change the weights no more than rounding does"),
         TEST(wrong_results,
              "coded: wrong results change the weights no more than rounding"),
-        TEST(single_precision, "coded: so it is in float32"),
-        TEST(long_steps, "coded: so it is with steps that amplify rounding"),
+        TEST(single_precision, "coded: faults act like rounding in float32"),
+        TEST(long_steps, "coded: faults act like rounding with long steps"),
         TEST(generations,
              "coded: rounding does not grow if blocks are rebuilt repeatedly"),
         TEST(accuracy_is_kept,

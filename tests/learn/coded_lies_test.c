@@ -185,8 +185,8 @@ static void case_up(coded_case *t)
                             .batch = 30,
                             .epochs = 2,
                             .seed = 3}};
-    t->d = make_digits(
-        240, 8, 10, 1); /* whole batches: next to zeros every error is large */
+    /* Whole batches: next to zeros every error is large. */
+    t->d = make_digits(240, 8, 10, 1);
     t->plain = make_net(&t->shape);
     train_plain(t->plain, &t->d.X, &t->d.y, &t->o, NULL);
 }

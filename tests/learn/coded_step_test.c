@@ -75,8 +75,7 @@ static void find_minimal_sets(minimal_sets *l, const kofn_plan *plan,
 
 typedef struct step_case {
     const char *spec;
-    size_t workers,
-        answers[2]; /* answers that always suffice; 0: no such number */
+    size_t workers, answers[2]; /* answers that suffice; 0: no such number */
     const sizes *of;
     kofn_dtype dtype;
     kofn_plan *plan[OPERANDS], *reader[OPERANDS];
@@ -84,9 +83,8 @@ typedef struct step_case {
     kofn_matrix is[OPERANDS];             /* the current matrix */
     kofn_matrix U[OPERANDS], V[OPERANDS]; /* by which it changes */
     double *M[OPERANDS];                  /* velocity */
-    double size[OPERANDS],
-        speed[OPERANDS]; /* upper bounds on the norms of A with all that was
-                            added, and of M */
+    /* Upper bounds on the norms of A with all that was added, and of M. */
+    double size[OPERANDS], speed[OPERANDS];
     kofn_change change;
     minimal_sets minimal_sets[OPERANDS][USES];
     kofn_matrix in[OPERANDS][2], out[OPERANDS][USES];

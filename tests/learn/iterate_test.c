@@ -160,16 +160,16 @@ static size_t make_trace(kofn_fault_event *h, size_t workers, size_t enough,
     bool gone[200] = {false};
 
     for (size_t i = 0; i < 60; i++) {
-        uint32_t who = (uint32_t)kf_rng_below(&r, there);
-        bool leave = live > enough && !gone[who] && kf_rng_below(&r, 3);
+        uint32_t worker = (uint32_t)kf_rng_below(&r, there);
+        bool leave = live > enough && !gone[worker] && kf_rng_below(&r, 3);
 
         h[i] = (kofn_fault_event){
             .round = 1 + (unsigned)(i * (iterations - 1) / 60),
             .fraction = (double)(i % 5) * 0.2,
             .kind = leave ? KOFN_FAULT_EVENT_LEAVE : KOFN_FAULT_EVENT_JOIN,
-            .worker = who};
+            .worker = worker};
         if (leave) {
-            gone[who] = true;
+            gone[worker] = true;
             live--;
         } else {
             there++;

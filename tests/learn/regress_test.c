@@ -1,6 +1,6 @@
-/* regress_test.c -- regression by coded gradients. It takes the descent of the
- * plain one under any faults, on random points and on housing data. Also sums
- * of the caller's functions, and what is reported. */
+/* regress_test.c -- regression by coded gradients. The descent is the plain one
+ * under any faults, on random points and on housing data. Also tests sums of
+ * the caller's functions and reports. */
 #include "regress_rig.h"
 
 #include <kofn/io.h>

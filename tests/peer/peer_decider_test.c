@@ -154,11 +154,11 @@ static void tamper(sim *s, sim_packet *p)
     l->sent++;
 }
 
-static void blamed(sim *s, size_t by, size_t who)
+static void blamed(sim *s, size_t by, size_t node)
 {
-    if (who != ((faulty *)s->hostile)->id)
+    if (node != ((faulty *)s->hostile)->id)
         fail_msg("seed %llu: node %zu takes node %zu for faulty",
-                 (unsigned long long)s->seed, by, who);
+                 (unsigned long long)s->seed, by, node);
 }
 
 static size_t try_falsehood(const char *spec, bool distributed, faulty l,

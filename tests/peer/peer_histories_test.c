@@ -234,16 +234,16 @@ static const small_mesh small_meshes[] = {{"mds:k=2,basis=gauss_sys", 3, 2},
                                           {"mds:k=3,basis=gauss_sys", 4, 3}};
 
 /* Returns the number of packets of the run. */
-static size_t small_run(const small_mesh *c, bool distributed, bool tell,
-                        timed_faults *all, const unsigned char *order,
-                        size_t orders)
+static size_t small_run(const small_mesh *c, bool distributed,
+                        bool report_deaths, timed_faults *all,
+                        const unsigned char *order, size_t orders)
 {
     char what[96];
     size_t packets;
     sim s;
 
     sim_up(&s, c->spec, c->nodes, 7, 3, 1);
-    s.report_deaths = tell;
+    s.report_deaths = report_deaths;
     if (distributed)
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
     s.order = order;

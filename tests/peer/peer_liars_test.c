@@ -25,9 +25,9 @@ typedef struct fault {
 static bool is_faulty(const sim *s, size_t id, uint64_t t)
 {
     const fault *f = s->own;
-    uint64_t who = f->turn ? kf_bit(t % s->nodes) : f->faulty;
+    uint64_t set = f->turn ? kf_bit(t % s->nodes) : f->faulty;
 
-    return t >= f->first && t <= f->last && who & kf_bit(id);
+    return t >= f->first && t <= f->last && set & kf_bit(id);
 }
 
 static void spoil_numbers(sim *s, double *x, size_t n)
@@ -128,13 +128,13 @@ static void tamper(sim *s, sim_packet *p)
 
 /* ---- a run --------------------------------------------------------------- */
 
-static void blamed(sim *s, size_t by, size_t who)
+static void blamed(sim *s, size_t by, size_t node)
 {
     const fault *f = s->own;
 
-    if (!f->may_blame || f->turn || !(f->faulty & kf_bit(who)))
+    if (!f->may_blame || f->turn || !(f->faulty & kf_bit(node)))
         fail_msg("seed %llu: node %zu takes node %zu for faulty",
-                 (unsigned long long)s->seed, by, who);
+                 (unsigned long long)s->seed, by, node);
 }
 
 static void begin(sim *s, const char *spec, size_t nodes, kofn_errors errors,
@@ -380,8 +380,7 @@ static void spoil_vector(void *ud, kofn_fault_place where, uint64_t t,
 static void before_any_epoch(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 12;
-         seed++) { /* some seeds let it be the first */
+    for (uint64_t seed = 0; seed < 12; seed++) { /* in some it is the first */
         size_t id = seed % 3;
         fault f = {.faulty = kf_bit(id), .last = UINT64_MAX};
         sim s;

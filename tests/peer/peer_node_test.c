@@ -52,8 +52,8 @@ static void hears_first(kf_node *n, kofn_incarnation last)
 {
     const kf_note beat = {.type = KF_NOTE_BEAT, .seat = KOFN_NO_SEAT};
 
-    for (kofn_incarnation who = 101; who <= last; who++)
-        hears_note(n, who, &beat, 2 * KOFN_SECOND);
+    for (kofn_incarnation from = 101; from <= last; from++)
+        hears_note(n, from, &beat, 2 * KOFN_SECOND);
 }
 
 /* `leader`, which the node has heard, founds an epoch with the node and
@@ -319,14 +319,14 @@ static void newer_iterate_comes_first(void **state)
 static kofn_incarnation asks(kf_node *n, const kf_node_event *ev,
                              kf_note_type kind)
 {
-    kofn_incarnation who = 0;
+    kofn_incarnation asked_node = 0;
     kf_node_action a;
 
     assert_ok(kf_node_step(n, ev));
     while (kf_node_next(n, &a))
         if (a.type == KF_NODE_SEND && a.note.type == kind)
-            who = a.to;
-    return who;
+            asked_node = a.to;
+    return asked_node;
 }
 
 /* Three nodes are ahead. Returns the seconds from the request to one of them
@@ -345,15 +345,15 @@ static kofn_time waits(kf_node *n, kofn_time arriving)
                                   .from = ev.incarnation,
                                   .at = {5, 77},
                                   .seat = KOFN_NO_SEAT};
-            kofn_incarnation who;
+            kofn_incarnation asked_node;
 
             ev.type = KF_NODE_NOTE;
             ev.note = &beat;
-            who = asks(n, &ev, KF_NOTE_ASK);
-            if (who && who != asked && asked)
+            asked_node = asks(n, &ev, KF_NOTE_ASK);
+            if (asked_node && asked_node != asked && asked)
                 return now - began;
-            if (who && !asked) {
-                asked = who;
+            if (asked_node && !asked) {
+                asked = asked_node;
                 began = now;
             }
         }
@@ -455,13 +455,13 @@ static void pieces_are_waited_for(void **state)
     hears_epoch(n, 101, 3);
     n->began = n->now;
     for (kofn_time now = 3; now <= late + 300; now++) {
-        kofn_incarnation who;
+        kofn_incarnation asked_node;
 
         ev.now = now * KOFN_SECOND;
-        who =
+        asked_node =
             asks(n, &ev, KF_NOTE_WANT); /* the last one: 102, if it is asked */
-        another |= who == 101;
-        if (who == 102) {
+        another |= asked_node == 101;
+        if (asked_node == 102) {
             assert_true(now >= late);
             break;
         }
@@ -580,7 +580,7 @@ static void faulty_keys_are_counted_once(void **state)
         kofn_node_view v;
 
         note.from = faulty[i].from;
-        for (int epoch_note = 0; epoch_note < 2; epoch_note++) {
+        for (int times = 0; times < 2; times++) {
             assert_ok(kf_node_step(n, &ev));
             while (kf_node_next(n, &a))
                 ;

@@ -432,10 +432,10 @@ static void spoil(sim *s, sim_packet *p)
     wrong++;
 }
 
-static void blame(sim *s, size_t by, size_t who)
+static void blame(sim *s, size_t by, size_t node)
 {
     (void)by;
-    assert_true(s->node[who].turncoat);
+    assert_true(s->node[node].turncoat);
     found++;
 }
 

@@ -51,9 +51,9 @@ static const training_case random_cases[] = {
      .autoencoder = true},
 };
 
-static size_t
-    ended[4]; /* histories that ended at once, after restarts, or not at all;
-                 and those not, after others had exited with the result */
+/* Histories that ended at once, after restarts, or not at all; and those not,
+ * after others had exited with the result. */
+static size_t ended[4];
 
 /* True if no node errs or is false now: one node errs at a time. */
 static bool is_calm(const sim *s)
@@ -240,9 +240,9 @@ static void histories(void **state)
         run_history(seed, &sum);
     print_message(
         "EVENTS %zu in %zu histories from seed %zu: %zu ended at once, %zu "
-        "when started again, %zu not, %zu alone; worst deviation %.3g, drift %.3g of %zu "
-        "blocks; %zu outvoted, %zu pieces left out, %zu made again, %zu "
-        "healed, %zu scrubs, %zu went back\n",
+        "after restarts, %zu not, %zu alone; worst deviation %.3g, drift %.3g of %zu "
+        "blocks; %zu outvoted, %zu pieces left out, %zu recomputed, %zu "
+        "healed, %zu scrubs, %zu returned\n",
         sum.injected, (size_t)n, (size_t)first, ended[0], ended[1], ended[2],
         ended[3], sum.worst, sum.drift, sum.blocks, sum.outvoted, sum.left_out,
         sum.again, sum.healed, sum.scrubs, sum.back);

@@ -9,11 +9,11 @@
 enum { FAULTY = 5, FORGER = 8, FORGED = 3 };
 
 typedef struct run {
-    uint64_t first, last; /* iterates in which LIAR errs */
+    uint64_t first, last; /* iterates in which FAULTY errs */
     bool nameless;        /* nodes have no keys */
     bool forgers;         /* FORGER speaks as FORGED and sends wrong pieces */
-    size_t
-        excluded[SIM_NODES]; /* how often each node excluded LIAR or FORGER */
+    /* How often each node excluded FAULTY or FORGER. */
+    size_t excluded[SIM_NODES];
     kofn_incarnation known[SIM_NODES]; /* of each node, at its start */
 } run;
 
@@ -60,20 +60,20 @@ static void forge(sim *s, const sim_packet *p)
  * time. */
 static void reconnect(sim *s, size_t what)
 {
-    size_t by = what / SIM_NODES, who = what % SIM_NODES;
+    size_t by = what / SIM_NODES, node = what % SIM_NODES;
 
-    faults_break(s, by, who);
-    if (who == FORGER)
+    faults_break(s, by, node);
+    if (node == FORGER)
         faults_break(s, by, FORGED);
 }
 
-static void blamed(sim *s, size_t by, size_t who)
+static void blamed(sim *s, size_t by, size_t node)
 {
-    if (who != (now.forgers ? FORGER : FAULTY))
+    if (node != (now.forgers ? FORGER : FAULTY))
         fail_msg("seed %llu: node %zu takes node %zu for faulty",
-                 (unsigned long long)s->seed, by, who);
+                 (unsigned long long)s->seed, by, node);
     now.excluded[by]++;
-    sim_at(s, s->now + MS, SIM_FAULT, by, by * SIM_NODES + who);
+    sim_at(s, s->now + MS, SIM_FAULT, by, by * SIM_NODES + node);
 }
 
 /* ---- a run --------------------------------------------------------------- */
@@ -104,10 +104,10 @@ static void begin(sim *s, fixture *f, const run *what, unsigned epochs,
 }
 
 /* Fails unless node `by` has the node among its members. */
-static void has_member(const sim *s, size_t by, size_t who)
+static void has_member(const sim *s, size_t by, size_t node)
 {
     assert_int_not_equal(
-        kf_node_seat_of(s->node[by].host->node, now.known[who]), KOFN_NO_SEAT);
+        kf_node_seat_of(s->node[by].host->node, now.known[node]), KOFN_NO_SEAT);
 }
 
 /* Returns how many waits of 1, 2, 4, ... failure timeouts fit into that time.
@@ -135,7 +135,7 @@ static void faulty_node_reconnects(void **state)
 
         begin(&s, &f, &what, 90, seed);
         s.node[FAULTY].turncoat = true;
-        sim_finish(&s, 120 * KOFN_SECOND, reconnect, "a liar", seed);
+        sim_finish(&s, 120 * KOFN_SECOND, reconnect, "a faulty node", seed);
         for (size_t i = 0; i < f.l->nodes; i++) {
             excluded += now.excluded[i];
             assert_in_range(now.excluded[i], 0, waits_in(&s, s.now));

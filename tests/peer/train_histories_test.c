@@ -134,7 +134,7 @@ static void print_outcome(size_t runs, const outcome *sum)
 {
     print_message("EVENTS %zu in %zu runs: worst deviation %.3g, drift %.3g of "
                   "%zu blocks; %zu vectors taken, %zu outvoted, %zu pieces "
-                  "left out, %zu made again, %zu healed, %zu went back\n",
+                  "left out, %zu recomputed, %zu healed, %zu returned\n",
                   sum->injected, runs, sum->worst, sum->drift, sum->blocks,
                   sum->adopted, sum->outvoted, sum->left_out, sum->again,
                   sum->healed, sum->back);

@@ -29,9 +29,9 @@ static bool is_faulty(const sim *s, size_t id, uint64_t t)
 {
     const fixture *f = s->own;
     kf_course course = {f->program.stages, f->program.turns, f->program.after};
-    uint64_t who = now.turn ? kf_bit(t % s->nodes) : now.faulty;
+    uint64_t set = now.turn ? kf_bit(t % s->nodes) : now.faulty;
 
-    return t >= now.first && (!now.last || t <= now.last) && who & kf_bit(id) &&
+    return t >= now.first && (!now.last || t <= now.last) && set & kf_bit(id) &&
            (now.stage == ALWAYS ||
             kf_course_stage(&course, t) == (size_t)now.stage);
 }
@@ -172,11 +172,11 @@ static void tamper(sim *s, sim_packet *p)
 
 /* ---- a run --------------------------------------------------------------- */
 
-static void blamed(sim *s, size_t by, size_t who)
+static void blamed(sim *s, size_t by, size_t node)
 {
-    if (now.turn || !(now.faulty & kf_bit(who)))
+    if (now.turn || !(now.faulty & kf_bit(node)))
         fail_msg("seed %llu: node %zu takes node %zu for faulty",
-                 (unsigned long long)s->seed, by, who);
+                 (unsigned long long)s->seed, by, node);
 }
 
 static void begin(sim *s, fixture *f, const training_case *l, unsigned epochs,
@@ -324,11 +324,11 @@ static bool have_all_gone(const sim *s)
 static void run_unevenly(const training_case *l, uint64_t seed,
                          kofn_time longest, unsigned seconds)
 {
-    size_t liar = seed % l->nodes;
+    size_t bad = seed % l->nodes;
     fixture f;
     sim s;
 
-    now = (fault){.faulty = kf_bit(liar),
+    now = (fault){.faulty = kf_bit(bad),
                   .stage = ALWAYS,
                   .first = 2 + seed % 9,
                   .all = true};
@@ -343,7 +343,7 @@ static void run_unevenly(const training_case *l, uint64_t seed,
     s.exits = true;
     for (size_t i = 0; i < l->nodes; i++)
         sim_start(&s, i, true);
-    s.node[liar].turncoat = true;
+    s.node[bad].turncoat = true;
     while (!have_all_gone(&s)) {
         if (s.now >= seconds * KOFN_SECOND)
             fail_msg("seed %llu: not all have gone", (unsigned long long)seed);
@@ -393,8 +393,8 @@ static void small_epochs(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < 21; seed++) {
-        size_t liar = seed % 7;
-        fault what = {.faulty = kf_bit(liar) | kf_bit((liar + seed / 7) % 7),
+        size_t bad = seed % 7;
+        fault what = {.faulty = kf_bit(bad) | kf_bit((bad + seed / 7) % 7),
                       .stage = ALWAYS,
                       .first = seed % 4,
                       .epochs = true};
@@ -518,8 +518,8 @@ static void flip(sim *s, size_t id, size_t operand, bool velocity)
 
     assert_non_null(x);
     memcpy(&bits, &x[i], sizeof bits);
-    bits ^= UINT64_C(1)
-            << 62; /* by a factor of 2^512, or by nearly its whole value */
+    /* Changes the number by a factor of 2^512, or by nearly its whole value. */
+    bits ^= UINT64_C(1) << 62;
     memcpy(&x[i], &bits, sizeof bits);
 }
 
@@ -555,10 +555,10 @@ static void memory(void **state)
 static void lenders(void **state)
 {
     const training_case *l = &training_cases[2];
-    size_t who = l->nodes - 1;
+    size_t node = l->nodes - 1;
 
     (void)state;
-    for (size_t id = 0; id < who; id++) {
+    for (size_t id = 0; id < node; id++) {
         fixture f;
         sim s;
 
@@ -569,13 +569,13 @@ static void lenders(void **state)
                       .velocity = id / 2 % 2};
         begin(&s, &f, l, 12, finding[id % 2], id);
         run_until(&s, 6);
-        sim_stop(&s, who);
+        sim_stop(&s, node);
         run_until(&s, 9);
-        sim_start(&s, who, false);
+        sim_start(&s, node, false);
         sim_finish(&s, 120 * KOFN_SECOND, NULL, l->scheme, id);
         end_well(&s, &f);
         assert_true(now.sent > 0);
-        assert_int_equal(s.node[who].host->changing.healed, 1);
+        assert_int_equal(s.node[node].host->changing.healed, 1);
         mesh_down(&s, &f);
     }
 }

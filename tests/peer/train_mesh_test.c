@@ -186,7 +186,7 @@ static void late_node(void **state)
     for (size_t i = 0; i < COUNT(training_cases); i++)
         for (uint64_t seed = 0; seed < 4; seed++) {
             const training_case *l = &training_cases[i];
-            size_t who = l->nodes - 1;
+            size_t node = l->nodes - 1;
             kofn_node_view v;
             fixture f;
             sim s;
@@ -195,15 +195,15 @@ static void late_node(void **state)
             for (size_t n = 0; n < l->nodes; n++)
                 sim_start(&s, n, true);
             run_until(&s, 6);
-            sim_stop(&s, who);
+            sim_stop(&s, node);
             run_until(&s, 9);
-            sim_start(&s, who, seed % 2);
+            sim_start(&s, node, seed % 2);
             sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
-            kf_node_look(s.node[who].host->node, &v);
-            assert_int_equal(v.seat, who);
-            assert_int_equal(s.node[who].host->seat, who);
-            assert_int_equal(s.node[who].host->changing.healed, 1);
-            for (size_t n = 0; n < who; n++)
+            kf_node_look(s.node[node].host->node, &v);
+            assert_int_equal(v.seat, node);
+            assert_int_equal(s.node[node].host->seat, node);
+            assert_int_equal(s.node[node].host->changing.healed, 1);
+            for (size_t n = 0; n < node; n++)
                 assert_int_equal(s.node[n].host->changing.healed, 0);
             mesh_down(&s, &f);
         }
@@ -229,12 +229,12 @@ static void generations(void **state)
         for (size_t n = 0; n < l->nodes; n++)
             sim_start(&s, n, true);
         for (size_t g = 0; g < comes && change; g++) {
-            size_t who = 1 + g % (l->nodes - 1);
+            size_t node = 1 + g % (l->nodes - 1);
 
             run_until(&s, 5 + 3 * g);
-            sim_stop(&s, who);
+            sim_stop(&s, node);
             run_until(&s, 6 + 3 * g);
-            sim_start(&s, who, false);
+            sim_start(&s, node, false);
             run_until(&s, 7 + 3 * g);
         }
         sim_finish(&s, s.now + 40 * KOFN_SECOND, NULL, l->scheme, change);
@@ -256,7 +256,7 @@ static void sleeps(void **state)
     (void)state;
     for (uint64_t turns = 1; turns < 8; turns++) {
         const training_case *l = &training_cases[0];
-        size_t who = 3;
+        size_t node = 3;
         fixture f;
         sim s;
 
@@ -265,15 +265,15 @@ static void sleeps(void **state)
         for (size_t n = 0; n < l->nodes; n++)
             sim_start(&s, n, true);
         run_until(&s, 5);
-        s.node[who].stopped = KOFN_NEVER / 2;
-        run_until(&s, s.node[who].host->changing.turn + turns);
-        s.node[who].stopped = 0;
-        sim_wake(&s, who, s.now);
+        s.node[node].stopped = KOFN_NEVER / 2;
+        run_until(&s, s.node[node].host->changing.turn + turns);
+        s.node[node].stopped = 0;
+        sim_wake(&s, node, s.now);
         sim_finish(&s, 40 * KOFN_SECOND, NULL, "sleeps", turns);
         if (turns < 3)
-            assert_int_equal(s.node[who].host->changing.healed, 0);
+            assert_int_equal(s.node[node].host->changing.healed, 0);
         if (turns > 5)
-            assert_int_equal(s.node[who].host->changing.healed, 1);
+            assert_int_equal(s.node[node].host->changing.healed, 1);
         mesh_down(&s, &f);
     }
 }

@@ -19,8 +19,8 @@ static uint64_t spoilt; /* nodes with blocks that change after TURN */
 static bool all;        /* all numbers change, not one */
 static size_t changed;  /* blocks that changed */
 static unsigned epochs = EPOCHS;
-static uint64_t
-    found[SIM_NODES]; /* the turn at which each node found the error */
+/* The turn at which each node found the error. */
+static uint64_t found[SIM_NODES];
 
 /* The first number of a lane is a weight of an input that is always 0. */
 static void err(void *ud, kofn_fault_place where, uint64_t t,

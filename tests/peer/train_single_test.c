@@ -254,7 +254,7 @@ static void different_rounding(void **state)
     for (size_t which = 0; which <= 2; which += 2)
         for (uint64_t seed = 0; seed < 4; seed++) {
             const training_case l = single(which);
-            size_t who = 1 + seed;
+            size_t node = 1 + seed;
             kofn_node_view v;
             fixture f;
             sim s;
@@ -268,16 +268,16 @@ static void different_rounding(void **state)
             for (size_t i = 0; i < l.nodes; i++)
                 s.node[i].host->machine += i;
             run_until(&s, 6);
-            sim_stop(&s, who);
+            sim_stop(&s, node);
             run_until(&s, 9);
-            sim_start(&s, who, false);
-            s.node[who].host->machine += who;
+            sim_start(&s, node, false);
+            s.node[node].host->machine += node;
             sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l.scheme, seed);
             for (size_t i = 0; i < l.nodes; i++) {
                 kf_host_look(s.node[i].host, &v);
                 assert_ok(s.node[i].status);
                 assert_int_equal(v.outvoted + v.left_out, 0);
-                assert_int_equal(v.healed, i == who);
+                assert_int_equal(v.healed, i == node);
             }
             mesh_down(&s, &f);
         }
@@ -289,19 +289,19 @@ static void different_rounding(void **state)
  * block and velocity are rebuilt from the others. */
 static void join_one(const training_case *l, uint64_t seed, both_types *t)
 {
-    size_t who = l->nodes - 1;
+    size_t node = l->nodes - 1;
     fixture f;
     sim s;
 
     mesh_up(&s, &f, l, 12, seed);
     start_all(&s);
     run_until(&s, 6);
-    sim_stop(&s, who);
+    sim_stop(&s, node);
     run_until(&s, 9);
-    sim_start(&s, who, seed % 2);
+    sim_start(&s, node, seed % 2);
     sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
-    assert_int_equal(s.node[who].host->seat, who);
-    assert_int_equal(s.node[who].host->changing.healed, 1);
+    assert_int_equal(s.node[node].host->seat, node);
+    assert_int_equal(s.node[node].host->changing.healed, 1);
     measure(t, &s, &f);
     mesh_down(&s, &f);
 }

@@ -18,16 +18,16 @@ typedef struct link_case {
 /* Counts of notes sent to the last node, and its state. */
 static struct {
     size_t sent[TYPES];
-    size_t
-        behind; /* vectors sent while another of the same node was in transit */
+    /* Vectors sent while another of the same node was in transit. */
+    size_t behind;
     size_t again;   /* pieces that had been sent before */
     size_t crawled; /* vectors of node 0 */
-    size_t parts, bytes,
-        whole; /* parts of vectors, their bytes, and the bytes of a whole one */
-    uint64_t lineage[ITERATES][SIM_NODES]
-                    [SIM_NODES]; /* by iterate, group and seat */
-    size_t turns,
-        with;      /* turns, and turns that ended with blocks at the node */
+    /* Parts of vectors, their bytes, and the bytes of a whole one. */
+    size_t parts, bytes, whole;
+    /* By iterate, group and seat. */
+    uint64_t lineage[ITERATES][SIM_NODES][SIM_NODES];
+    /* Turns, and turns that ended with blocks at the node. */
+    size_t turns, with;
     uint64_t turn; /* the turn that was counted last */
     kofn_node_view view;
 } seen;

@@ -34,8 +34,8 @@ typedef struct fault {
 
 static fault now;
 static size_t reports[SIM_NODES][SIM_NODES], erred, again;
-static size_t
-    wrong; /* largest number of times that a node found its blocks wrong */
+/* Largest number of times that a node found its blocks wrong. */
+static size_t wrong;
 static bool once; /* each node errs in the first pieces that it computes of the
                      iterate */
 static uint64_t lineage_of[SIM_NODES];
@@ -121,11 +121,11 @@ static void lose(sim *s, size_t id)
 static void hear(void *ud, uint32_t seat, const char *name, bool excluded)
 {
     const sim_node *n = ud;
-    size_t who = (size_t)atoi(name + strlen("node "));
+    size_t node = (size_t)atoi(name + strlen("node "));
 
     (void)seat;
-    assert_true(!excluded || (now.digests && now.nodes & kf_bit(who)));
-    reports[n->id][who]++;
+    assert_true(!excluded || (now.digests && now.nodes & kf_bit(node)));
+    reports[n->id][node]++;
 }
 
 /* Replaces a vector by an invented one, of an iterate far ahead. */
@@ -173,8 +173,7 @@ static void begin(sim *s, fixture *f, const training_case *l,
     s->opt.errors = errors;
     s->opt.confirm = 0;
     s->opt.erred = hear;
-    s->hostile =
-        &now; /* two vectors of one iterate are the subject of these tests */
+    s->hostile = &now; /* two vectors of one iterate are the subject here */
     s->lenient = true;
     s->look = lose;
     s->tamper = tamper;
@@ -589,7 +588,7 @@ static void confirm_defaults(void **state)
 {
     static const struct {
         kofn_errors errors;
-        size_t reports, confirm;
+        size_t given, confirm;
     } expected[] = {{KOFN_ERRORS_NONE, 0, 1},
                     {KOFN_ERRORS_DETECT, 0, 2},
                     {KOFN_ERRORS_PROBABILISTIC, 0, 2},
@@ -603,7 +602,7 @@ static void confirm_defaults(void **state)
 
         now = (fault){.where = 0};
         begin(&s, &f, &training_cases[0], expected[i].errors, i);
-        s.opt.confirm = expected[i].reports;
+        s.opt.confirm = expected[i].given;
         sim_start(&s, 0, true);
         assert_int_equal(s.node[0].host->confirm, expected[i].confirm);
         mesh_down(&s, &f);

@@ -11,7 +11,7 @@ enum { WIDE = 1, MOST_WINDOWS = 64 };
  * about it. */
 typedef struct window_case {
     /* Node 1 spoils a number of each of its windows but the first. */
-    bool lies;
+    bool spoils;
     /* Node 1 sends nothing that was requested. */
     bool silent;
     /* No node sends what was requested, from the third window until two turns
@@ -87,7 +87,7 @@ static void tamper(sim *s, sim_packet *p)
     if (note.type != KF_NOTE_BLOCK || note.group != WIDE ||
         p->to != last_node(s))
         return;
-    if (now.lies && p->from == 1 && note.coded > 0) {
+    if (now.spoils && p->from == 1 && note.coded > 0) {
         ((double *)(void *)p->body)[p->p.body_bytes / 16 - 1] += 1e-3;
         now.sent++;
     }
@@ -156,8 +156,8 @@ static void heal(sim *s, fixture *f, window_case what, kofn_errors errors)
     for (size_t i = 0; i < wide_case.nodes; i++) {
         sim_start(s, i, true);
         s->node[i].turncoat =
-            i < last_node(s) &&
-            (what.keeps || what.errs || ((what.lies || what.silent) && i == 1));
+            i < last_node(s) && (what.keeps || what.errs ||
+                                 ((what.spoils || what.silent) && i == 1));
     }
     run_until(s, 6);
     sim_stop(s, last_node(s));
@@ -191,7 +191,7 @@ static void while_steps_continue(void **state)
     size_t rows = 0;
 
     (void)state;
-    heal(&s, &f, (window_case){.lies = false}, KOFN_ERRORS_NONE);
+    heal(&s, &f, (window_case){.spoils = false}, KOFN_ERRORS_NONE);
     assert_in_range(now.held, 1, bytes_of_all(&f));
     assert_true(now.begun >= wide_case.nodes);
     for (size_t i = 0; i < now.begun; i++) {
@@ -237,7 +237,7 @@ static void faulty_lender(void **state)
     sim s;
 
     (void)state;
-    heal(&s, &f, (window_case){.lies = true}, KOFN_ERRORS_ADVERSARIAL);
+    heal(&s, &f, (window_case){.spoils = true}, KOFN_ERRORS_ADVERSARIAL);
     assert_true(now.sent > 0);
     mesh_down(&s, &f);
 }
@@ -262,7 +262,7 @@ TEST_FILE(train_windows_test)
         TEST(while_steps_continue,
              "windows: a node rebuilds its blocks while steps continue"),
         TEST(late_window,
-             "windows: a window later than a turn is followed by half a one"),
+             "windows: the window after a late one has half the rows"),
         TEST(silent_lender,
              "windows: a silent lender is waited for in the first window only"),
         TEST(faulty_lender, "windows: a wrong number of a lender is found"),

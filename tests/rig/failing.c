@@ -151,9 +151,8 @@ static kofn_status check(const kofn_regression *r, const failures *how)
         r->opt.descent == KOFN_DESCENT_LBFGS || r->opt.rule == KOFN_STEP_EXACT)
         return kf_fail(
             KOFN_UNSUITED,
-            "failing machines go with descents over all points, that "
-            "learn nothing from differences of gradients, and not "
-            "with exact steps");
+            "failing machines need a descent over all points that uses no "
+            "differences of gradients, and no exact steps");
     return KOFN_OK;
 }
 

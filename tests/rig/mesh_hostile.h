@@ -331,11 +331,11 @@ static inline void hostile_change(sim *s, sim_packet *p)
 /* ---- what must hold ------------------------------------------------------ */
 
 /* Fails if an honest node is disconnected as faulty. */
-static inline void hostile_blamed(sim *s, size_t by, size_t who)
+static inline void hostile_blamed(sim *s, size_t by, size_t node)
 {
-    if (!is_hostile(s, who))
+    if (!is_hostile(s, node))
         fail_msg("seed %llu: node %zu takes node %zu for faulty",
-                 (unsigned long long)s->seed, by, who);
+                 (unsigned long long)s->seed, by, node);
 }
 
 /* Fails if what waits for one peer exceeds its bounds, whatever the peer asks

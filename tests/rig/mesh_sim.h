@@ -102,7 +102,7 @@ typedef struct sim {
     /* Hears what any node sends. */
     void (*listen)(struct sim *s, const sim_packet *p);
     void (*act)(struct sim *s, size_t id);
-    void (*blamed)(struct sim *s, size_t by, size_t who);
+    void (*blamed)(struct sim *s, size_t by, size_t node);
     /* For each of the first `orders` packets: which of the outstanding ones
      * comes next. */
     const unsigned char *order;

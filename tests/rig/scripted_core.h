@@ -146,7 +146,7 @@ static inline size_t script_alive(const scripted_core *w, size_t group)
     return n;
 }
 
-/* Draws a worker. Returns UINT32_MAX if its group cannot do without it. */
+/* Draws a worker. Returns UINT32_MAX if it has left or its group needs it. */
 static inline uint32_t script_spare(const scripted_core *w, kf_rng *r)
 {
     uint32_t i = (uint32_t)kf_rng_below(r, w->workers);

@@ -428,10 +428,10 @@ static void inject(sim *s)
 
 /* ---- what must hold ------------------------------------------------------ */
 
-static void blame(sim *s, size_t by, size_t who)
+static void blame(sim *s, size_t by, size_t node)
 {
-    if (!now.bad[who] && !now.of->lost)
-        fail_msg("node %zu takes node %zu for faulty at %.3g s", by, who,
+    if (!now.bad[node] && !now.of->lost)
+        fail_msg("node %zu takes node %zu for faulty at %.3g s", by, node,
                  (double)s->now * 1e-9);
 }
 
