@@ -18,7 +18,7 @@
 
 #define DRAWS_PARAM                                                            \
     "draws", KOFN_AUTO, 1, 10000,                                              \
-        "quaternions: draws of which the best is taken; auto: up to 20", NULL
+        "quaternions: random draws; the best is taken; auto: up to 20", NULL
 
 typedef enum construction {
     DUAL,
@@ -246,8 +246,8 @@ static kofn_status split(const kofn_layout *L, const char *who, size_t d,
         *m = d < 2 ? 1 : 2;
     if (*m < 1)
         return kofn_say(KOFN_INVAL,
-                        "%s: s = %ld stragglers leave nobody of the %zu "
-                        "who hold a part; ask for s <= %zu",
+                        "%s: s = %ld stragglers may be all %zu workers of a "
+                        "part; ask for s <= %zu",
                         who, s, d, d - 1);
     if (*m > d)
         return kofn_say(KOFN_INVAL,

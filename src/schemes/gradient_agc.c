@@ -54,7 +54,8 @@ static const kofn_param params[] = {
      "decoupled: for any lam; auto: sequential for d <= 6",
      "sequential|staircase|decoupled"},
     {"draws", KOFN_AUTO, 1, 1000,
-     "random forms: draws of which the best is taken; auto: up to 8", NULL},
+     "random forms: random draws, from which the best is taken; auto: up to 8",
+     NULL},
     {0},
 };
 

@@ -39,7 +39,7 @@ kf_gradient_first_of_each(const kofn_layout *L, size_t classes,
     kofn_free(seen);
     if (missing == 0)
         return KOFN_OK;
-    return kf_fail(KOFN_TOOFEW, "nobody has answered for %zu of %zu batches",
+    return kf_fail(KOFN_TOOFEW, "no worker answered for %zu of %zu batches",
                    missing, classes);
 }
 
@@ -92,9 +92,9 @@ static kofn_status place(kofn_layout *L, size_t r)
     kofn_free(count);
     return p->fewest ? KOFN_OK
                      : kofn_say(KOFN_INVAL,
-                                "bcc: of %d placements of %zu batches on "
-                                "%zu workers none gave every batch to "
-                                "somebody; ask for r > %zu",
+                                "bcc: of %d placements of %zu batches on %zu "
+                                "workers none gave every batch to a worker; "
+                                "ask for r > %zu",
                                 PLACEMENTS, p->batches, L->seats, r);
 }
 

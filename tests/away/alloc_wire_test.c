@@ -1,24 +1,24 @@
-/* alloc_wire_test.c -- memory runs out at every place in turn in both ends of
- * the wire and in the transport between them: a status, never a crash, a leak
- * or a hang. */
+/* alloc_wire_test.c -- memory runs out at every place in turn: in a worker, in
+ * a coordinator, and in the transport. The result is a status, never a crash,
+ * a leak or a hang. */
 #include "alloc_rig.h"
 #include "fleet.h"
-#include "office.h"
+#include "scripted_coordinator.h"
 
 #include <kofn/net.h>
 
 /* ---- a worker ------------------------------------------------------------ */
 
-typedef struct posting {
-    office o;
+typedef struct order {
+    scripted o;
     rig r;
     kf_resident resident;
     kf_code *code;
     kf_block *block;
-} posting;
+} order;
 
-/* Seat 2 of the operand, and a task for it. */
-static void post(posting *p, const rig_kind *k)
+/* Prepares seat 2 of the operand, and a task for it. */
+static void prepare(order *p, const rig_kind *k)
 {
     const size_t seat = 2;
 
@@ -28,7 +28,7 @@ static void post(posting *p, const rig_kind *k)
         p->resident.formula = kofn_formulas;
         p->resident.arg[1] = 1;
         p->resident.X = p->r.A;
-        p->resident.y = p->r.A.data; /* some numbers */
+        p->resident.y = p->r.A.data; /* any numbers */
     } else if (k->sparse) {
         assert_ok(kf_resident_sparse(&p->resident, p->r.plan, &p->r.sparse));
     } else {
@@ -37,7 +37,7 @@ static void post(posting *p, const rig_kind *k)
     assert_ok(kf_resident_away(&p->resident));
     assert_ok(kf_code_new(&p->code, p->r.plan));
     assert_ok(kf_data_encode(&p->resident, p->code, &seat, 1, &p->block));
-    office_offer(&p->o, p->block);
+    script_offer(&p->o, p->block);
     p->o.work = (kf_head){.type = KF_WIRE_WORK,
                           .task = 1,
                           .row = 7,
@@ -57,7 +57,7 @@ static void post(posting *p, const rig_kind *k)
     }
 }
 
-static void unpost(posting *p)
+static void clean_up(order *p)
 {
     kf_block_drop(p->block);
     kf_code_free(p->code);
@@ -67,8 +67,8 @@ static void unpost(posting *p)
 
 static kofn_status work(const void *ud)
 {
-    office *o = (office *)(uintptr_t)ud;
-    kofn_status st = office_serve(o, 0);
+    scripted *o = (scripted *)(uintptr_t)ud;
+    kofn_status st = script_serve(o, 0);
 
     if (!st) /* a task may lack memory for a moment */
         assert_int_equal(o->results + o->failures, 1);
@@ -94,28 +94,28 @@ static void a_worker(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        static posting p;
+        static order p;
 
-        p = (posting){0};
+        p = (order){0};
         kofn_set_alloc(NULL, NULL);
-        post(&p, &kinds[i]);
+        prepare(&p, &kinds[i]);
         both_ways(work, &p.o, KOFN_OK, 1);
-        unpost(&p);
+        clean_up(&p);
     }
 }
 
 static void a_worker_of_a_stream(void **state)
 {
-    static office o;
+    static scripted o;
 
     (void)state;
-    o = office_pair();
+    o = script_pair();
     both_ways(work, &o, KOFN_OK, 1);
 }
 
 /* ---- a coordinator and its workers --------------------------------------- */
 
-/* The plain product, three times. */
+/* Computes the plain product three times. */
 static kofn_status pairs(kofn_job *job, const rig *r, kofn_matrix *y)
 {
     kofn_status st = KOFN_OK;
@@ -132,7 +132,7 @@ static kofn_status pairs(kofn_job *job, const rig *r, kofn_matrix *y)
     return st;
 }
 
-/* A changes after each: y_i is less by u_i (v' x) then. */
+/* Changes A after each product: y_i is then less by u_i (v' x). */
 static kofn_status changes(kofn_job *job, const rig *r, kofn_matrix *y)
 {
     kofn_change c = KOFN_CHANGE_INIT;
@@ -148,8 +148,10 @@ static kofn_status changes(kofn_job *job, const rig *r, kofn_matrix *y)
         vx += v[i] * ((const double *)r->x.data)[i];
     }
     for (int n = 0; n <= 3 && !st; n++) {
-        c.momentum = n == 3 ? 0.5 : 0; /* there was none: it changes nothing */
-        if (n > 0)                     /* of what some hold */
+        c.momentum =
+            n == 3 ? 0.5
+                   : 0; /* there was no momentum before: it changes nothing */
+        if (n > 0)      /* then only some blocks are stored */
             st = kofn_update(job, 0, &c, &U, &V);
         if (!st)
             st = kofn_round(job, &r->x, y, NULL);
@@ -161,7 +163,8 @@ static kofn_status changes(kofn_job *job, const rig *r, kofn_matrix *y)
     return st;
 }
 
-/* Who runs out of memory may be anybody: a worker less, or none at all. */
+/* Runs a job in which memory may run out anywhere: in a worker, which is then
+ * lost, or in the coordinator. */
 static kofn_status rounds_of(kofn_op op, const char *spec, bool change,
                              const void *ud)
 {
@@ -244,12 +247,13 @@ static void a_job(void **state)
 
 #define WORDS 3
 
-/* One packet of both at a time, in turns, for at most a few seconds: by then
- * they have come, or one has said that there is no memory. */
+/* Exchanges packets, one of each end at a time, for a few seconds at most. By
+ * then all have come, or an end has reported that memory ran out. */
 static kofn_status talk(kofn_transport *const end[2])
 {
     static const char words[WORDS + 1][8] = {"one", "two", "three", ""};
-    static unsigned char body[5000]; /* lent, perhaps for longer than this */
+    static unsigned char
+        body[5000]; /* lent, perhaps for longer than this call */
     size_t heard[2] = {0}, said[2] = {0};
     kofn_peer peer[2] = {0};
     bool there[2] = {false, false};
@@ -264,7 +268,7 @@ static kofn_status talk(kofn_transport *const end[2])
         if (st == KOFN_OK && p.what == KOFN_CAME) {
             there[i] = true;
             peer[i] = p.peer;
-            said[i] = heard[i] = 0; /* what was sent before may be lost */
+            said[i] = heard[i] = 0; /* earlier packets may be lost */
         } else if (st == KOFN_OK && p.what == KOFN_PACKET) {
             heard[i]++;
             if (p.own)
@@ -317,10 +321,13 @@ static void a_transport(void **state)
 TEST_FILE(alloc_wire_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker),
-        cmocka_unit_test(a_worker_of_a_stream),
-        cmocka_unit_test(a_job),
-        cmocka_unit_test(a_transport),
+        TEST(a_worker, "away: a worker without memory fails and leaks nothing"),
+        TEST(a_worker_of_a_stream,
+             "away: a stream's worker without memory fails and leaks nothing"),
+        TEST(a_job,
+             "away: a job is right or fails if memory runs out at any place"),
+        TEST(a_transport,
+             "net: a transport without memory fails and leaks nothing"),
     };
 
     rig_begin();

@@ -1,11 +1,12 @@
-/* away_files_test.c -- workers elsewhere that have the operand in a file of
- * their own make their blocks of it, as far as it is the same. */
+/* away_files_test.c -- remote workers with the operand in a file of their own.
+ * They make the blocks for which it equals the coordinator's operand. */
 #include "fleet.h"
 #include "trials.h"
 
 #include "wire/wire.h"
 
-/* Pieces that are sent when the workers have this; the answers are right. */
+/* Returns the number of pieces that are sent to workers with this operand.
+ * Checks that the results are right. */
 static size_t pieces_with(const trial *t, disk *d, const rig *has,
                           const char *name)
 {
@@ -36,7 +37,7 @@ static size_t pieces_with(const trial *t, disk *d, const rig *has,
     return sent;
 }
 
-/* One number of it is another. */
+/* Changes one number of the operand. */
 static void change_one(rig *r, uint64_t seed)
 {
     kf_rng g = kf_rng_stream(seed, KF_FOR_DATA, 3, 0);
@@ -52,7 +53,7 @@ static void change_one(rig *r, uint64_t seed)
         ((float *)r->A.data)[i] += 1e-3f;
 }
 
-static void files_of_workers(void **state)
+static void own_files(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TRIALS; i++) {
@@ -66,7 +67,7 @@ static void files_of_workers(void **state)
         assert_int_equal(pieces_with(t, &d, &same, "A.npy"), 0);
         assert_int_equal(d.asked, t->kind.workers);
         change_one(&same, i);
-        /* those whose parts are not concerned still make their blocks */
+        /* workers with unchanged parts still make their blocks */
         assert_true(pieces_with(t, &d, &same, "A.npy") > 0);
         kofn_plan_free(same.plan);
         sparse_free(&same.sparse);
@@ -79,8 +80,7 @@ static void files_of_workers(void **state)
     }
 }
 
-/* What names a file elsewhere is not looked for, and the block is sent. */
-static void names_of_files(void **state)
+static void bad_names(void **state)
 {
     static const char *const names[] = {"../A.npy", "/etc/A.npy", "..", ".",
                                         "a/../A.npy"};
@@ -100,8 +100,9 @@ static void names_of_files(void **state)
 TEST_FILE(away_files_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_of_workers),
-        cmocka_unit_test(names_of_files),
+        TEST(own_files,
+             "away: workers make their blocks from an equal file of their own"),
+        TEST(bad_names, "away: a file name with a folder is not looked for"),
     };
 
     rig_begin();

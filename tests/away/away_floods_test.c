@@ -1,6 +1,6 @@
-/* away_floods_test.c -- workers who send the coordinator more than they were
- * asked for, beside honest ones: rounds go on and are right, memory stays
- * bounded, and who floods is dropped and named. */
+/* away_floods_test.c -- workers that send the coordinator more than it asked
+ * for, next to honest ones. Rounds continue and are right, and memory stays
+ * bounded. A flooding worker is dropped and named. */
 #include "fleet.h"
 
 #include "ports/away.h"
@@ -8,14 +8,14 @@
 #define ROUNDS 5
 
 typedef enum mode {
-    HELLOS = 1, /* again and again                            */
+    HELLOS = 1, /* again and again */
     NOTICES,
-    NEEDS,        /* of a piece, as fast as it can, reading all */
-    WRONG,        /* needs of what there is not                 */
-    RESULTS,      /* that nobody asked for, long ones           */
-    POLITE,       /* of a piece, when it has the last, for ever */
-    GREEDY,       /* asks now and then, and takes nothing       */
-    FLEETING_ONES /* comes and goes                           */
+    NEEDS,        /* asks for a piece, at full speed, and reads all */
+    WRONG,        /* asks for pieces that do not exist */
+    RESULTS,      /* long results that were not asked for */
+    POLITE,       /* asks for a piece when it has the last, for ever */
+    GREEDY,       /* asks now and then, and takes nothing */
+    FLEETING_ONES /* comes and goes */
 } mode;
 
 typedef struct hostile {
@@ -26,7 +26,7 @@ typedef struct hostile {
     atomic_size_t sent;
     kofn_peer head;
     uint64_t job, block;
-    bool welcome, gone, has; /* has: what it asked for */
+    bool welcome, gone, has; /* has: the requested piece came */
 } hostile;
 
 static void say(hostile *h, kf_head head, size_t body_bytes)
@@ -46,7 +46,7 @@ static void say(hostile *h, kf_head head, size_t body_bytes)
     atomic_fetch_add(&h->sent, 1);
 }
 
-/* One thing that comes; false: nothing did. */
+/* Handles one arrival. Returns false if there is none. */
 static bool listen(hostile *h, kofn_time atmost)
 {
     kofn_packet k = {0};
@@ -75,7 +75,7 @@ static bool listen(hostile *h, kofn_time atmost)
     return true;
 }
 
-static void annoy(hostile *h)
+static void flood_once(hostile *h)
 {
     const kf_head piece = {
         .type = KF_WIRE_NEED, .block = h->block, .lo = 0, .hi = 1};
@@ -115,13 +115,13 @@ static void annoy(hostile *h)
     }
 }
 
-/* Has it nothing to say before something comes? */
+/* True if it sends nothing before something comes. */
 static bool idle(const hostile *h)
 {
     return !h->welcome || (h->mode == POLITE && !h->has);
 }
 
-static void *plague(void *ud)
+static void *flooder(void *ud)
 {
     hostile *h = ud;
     size_t n = 0;
@@ -135,8 +135,8 @@ static void *plague(void *ud)
             more = listen(h, idle(h) ? KOFN_SECOND / 100 : 0);
         if (!h->welcome)
             continue;
-        annoy(h);
-        if (++n % 64 == 0) /* the queues of this network have no end */
+        flood_once(h);
+        if (++n % 64 == 0) /* the queues of this network have no limit */
             nanosleep(&(struct timespec){0, 1000000}, NULL);
         if (h->mode == FLEETING_ONES)
             h->welcome = false;
@@ -148,18 +148,18 @@ static void *plague(void *ud)
 
 /* ---- a job with one of them ---------------------------------------------- */
 
-typedef struct case_of {
+typedef struct flood_case {
     fleet f;
     rig r;
     hostile h;
     kofn_port *port;
     char told[400];
     size_t dropped;
-} case_of;
+} flood_case;
 
 static void keep_words(void *ud, const char *words)
 {
-    case_of *c = ud;
+    flood_case *c = ud;
 
     snprintf(c->told, sizeof c->told, "%s", words);
     c->dropped += strstr(words, "was disconnected") != NULL;
@@ -168,11 +168,11 @@ static void keep_words(void *ud, const char *words)
 static const rig_kind kind = {
     .spec = "mds:k=2", .workers = 3, .m = 3000, .n = 400, .p = 1};
 
-/* Short rounds, for what takes hundreds of them. */
+/* A job with short rounds, for the tests that take hundreds of them. */
 static const rig_kind brief = {
     .spec = "mds:k=2", .workers = 3, .m = 60, .n = 40, .p = 1};
 
-static void right_round(case_of *c, uint64_t seed)
+static void right_round(flood_case *c, uint64_t seed)
 {
     kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st;
@@ -186,14 +186,14 @@ static void right_round(case_of *c, uint64_t seed)
     assert_true(rig_error(&c->r) <= 1e-12);
 }
 
-/* The honest ones are there first. */
-static void begin(case_of *c, mode m, const loop_faults *faults)
+/* Opens the job. The honest workers come first. */
+static void begin(flood_case *c, mode m, const loop_faults *faults)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
 
     o.news = keep_words;
     o.ud = c;
-    o.silence = 300 * KOFN_SECOND; /* patience is not what bounds it */
+    o.silence = 300 * KOFN_SECOND; /* the failure timeout is not the bound */
     rig_inputs(&c->r, m >= POLITE ? &brief : &kind);
     fleet_init(&c->f, faults);
     c->port = fleet_port(&c->f, kind.workers, &o);
@@ -203,11 +203,11 @@ static void begin(case_of *c, mode m, const loop_faults *faults)
     if (m) {
         c->h.mode = m;
         c->h.t = loop_spoke(&c->f.net);
-        assert_int_equal(pthread_create(&c->h.thread, NULL, plague, &c->h), 0);
+        assert_int_equal(pthread_create(&c->h.thread, NULL, flooder, &c->h), 0);
     }
 }
 
-static void finish(case_of *c)
+static void finish(flood_case *c)
 {
     atomic_store(&c->h.stop, true);
     if (c->h.t)
@@ -220,11 +220,11 @@ static void finish(case_of *c)
     rig_down(&c->r);
 }
 
-/* ---- what they are dropped for ------------------------------------------- */
+/* ---- workers that are dropped -------------------------------------------- */
 
 static void dropped_and_named(mode m)
 {
-    case_of *c = calloc(1, sizeof *c);
+    flood_case *c = calloc(1, sizeof *c);
 
     assert_non_null(c);
     begin(c, m, NULL);
@@ -251,13 +251,13 @@ static void notices(void **state)
     dropped_and_named(NOTICES);
 }
 
-static void needs(void **state)
+static void requests(void **state)
 {
     (void)state;
     dropped_and_named(NEEDS);
 }
 
-static void needs_of_nothing(void **state)
+static void bad_requests(void **state)
 {
     (void)state;
     dropped_and_named(WRONG);
@@ -269,14 +269,13 @@ static void results(void **state)
     dropped_and_named(RESULTS);
 }
 
-/* ---- what they can make us keep ------------------------------------------ */
+/* ---- memory that they can cost ------------------------------------------- */
 
-/* Who asks and takes nothing has one piece waiting, and is not dropped for
- * it: it may just be slow. */
-static void pieces_that_are_not_taken(void **state)
+/* A worker that takes nothing may just be slow, so it is not dropped. */
+static void untaken_pieces(void **state)
 {
     const loop_faults narrow = {.room = 1};
-    case_of *c = calloc(1, sizeof *c);
+    flood_case *c = calloc(1, sizeof *c);
     const port *p;
 
     (void)state;
@@ -300,10 +299,9 @@ static void pieces_that_are_not_taken(void **state)
     free(c);
 }
 
-/* Who asks for its block over and over gets it a few times. */
-static void pieces_without_end(void **state)
+static void endless_requests(void **state)
 {
-    case_of *c = calloc(1, sizeof *c);
+    flood_case *c = calloc(1, sizeof *c);
     const port *p;
     size_t all;
 
@@ -323,10 +321,9 @@ static void pieces_without_end(void **state)
     free(c);
 }
 
-/* Who comes and goes gets a number each time; how many is bounded by time. */
-static void those_who_come_and_go(void **state)
+static void returning(void **state)
 {
-    case_of *c = calloc(1, sizeof *c);
+    flood_case *c = calloc(1, sizeof *c);
     const port *p;
     kofn_time start, spent;
 
@@ -344,7 +341,7 @@ static void those_who_come_and_go(void **state)
     free(c);
 }
 
-static bool wants(const case_of *c, uint32_t id, kf_head h, size_t bytes)
+static bool wants(const flood_case *c, uint32_t id, kf_head h, size_t bytes)
 {
     port *p = (port *)c->port;
     unsigned char head[KF_HEAD];
@@ -355,11 +352,10 @@ static bool wants(const case_of *c, uint32_t id, kf_head h, size_t bytes)
                           sizeof head, bytes);
 }
 
-/* Of a long body nothing is kept that is not the result of a task in hand. */
-static void long_bodies_that_nobody_wants(void **state)
+static void unwanted_bodies(void **state)
 {
     kf_head result = {.type = KF_WIRE_RESULT, .task = 4711};
-    case_of *c = calloc(1, sizeof *c);
+    flood_case *c = calloc(1, sizeof *c);
     worker *w;
 
     (void)state;
@@ -383,11 +379,10 @@ static void long_bodies_that_nobody_wants(void **state)
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* Blocks are sent although there is always something else that arrives. */
-static void blocks_are_not_kept_back(void **state)
+static void blocks_among_noise(void **state)
 {
     const loop_faults babble = {.babble = true};
-    case_of *c = calloc(1, sizeof *c);
+    flood_case *c = calloc(1, sizeof *c);
 
     (void)state;
     assert_non_null(c);
@@ -401,16 +396,29 @@ static void blocks_are_not_kept_back(void **state)
 TEST_FILE(away_floods_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hellos),
-        cmocka_unit_test(notices),
-        cmocka_unit_test(needs),
-        cmocka_unit_test(needs_of_nothing),
-        cmocka_unit_test(results),
-        cmocka_unit_test(pieces_that_are_not_taken),
-        cmocka_unit_test(pieces_without_end),
-        cmocka_unit_test(those_who_come_and_go),
-        cmocka_unit_test(long_bodies_that_nobody_wants),
-        cmocka_unit_test(blocks_are_not_kept_back),
+        TEST(hellos,
+             "away: a worker that sends hello on and on is dropped and named"),
+        TEST(
+            notices,
+            "away: a worker that sends notices on and on is dropped and named"),
+        TEST(requests,
+             "away: a worker that asks on and on is dropped and named"),
+        TEST(
+            bad_requests,
+            "away: a worker that asks for missing pieces is dropped and named"),
+        TEST(results,
+             "away: a worker with unexpected results is dropped and named"),
+        TEST(untaken_pieces,
+             "away: one piece at most waits for a worker that takes none"),
+        TEST(endless_requests,
+             "away: a worker that asks for ever gets its block a few times"),
+        TEST(
+            returning,
+            "away: the admissions of a worker that comes and goes are limited"),
+        TEST(unwanted_bodies,
+             "away: only results of outstanding tasks may have long bodies"),
+        TEST(blocks_among_noise,
+             "away: blocks are sent although other packets never stop"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
-/* away_sums_test.c -- gradients from workers elsewhere, by the name of the
- * loss, against the definition. */
+/* away_sums_test.c -- gradients from remote workers, which know the loss by
+ * its name, against the definition. */
 #include "fleet.h"
 
 #include "wire/wire.h"
@@ -32,7 +32,7 @@ static void points_free(points *p)
     kf_free(p->y.data);
 }
 
-/* w after the descent on the workers of this port, 12 of them. */
+/* Returns w after the descent on the 12 workers of this port. */
 static kofn_matrix descend(const points *p, const char *spec, kofn_port *port)
 {
     kofn_matrix w = {numbers(p->X.cols, 8), p->X.cols, 1, 1, KOFN_F64};
@@ -58,7 +58,7 @@ static kofn_matrix descend(const points *p, const char *spec, kofn_port *port)
     return w;
 }
 
-/* The same steps by the definition of the gradient, with plain loops. */
+/* Makes the same steps by the definition of the gradient, with plain loops. */
 static double *descend_plainly(const points *p)
 {
     size_t n = p->X.cols, m = p->X.rows;
@@ -131,7 +131,7 @@ static void gradients_by_name(void **state)
     }
 }
 
-/* With X on the workers' disks only y travels, in pieces of 8 bytes a row. */
+/* Only y travels then, in pieces of 8 bytes for each row. */
 static void rows_from_files(void **state)
 {
     points p = make_points(KOFN_LOSS_LOGISTIC);
@@ -169,8 +169,10 @@ static void rows_from_files(void **state)
 TEST_FILE(away_sums_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_by_name),
-        cmocka_unit_test(rows_from_files),
+        TEST(gradients_by_name,
+             "away: gradients by name are right (three losses, five codes)"),
+        TEST(rows_from_files,
+             "away: gradients from own files are right, changed ones noticed"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
-/* away_test.c -- jobs on workers that are reached by packets only: the same
- * answers as by plain BLAS, whatever is lost, damaged or made up on the way. */
+/* away_test.c -- jobs on workers that are reached by packets only. Results are
+ * those of plain BLAS, whatever is lost, damaged or forged on the way. */
 #include "fleet.h"
 #include "trials.h"
 
@@ -39,7 +39,7 @@ static void run_away(const trial *t, const loop_faults *faults)
         free(f.member[i]);
     }
     pthread_mutex_destroy(&f.net.lock);
-    rig_down(&r); /* workers read it until they are gone */
+    rig_down(&r); /* workers read it until they end */
 }
 
 static void every_operation(void **state)
@@ -49,7 +49,7 @@ static void every_operation(void **state)
         run_away(&trials[i], NULL);
 }
 
-static void bodies_that_come_separately(void **state)
+static void fetched_bodies(void **state)
 {
     const loop_faults fetching = {.fetching = true};
 
@@ -69,8 +69,8 @@ static void narrow_pipes(void **state)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* Whatever happens on the way, a round ends with the right answer or with an
- * error that says that too few are left. */
+/* A round ends with the right result, or with an error that says that too few
+ * workers are left. */
 static void faults_on_the_way(void **state)
 {
     size_t failed = 0, rounds = 0, dropped = 0;
@@ -126,9 +126,9 @@ static void faults_on_the_way(void **state)
     assert_true(failed <= rounds / 10);
 }
 
-/* ---- a block that is half there ------------------------------------------ */
+/* ---- a block that has arrived in part ------------------------------------ */
 
-static void only_the_rest_is_sent(void **state)
+static void rest_of_block(void **state)
 {
     const rig_kind kind = {
         .spec = "uncoded", .workers = 1, .m = 4000, .n = 640, .p = 1};
@@ -157,9 +157,9 @@ static void only_the_rest_is_sent(void **state)
     fleet_down(&f);
 }
 
-/* ---- who never stores ---------------------------------------------------- */
+/* ---- a worker that never stores its block -------------------------------- */
 
-/* Somebody who says hello and then nothing. */
+/* Makes a worker that says hello and nothing else. */
 static kofn_transport *unresponsive_worker(fleet *f)
 {
     const kf_head hello = {.type = KF_WIRE_HELLO};
@@ -174,8 +174,8 @@ static kofn_transport *unresponsive_worker(fleet *f)
     return spoke;
 }
 
-/* It holds up no more than one round, and that for no longer than the lease. */
-static void a_joiner_that_never_stores(void **state)
+/* The worker delays one round at most, and that only for the lease. */
+static void no_block(void **state)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {
@@ -208,15 +208,15 @@ static void a_joiner_that_never_stores(void **state)
     fleet_down(&f);
 }
 
-/* ---- who never comes ----------------------------------------------------- */
+/* ---- a worker that never comes ------------------------------------------- */
 
 static size_t ended_so_far(void *ud)
 {
     return *(size_t *)ud;
 }
 
-/* Nobody else comes in their place, so that waiting would not end. */
-static void those_who_end_before_they_come(void **state)
+/* No worker comes in the place of an ended one, so waiting would not end. */
+static void early_ends(void **state)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_time end = kf_clock() + 300 * KOFN_SECOND;
@@ -245,8 +245,9 @@ static void those_who_end_before_they_come(void **state)
     fleet_down(&f);
 }
 
-/* What workers may hold when a coordinator is started again does not change. */
-static void operands_stay_as_they_are(void **state)
+/* The blocks that workers may hold for a restarted coordinator do not change.
+ */
+static void no_update(void **state)
 {
     const rig_kind k = {
         .spec = "mds:k=2", .workers = 3, .m = 20, .n = 6, .p = 1};
@@ -272,9 +273,7 @@ static void operands_stay_as_they_are(void **state)
     kf_free(V.data);
 }
 
-/* It is read from workers elsewhere as from others, and who lies about it is
- * named. */
-static void operands_are_read(void **state)
+static void fetched_operand(void **state)
 {
     const kofn_fault_event lie = {1, 0, KOFN_FAULT_EVENT_CORRUPT, 1, 0};
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -294,7 +293,7 @@ static void operands_are_read(void **state)
     f.serve.staged = true;
     assert_ok(kofn_open(&r.job, r.plan, fleet_port(&f, 6, NULL), &opt));
     assert_ok(rig_place(&r));
-    do { /* who is late is not looked at */
+    do { /* late answers are not compared */
         assert_ok(kofn_fetch(r.job, 0, false, &A, &rep));
         for (size_t w = 0; w < rep.workers; w++)
             assert_true(w == 1 || rep.located[w] == 0);
@@ -315,15 +314,21 @@ static void operands_are_read(void **state)
 TEST_FILE(away_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operands_stay_as_they_are),
-        cmocka_unit_test(every_operation),
-        cmocka_unit_test(bodies_that_come_separately),
-        cmocka_unit_test(narrow_pipes),
-        cmocka_unit_test(only_the_rest_is_sent),
-        cmocka_unit_test(a_joiner_that_never_stores),
-        cmocka_unit_test(faults_on_the_way),
-        cmocka_unit_test(those_who_end_before_they_come),
-        cmocka_unit_test(operands_are_read),
+        TEST(no_update,
+             "away: no update if workers may hold blocks of a former job"),
+        TEST(every_operation, "away: rounds are right (each operation)"),
+        TEST(fetched_bodies, "away: rounds are right if bodies are fetched"),
+        TEST(narrow_pipes, "away: rounds are right over narrow pipes"),
+        TEST(rest_of_block,
+             "away: after a cut only the rest of a block is sent"),
+        TEST(no_block,
+             "away: a joiner that never stores delays one round only"),
+        TEST(faults_on_the_way,
+             "away: rounds are right or fail under faults of packets"),
+        TEST(early_ends,
+             "away: waiting fails if a worker ended before it came"),
+        TEST(fetched_operand,
+             "away: an operand is read, and a wrong worker is named"),
     };
 
     rig_begin();

@@ -1,11 +1,12 @@
-/* away_version_test.c -- a worker and a coordinator of different versions say
- * so, both, and part; and what a worker says as it goes is shown as one line.
- */
+/* away_version_test.c -- a worker and a coordinator of different versions both
+ * say so, and part. The reason that a leaving worker gives is shown as one
+ * line. */
 #include "fleet.h"
 
 #include "wire/wire.h"
 
-/* Such a head as kofn `version` might send. */
+/* Writes a head as another version of kofn might send it. Returns its length.
+ */
 static size_t foreign_head(unsigned char *head, unsigned version, kf_wire type)
 {
     kf_head h = {.type = type};
@@ -36,15 +37,15 @@ static void keep_words(void *ud, const char *words)
     snprintf(ud, 300, "%s", words);
 }
 
-/* A coordinator whose news are kept in `told`, and a worker that is connected
- * to it and has said nothing yet. */
-static void meet(loop_net *net, char *told, kofn_port **port,
+/* Opens a coordinator that writes its news to `news`. Connects a worker, which
+ * has not sent anything. */
+static void meet(loop_net *net, char *news, kofn_port **port,
                  kofn_transport **spoke, kofn_packet *came)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
 
     o.news = keep_words;
-    o.ud = told;
+    o.ud = news;
     loop_net_init(net, NULL);
     assert_ok(kofn_port_away(port, loop_hub(net), &o));
     *spoke = loop_spoke(net);
@@ -59,10 +60,10 @@ static void part(loop_net *net, kofn_port *port, kofn_transport *spoke)
     pthread_mutex_destroy(&net->lock);
 }
 
-static void a_worker_of_another_version(void **state)
+static void other_worker(void **state)
 {
     unsigned char head[KOFN_HEAD_MAX];
-    char told[300] = "", refused[300];
+    char news[300] = "", refused[300];
     kofn_transport *spoke;
     kofn_packet k;
     kofn_port *port;
@@ -71,13 +72,13 @@ static void a_worker_of_another_version(void **state)
     kf_head h;
 
     (void)state;
-    meet(&net, told, &port, &spoke, &k);
+    meet(&net, news, &port, &spoke, &k);
     assert_ok(spoke->send(spoke, k.peer, head,
                           foreign_head(head, 1, KF_WIRE_HELLO), NULL, false));
     assert_int_equal(
         port->wait(port, port->now(port) + KOFN_SECOND / 20, KOFN_NEVER, &m),
         KOFN_AGAIN);
-    names_both(told, 1);
+    names_both(news, 1);
     assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
     assert_ok(kf_head_read(&h, k.head, k.head_bytes));
     assert_int_equal(h.type, KF_WIRE_REFUSED);
@@ -89,9 +90,9 @@ static void a_worker_of_another_version(void **state)
     part(&net, port, spoke);
 }
 
-/* A dismissal is urgent, and over MPI comes before a welcome that was sent
- * first. */
-static void a_worker_is_dismissed_before_its_welcome(void **state)
+/* A dismissal is urgent. Over MPI it may come before a welcome that was sent
+ * earlier. */
+static void early_dismissal(void **state)
 {
     const kf_head h = {.type = KF_WIRE_DISMISS, .job = 5};
     unsigned char head[KF_HEAD];
@@ -111,12 +112,11 @@ static void a_worker_is_dismissed_before_its_welcome(void **state)
     pthread_mutex_destroy(&net.lock);
 }
 
-/* The job ends before the worker has said hello, as that of a rank of MPI
- * may. */
-static void a_worker_that_is_late_with_its_hello_is_dismissed(void **state)
+/* The job may end before a rank of MPI has said hello. */
+static void late_hello(void **state)
 {
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
-    char told[300] = "";
+    char news[300] = "";
     kofn_transport *spoke;
     kofn_port *port;
     kofn_packet k;
@@ -125,7 +125,7 @@ static void a_worker_that_is_late_with_its_hello_is_dismissed(void **state)
 
     (void)state;
     o.patience = KOFN_SECOND / 10;
-    meet(&net, told, &port, &spoke, &k);
+    meet(&net, news, &port, &spoke, &k);
     assert_int_equal(port->wait(port, 0, 0, &m), KOFN_AGAIN);
     port->close(port);
     assert_int_equal(kofn_serve(spoke, &o), KOFN_OK);
@@ -149,7 +149,7 @@ static void *serve_one(void *ud)
 
 static kofn_status (*send_at_once)(kofn_transport *, kofn_peer, const void *,
                                    size_t, const kofn_lent *, bool);
-static int full; /* urgent packets for which there is no room */
+static int full; /* number of further urgent packets that are refused */
 
 static kofn_status send_unless_full(kofn_transport *t, kofn_peer peer,
                                     const void *head, size_t bytes,
@@ -166,8 +166,8 @@ static kofn_status wait_a_little(kofn_transport *t, kofn_time atmost,
     return loop_wait(t, atmost < 1000000 ? atmost : 1000000, k);
 }
 
-/* As over a way that is full of tasks to leave. */
-static void a_dismissal_waits_for_room(void **state)
+/* A channel that is full of tasks has no room at first. */
+static void full_channel(void **state)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_transport *hub;
@@ -203,8 +203,8 @@ static kofn_status nothing_comes(kofn_transport *t, kofn_time atmost,
     return KOFN_TRANSPORT;
 }
 
-/* As rank 0 of MPI says goodbye, though its dismissal has not come. */
-static void a_worker_ends_as_its_transport_does(void **state)
+/* Rank 0 of MPI may end in order although its dismissal has not come. */
+static void lost_transport(void **state)
 {
     (void)state;
     for (int in_order = 0; in_order < 2; in_order++) {
@@ -224,7 +224,7 @@ static void a_worker_ends_as_its_transport_does(void **state)
     }
 }
 
-static void a_coordinator_of_another_version(void **state)
+static void other_coordinator(void **state)
 {
     unsigned char head[KOFN_HEAD_MAX];
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
@@ -256,8 +256,8 @@ static void say(kofn_transport *t, kofn_peer to, kf_head h, const char *words)
                       &(kofn_lent){words, n, NULL, NULL}, false));
 }
 
-/* Nobody can make up lines of others, or move what is on the terminal. */
-static void a_reason_for_going_is_one_line(void **state)
+/* A worker cannot forge lines of others, or move the cursor of the terminal. */
+static void leaving_reason(void **state)
 {
     static char long_one[1001];
     const struct {
@@ -272,7 +272,7 @@ static void a_reason_for_going_is_one_line(void **state)
     (void)state;
     memset(long_one, 'x', sizeof long_one - 1);
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
-        char told[300] = "";
+        char news[300] = "";
         kofn_transport *spoke;
         kofn_packet k;
         kofn_port *port;
@@ -281,7 +281,7 @@ static void a_reason_for_going_is_one_line(void **state)
         loop_net net;
         kf_head h;
 
-        meet(&net, told, &port, &spoke, &k);
+        meet(&net, news, &port, &spoke, &k);
         say(spoke, k.peer, (kf_head){.type = KF_WIRE_HELLO}, "");
         assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
         assert_int_equal(m.type, KF_MSG_HELLO);
@@ -293,7 +293,7 @@ static void a_reason_for_going_is_one_line(void **state)
             reason[i].said);
         assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
         assert_int_equal(m.type, KF_MSG_BYE);
-        words = strstr(told, "went: ");
+        words = strstr(news, "went: ");
         assert_non_null(words);
         if (reason[i].shown)
             assert_string_equal(words, reason[i].shown);
@@ -303,8 +303,8 @@ static void a_reason_for_going_is_one_line(void **state)
     }
 }
 
-/* Nor can a coordinator that refuses a worker. */
-static void a_refusal_is_plain(void **state)
+/* The coordinator's reason is printed without control characters, too. */
+static void refusal_text(void **state)
 {
     const char *words = "go\x1b]0;owned\x07 away \xf2\xff\xc2\x9b";
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
@@ -328,14 +328,22 @@ static void a_refusal_is_plain(void **state)
 TEST_FILE(away_version_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_of_another_version),
-        cmocka_unit_test(a_coordinator_of_another_version),
-        cmocka_unit_test(a_worker_is_dismissed_before_its_welcome),
-        cmocka_unit_test(a_worker_that_is_late_with_its_hello_is_dismissed),
-        cmocka_unit_test(a_dismissal_waits_for_room),
-        cmocka_unit_test(a_worker_ends_as_its_transport_does),
-        cmocka_unit_test(a_reason_for_going_is_one_line),
-        cmocka_unit_test(a_refusal_is_plain),
+        TEST(other_worker,
+             "away: a worker of another version is refused with both versions"),
+        TEST(other_coordinator,
+             "away: a worker refuses a coordinator of another version"),
+        TEST(early_dismissal,
+             "away: a worker may be dismissed before its welcome"),
+        TEST(late_hello,
+             "away: a worker is dismissed though it says hello after the job"),
+        TEST(full_channel,
+             "away: a dismissal waits until a full channel has room"),
+        TEST(lost_transport,
+             "away: a worker ends well if its transport ended in order"),
+        TEST(leaving_reason,
+             "away: the reason of a leaving worker is shown as one plain line"),
+        TEST(refusal_text,
+             "away: the text of a refusal has no control characters"),
     };
 
     rig_begin();

@@ -1,4 +1,4 @@
-/* own_test.c -- workers that multiply in a way of their own
+/* own_test.c -- workers with a user function that multiplies
  * (kofn_serve_options.multiply). */
 #include "fleet.h"
 #include "operands_rig.h"
@@ -8,17 +8,17 @@
 #include "base/clock.h"
 #include "data/kernel.h"
 
-/* ---- a way to multiply --------------------------------------------------- */
+/* ---- a function that multiplies ------------------------------------------ */
 
 #define KEPT 32
 
-/* It multiplies with copies that it made of lanes when it first saw them, so
- * that an answer is right only where it was told of every change. */
+/* The function multiplies with copies of the lanes that it makes at the first
+ * call. So a result is right only if it was notified of every change. */
 typedef struct own {
-    double by; /* not the product but so many times that */
+    double by; /* factor of the product; 1: right */
     kofn_status says;
-    const char *why;          /* it says so, or NULL */
-    size_t calls, left, once; /* once: of what does not stay */
+    const char *why;          /* the reason that it gives, or NULL */
+    size_t calls, left, once; /* once: calls with operands that do not stay */
     size_t copies;
     uint64_t version;
     struct {
@@ -58,8 +58,8 @@ static char *copy_of(own *o, const kofn_factors *f)
     return o->kept[o->count++].numbers;
 }
 
-/* What is said of the factors is true. */
-static void is_sound(const kofn_factors *f, const kofn_matrix *out)
+/* Checks the statements about the factors. */
+static void check_factors(const kofn_factors *f, const kofn_matrix *out)
 {
     const kofn_matrix *stays = f->left ? &f->B : &f->A;
 
@@ -78,7 +78,7 @@ static void is_sound(const kofn_factors *f, const kofn_matrix *out)
     assert_int_equal(stays->ld, f->whole.ld);
 }
 
-/* Sums of products as anybody writes them down. */
+/* Multiplies by the definition. */
 static void put_product(const kofn_matrix *a, const kofn_matrix *b, double by,
                         kofn_matrix *out)
 {
@@ -100,7 +100,7 @@ static kofn_status multiply(void *ctx, const kofn_factors *f, kofn_matrix *out)
     own *o = ctx;
     kofn_matrix whole = f->whole, a = f->A, b = f->B;
 
-    is_sound(f, out);
+    check_factors(f, out);
     o->calls++;
     o->left += f->left;
     if (o->before)
@@ -113,8 +113,8 @@ static kofn_status multiply(void *ctx, const kofn_factors *f, kofn_matrix *out)
     return KOFN_OK;
 }
 
-/* Every member of the fleet has one, and calls it. */
-static void owns(fleet *f, own *o, size_t n)
+/* Gives each member of the fleet such a function. */
+static void give_functions(fleet *f, own *o, size_t n)
 {
     f->serve.multiply = multiply;
     for (size_t i = 0; i < n; i++) {
@@ -129,7 +129,7 @@ static void open_own(rig *r, fleet *f, own *o, const rig_kind *k)
     fleet_init(f, NULL);
     f->serve.f = rig_part;
     f->serve.ctx = r;
-    owns(f, o, k->workers);
+    give_functions(f, o, k->workers);
     f->serve.staged = true;
 }
 
@@ -163,7 +163,7 @@ static size_t calls_of(const own *o, size_t n)
     return calls;
 }
 
-/* Products twice as large are of answers that are, all of them. */
+/* Checks that all answers are multiples by `by`, so the products are, too. */
 static void run_own(const trial *t, double by)
 {
     bool dense = !t->kind.sparse && t->kind.op != KOFN_SUM;
@@ -198,7 +198,7 @@ static void every_operation(void **state)
     }
 }
 
-/* Products from the left on blocks that are handed out once. */
+/* Multiplies from the left too, on the same blocks. */
 static void both_sides(void **state)
 {
     const rig_kind k = {
@@ -234,8 +234,8 @@ static void both_sides(void **state)
     assert_true(left > 0 && left < calls_of(o, 5));
 }
 
-/* Copies are as good as the blocks until these change, and no longer. */
-static void blocks_that_change(void **state)
+/* Copies stand for the blocks until the blocks change, and no longer. */
+static void changed_blocks(void **state)
 {
     const kofn_change c = {sizeof(kofn_change), 0.05, 0.1, 0.9, false};
     const held kind = {.spec = "elastic:k=3", .workers = 5, .dtype = KOFN_F64};
@@ -246,7 +246,7 @@ static void blocks_that_change(void **state)
 
     (void)state;
     fleet_init(&f, NULL);
-    owns(&f, o, 5);
+    give_functions(&f, o, 5);
     h.port = fleet_port(&f, 5, NULL);
     held_up(&h, NULL);
     for (unsigned step = 1; step < 4; step++) {
@@ -272,10 +272,11 @@ static void blocks_that_change(void **state)
         assert_true(o[i].calls == 0 || o[i].copies < o[i].calls);
         forget(&o[i]);
     }
-    assert_true(copies > 3 * OPERANDS); /* some were made anew */
+    assert_true(copies > 3 * OPERANDS); /* some were copied again */
 }
 
-/* What comes with its task is not worth keeping, and it is told so. */
+/* The operand comes with its task, so copies are not worth keeping. The
+ * function is informed of this. */
 static void streams(void **state)
 {
     const kofn_problem pb =
@@ -292,7 +293,7 @@ static void streams(void **state)
     opt.below = KOFN_BELOW_PAUSE;
     opt.patience = 60 * KOFN_SECOND;
     fleet_init(&f, NULL);
-    owns(&f, o, 4);
+    give_functions(&f, o, 4);
     assert_ok(kofn_plan_new(&plan, &pb, "dip", 4, 7));
     assert_ok(kofn_open(&job, plan, fleet_port(&f, 4, NULL), &opt));
     for (uint64_t i = 0; i < 4; i++) {
@@ -314,11 +315,10 @@ static void streams(void **state)
     assert_true(once > 0);
 }
 
-/* ---- it fails, lies, and is late ----------------------------------------- */
+/* ---- it fails, is wrong, and is late ------------------------------------- */
 
-/* Others are asked for what one cannot do; a status that is none is a
- * failure. */
-static void one_that_fails(void **state)
+/* A status that the function may not return counts as a failure. */
+static void failing(void **state)
 {
     const kofn_status says[] = {KOFN_IO, KOFN_AGAIN, KOFN_NOMEM, KOFN_PARTIAL};
 
@@ -342,9 +342,9 @@ static void one_that_fails(void **state)
     }
 }
 
-/* Who is not made up for is named, and why is told; what it says does
- * nothing. */
-static void one_that_says_why(void **state)
+/* The job fails because the other workers do not suffice. Control characters
+ * of the reason have no effect. */
+static void failure_reason(void **state)
 {
     static const char *const why[] = {"no room\non the \033[2JGPU\n", NULL};
     static const char *const all[] = {
@@ -373,7 +373,7 @@ static void one_that_says_why(void **state)
         assert_int_equal(rig_round(&r, NULL), KOFN_TOOFEW);
         assert_non_null(strstr(kofn_errmsg(), last[s]));
         assert_string_equal(kofn_job_failure(r.job), all[s]);
-        /* until the next is taken, which has none */
+        /* until the next is taken, which has no failure */
         o[1].says = KOFN_OK;
         assert_ok(rig_put(&r, &next));
         assert_string_equal(kofn_job_failure(r.job), all[s]);
@@ -383,8 +383,7 @@ static void one_that_says_why(void **state)
     }
 }
 
-/* Whoever is wrong is named, as any other worker. */
-static void one_that_lies(void **state)
+static void wrong_function(void **state)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
     rig_kind k = {
@@ -402,7 +401,7 @@ static void one_that_lies(void **state)
     o[1].by = 1 + 1e-6;
     place_own(&r, &f, &k);
     for (uint64_t round = 0; round < 10000 && !located; round++) {
-        rig_next(&r, 11 + round); /* who is late is not looked at */
+        rig_next(&r, 11 + round); /* late answers are not compared */
         assert_ok(rig_round(&r, &rep));
         assert_at_most(rig_error(&r), 1e-12);
         for (size_t w = 0; w < rep.workers; w++)
@@ -416,14 +415,15 @@ static void one_that_lies(void **state)
 }
 
 typedef struct late {
-    atomic_bool begun, over;    /* the first product */
-    atomic_size_t fresh, stale; /* calls for later ones, and yet for the task */
+    atomic_bool begun, over; /* of the first product */
+    atomic_size_t fresh,
+        stale; /* calls for later products, and calls for the cancelled task */
     double first;
-    size_t row; /* of the first task's strips */
+    size_t row; /* first row of the first task's strips */
 } late;
 
-/* Until the product has come of others; then long enough for who is in hand
- * with it to look up. */
+/* Waits until the product was decoded from other answers. Then waits until the
+ * worker has looked for a cancellation. */
 static void take_long(own *o, const kofn_factors *f)
 {
     const struct timespec nap = {.tv_nsec = KOFN_SECOND / 1000};
@@ -446,9 +446,9 @@ static void take_long(own *o, const kofn_factors *f)
     nanosleep(&nap, NULL);
 }
 
-/* A cancellation may overtake its task, and is of no use then: the task is to
- * be in hand. */
-static void wait_for_it(own *o, const kofn_factors *f)
+/* Waits until the slow worker has begun. A cancellation that overtakes its
+ * task would have no effect, so the task must be under way. */
+static void wait_for_slow(own *o, const kofn_factors *f)
 {
     const struct timespec nap = {.tv_nsec = KOFN_SECOND / 1000};
 
@@ -457,9 +457,8 @@ static void wait_for_it(own *o, const kofn_factors *f)
         nanosleep(&nap, NULL);
 }
 
-/* A task is a call for each lane, and none follows when nobody waits for it any
- * more. */
-static void one_that_is_cancelled(void **state)
+/* A task makes one call for each lane. No call follows a cancellation. */
+static void cancelled(void **state)
 {
     const rig_kind k = {
         .spec = "mds:k=2", .workers = 3, .m = 600, .n = 100, .p = 1};
@@ -471,7 +470,7 @@ static void one_that_is_cancelled(void **state)
     (void)state;
     open_own(&r, &f, o, &k);
     for (size_t i = 0; i < 3; i++) {
-        o[i].before = i == 0 ? take_long : wait_for_it;
+        o[i].before = i == 0 ? take_long : wait_for_slow;
         o[i].ud = &l;
     }
     place_own(&r, &f, &k);
@@ -487,7 +486,7 @@ static void one_that_is_cancelled(void **state)
     close_own(&r, &f, o);
 }
 
-/* ---- how it is cut ------------------------------------------------------- */
+/* ---- how work is cut ----------------------------------------------------- */
 
 typedef struct cut {
     kf_how how;
@@ -511,10 +510,10 @@ static const cut cuts[] = {
 
 static double most_work, all_work;
 
-static void is_not_much(own *o, const kofn_factors *f)
+static void check_work(own *o, const kofn_factors *f)
 {
     double work = (double)f->A.rows * (double)f->A.cols * (double)f->B.cols;
-    /* and what is not cut, because it would be slow */
+    /* work below this size is not cut, because that would be slow */
     double least = 64.0 * KF_LOOK_UP_DEPTH * (double)f->B.cols;
 
     (void)o;
@@ -536,13 +535,13 @@ static void stays(void *from, void *numbers)
     (void)from, (void)numbers;
 }
 
-/* As BLAS has it to rounding, whatever is asked for at a time, and stopped
- * between any two calls. */
+/* Compares with BLAS, within rounding, for any amount of work at a time. Also
+ * stops the work between any two calls. */
 static void cut_so(const cut *c, kofn_dtype dtype, double work)
 {
     kofn_matrix block = random_matrix(c->lanes * c->rows, c->cols, dtype, 1);
     kofn_matrix in = random_matrix(c->in_rows, c->in_cols, dtype, 2);
-    own o = {.by = 1, .before = is_not_much};
+    own o = {.by = 1, .before = check_work};
     kf_own way = {multiply, &o, 1, work};
     kf_msg m = {.type = KF_MSG_WORK, .how = c->how, .lo = c->lo, .hi = c->hi};
     double most = (dtype == KOFN_F64 ? 1e-12 : 1e-3), size, *want, *got;
@@ -598,8 +597,9 @@ static void every_cut(void **state)
         }
 }
 
-/* One that knows nothing of it, as was compiled before it was there. */
-static void options_of_before(void **state)
+/* A program that was compiled before the option existed gives shorter options.
+ */
+static void old_options(void **state)
 {
     const rig_kind k = {
         .spec = "mds:k=2", .workers = 3, .m = 60, .n = 10, .p = 1};
@@ -620,16 +620,24 @@ static void options_of_before(void **state)
 TEST_FILE(own_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cut),
-        cmocka_unit_test(every_operation),
-        cmocka_unit_test(both_sides),
-        cmocka_unit_test(blocks_that_change),
-        cmocka_unit_test(streams),
-        cmocka_unit_test(one_that_fails),
-        cmocka_unit_test(one_that_says_why),
-        cmocka_unit_test(one_that_lies),
-        cmocka_unit_test(one_that_is_cancelled),
-        cmocka_unit_test(options_of_before),
+        TEST(every_cut,
+             "multiply: work in parts is right and can be stopped (each kind)"),
+        TEST(every_operation,
+             "multiply: a user function computes all dense answers"),
+        TEST(both_sides, "multiply: left products use the user function"),
+        TEST(changed_blocks,
+             "multiply: the user function learns of changed blocks"),
+        TEST(streams,
+             "multiply: operands of streams do not stay, and versions say so"),
+        TEST(failing,
+             "multiply: other workers replace a failing user function"),
+        TEST(failure_reason,
+             "multiply: a failure that ends a round is named with its reason"),
+        TEST(wrong_function,
+             "multiply: a worker with a wrong user function is named"),
+        TEST(cancelled, "multiply: no call follows a cancellation"),
+        TEST(old_options,
+             "multiply: options of an older size have no user function"),
     };
 
     rig_begin();

@@ -1,9 +1,9 @@
-/* pair_away_test.c -- products of streams on workers behind packets: what
- * travels, over lines that are narrow, break and damage, and within the memory
- * that a worker may spend. */
+/* pair_away_test.c -- products of streams on workers behind packets.
+ * Connections are narrow, break or damage packets, and workers have little
+ * memory. */
 #include "fleet.h"
-#include "office.h"
 #include "pair_rig.h"
+#include "scripted_coordinator.h"
 
 #include <string.h>
 #include <time.h>
@@ -19,10 +19,11 @@ typedef struct run {
     size_t ahead;
     kofn_options opt;
     kofn_away_options away;
-    bool in_time; /* products are */
+    bool in_time; /* products must end in time */
 } run;
 
-/* Products of as many shapes, `ahead` of which are put before one is taken. */
+/* Computes products of all shapes. `ahead` of them are put before one is
+ * taken. */
 static void stream(fleet *f, const run *how)
 {
     kofn_problem pb =
@@ -97,9 +98,8 @@ static void every_scheme(void **state)
     }
 }
 
-/* Where both halves of X and all of Y are needed, and nobody is late, nothing
- * travels but them. */
-static void nothing_else_travels(void **state)
+/* Both halves of X and all of Y are needed, and no worker is late. */
+static void bytes_sent(void **state)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_STREAM, 32, 8, 16, KOFN_F64, false);
@@ -130,9 +130,9 @@ static void nothing_else_travels(void **state)
     free_pair(&a);
 }
 
-/* Bodies that are fetched, pipes that hold one task, lines that break and are
- * made again, packets that are damaged, cut short or come twice. */
-static void bad_lines(void **state)
+/* The cases: bodies that are fetched, narrow pipes, connections that break and
+ * are restored, and packets that are damaged, cut short or repeated. */
+static void bad_connections(void **state)
 {
     static const loop_faults faults[] = {
         {.fetching = true},
@@ -154,10 +154,9 @@ static void bad_lines(void **state)
         }
 }
 
-/* A list of tasks that may not wait together fails in part, and what fails is
- * asked of those who may.  A task takes 6600 bytes at most: there is room for
- * one beside a cancelled one that is still in hand, but not for a list of four.
- */
+/* A task takes 6600 bytes at most. There is room for one task next to a
+ * cancelled one that is still being computed, but not for a list of four. A
+ * list fails in part, and the failed tasks go to workers with room. */
 static void little_memory(void **state)
 {
     run r = run_of("dip:m=2,p=2,T=0,lambda=1");
@@ -176,9 +175,9 @@ typedef struct gate {
     atomic_bool in_vain; /* no task had failed after a minute */
 } gate;
 
-/* A product as anybody computes it, by a worker who waits until the first has
- * failed a task: who waits for a core would else come when all is done, and be
- * told to cancel it, which fails a task as well. */
+/* Computes a product after the first worker has failed a task. A worker that
+ * waits for a processor would otherwise come when all is done. It would then
+ * cancel its task, which also counts as a failed task. */
 static kofn_status after_a_failure(void *ctx, const kofn_factors *k,
                                    kofn_matrix *out)
 {
@@ -202,9 +201,8 @@ static kofn_status after_a_failure(void *ctx, const kofn_factors *k,
     return KOFN_OK;
 }
 
-/* All of one worker's tasks fail, for want of room for any, and the others do
- * them. */
-static void no_memory_at_one(void **state)
+/* The worker has no room for any task. */
+static void no_memory(void **state)
 {
     run r = run_of("dip:m=2,p=2,T=0,lambda=1");
     gate g = {NULL, false};
@@ -222,49 +220,47 @@ static void no_memory_at_one(void **state)
     fleet_down(&f);
 }
 
-static void to_the_byte(void **state)
+static void exact_memory(void **state)
 {
     const size_t bytes = (5 * 6 + 6 * 3 + 5 * 3) * 8;
-    static office o;
+    static scripted o;
 
     (void)state;
     for (size_t memory = bytes - 1; memory <= bytes; memory++) {
-        o = office_pair();
-        assert_ok(office_serve(&o, memory));
+        o = script_pair();
+        assert_ok(script_serve(&o, memory));
         assert_int_equal(o.results, memory == bytes);
         assert_int_equal(o.failures, memory < bytes);
     }
-    o = office_pair();
-    assert_ok(office_serve(&o, 0)); /* no limit */
+    o = script_pair();
+    assert_ok(script_serve(&o, 0)); /* no limit */
     assert_int_equal(o.results, 1);
 }
 
-/* Tasks that wait behind one that lasts take their room from those that
- * come. */
-static void what_waits_counts(void **state)
+/* A waiting task holds its memory until it is computed. */
+static void waiting_tasks(void **state)
 {
     const size_t bytes = (5 * 6 + 6 * 3 + 5 * 3) * 8;
     const kofn_faults for_ever = KOFN_FAULTS_INIT(.straggle = 1, .delay = 1e12);
-    static office o;
+    static scripted o;
 
     (void)state;
     for (size_t room = 1; room <= 4; room++)
         for (size_t less = 0; less < 2; less++) {
-            o = office_pair();
+            o = script_pair();
             o.works = 4;
             o.faults = &for_ever;
-            assert_ok(office_serve(&o, room * bytes - less));
+            assert_ok(script_serve(&o, room * bytes - less));
             assert_int_equal(o.failures, 4 - room + less);
             assert_int_equal(o.results, 0); /* it is dismissed before */
         }
 }
 
-/* What is not as long as its head says, or of no size, is not computed. */
-static void heads_that_lie(void **state)
+static void wrong_heads(void **state)
 {
     const uint64_t odd[] = {0, 4, UINT64_C(1) << 32, UINT64_C(1) << 61,
                             UINT64_MAX};
-    static office o;
+    static scripted o;
 
     (void)state;
     for (size_t field = 0; field < 8; field++)
@@ -274,10 +270,10 @@ static void heads_that_lie(void **state)
                                     &o.work.out_rows, &o.work.out_cols,
                                     &o.work.updates};
 
-            o = office_pair();
+            o = script_pair();
             if (field < 7) {
                 if (field == 0 && odd[i] == 0)
-                    continue; /* as it was */
+                    continue; /* the valid value */
                 if (field == 6 && odd[i] == 0)
                     continue;
                 *at[field] = odd[i];
@@ -285,7 +281,7 @@ static void heads_that_lie(void **state)
                 o.work.how = (kf_how)(1 + i);
             }
             o.bytes = (5 * 6 + 6 * 3) * 8;
-            office_serve(&o, (size_t)1 << 20);
+            script_serve(&o, (size_t)1 << 20);
             assert_int_equal(o.results, 0);
         }
 }
@@ -293,14 +289,18 @@ static void heads_that_lie(void **state)
 TEST_FILE(pair_away_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme),
-        cmocka_unit_test(nothing_else_travels),
-        cmocka_unit_test(bad_lines),
-        cmocka_unit_test(little_memory),
-        cmocka_unit_test(no_memory_at_one),
-        cmocka_unit_test(to_the_byte),
-        cmocka_unit_test(what_waits_counts),
-        cmocka_unit_test(heads_that_lie),
+        TEST(every_scheme,
+             "stream: remote products are right and in time (each code)"),
+        TEST(bytes_sent, "stream: only the needed halves and results travel"),
+        TEST(bad_connections,
+             "stream: products are right over bad connections"),
+        TEST(little_memory,
+             "stream: products are right if lists do not fit into memory"),
+        TEST(no_memory, "stream: other workers replace one without memory"),
+        TEST(exact_memory,
+             "stream: the memory limit of a worker is exact to the byte"),
+        TEST(waiting_tasks, "stream: waiting tasks count to the memory limit"),
+        TEST(wrong_heads, "stream: tasks with wrong sizes are not computed"),
     };
 
     rig_begin();

@@ -1,6 +1,6 @@
-/* unresponsive_test.c -- workers that are there, say so, and never answer, or
- * never have a block: a thread of theirs is stuck.  They are given up and
- * named, on threads and by packets, and nothing of what they owe is kept. */
+/* unresponsive_test.c -- workers that are connected and never answer, or never
+ * have a block, because one of their threads is stuck. They are evicted and
+ * named, on threads and by packets, and nothing of their tasks is kept. */
 #include "fleet.h"
 
 #include "base/clock.h"
@@ -8,10 +8,10 @@
 #include "wire/wire.h"
 
 #define N 4
-#define AT_MOST (60 * KOFN_SECOND) /* far beyond what a test takes */
+#define AT_MOST (60 * KOFN_SECOND) /* far beyond the time of a test */
 
-/* Whoever is the first to compute part 2 does not come back from it before it
- * is let go. */
+/* The first worker that computes part 2 is stuck there until the trap is
+ * opened. */
 typedef struct trap {
     rig r;
     atomic_flag caught;
@@ -36,7 +36,7 @@ typedef struct stuck {
     fleet f;
     bool packets;
     port *p;
-    size_t told; /* who was given up, in words */
+    size_t told; /* number of evictions in the news */
 } stuck;
 
 static void hear(void *ud, const char *words)
@@ -90,8 +90,7 @@ static kofn_status next_round(stuck *s, kofn_report *rep)
     return st ? st : kofn_take(s->t.r.job, 0, AT_MOST, rep);
 }
 
-/* Who needs everybody fails and says whom it waited for. */
-static void the_round_ends_and_names_it(void **state)
+static void named(void **state)
 {
     (void)state;
     for (int packets = 0; packets < 2; packets++) {
@@ -108,7 +107,7 @@ static void the_round_ends_and_names_it(void **state)
     }
 }
 
-/* Room for results that are waited for. */
+/* Returns the number of results that have memory. */
 static size_t rooms(const worker *w)
 {
     size_t n = 0;
@@ -118,9 +117,9 @@ static size_t rooms(const worker *w)
     return n;
 }
 
-/* Who can do without it goes on; cancelled tasks are not kept, and who leaves
- * many without a word is given up as well. */
-static void rounds_go_on_and_keep_nothing(void **state)
+/* Cancelled tasks are not kept. A worker that leaves many unanswered is
+ * evicted too. */
+static void rounds_continue(void **state)
 {
     (void)state;
     for (int packets = 0; packets < 2; packets++) {
@@ -145,22 +144,22 @@ static void rounds_go_on_and_keep_nothing(void **state)
         assert_int_equal(named, 1);
         assert_int_equal(s.told, packets);
         assert_true(rounds >= 64);
-        assert_int_equal(kept, 0); /* between rounds nothing is owed */
+        assert_int_equal(kept, 0); /* between rounds no answer is due */
         assert_ok(next_round(&s, NULL));
         stuck_down(&s);
     }
 }
 
-/* However many of its tasks are cancelled before it is given up, a bounded
- * number is remembered. */
-static void what_is_remembered_is_bounded(void **state)
+/* The limit holds for the cancelled tasks of a worker that is not evicted. */
+static void bounded_memory(void **state)
 {
     size_t most = 0;
     stuck s;
 
     (void)state;
     stuck_up(&s, "gc:d=2", true, -1);
-    s.p->opt.silence = 100 * KOFN_SECOND; /* which is long to give it up */
+    s.p->opt.silence =
+        100 * KOFN_SECOND; /* longer than the test, so it is not evicted */
     for (size_t round = 0; round < 1100; round++) {
         assert_ok(next_round(&s, NULL));
         for (size_t i = 0; i < N; i++)
@@ -171,12 +170,12 @@ static void what_is_remembered_is_bounded(void **state)
     stuck_down(&s);
 }
 
-/* ---- who never stores ---------------------------------------------------- */
+/* ---- workers that never store their blocks ------------------------------- */
 
 typedef struct silence {
     const char *spec;
     size_t honest, unresponsive;
-    bool asks; /* for one piece of its block, before it is silent */
+    bool asks; /* it asks for one piece of its block first */
     kofn_below below;
 } silence;
 
@@ -193,7 +192,7 @@ static void unresponsive_say(unresponsive *m, kofn_peer to, const kf_head *h)
     m->t->send(m->t, to, head, sizeof head, NULL, false);
 }
 
-/* All that it does: say hello, and perhaps ask once. */
+/* Sends hello, and perhaps one request, and nothing else. */
 static void unresponsive_turn(unresponsive *m, bool asks)
 {
     kofn_packet p;
@@ -218,8 +217,8 @@ static void unresponsive_turn(unresponsive *m, bool asks)
     }
 }
 
-/* The end of the first round; where workers can be had one comes for each that
- * is given up. */
+/* Plays the first round to its end. If the job pauses, one worker comes for
+ * each that is evicted. */
 static kofn_status silent_round(stuck *s, const silence *c, unresponsive *m,
                                 kofn_report *rep)
 {
@@ -284,9 +283,9 @@ static void try_silence(const silence *c)
     fleet_down(&s.f);
 }
 
-/* It is there, says so, and has no block for ever: where the others are not
- * enough the round fails, or waits for somebody else. */
-static void who_never_stores_is_given_up(void **state)
+/* The other workers do not suffice: the round fails, or waits for another
+ * worker. */
+static void no_block(void **state)
 {
     static const silence cases[] = {
         {"uncoded", 2, 1, false, KOFN_BELOW_REFUSE},
@@ -304,15 +303,15 @@ static void who_never_stores_is_given_up(void **state)
 
 /* ---- how long a block may take ------------------------------------------- */
 
-/* A port whose workers come at once; how long each has been at its block, and
- * whether it has it, is the test's to say. */
+/* A port to workers that come at once. The test sets how long each has been at
+ * its block, and whether it has stored it. */
 typedef struct stage {
     kofn_port base;
     kf_msg queue[64];
     size_t first, count;
-    kofn_time spent[N]; /* at its block */
+    kofn_time spent[N]; /* time at its block */
     bool stores[N];
-    unsigned given_up; /* a bit for each */
+    unsigned given_up; /* a bit for each worker */
 } stage;
 
 static kofn_status stage_send(kofn_port *base, kf_msg *m)
@@ -359,7 +358,7 @@ static kofn_time stage_storing(kofn_port *base, uint32_t id)
     return ((stage *)base)->spent[id];
 }
 
-/* Who is given up, where the lease is a second. */
+/* Returns the evicted workers, as bits, with a lease of one second. */
 static unsigned given_up(const kofn_time spent[N], unsigned stores)
 {
     const rig_kind k = {
@@ -395,14 +394,15 @@ static unsigned given_up(const kofn_time spent[N], unsigned stores)
 
 #define MS (KOFN_SECOND / 1000)
 
-static void what_others_took_counts(void **state)
+static void block_limit(void **state)
 {
     (void)state;
-    /* Before half of them have a block: ten leases. */
+    /* Until half of them have a block the limit is ten leases. */
     assert_int_equal(given_up((kofn_time[]){9000 * MS, 0, 0, 0}, 0), 0);
     assert_int_equal(given_up((kofn_time[]){11000 * MS, 0, 0, 0}, 0), 1);
     assert_int_equal(given_up((kofn_time[]){11000 * MS, 0, 0, 0}, 8), 1);
-    /* Then one, and 50 times what half of them took. */
+    /* Then it is one lease, and at least 50 times the time of the faster half.
+     */
     assert_int_equal(given_up((kofn_time[]){900 * MS, 0, 1, 1}, 12), 0);
     assert_int_equal(given_up((kofn_time[]){1100 * MS, 0, 1, 1}, 12), 1);
     assert_int_equal(
@@ -412,8 +412,9 @@ static void what_others_took_counts(void **state)
         3);
 }
 
-/* A second for each MiB, and what the worker waits for us. */
-static void what_does_not_count(void **state)
+/* A second for each MiB does not count, nor the time in which the worker waits
+ * for the coordinator. */
+static void excluded_time(void **state)
 {
     const rig_kind k = {
         .spec = "uncoded", .workers = 1, .m = 1024, .n = 512, .p = 1};
@@ -445,7 +446,7 @@ static void what_does_not_count(void **state)
     assert_true(at >= -4 * KOFN_SECOND);
     w->alone -= 10 * KOFN_SECOND;
     assert_true(kf_away_storing(base, 0) >= at + 10 * KOFN_SECOND);
-    w->asked = 1; /* for a piece, and has none yet */
+    w->asked = 1; /* it has asked for a piece that was not sent */
     assert_int_equal(kf_away_storing(base, 0), w->storing);
     w->asked = 0;
     m.t->close(m.t, 0);
@@ -453,8 +454,7 @@ static void what_does_not_count(void **state)
     fleet_down(&f);
 }
 
-/* Nobody comes: the round says so when the time for that is over. */
-static void nobody_comes(void **state)
+static void no_workers(void **state)
 {
     rig_kind k = {.spec = "uncoded", .workers = 2, .m = 60, .n = 8, .p = 1};
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -479,13 +479,21 @@ static void nobody_comes(void **state)
 TEST_FILE(unresponsive_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_round_ends_and_names_it),
-        cmocka_unit_test(rounds_go_on_and_keep_nothing),
-        cmocka_unit_test(what_is_remembered_is_bounded),
-        cmocka_unit_test(who_never_stores_is_given_up),
-        cmocka_unit_test(what_others_took_counts),
-        cmocka_unit_test(what_does_not_count),
-        cmocka_unit_test(nobody_comes),
+        TEST(
+            named,
+            "unresponsive: a round that needs a stuck worker fails, naming it"),
+        TEST(rounds_continue,
+             "unresponsive: rounds continue, cancelled tasks are not kept"),
+        TEST(bounded_memory,
+             "unresponsive: at most 1024 cancelled tasks are remembered"),
+        TEST(no_block,
+             "unresponsive: a worker that never stores its block is evicted"),
+        TEST(block_limit,
+             "unresponsive: the limit for a block follows the faster workers"),
+        TEST(excluded_time,
+             "unresponsive: sending time and our delays do not count"),
+        TEST(no_workers,
+             "unresponsive: a round without workers fails after start_within"),
     };
 
     rig_begin();

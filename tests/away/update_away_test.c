@@ -1,14 +1,14 @@
 /* update_away_test.c -- several resident operands that change, on workers
- * behind packets: what travels, over lines that break and damage, to workers
- * that come, fall behind, are short of memory or are told what cannot be. */
+ * behind packets. Connections break and damage packets. Workers join, fall
+ * behind, lack memory, or get impossible orders. */
 #include "base/lent.h"
 #include "fleet.h"
-#include "office.h"
 #include "operands_rig.h"
+#include "scripted_coordinator.h"
 
-/* ---- the same on one machine --------------------------------------------- */
+/* ---- the same changes on one machine ------------------------------------- */
 
-/* Beside what operands have become (`is`), their velocities. */
+/* The operands with their present values (`is`), and their velocities. */
 typedef struct away {
     held h;
     fleet f;
@@ -37,7 +37,7 @@ static void put(const kofn_matrix *a, size_t i, double x)
         ((float *)a->data)[i] = (float)x;
 }
 
-/* As the header says it. */
+/* Applies the change as the header defines it. */
 static void plain_step(away *a, size_t o, const kofn_change *c,
                        const kofn_matrix *U, const kofn_matrix *V)
 {
@@ -70,7 +70,7 @@ static void change(away *a, size_t o, const kofn_change *c, uint64_t seed)
     kf_free(V.data);
 }
 
-static void is_fetched(away *a, size_t o, double most)
+static void check_fetched(away *a, size_t o, double most)
 {
     const kofn_matrix *is = &a->h.is[o];
     kofn_matrix A = random_matrix(is->rows, is->cols, is->dtype, 1);
@@ -85,7 +85,7 @@ static void is_fetched(away *a, size_t o, double most)
         fail_msg("%s: operand %zu is %g off", a->h.spec, o, off);
 }
 
-/* A step of training: all products, then all operands change. */
+/* Makes a step of training: all products, and then a change of all operands. */
 static void train(away *a, unsigned step, size_t way, double most)
 {
     assert_ok(kofn_step(a->h.job, step));
@@ -149,7 +149,7 @@ static void some_steps(held h, size_t way, const loop_faults *faults,
     for (unsigned step = 1; step <= 4; step++)
         train(&a, step, way, most);
     for (size_t o = 0; o < OPERANDS; o++)
-        is_fetched(&a, o, most);
+        check_fetched(&a, o, most);
     away_down(&a);
 }
 
@@ -164,9 +164,8 @@ static void every_scheme(void **state)
                    3 - s, NULL, 1e-4);
 }
 
-/* One update of one operand is a letter to each worker, of its factors and of
- * 32 bytes more, and each says that it has done it. */
-static void nothing_else_travels(void **state)
+/* The body of an update has the factors and 32 bytes more. */
+static void bytes_sent(void **state)
 {
     kofn_options opt = patient();
     static away a;
@@ -181,7 +180,7 @@ static void nothing_else_travels(void **state)
     assert_int_equal(other, 4); /* blocks of all operands come together */
     change(&a, 0, &ways[0], 6); /* of seven examples */
     held_right(&a.h, 0, 1e-10);
-    is_fetched(&a, 0, 1e-10);
+    check_fetched(&a, 0, 1e-10);
     assert_int_equal(a.f.net.sent[KF_WIRE_UPDATE], 4);
     assert_int_equal(a.f.net.bytes[KF_WIRE_UPDATE],
                      4 * (KF_WIRE_CHANGE + 7 * (rows + cols) * 8));
@@ -190,10 +189,11 @@ static void nothing_else_travels(void **state)
     away_down(&a);
 }
 
-/* Bodies that are fetched, pipes that hold little, lines that break and are
- * made again, packets that are damaged, cut short or come twice: who has missed
- * an update, or had one twice, is given blocks of what others hold. */
-static void bad_lines(void **state)
+/* The cases: bodies that are fetched, narrow pipes, connections that break and
+ * are restored, and packets that are damaged, cut short or repeated. A worker
+ * that misses an update, or has it twice, gets blocks that are made from those
+ * of others. */
+static void bad_connections(void **state)
 {
     static const loop_faults faults[] = {
         {.fetching = true},
@@ -210,14 +210,13 @@ static void bad_lines(void **state)
                    i % WAYS, &faults[i], 1e-8);
 }
 
-/* ---- who comes afterwards ------------------------------------------------ */
+/* ---- workers that join later --------------------------------------------- */
 
 #define STEPS 8
 
-/* With every step one of the first goes and another comes: in the end nobody is
- * there who was given what was placed. */
-static void with_everybody_replaced(const char *spec, size_t way,
-                                    double fraction)
+/* In every step one of the first workers leaves, and another joins. In the end
+ * no worker is left that was given the placed blocks. */
+static void replace_workers(const char *spec, size_t way, double fraction)
 {
     kofn_fault_event come[2 * STEPS];
     kofn_options opt = patient();
@@ -239,35 +238,35 @@ static void with_everybody_replaced(const char *spec, size_t way,
     for (unsigned step = 1; step <= STEPS + 3; step++)
         train(&a, step, way, 1e-8);
     for (size_t o = 0; o < OPERANDS; o++)
-        is_fetched(&a, o, 1e-8);
+        check_fetched(&a, o, 1e-8);
     assert_true(a.f.net.sent[KF_WIRE_STRIPS] > 0);
     assert_true(a.f.net.sent[KF_WIRE_WHOLE] > 0);
     away_down(&a);
 }
 
-static void joiners_have_what_is_now(void **state)
+static void joiners(void **state)
 {
     (void)state;
     for (size_t s = 0; s < 4; s++)
-        with_everybody_replaced(specs[s], s % WAYS, s % 2 ? 0.5 : 0);
+        replace_workers(specs[s], s % WAYS, s % 2 ? 0.5 : 0);
 }
 
-/* ---- who does not get done ----------------------------------------------- */
+/* ---- workers that fall behind -------------------------------------------- */
 
-/* A peer that says that it has stored its block, and nothing more. */
-typedef struct sluggard {
+/* A peer that reports that it stored its block, and nothing else. */
+typedef struct slow_peer {
     kofn_transport base;
     int said;
     uint64_t job, block;
     size_t updates, stores, whole, acknowledged;
     bool acknowledges;
-} sluggard;
+} slow_peer;
 
-static kofn_status sluggard_send(kofn_transport *t, kofn_peer peer,
-                                 const void *head, size_t head_bytes,
-                                 const kofn_lent *body, bool urgent)
+static kofn_status slow_peer_send(kofn_transport *t, kofn_peer peer,
+                                  const void *head, size_t head_bytes,
+                                  const kofn_lent *body, bool urgent)
 {
-    sluggard *s = (sluggard *)t;
+    slow_peer *s = (slow_peer *)t;
     kf_head h;
 
     (void)peer, (void)body, (void)urgent;
@@ -283,10 +282,10 @@ static kofn_status sluggard_send(kofn_transport *t, kofn_peer peer,
     return KOFN_OK;
 }
 
-static kofn_status sluggard_wait(kofn_transport *t, kofn_time atmost,
-                                 kofn_packet *k)
+static kofn_status slow_peer_wait(kofn_transport *t, kofn_time atmost,
+                                  kofn_packet *k)
 {
-    sluggard *s = (sluggard *)t;
+    slow_peer *s = (slow_peer *)t;
     kf_head h = {.job = s->job, .block = s->block};
 
     (void)atmost;
@@ -309,12 +308,12 @@ static kofn_status sluggard_wait(kofn_transport *t, kofn_time atmost,
     return KOFN_OK;
 }
 
-static void sluggard_forget(kofn_transport *t, kofn_peer peer)
+static void slow_peer_forget(kofn_transport *t, kofn_peer peer)
 {
     (void)t, (void)peer;
 }
 
-static void sluggard_close(kofn_transport *t, kofn_time linger)
+static void slow_peer_close(kofn_transport *t, kofn_time linger)
 {
     (void)t, (void)linger;
 }
@@ -352,9 +351,10 @@ static void update(kofn_port *port, uint32_t worker, size_t rows)
     assert_ok(port->send(port, &m));
 }
 
-/* So many updates of so many examples until one that answers none of them is
- * another worker, that has no block. */
-static size_t until_it_is_another(sluggard *s, size_t rows, size_t most)
+/* Sends updates of `rows` examples until the peer, which answers none of them,
+ * counts as another worker without a block. Returns the number of updates,
+ * `most` at most. */
+static size_t updates_until_lost(slow_peer *s, size_t rows, size_t most)
 {
     kofn_away_options opt = KOFN_AWAY_OPTIONS_INIT;
     kofn_port *port;
@@ -363,10 +363,10 @@ static size_t until_it_is_another(sluggard *s, size_t rows, size_t most)
 
     s->base = (kofn_transport){.size = sizeof(kofn_transport),
                                .name = "test",
-                               .send = sluggard_send,
-                               .wait = sluggard_wait,
-                               .forget = sluggard_forget,
-                               .close = sluggard_close};
+                               .send = slow_peer_send,
+                               .wait = slow_peer_wait,
+                               .forget = slow_peer_forget,
+                               .close = slow_peer_close};
     assert_ok(kofn_port_away(&port, &s->base, &opt));
     hear(port, KF_MSG_HELLO, 0);
     m = (kf_msg){.type = KF_MSG_STORE, .worker = 0, .block = some_block()};
@@ -381,36 +381,36 @@ static size_t until_it_is_another(sluggard *s, size_t rows, size_t most)
     if (s->updates < n) {
         hear(port, KF_MSG_BYE, 0);
         hear(port, KF_MSG_HELLO, 1);
-        update(port, 0, rows); /* nobody is there */
+        update(port, 0, rows); /* there is no such worker */
         assert_int_equal(port->wait(port, 0, 0, &m), KOFN_AGAIN);
     }
     port->close(port);
     return s->updates;
 }
 
-static void who_falls_behind_is_healed(void **state)
+static void falling_behind(void **state)
 {
-    sluggard s = {.said = 0};
+    slow_peer s = {.said = 0};
 
     (void)state;
     /* a few are always allowed, however long */
-    assert_int_equal(until_it_is_another(&s, 100000, 100), 4);
-    /* short ones until they come to 4 MiB: each has 10 numbers an example */
-    s = (sluggard){.said = 0};
-    assert_in_range(until_it_is_another(&s, 1000, 1000), 50, 54);
-    s = (sluggard){.said = 0};
-    assert_int_equal(until_it_is_another(&s, 1, 3000), 1024);
-    /* who gets done with them may have any number */
-    s = (sluggard){.acknowledges = true};
-    assert_int_equal(until_it_is_another(&s, 100000, 40), 40);
+    assert_int_equal(updates_until_lost(&s, 100000, 100), 4);
+    /* short ones until they take 4 MiB: each has 10 numbers for an example */
+    s = (slow_peer){.said = 0};
+    assert_in_range(updates_until_lost(&s, 1000, 1000), 50, 54);
+    s = (slow_peer){.said = 0};
+    assert_int_equal(updates_until_lost(&s, 1, 3000), 1024);
+    /* a worker that completes them may have any number */
+    s = (slow_peer){.acknowledges = true};
+    assert_int_equal(updates_until_lost(&s, 100000, 40), 40);
 }
 
 /* ---- blocks that are wrong ----------------------------------------------- */
 
-/* A bit of what a worker stores flips, and nobody there knows of it: it is
- * handed another block also where that is as it was placed, whose block
- * specification it has. */
-static void blocks_as_placed_are_mended(void **state)
+/* A bit of a stored block flips, which the worker does not notice. The block
+ * is replaced even if it has not changed since it was placed. The worker has
+ * that block specification already. */
+static void flipped_bit(void **state)
 {
     static const kofn_fault_event flip = {2, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
     kofn_options opt = patient();
@@ -440,33 +440,33 @@ static void blocks_as_placed_are_mended(void **state)
     away_down(&a);
 }
 
-/* ---- what cannot be ------------------------------------------------------ */
+/* ---- orders that are impossible ------------------------------------------ */
 
-/* Seat 2 of some operand, given to a worker with little memory. */
-typedef struct posting {
-    office o;
+/* Seat 2 of some operand, for a worker with little memory. */
+typedef struct order {
+    scripted o;
     rig r;
     kf_resident resident;
     kf_code *code;
     kf_block *block;
-} posting;
+} order;
 
-static void post(posting *p)
+static void prepare(order *p)
 {
     static const rig_kind k = {
         .spec = "mds:k=2", .workers = 3, .m = 20, .n = 6, .p = 1};
     const size_t seat = 2;
 
-    *p = (posting){.code = NULL};
+    *p = (order){.code = NULL};
     rig_inputs(&p->r, &k);
     assert_ok(kf_resident_dense(&p->resident, p->r.plan, &p->r.A));
     assert_ok(kf_resident_away(&p->resident));
     assert_ok(kf_code_new(&p->code, p->r.plan));
     assert_ok(kf_data_encode(&p->resident, p->code, &seat, 1, &p->block));
-    office_offer(&p->o, p->block);
+    script_offer(&p->o, p->block);
 }
 
-static void unpost(posting *p)
+static void clean_up(order *p)
 {
     kf_block_drop(p->block);
     kf_code_free(p->code);
@@ -474,9 +474,9 @@ static void unpost(posting *p)
     rig_down(&p->r);
 }
 
-/* Three examples for a block of four lanes of three rows and six columns, or
- * two strips of each lane. */
-static void tell(posting *p, kf_wire type)
+/* Orders a change of type `type`. An update has three examples for a block of
+ * four lanes of three rows and six columns. Strips are two of each lane. */
+static void give_order(order *p, kf_wire type)
 {
     p->o.work = (kf_head){.type = type,
                           .row = 7,
@@ -495,32 +495,33 @@ static void tell(posting *p, kf_wire type)
     }
 }
 
-static void what_can_be_is_done(void **state)
+static void valid_orders(void **state)
 {
-    static posting p;
+    static order p;
 
     (void)state;
-    post(&p);
-    tell(&p, KF_WIRE_UPDATE);
-    assert_ok(office_serve(&p.o, 0));
+    prepare(&p);
+    give_order(&p, KF_WIRE_UPDATE);
+    assert_ok(script_serve(&p.o, 0));
     assert_int_equal(p.o.changed, 1);
     assert_false(p.o.forgotten);
-    tell(&p, KF_WIRE_STRIPS);
-    assert_ok(office_serve(&p.o, 0));
+    give_order(&p, KF_WIRE_STRIPS);
+    assert_ok(script_serve(&p.o, 0));
     assert_false(p.o.forgotten);
-    unpost(&p);
+    clean_up(&p);
 }
 
-/* A change that is not of the block that is here, or not as long as its head
- * says, or of no size, is not done, and what is held is void. */
-static void heads_that_lie(void **state)
+/* A change is not applied if it does not belong to the stored block, if its
+ * length differs from the head, or if it is empty. The stored block is then
+ * void. */
+static void wrong_heads(void **state)
 {
     const uint64_t odd[] = {0, 4, UINT64_C(1) << 32, UINT64_C(1) << 61,
                             UINT64_MAX};
-    static posting p;
+    static order p;
 
     (void)state;
-    post(&p);
+    prepare(&p);
     for (size_t t = 0; t < 2; t++)
         for (size_t field = 0; field < 8; field++)
             for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
@@ -531,40 +532,40 @@ static void heads_that_lie(void **state)
 
                 if (strips ? field == 3 || (field == 2 && !odd[i])
                            : field == 4 || field == 5)
-                    continue; /* says nothing, or is right */
-                tell(&p, strips ? KF_WIRE_STRIPS : KF_WIRE_UPDATE);
+                    continue; /* the value is not used, or is right */
+                give_order(&p, strips ? KF_WIRE_STRIPS : KF_WIRE_UPDATE);
                 if (field < 6)
                     *at[field] = odd[i];
                 else if (field == 6)
                     p.o.work.operand = 1 + (uint32_t)i;
                 else
                     p.o.work.dtype = KOFN_F32;
-                office_serve(&p.o, (size_t)1 << 20);
+                script_serve(&p.o, (size_t)1 << 20);
                 if (p.o.changed || !p.o.forgotten)
                     fail_msg("type %zu, field %zu, value %zu was done", t,
                              field, i);
             }
-    unpost(&p);
+    clean_up(&p);
 }
 
-/* A block of 576 bytes and a block specification; an update of 464 beside it,
- * and with a momentum a velocity of 576. */
-static void memory_of_a_worker(void **state)
+/* The block takes 576 bytes, and has a block specification. An update takes
+ * 464 more, and a velocity 576. */
+static void worker_memory(void **state)
 {
-    static posting p;
+    static order p;
     size_t least = 0;
     kofn_change c = KOFN_CHANGE_INIT;
 
     (void)state;
-    post(&p);
+    prepare(&p);
     for (size_t momentum = 0; momentum < 2; momentum++) {
         size_t memory = 576, had = least;
 
         c.momentum = momentum ? 0.5 : 0;
         for (;; memory += 16) {
-            tell(&p, KF_WIRE_UPDATE);
+            give_order(&p, KF_WIRE_UPDATE);
             p.o.change = &c;
-            office_serve(&p.o, memory);
+            script_serve(&p.o, memory);
             assert_int_equal(p.o.results + p.o.failures, 0);
             assert_true(memory < 10000);
             if (p.o.changed)
@@ -574,21 +575,28 @@ static void memory_of_a_worker(void **state)
         if (momentum)
             assert_in_range(least - had, 576 - 16, 576 + 16);
     }
-    unpost(&p);
+    clean_up(&p);
 }
 
 TEST_FILE(update_away_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme),
-        cmocka_unit_test(nothing_else_travels),
-        cmocka_unit_test(bad_lines),
-        cmocka_unit_test(joiners_have_what_is_now),
-        cmocka_unit_test(who_falls_behind_is_healed),
-        cmocka_unit_test(blocks_as_placed_are_mended),
-        cmocka_unit_test(what_can_be_is_done),
-        cmocka_unit_test(heads_that_lie),
-        cmocka_unit_test(memory_of_a_worker),
+        TEST(every_scheme,
+             "update: remote operands are right after changes (each code)"),
+        TEST(bytes_sent,
+             "update: a change sends the factors once to each worker"),
+        TEST(bad_connections,
+             "update: operands are right over bad connections"),
+        TEST(joiners,
+             "update: blocks of joiners are right after all others left"),
+        TEST(falling_behind,
+             "update: a worker that falls behind is admitted anew"),
+        TEST(flipped_bit,
+             "update: a block with a flipped bit is replaced, as placed too"),
+        TEST(valid_orders, "update: valid updates and strips are applied"),
+        TEST(wrong_heads,
+             "update: updates and strips with wrong heads are not applied"),
+        TEST(worker_memory, "update: a velocity counts to the worker's memory"),
     };
 
     rig_begin();

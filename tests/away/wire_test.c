@@ -1,6 +1,6 @@
-/* wire_test.c -- heads, block specifications and pieces: what travels is what
- * was meant, and what was not meant is refused before anything is allocated for
- * it. */
+/* wire_test.c -- heads, block specifications and pieces. Valid ones arrive
+ * unchanged, and invalid ones are refused before memory is allocated for them.
+ */
 #include "rig.h"
 
 #include <kofn/scheme.h>
@@ -97,7 +97,8 @@ static void heads(void **state)
         for (size_t bit = 0; bit < 8 * KF_HEAD; bit++) {
             bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
             assert_int_equal(kf_head_read(&back, bytes, KF_HEAD), KOFN_FORMAT);
-            assert_int_equal(back.version, 0); /* it is damaged, not foreign */
+            assert_int_equal(back.version,
+                             0); /* it is damaged, not of another version */
             bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         }
         for (size_t n = 0; n <= KF_HEAD + 8; n++)
@@ -133,7 +134,7 @@ static void bodies(void **state)
 
 /* ---- blocks that travel -------------------------------------------------- */
 
-/* An operand, placed for workers that share this memory and for others. */
+/* An operand, placed for workers that share this memory and for remote ones. */
 typedef struct both {
     rig r;
     kofn_matrix y; /* sums: the numbers of the rows */
@@ -142,7 +143,7 @@ typedef struct both {
     kf_rng draw;
 } both;
 
-/* Lanes and blocks of each kind. */
+/* Counts of lanes and blocks of each kind. */
 typedef struct met {
     size_t dense, coded, zero, beside, below, sparse, sums;
 } met;
@@ -174,8 +175,9 @@ static double number_at(const kf_block *b, size_t l, size_t i, size_t j)
                                 : (double)*(const float *)kf_at(a, i, j);
 }
 
-/* Sums of a few terms may be taken in another order when rows are made one
- * by one: of numbers up to 5, by coefficients that are not large. */
+/* Compares all lanes, within rounding. Sums of a few terms may be added in
+ * another order when rows are made one by one. Numbers are up to 5, and
+ * coefficients are small. */
 static void same_lanes(const kf_block *a, const kf_block *b)
 {
     double most = a->dtype == KOFN_F64 ? 1e-14 : 1e-5;
@@ -194,7 +196,7 @@ static void same_lanes(const kf_block *a, const kf_block *b)
             }
 }
 
-/* The plain parts that a sparse block mixes, as dense ones. */
+/* Compares the plain parts that a sparse block mixes, as dense ones. */
 static void same_sparse(const kf_block *a, const kf_block *b)
 {
     size_t n = a->rows * a->cols;
@@ -256,7 +258,7 @@ static void same_block(const kf_block *a, const kf_block *b)
         same_lanes(a, b);
 }
 
-/* All that is missing, a few units at a time. */
+/* Sends all missing pieces, a few units at a time. */
 static void send_pieces(both *t, const kf_block *far, const kf_block_spec *r,
                         size_t section)
 {
@@ -288,7 +290,8 @@ static void done(kf_block_spec *r)
     kf_block_drop(r->block);
 }
 
-/* Whatever is wrong with it, no more than is allowed is ever allocated. */
+/* Reads damaged copies of the block specification. At most the allowed memory
+ * is allocated in any of them. */
 static void refusals(const kf_bytes *block_spec)
 {
     static const uint64_t odd[] = {
@@ -405,7 +408,8 @@ static void run_kind(const rig_kind *k, met *m)
     rig_down(&t.r);
 }
 
-/* Every scheme at its defaults, and some others. */
+/* Returns every scheme with its defaults, and then the further ones. NULL at
+ * the end. */
 static const char *spec_at(size_t i, const char *const *more, size_t n)
 {
     size_t schemes = 0;
@@ -417,7 +421,7 @@ static const char *spec_at(size_t i, const char *const *more, size_t n)
     return i - schemes < n ? more[i - schemes] : NULL;
 }
 
-/* Nothing is stored there. */
+/* True if the scheme serves streams only. These store no blocks. */
 static bool only_streams(const char *spec)
 {
     const kofn_scheme *s = kofn_scheme_find(spec);
@@ -425,7 +429,6 @@ static bool only_streams(const char *spec)
     return s && s->ops == KOFN_STREAM;
 }
 
-/* For whatever they compute. */
 static void blocks_that_travel(void **state)
 {
     static const kofn_op ops[] = {KOFN_MATVEC, KOFN_MATMUL, KOFN_LEFT,
@@ -477,7 +480,7 @@ static void blocks_that_travel(void **state)
                 m.sparse && m.sums);
 }
 
-/* ---- words --------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------- */
 
 static unsigned char bytes_of_words[KF_WORDS + 1];
 
@@ -488,7 +491,8 @@ static kofn_status fetch_words(kofn_transport *t, kofn_packet *k, void *into)
     return KOFN_OK;
 }
 
-/* `n` of the bytes above, which come with their packet or are fetched. */
+/* Takes a text of `n` of these bytes, which come with their packet or are
+ * fetched. */
 static kofn_status words(size_t n, bool come, uint64_t off, char **to)
 {
     kofn_transport t = {.fetch = fetch_words};
@@ -500,8 +504,7 @@ static kofn_status words(size_t n, bool come, uint64_t off, char **to)
     return kf_post_take_words(&t, &k, &h, to);
 }
 
-/* As many as there may be, and nothing of them acts on a terminal. */
-static void words_of_a_failure(void **state)
+static void failure_text(void **state)
 {
     static const unsigned char evil[] = "\033[2J\xc3\xbc\x9b\x7f\r\b\0\ta\nb~";
     char *to;
@@ -528,8 +531,7 @@ static void words_of_a_failure(void **state)
     }
 }
 
-/* ---- checksums of bodies --------------------------------------------------
- */
+/* ---- checksums of bodies ------------------------------------------------- */
 
 static uint64_t sent_sum;
 
@@ -548,9 +550,7 @@ static kofn_status note_sum(kofn_transport *t, kofn_peer peer, const void *head,
     return KOFN_OK;
 }
 
-/* A body is sent with its checksum and refused without, but where the transport
- * says that it keeps bodies whole. */
-static void bodies_that_stay_whole(void **state)
+static void whole_bodies(void **state)
 {
     const char body[] = "any bytes";
     kf_head h = {.type = KF_WIRE_RESULT, .job = 5};
@@ -574,8 +574,7 @@ static void bodies_that_stay_whole(void **state)
     }
 }
 
-/* ---- transports of another version ----------------------------------------
- */
+/* ---- transports of another version --------------------------------------- */
 
 static int closed;
 
@@ -586,9 +585,7 @@ static void count_close(kofn_transport *t, kofn_time linger)
     closed++;
 }
 
-/* One that was compiled for another kofn, or does not tell its size, is
- * refused. */
-static void transports_that_are_too_small(void **state)
+static void small_transports(void **state)
 {
     static const size_t sizes[] = {0, sizeof(kofn_transport) - 1};
     kofn_port *port;
@@ -609,12 +606,16 @@ static void transports_that_are_too_small(void **state)
 TEST_FILE(wire_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads),
-        cmocka_unit_test(bodies),
-        cmocka_unit_test(blocks_that_travel),
-        cmocka_unit_test(words_of_a_failure),
-        cmocka_unit_test(bodies_that_stay_whole),
-        cmocka_unit_test(transports_that_are_too_small),
+        TEST(heads,
+             "wire: heads arrive unchanged, and damaged ones are refused"),
+        TEST(bodies, "wire: bodies that are damaged or cut short are refused"),
+        TEST(blocks_that_travel,
+             "wire: sent blocks equal the local ones (each scheme, operation)"),
+        TEST(failure_text, "wire: the text of a failure is bounded and plain"),
+        TEST(whole_bodies,
+             "wire: bodies need a checksum unless the transport keeps them"),
+        TEST(small_transports,
+             "wire: transports of a smaller size are refused"),
     };
 
     rig_begin();

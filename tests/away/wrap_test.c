@@ -1,14 +1,14 @@
-/* wrap_test.c -- a coordinator that sends sizes whose products and sums wrap
- * round: its worker refuses them, and touches nothing that is not its own. */
-#include "office.h"
+/* wrap_test.c -- a coordinator that sends sizes with products and sums that
+ * wrap round. The worker refuses them, and touches no memory beyond its own. */
+#include "scripted_coordinator.h"
 
 #include <malloc.h>
 
-enum { DENSE, SPARSE, SUM, EMPTY }; /* as block_spec.c has them */
+enum { DENSE, SPARSE, SUM, EMPTY }; /* the kinds of block_spec.c */
 
 #define ALL UINT64_MAX
 
-/* ---- what it writes ------------------------------------------------------ */
+/* ---- block specifications that are written ------------------------------- */
 
 typedef struct note {
     unsigned char p[4096];
@@ -44,11 +44,11 @@ static void begin(note *b, uint64_t kind, uint64_t lanes, uint64_t rows,
     number(b, 0); /* no file */
 }
 
-/* `used` plain parts without an entry. */
+/* Writes a sparse block of `used` plain parts without an entry. */
 static void sparse(note *b, uint64_t lanes, uint64_t rows, uint64_t used)
 {
     begin(b, SPARSE, lanes, rows, 4);
-    number(b, rows); /* of the operand */
+    number(b, rows); /* rows of the operand */
     number(b, 0);
     number(b, used);
     for (uint64_t j = 0; j < used; j++)
@@ -57,7 +57,7 @@ static void sparse(note *b, uint64_t lanes, uint64_t rows, uint64_t used)
         real(b, 1);
 }
 
-/* Lanes that are zero throughout: nothing is stored for them. */
+/* Writes a dense block of lanes that are zero. Nothing is stored for them. */
 static void zeros(note *b, uint64_t lanes, uint64_t rows)
 {
     begin(b, DENSE, lanes, rows, 1);
@@ -70,7 +70,7 @@ static void zeros(note *b, uint64_t lanes, uint64_t rows)
         number(b, 0);
 }
 
-/* That others' strips are put into; lanes are zero throughout. */
+/* Writes an empty block, which takes strips of others. Its lanes are zero. */
 static void empty(note *b, uint64_t lanes, uint64_t cols)
 {
     begin(b, EMPTY, lanes, 1, cols);
@@ -78,7 +78,7 @@ static void empty(note *b, uint64_t lanes, uint64_t cols)
         number(b, 0);
 }
 
-/* Of no part: nothing is computed and nothing stored. */
+/* Writes a block for a sum without parts. Nothing is computed or stored. */
 static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
 {
     static const char name[] = "loss-gradient";
@@ -98,7 +98,7 @@ static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
     number(b, 0); /* parts here */
 }
 
-/* ---- block specifications ------------------------------------------------ */
+/* ---- block specifications that are read ---------------------------------- */
 
 static kofn_status read_it(const note *b)
 {
@@ -121,15 +121,16 @@ static void block_specs(void **state)
 
     (void)state;
     sparse(&b, 1, 100, 3);
-    assert_ok(read_it(&b));      /* it is its sizes that are wrong below */
-    sparse(&b, 1, ALL / 17, 17); /* used rows + 1 is 0 */
+    assert_ok(read_it(&b));      /* only the sizes are wrong below */
+    sparse(&b, 1, ALL / 17, 17); /* used rows + 1 wraps to 0 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
     sparse(&b, 1, ALL / 51, 51);
     assert_int_equal(read_it(&b), KOFN_FORMAT);
-    sparse(&b, 17, ALL / 17 + 1, 0); /* lanes rows is 16 */
+    sparse(&b, 17, ALL / 17 + 1, 0); /* lanes rows wraps to 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 
-    sparse(&b, 1, 100, 3); /* products of it are float64, and as long */
+    sparse(&b, 1, 100,
+           3); /* its products are float64, and have the same length */
     memcpy(b.p + sizeof(uint64_t), &(uint64_t){KOFN_F32}, sizeof(uint64_t));
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 
@@ -140,24 +141,25 @@ static void block_specs(void **state)
 
     empty(&b, 17, 100);
     assert_ok(read_it(&b));
-    empty(&b, 17, ALL / 17 + 1); /* lanes cols is 16: so long would V be */
+    empty(&b, 17, ALL / 17 + 1); /* lanes cols, the length of V, wraps to 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 
     sum(&b, 4, 1, 4);
     assert_ok(read_it(&b));
-    sum(&b, 17, 1, ALL / 17 + 1); /* lanes span is 16 */
+    sum(&b, 17, 1, ALL / 17 + 1); /* lanes span wraps to 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
-    sum(&b, 1, 17, ALL / 17 + 1); /* pieces span is 16 */
+    sum(&b, 1, 17, ALL / 17 + 1); /* pieces span wraps to 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 }
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* They would fit but for the size of their result. */
+/* The tasks would fit but for the size of their result. */
 static void tasks(void **state)
 {
     kofn_matrix in = {NULL, 1, 1, 1, KOFN_F64};
-    kofn_matrix out = {NULL, 16, 1, 1, KOFN_F64}; /* 17 (ALL / 17 + 1) */
+    kofn_matrix out = {NULL, 16, 1, 1,
+                       KOFN_F64}; /* 17 (ALL / 17 + 1) wraps to 16 */
     kf_subset subset = {.lanes = 17, .span = ALL / 17 + 1, .submessages = 1};
     kf_block zero = {.lanes = 17, .rows = ALL / 17 + 1, .cols = 1};
     kf_block left = {.lanes = 17, .rows = 1, .cols = 1};
@@ -176,11 +178,11 @@ static void tasks(void **state)
     assert_ok(kf_work_fits(&left, &m, &in, &out));
 }
 
-/* ---- room ---------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static size_t held, peak;
 
-static void *weigh(void *ud, void *p, size_t want)
+static void *counting_alloc(void *ud, void *p, size_t want)
 {
     (void)ud;
     if (p)
@@ -193,8 +195,8 @@ static void *weigh(void *ud, void *p, size_t want)
     return p;
 }
 
-/* A block specification of a few bytes whose lanes nothing is stored for: what
- * a task takes for their mix does not grow with them. */
+/* A block specification of a few bytes has many lanes for which nothing is
+ * stored. The memory of a task does not grow with their number. */
 static void many_lanes(void **state)
 {
     const size_t lanes = 60000, rows = 1000;
@@ -204,7 +206,7 @@ static void many_lanes(void **state)
     note b;
 
     (void)state;
-    kofn_set_alloc(weigh, NULL);
+    kofn_set_alloc(counting_alloc, NULL);
     sparse(&b, lanes, rows, 0);
     assert_ok(kf_block_spec_read(&r, b.p, b.n, &o));
     assert_ok(kf_buffer_new(&m.in, 4, 1, KOFN_F64));
@@ -237,7 +239,7 @@ static void batches(void **state)
     assert_ok(kofn_formulas[0].f(arg, &part, &in, &out));
     arg[1] = 2.5;
     assert_int_equal(kofn_formulas[0].f(arg, &part, &in, &out), KOFN_INVAL);
-    arg[1] = UINT32_MAX; /* no two points are so far apart */
+    arg[1] = UINT32_MAX; /* more than the distance of any two points */
     w[3] = 3;
     assert_ok(kofn_formulas[0].f(arg, &part, &in, &out));
 }
@@ -246,12 +248,12 @@ static void batches(void **state)
 
 static void refuses(const note *block_spec, kf_head work)
 {
-    static office o;
+    static scripted o;
 
-    o = (office){.work = work};
+    o = (scripted){.work = work};
     memcpy(o.block_spec, block_spec->p, block_spec->n);
     o.block_spec_bytes = block_spec->n;
-    assert_int_equal(office_serve(&o, (size_t)1 << 20), KOFN_FORMAT);
+    assert_int_equal(script_serve(&o, (size_t)1 << 20), KOFN_FORMAT);
     assert_int_equal(o.results, 0);
 }
 
@@ -282,9 +284,13 @@ static void workers(void **state)
 TEST_FILE(wrap_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(block_specs), cmocka_unit_test(tasks),
-        cmocka_unit_test(many_lanes),  cmocka_unit_test(batches),
-        cmocka_unit_test(workers),
+        TEST(block_specs,
+             "wire: block specifications with sizes that wrap are refused"),
+        TEST(tasks, "wire: tasks with sizes that wrap are refused"),
+        TEST(many_lanes,
+             "wire: 60000 lanes without numbers cost no memory in a task"),
+        TEST(batches, "wire: batches beyond the points are refused"),
+        TEST(workers, "wire: a worker refuses blocks with sizes that wrap"),
     };
 
     rig_begin();

@@ -120,10 +120,10 @@ TEST_FILE(options_test)
         TEST(defaults,
              "options: initialised options pass, and 0 takes its default"),
         TEST(never_is_zero,
-             "options: " never " is stored as 0 once options are settled"),
+             "options: never is stored as 0 once options are settled"),
         TEST(out_of_range,
              "options: a value out of range is refused with its name"),
-        TEST(text_values, "options: text gives seconds, words and " never ""),
+        TEST(text_values, "options: text gives seconds, words and never"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,7 +251,7 @@ assert abs(np.load('got.npy') - want).max() <= 1e-12 * abs(want).max()"
             limit=$n
             [ "$again" -eq 3 ] && limit=1000000
             code=0
-            OPENBLAS_NUM_THREADS=1 "$KOFN_DEADLY" "$limit" "$KOFN" $words -o w.npy \
+            OPENBLAS_NUM_THREADS=1 "$KOFN_KILL_AT_WRITE" "$limit" "$KOFN" $words -o w.npy \
                 --history h.csv --checkpoint C --resume -q 2>err || code=$?
             [ "$code" -ne 77 ] || skip "processes may not be traced here"
             [ "$code" -eq 0 ] || [ "$code" -eq 137 ] || { cat err; false; }

@@ -22,7 +22,7 @@ until_dead() {
     local limit=$1
     shift
     code=0
-    (cd now && "$KOFN_DEADLY" "$limit" "$KOFN" "$@" --journal j -q) 2>err || code=$?
+    (cd now && "$KOFN_KILL_AT_WRITE" "$limit" "$KOFN" "$@" --journal j -q) 2>err || code=$?
     [ "$code" -ne 77 ] || skip "processes may not be traced here"
     [ "$code" -eq 0 ] || [ "$code" -eq 137 ] || { cat err; false; }
 }

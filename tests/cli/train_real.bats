@@ -202,11 +202,11 @@ stop_for_30_seconds() {
 
 @test "real train: a process with only wrong messages spoils nothing" {
     mesh ipc 5 100
-    command[4]=$KOFN_TURNCOAT
+    command[4]=$KOFN_FAULTY_NODE
     export KOFN_LIES=30 # which the others do not look at
     for i in 1 2 3 4 5; do node $i; done
     ended 1 2 3 5
-    grep -q 'lies from iterate' e4
+    grep -q 'wrong notes from iterate' e4
     one_was_wrong 1 2 3 5
 }
 

@@ -11,9 +11,9 @@ static void every_pair(const char *spec, size_t nodes, size_t pairs)
 {
     static const double constants[] = {1, 1e-2, 1e-4};
     size_t tried = 0, right = 0, one = SLOWED;
-    fleet f;
+    code_case f;
 
-    fleet_up(&f, spec, nodes);
+    code_case_up(&f, spec, nodes);
     for (uint32_t i = 0; i < nodes; i++)
         for (uint32_t j = i + 1; j < nodes; j++)
             for (uint32_t z = 0; z < 3; z++, tried++)
@@ -35,7 +35,7 @@ static void every_pair(const char *spec, size_t nodes, size_t pairs)
                 }
     assert_int_equal(tried, pairs);
     print_message("    %s: of %zu pairs %zu found\n", spec, pairs, right);
-    fleet_down(&f);
+    code_case_down(&f);
 }
 
 static void pairs_of_matdot(void **state)
@@ -55,10 +55,10 @@ static void pairs_of_gpd(void **state)
 static void three_of_polydot(void **state)
 {
     size_t rounds = (size_t)ceil(4000 * test_scale() / SLOWED);
-    fleet f;
+    code_case f;
 
     (void)state;
-    fleet_up(&f, "polydot:m=2,n=1,p=2", 8);
+    code_case_up(&f, "polydot:m=2,n=1,p=2", 8);
     for (uint32_t i = 0; i < rounds; i++) {
         trial t = {.f = &f,
                    .r = kf_rng_stream(12, KF_FOR_SAMPLE, i, 0),
@@ -71,7 +71,7 @@ static void three_of_polydot(void **state)
         shuffle(t.liar, f.nodes, &t.r);
         run(&t);
     }
-    fleet_down(&f);
+    code_case_down(&f);
 }
 
 /* ---- rounding beside a lie ------------------------------------------------
@@ -85,17 +85,17 @@ static void hidden_by_rounding(void **state)
                .columns = 1,
                .way = FLIP,
                .mode = PROBABILISTIC};
-    fleet f;
+    code_case f;
 
     (void)state;
-    fleet_up(&f, "elastic:k=4", 8);
+    code_case_up(&f, "elastic:k=4", 8);
     t.f = &f;
     t.wide = kf_rng_below(&t.r, 2);
     t.liars = 1 + kf_rng_below(&t.r, most_liars(&t));
     shuffle(t.liar, f.nodes, &t.r);
     t.constant = pow(10, 3 * kf_rng_uniform(&t.r) - 3);
     assert_int_equal(run(&t), RIGHT);
-    fleet_down(&f);
+    code_case_down(&f);
 }
 
 /* ---- copies -------------------------------------------------------------- */
@@ -105,9 +105,9 @@ static void hidden_by_rounding(void **state)
 static void copies_alike(const char *spec, size_t nodes)
 {
     static const way alike[] = {CONSTANT, DOUBLED, STALE, ZEROS};
-    fleet f;
+    code_case f;
 
-    fleet_up(&f, spec, nodes);
+    code_case_up(&f, spec, nodes);
     for (uint32_t i = 0; i < 400 / SLOWED; i++) {
         trial t = {.f = &f,
                    .r = kf_rng_stream(13, KF_FOR_SAMPLE, i, 0),
@@ -123,7 +123,7 @@ static void copies_alike(const char *spec, size_t nodes)
             fail_msg("%s: %zu copies %s were not found out", spec, t.liars,
                      way_names[t.way]);
     }
-    fleet_down(&f);
+    code_case_down(&f);
 }
 
 static void copies(void **state)

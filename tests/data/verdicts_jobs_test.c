@@ -4,7 +4,7 @@
  * and what is delivered is within the floor of the report.
  *
  * KOFN_TEST_SCALE=10 tries ten times as many. */
-#include "between.h"
+#include "altered_port.h"
 #include "rig.h"
 #include "verdicts_rig.h"
 
@@ -20,7 +20,7 @@
 
 /* The simulator, some of whose workers send something else. */
 typedef struct crooked {
-    between port;
+    altered_port port;
     bool liar[MOST_NODES];
     uint32_t partner[MOST_NODES]; /* with whom results are swapped */
     way way;
@@ -124,7 +124,7 @@ static crooked *crooked_port(size_t workers, const kofn_faults *w)
 {
     crooked *c = numbers(1, sizeof *c);
 
-    between_open(&c->port, workers, w);
+    altered_open(&c->port, workers, w);
     c->port.base.wait = crooked_wait;
     c->port.base.close = crooked_close;
     for (size_t i = 0; i < workers; i++)
@@ -434,7 +434,7 @@ static void draw(job *j, size_t code, uint64_t seed)
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, 96, 96, 96, KOFN_F64, false);
     kofn_plan *plan;
-    fleet f = {.nodes = codes[code].nodes};
+    code_case f = {.nodes = codes[code].nodes};
 
     t->r = kf_rng_stream(3, KF_FOR_SAMPLE, (uint32_t)code, (uint32_t)seed);
     assert_ok(kofn_plan_new(&plan, &pb, codes[code].spec, f.nodes, 5));

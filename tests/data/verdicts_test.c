@@ -82,7 +82,7 @@ static void print_ways(const tally *t)
                           t->way[ADVERSARIAL][y].rounds);
 }
 
-static void try_round(const fleet *f, size_t z, size_t i, tally *to)
+static void try_round(const code_case *f, size_t z, size_t i, tally *to)
 {
     trial t = {.f = f,
                .r = kf_rng_stream(1, KF_FOR_SAMPLE, (uint32_t)z, (uint32_t)i),
@@ -108,14 +108,14 @@ static void try_round(const fleet *f, size_t z, size_t i, tally *to)
 static void try_code(size_t z, size_t stretches, tally *to)
 {
     size_t from = only.from * STRETCH;
-    fleet f;
+    code_case f;
 
     *to = (tally){.digest = KF_FNV};
-    fleet_up(&f, codes[z].spec, codes[z].nodes);
+    code_case_up(&f, codes[z].spec, codes[z].nodes);
     for (size_t i = 0; i < stretches * STRETCH;
          i += EVERY * (stretches > 1 ? 1 : codes[z].every))
         try_round(&f, z, from + i, to);
-    fleet_down(&f);
+    code_case_down(&f);
 }
 
 static void campaign(void **state)

@@ -1,5 +1,5 @@
 /* io_csv_test.c -- CSV, and the numbers of all texts against strtod. */
-#include "comma.h"
+#include "comma_locale.h"
 #include "io_rig.h"
 #include "rig.h"
 

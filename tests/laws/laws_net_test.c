@@ -1,6 +1,6 @@
 /* laws_net_test.c -- the laws of rounds with worker processes, reached over
  * sockets: those of laws_test.c, and that any survivors suffice. */
-#include "yard_port.h"
+#include "pool_port.h"
 
 #include "laws_faults.h"
 
@@ -8,10 +8,10 @@ static kofn_port *processes(const rig *x, const rig_kind *kind,
                             const kofn_faults *faults)
 {
     (void)x; /* each process makes its own */
-    return yard_port(kind, faults);
+    return pool_port(kind, faults);
 }
 
-static const site yard = {.staged = true, .open = processes};
+static const site process_site = {.staged = true, .open = processes};
 
 /* ---- survivors ----------------------------------------------------------- */
 
@@ -54,7 +54,7 @@ static void any_survivors(const point *at, const kofn_plan *p, kf_rng *r)
     o.events = leave;
     o.event_count = leave_enough(p, leave, r);
     job_inputs(&x, at, &kind);
-    assert_ok(kofn_open(&x.job, p, yard.open(&x, &kind, &fair), &o));
+    assert_ok(kofn_open(&x.job, p, process_site.open(&x, &kind, &fair), &o));
     check(rig_place(&x) == KOFN_OK);
     for (uint64_t round = 0; round < 3; round++) {
         kofn_report rep = KOFN_REPORT_INIT;
@@ -75,23 +75,23 @@ static void survivors(void **state)
 {
     (void)state;
     over_the_grid(any_survivors, 1, 3, 11);
-    yard_end(60 * KOFN_SECOND);
+    pool_end(60 * KOFN_SECOND);
     print_message("%zu rounds, %zu right\n", rounds, right);
     assert_true(right >= rounds * 9 / 10); /* few sets are refused */
 }
 
 /* ---- laws 5 and 9 -------------------------------------------------------- */
 
-static void in_the_yard(const point *at, const kofn_plan *p, kf_rng *r)
+static void in_processes(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    any_faults(at, p, r, &yard);
+    any_faults(at, p, r, &process_site);
 }
 
 static void faults_and_replay(void **state)
 {
     (void)state;
-    over_the_grid(in_the_yard, 1, 3, 12);
-    yard_end(60 * KOFN_SECOND);
+    over_the_grid(in_processes, 1, 3, 12);
+    pool_end(60 * KOFN_SECOND);
 }
 
 TEST_FILE(laws_net_test)
@@ -106,11 +106,11 @@ TEST_FILE(laws_net_test)
 
     if (argc > 1) /* only tests with that sentence, with asterisks */
         cmocka_set_test_filter(argv[1]);
-    yard_open();
+    pool_open();
     rig_begin();
-    if (!yard_folder_new())
+    if (!pool_folder_new())
         return 1;
     failed =
         cmocka_run_group_tests_name("laws over sockets", tests, NULL, NULL);
-    return yard_folder_end() ? failed : 1;
+    return pool_folder_end() ? failed : 1;
 }

@@ -1,6 +1,5 @@
-/* conform.c SEED -- one rank of an MPI job that is held to the laws of
- * transports (conform.h).  Ends with "rank R: ok" and 0, or says what was
- * wrong. */
+/* conform.c SEED -- one rank of an MPI job that checks the laws of transports
+ * (conform.h). Prints "rank R: ok" and exits with 0, or reports the fault. */
 #include "conform.h"
 
 #include <kofn/mpi.h>

@@ -1,21 +1,20 @@
-/* exchange.c -- one rank of an MPI job that puts the transport to the test.
+/* exchange.c -- one rank of an MPI job that tests the transport.
  *
  *     exchange star|mesh|long|full|kill|stop SEED
  *
- * Everybody sends COUNT packets of very different sizes to each of its peers,
- * and checks that what it gets is what was to be sent, in order and whole.
+ * Every rank sends COUNT packets of very different sizes to each of its peers.
+ * It checks that the packets that it gets are whole, unchanged and in order.
  *
- *     star   between rank 0 and all others
- *     mesh   between all
- *     long   likewise, but bodies longer than HALF are not wanted
- *     full   short packets only, and the others do not listen for a while: the
- *            way to them must be full after a bounded number of packets
- *     kill   rank 0 kills another in the midst of it; a star if SEED is odd,
- *            else a mesh
- *     stop   likewise, but stops it, and lets it go on when it has lost it
+ * - star: between rank 0 and all others.
+ * - mesh: between all.
+ * - long: the same, but bodies longer than HALF are not wanted.
+ * - full: short packets only, and the other ranks do not listen for a while.
+ *   Their channels must be full after a bounded number.
+ * - kill: rank 0 kills another rank during the exchange, in a star if SEED is
+ *   odd, else in a mesh.
+ * - stop: the same, but stops it, and lets it continue once it is lost.
  *
- * Ends with a line "rank R: ok, L lost" and 0, or says what was wrong.
- */
+ * Prints a line "rank R: ok, L lost" and exits with 0, or reports the fault. */
 #include <kofn/mpi.h>
 
 #include <signal.h>
@@ -31,8 +30,8 @@
 #define LONGEST ((size_t)8 << 20)
 #define HALF 65536
 
-/* Around every border there is: none, short, apart; and what networks like to
- * treat differently. */
+/* Sizes around every border: none, short, separate from the head, and sizes
+ * that networks treat differently. */
 static const size_t sizes[] = {0,    1,    8,     3703,  3704,    3705,   3712,
                                4096, 8192, 65536, 65537, 1 << 20, 8 << 20};
 #define SIZES (sizeof sizes / sizeof *sizes)
@@ -46,7 +45,8 @@ static kofn_transport *t;
 static kofn_mpi_info info = KOFN_MPI_INFO_INIT;
 static bool mesh, full, too_long;
 static uint32_t seed;
-static unsigned char *body[MOST]; /* what is being sent to each: borrowed */
+static unsigned char
+    *body[MOST]; /* the body that is being sent to each rank; borrowed */
 static bool busy[MOST];
 static uint32_t sent[MOST], got[MOST][2], pid[MOST];
 static bool came[MOST], went[MOST];
@@ -73,7 +73,7 @@ static double now(void)
     return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
 }
 
-/* ---- what is sent -------------------------------------------------------- */
+/* ---- packets that are sent ----------------------------------------------- */
 
 static uint32_t mix(uint32_t a, uint32_t b)
 {
@@ -90,7 +90,7 @@ static size_t size_of(uint32_t from, uint32_t to, uint32_t number)
 
     if (full)
         return sizes[i % 8];
-    /* A few of the longest tell as much as many. */
+    /* A few of the longest bodies suffice. */
     return number % 4 ? sizes[i % (SIZES - 2)] : sizes[i];
 }
 
@@ -116,7 +116,7 @@ static void done(void *ud)
     finished++;
 }
 
-/* Rank of a peer, and the other way. */
+/* Returns the rank of a peer. peer_of() is the inverse. */
 static unsigned rank_of(kofn_peer p)
 {
     return mesh ? p : info.rank ? 0 : p + 1;
@@ -132,7 +132,7 @@ static bool is_peer(unsigned rank)
     return rank != info.rank && (mesh || !rank || !info.rank);
 }
 
-/* Sends the next packet to `to` if it takes it. */
+/* Sends the next packet to `to`, if it is accepted. */
 static bool send_next(unsigned to)
 {
     head h = {info.rank,          to,
@@ -161,9 +161,9 @@ static bool send_next(unsigned to)
     return st == KOFN_OK;
 }
 
-/* ---- what comes ---------------------------------------------------------- */
+/* ---- packets that come --------------------------------------------------- */
 
-/* The next number from `from` that is to arrive in one of its channels. */
+/* Returns the next number from `from` that is due in one of its channels. */
 static uint32_t next_number(uint32_t from, bool urgent)
 {
     uint32_t n = got[from][urgent];
@@ -174,9 +174,10 @@ static uint32_t next_number(uint32_t from, bool urgent)
     return n;
 }
 
-/* Open MPI fetches long bodies out of the sender's process; where that is gone,
- * killed or because it gave up who was stopped, it leaves what lay there and
- * says that all has come.  That is what a body's checksum is for. */
+/* True if a body may have wrong bytes. Open MPI fetches long bodies from the
+ * memory of the sender's process. That process may be killed, or may have lost
+ * a stopped rank. Open MPI then leaves the former bytes, and reports success.
+ * Checksums of bodies detect this. */
 static bool may_be_garbage(unsigned from)
 {
     return victim && (from == victim || info.rank == victim);
@@ -305,12 +306,13 @@ static void exchange(const char *mode)
             take(&p);
         harm(mode);
         if (now() - began > 40)
-            wrong("rank %u is dead and nobody tells", victim);
+            wrong("rank %u is dead, which is not reported", victim);
     }
     harm(mode);
 }
 
-/* Whoever is too long is counted.  The last may still be on their way. */
+/* Checks the number of dropped bodies, which are too long. The last may still
+ * be on their way. */
 static void check_dropped(void)
 {
     uint64_t expected = 0;
@@ -328,7 +330,8 @@ static void check_dropped(void)
               (unsigned long long)t->dropped, (unsigned long long)expected);
 }
 
-/* Somebody who does not listen must not be given more than a little. */
+/* Fills the channel to a rank that does not listen. It may take only a little.
+ */
 static void fill_up(void)
 {
     struct timespec nap = {0, 300000000};
@@ -348,7 +351,7 @@ static void fill_up(void)
                 return; /* it listens by now */
         }
     if (sent[r] >= COUNT)
-        wrong("%u packets went to somebody who does not listen", sent[r]);
+        wrong("%u packets went to a rank that does not listen", sent[r]);
 }
 
 int main(int argc, char **argv)
@@ -366,7 +369,7 @@ int main(int argc, char **argv)
     opt.mesh = mesh = strcmp(mode, "star") && !(harmful && seed % 2);
     opt.silence = harmful ? KOFN_SECOND : 10 * KOFN_SECOND;
     if (kofn_mpi_open(&t, &opt, &(kofn_mpi_info){0}) != KOFN_INVAL)
-        wrong("an info that does not tell its size was taken");
+        wrong("an info without its size was accepted");
     if (kofn_mpi_open(&t, &opt, &info))
         wrong("open: %s", kofn_errmsg());
     if (info.ranks > MOST)

@@ -18,7 +18,7 @@ job() { # job RANKS MODE SEED
     [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
 }
 
-# ended COUNT: so many ranks have said that all was well.
+# ended COUNT: checks that COUNT ranks have reported success.
 ended() {
     [ "$(grep -c 'rank [0-9]*: ok' <<<"$output")" -eq "$1" ] ||
         { echo "$output"; return 1; }
@@ -66,8 +66,8 @@ ended() {
     done
 }
 
-# One that was only stopped goes on when all the others have given it up: it
-# learns that it is out, and ends.
+# A stopped rank continues after all others have excluded it. It then learns
+# that it is excluded, and ends.
 # bats test_tags=night
 @test "mpi: a rank stopped for too long is excluded and ends" {
     [ "$MPI" = openmpi ] || skip "mpirun of MPICH ends a job that loses a rank"

@@ -1,6 +1,6 @@
-/* accounts_test.c -- connections of one key, or one host, share what they may
- * have waiting, and those of others have their turn between.
- */
+/* accounts_test.c -- connections of one key, or of one host, share a limit for
+ * waiting packets. They take turns with the connections of other keys and
+ * hosts. */
 #define _GNU_SOURCE
 #include "caller_rig.h"
 
@@ -19,7 +19,7 @@ static kofn_net_options narrow_with(bool keys)
 }
 
 /* Greets the listener, and returns the windows that the listener grants. */
-static size_t enters(caller *c)
+static size_t enter(caller *c)
 {
     unsigned char got[KF_HEADER + sizeof(kf_greeting)];
     kf_greeting g;
@@ -38,8 +38,8 @@ static size_t enters(caller *c)
     return kf_net_number(g.window, 8) + kf_net_number(g.urgent, 8);
 }
 
-/* Sends as many empty packets as fit a window. */
-static void fills_its_window(caller *c)
+/* Fills the caller's window with empty packets. */
+static void fill_window(caller *c)
 {
     static unsigned char all[WINDOW / KF_COST * (KF_HEADER + 4)];
     size_t n = 0;
@@ -49,8 +49,8 @@ static void fills_its_window(caller *c)
     assert_true(caller_says(c, all, n));
 }
 
-/* Waits until packets of that cost have come over the newest connection. */
-static void has_come(kofn_transport *t, uint64_t cost)
+/* Waits until packets of `cost` bytes have come over the newest connection. */
+static void wait_for_cost(kofn_transport *t, uint64_t cost)
 {
     for (bool all = false; !all;) {
         nap(MILLI);
@@ -61,7 +61,7 @@ static void has_come(kofn_transport *t, uint64_t cost)
 }
 
 /* Waits until the transport has no connection. */
-static void all_have_gone(kofn_transport *t)
+static void wait_for_end(kofn_transport *t)
 {
     for (bool gone = false; !gone;) {
         nap(MILLI);
@@ -71,7 +71,7 @@ static void all_have_gone(kofn_transport *t)
     }
 }
 
-static size_t packets_of_all(kofn_transport *t)
+static size_t waiting_packets(kofn_transport *t)
 {
     size_t packets = 0, came_in = 0, have_gone = 0;
     kofn_packet p;
@@ -87,9 +87,8 @@ static size_t packets_of_all(kofn_transport *t)
     return packets;
 }
 
-/* Connections end before the listener looks.  No more packets wait than one
- * connection could have sent. */
-static void those_who_come_again(void **state)
+/* Each connection ends before the listener takes a packet of it. */
+static void reconnecting(void **state)
 {
     for (int keys = 0; keys < 2; keys++) {
         const kofn_net_options o = narrow_with(keys);
@@ -100,12 +99,12 @@ static void those_who_come_again(void **state)
         for (int i = 0; i < 6; i++) {
             caller c = call(t, keys);
 
-            enters(&c);
-            fills_its_window(&c);
+            enter(&c);
+            fill_window(&c);
             hang_up_caller(&c);
-            all_have_gone(t);
+            wait_for_end(t);
         }
-        packets = packets_of_all(t);
+        packets = waiting_packets(t);
         assert_true(packets > 0);
         assert_true(packets <= (WINDOW + WINDOW / 4) / KF_COST);
         assert_null(inside(t)->accounts);
@@ -114,8 +113,6 @@ static void those_who_come_again(void **state)
     }
 }
 
-/* A host makes many connections.  Each may send less ahead than the one before,
- * and at least a mebibyte. */
 static void many_connections(void **state)
 {
     const kofn_net_options *o = &patient;
@@ -128,7 +125,7 @@ static void many_connections(void **state)
         size_t own;
 
         c[i] = call(t, false);
-        own = enters(&c[i]);
+        own = enter(&c[i]);
         assert_true(own >= MEGA + MEGA / 4);
         assert_true(i < 4 ? own == 40 * MEGA : own < 40 * MEGA);
         assert_true(i < 4 || own <= last);
@@ -141,8 +138,6 @@ static void many_connections(void **state)
     t->close(t, 0);
 }
 
-/* A packet of one connection comes next, however many packets of another
- * wait. */
 static void turns(void **state)
 {
     kofn_transport *t = listener(addresses[0], &narrow);
@@ -152,15 +147,15 @@ static void turns(void **state)
     int before = 0;
 
     (void)state;
-    enters(&many);
+    enter(&many);
     first = came(t, NULL);
-    fills_its_window(&many);
-    has_come(t, WINDOW / KF_COST * KF_COST);
+    fill_window(&many);
+    wait_for_cost(t, WINDOW / KF_COST * KF_COST);
     one = call(t, false);
-    enters(&one);
+    enter(&one);
     assert_true(
         caller_frames(&one, &(frame_of){KF_PACKET, 0, "here", 4, 0, 0}));
-    has_come(t, KF_COST);
+    wait_for_cost(t, KF_COST);
     do {
         p = next_of(t, NULL);
         assert_int_equal(p.what == KOFN_CAME, p.peer != first);
@@ -170,10 +165,10 @@ static void turns(void **state)
         before++;
     assert_true(before <= 1);
     assert_memory_equal(p.head, "here", 4);
-    /* a peer that is forgotten leaves nothing to take, gone or not */
+    /* A forgotten peer leaves nothing to take, whether it has gone or not. */
     hang_up_caller(&many);
     hang_up_caller(&one);
-    all_have_gone(t);
+    wait_for_end(t);
     t->forget(t, first);
     went(t, second);
     assert_int_equal(t->wait(t, 0, &p), KOFN_AGAIN);
@@ -184,9 +179,12 @@ static void turns(void **state)
 TEST_FILE(accounts_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(those_who_come_again),
-        cmocka_unit_test(many_connections),
-        cmocka_unit_test(turns),
+        TEST(reconnecting,
+             "net: a reconnecting peer keeps one connection's packets at most"),
+        TEST(many_connections,
+             "net: further connections of a host get smaller windows"),
+        TEST(turns,
+             "net: connections take turns, and forgotten ones leave no packet"),
     };
 
     return cmocka_run_group_tests_name("accounts", tests, make_ring, drop_ring);

@@ -1,14 +1,14 @@
-/* campaign_cables_test.c -- the same on networks of their own, whose cables are
- * cut and mended: needs root and ip, and is skipped without. */
+/* campaign_cables_test.c -- the campaign on separate networks. Their cables
+ * are cut and mended. Needs root and `ip`; without them the test is skipped. */
 #include "campaign_rig.h"
 
-/* The coordinator has a network of its own, too, so that nothing of this meets
- * anybody else, and all of it is gone with the last process. */
+/* The networks. The coordinator has a separate network too, so no other
+ * process meets the traffic. All networks end with their last process. */
 typedef struct nets {
     int home;
     char home_name[64];
-    pid_t house[2];
-    kofn_time cut[2]; /* until when; 0: it is whole */
+    pid_t holder[2];
+    kofn_time cut[2]; /* until when it is cut; 0: it is whole */
 } nets;
 
 static nets net;
@@ -30,25 +30,26 @@ static bool net_name(const char *path, char name[64])
     return n > 0;
 }
 
-/* A cable to each house, 10.77.HOUSE.1 here and 10.77.HOUSE.2 there. */
+/* Lays a cable to the network of a process: 10.77.I.1 here and 10.77.I.2
+ * there. */
 static bool cable(long i)
 {
-    pid_t house = yard_house();
+    pid_t holder = pool_network();
     char name[64], path[64], command[200];
 
-    net.house[i] = house;
-    snprintf(path, sizeof path, "/proc/%ld/ns/net", (long)house);
-    for (int k = 0; k < 100; k++) { /* until it has moved in */
+    net.holder[i] = holder;
+    snprintf(path, sizeof path, "/proc/%ld/ns/net", (long)holder);
+    for (int k = 0; k < 100; k++) { /* until the process has its own network */
         if (net_name(path, name) && strcmp(name, net.home_name) != 0)
             break;
-        yard_nap(10 * MILLI);
+        pool_sleep(10 * MILLI);
     }
     snprintf(command, sizeof command,
              "nsenter -t %ld -n sh -c 'ip addr add 10.77.%ld.2/24 dev eth0 && "
              "ip link set eth0 up' >/dev/null 2>&1",
-             (long)house, i);
+             (long)holder, i);
     return run_ip("link add cable%ld type veth peer name eth0 netns %ld", i,
-                  house) &&
+                  holder) &&
            run_ip("addr add 10.77.%ld.1/24 dev cable%ld", i, i) &&
            run_ip("link set cable%ld up", i, 0) && system(command) == 0;
 }
@@ -64,14 +65,14 @@ static bool nets_up(void)
 static void nets_down(void)
 {
     for (int i = 0; i < 2; i++)
-        if (net.house[i])
-            yard_signal(net.house[i], SIGKILL);
+        if (net.holder[i])
+            pool_signal(net.holder[i], SIGKILL);
     if (net.home >= 0)
         assert_int_equal(setns(net.home, CLONE_NEWNET), 0);
     close(net.home);
 }
 
-/* Cut a cable, for longer or shorter than silence. */
+/* Cuts a cable, for a shorter or a longer time than the failure timeout. */
 static bool cut_cable(run *r)
 {
     long i = (long)kf_rng_below(&r->r, 2);
@@ -92,7 +93,7 @@ static void mend_cables(bool all)
         }
 }
 
-static void cables_are_cut(void **state)
+static void cut_cables(void **state)
 {
     tally t = {0};
     run *r = calloc(1, sizeof *r);
@@ -108,8 +109,8 @@ static void cables_are_cut(void **state)
         begin(r, seed);
         r->more = cut_cable;
         r->tend = mend_cables;
-        r->life.net = net.house[0];
-        r->other_net = net.house[1];
+        r->life.net = net.holder[0];
+        r->other_net = net.holder[1];
         open_run(r, "tcp://0.0.0.0:*", r->x.plan->workers);
         rounds(r, 6, &t);
         mend_cables(true);
@@ -117,14 +118,15 @@ static void cables_are_cut(void **state)
     }
     nets_down();
     free(r);
-    yard_end(20 * KOFN_SECOND * SLACK);
+    pool_end(20 * KOFN_SECOND * SLACK);
     tell(&t);
 }
 
 TEST_FILE(campaign_cables_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cables_are_cut),
+        TEST(cut_cables,
+             "campaign: rounds are right or too few are left (cut cables)"),
     };
     int failed;
 

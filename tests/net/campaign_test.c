@@ -1,18 +1,17 @@
-/* campaign_test.c -- fleets of real processes under everything that goes wrong
- * on real machines: killed, stopped, joined, lying and cut off at random.
+/* campaign_test.c -- real worker processes under random faults: killed,
+ * stopped, joined, faulty and cut off.
  *
- * A run takes a random code and operation through several rounds.  Every round
- * ends in time, with the answer of plain BLAS or a status that says that too
- * few are left; nothing stays behind, neither processes nor memory.
+ * A run takes a random code and operation through several rounds. Every round
+ * ends in time, with the result of plain BLAS or with a status that says that
+ * too few workers are left. Neither processes nor memory remain.
  *
- * There are 200 runs in a plain build.  The long form, with hostile workers and
- * nodes besides: make campaign EVENTS=1000000
- */
+ * A plain build makes 200 runs. The long form, with hostile workers and nodes
+ * in addition: make campaign EVENTS=1000000 */
 #include "campaign_rig.h"
 
-static void anything_happens(void **state)
+static void random_faults(void **state)
 {
-    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
+    const char *one = getenv("KOFN_TEST_SEED"); /* the first seed */
     uint64_t first = one ? strtoull(one, NULL, 10) : 0;
     tally t = {0};
     run *r = calloc(1, sizeof *r);
@@ -33,12 +32,12 @@ static void anything_happens(void **state)
                      kinds[seed % KINDS].spec, atomic_load(&held) - before);
     }
     free(r);
-    yard_end(20 * KOFN_SECOND * SLACK); /* those who have no coordinator any
-                                           more lose patience */
+    pool_end(20 * KOFN_SECOND * SLACK); /* workers without a coordinator give
+                                           the search up after their patience */
     tell(&t);
 }
 
-/* ---- memory, and many ---------------------------------------------------- */
+/* ---- memory, and many workers -------------------------------------------- */
 
 static size_t resident(void)
 {
@@ -51,9 +50,9 @@ static size_t resident(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Rounds whose inputs and answers are large against what may remain of a
- * worker that is gone: its number. */
-static void memory_stays(void **state)
+/* The inputs and answers of a round are large compared with what may remain of
+ * a lost worker, which is its number. */
+static void bounded_memory(void **state)
 {
     const rig_kind k = {
         .spec = "mds:k=2", .workers = 4, .m = 4000, .n = 16, .p = 16};
@@ -73,13 +72,14 @@ static void memory_stays(void **state)
     r->life.patience = 3 * KOFN_SECOND;
     snprintf(r->address, sizeof r->address, "ipc://%s/memory", folder);
     open_run(r, r->address, 4);
-    for (size_t life = 0; life < lives; life++) { /* one dies, one comes */
+    for (size_t life = 0; life < lives;
+         life++) { /* one worker dies, one joins */
         for (size_t i = 0; i < 20; i++) {
             rig_spoil(&r->x);
             assert_ok(play(r, NULL));
         }
         assert_at_most(rig_error(&r->x), 1e-12);
-        /* answers that came late are held for a while, so the least counts */
+        /* Late answers are held for a while, so the minimum counts. */
         if (life < lives / 3)
             first = kf_min(first, atomic_load(&held));
         if (life >= lives - lives / 3)
@@ -89,18 +89,20 @@ static void memory_stays(void **state)
         end_one(r, life);
         start(r);
     }
-    /* a block or an answer kept of each would be five times that */
+    /* A block or an answer kept of each lost worker would be five times that.
+     */
     assert_at_most((double)last, (double)first + (1 << 20));
-    if (SLOWED == 1) /* sanitizers keep what is freed for a while */
+    if (SLOWED == 1) /* sanitizers keep freed memory for a while */
         assert_at_most((double)resident(), (double)all + (8 << 20));
     finish(r);
     unlink(r->address + strlen("ipc://"));
     free(r);
-    yard_end(20 * KOFN_SECOND * SLACK);
+    pool_end(20 * KOFN_SECOND * SLACK);
 }
 
-/* Under sanitizers 64 workers, each of which takes five times the memory. */
-static void two_hundred_and_fifty_six(void **state)
+/* Under sanitizers there are 64 workers, because each takes five times the
+ * memory. */
+static void many_workers(void **state)
 {
     const size_t workers = 256 / SLOWED, change = 20 / SLOWED;
     const rig_kind k = {
@@ -116,7 +118,7 @@ static void two_hundred_and_fifty_six(void **state)
     r->quiet = true;
     r->life.kind = k;
     r->life.kind.spec = NULL;
-    /* so many do not all have a turn soon */
+    /* with this number of processes, some wait long for a processor */
     r->life.patience = r->life.silence = 60 * KOFN_SECOND;
     snprintf(r->address, sizeof r->address, "ipc://%s/many", folder);
     open_run(r, r->address, workers);
@@ -130,20 +132,20 @@ static void two_hundred_and_fifty_six(void **state)
         }
     }
     finish(r);
-    for (size_t i = 0; i < r->hands;
-         i++) /* who came too late to be dismissed */
-        if (!r->hand[i].dead)
+    for (size_t i = 0; i < r->processes;
+         i++) /* workers that came too late to be dismissed */
+        if (!r->process[i].dead)
             end_one(r, i);
     unlink(r->address + strlen("ipc://"));
     free(r);
-    yard_end(20 * KOFN_SECOND * SLACK);
+    pool_end(20 * KOFN_SECOND * SLACK);
 }
 
 /* ---- back-pressure ------------------------------------------------------- */
 
-/* A stopped worker whose transport notices nothing: its pipe is full of large
- * inputs, and what it is to get waits with the coordinator, but not for ever,
- * nor the inputs of rounds that are over. */
+/* The transport does not notice that the worker is stopped. The pipe is full
+ * of large inputs, and further packets wait with the coordinator. They do not
+ * wait for ever, and inputs of finished rounds do not wait at all. */
 static void full_pipes(void **state)
 {
     const rig_kind k = {
@@ -167,8 +169,8 @@ static void full_pipes(void **state)
     open_run(r, r->address, 3);
     assert_ok(play(r, &rep));
     before = atomic_load(&held);
-    yard_signal(r->hand[0].pid, SIGSTOP);
-    r->hand[0].stopped = KOFN_NEVER;
+    pool_signal(r->process[0].pid, SIGSTOP);
+    r->process[0].stopped = KOFN_NEVER;
     began = kf_clock();
     for (rep.left = 0; rep.left == 0; played++) {
         assert_ok(play(r, NULL));
@@ -182,15 +184,16 @@ static void full_pipes(void **state)
         "noticed after %.1f s and %zu rounds; %.1f inputs were held\n",
         (double)(kf_clock() - began) * 1e-9, played,
         (double)(most - before) / 4e6);
-    /* what the pipe takes, and little more, however many rounds there were */
+    /* the capacity of the pipe and little more, whatever the number of rounds
+     */
     assert_at_most((double)(most - before), 20 * 4e6);
     finish(r);
     unlink(r->address + strlen("ipc://"));
     free(r);
-    yard_end(20 * KOFN_SECOND * SLACK);
+    pool_end(20 * KOFN_SECOND * SLACK);
 }
 
-/* ---- who comes back ------------------------------------------------------ */
+/* ---- workers that return ------------------------------------------------- */
 
 static void open_three(run *r, const char *address)
 {
@@ -212,8 +215,8 @@ static void open_three(run *r, const char *address)
 
 static void stop(run *r, size_t i)
 {
-    yard_signal(r->hand[i].pid, SIGSTOP);
-    r->hand[i].stopped = KOFN_NEVER;
+    pool_signal(r->process[i].pid, SIGSTOP);
+    r->process[i].stopped = KOFN_NEVER;
 }
 
 static void play_right(run *r, size_t times)
@@ -225,7 +228,7 @@ static void play_right(run *r, size_t times)
     }
 }
 
-/* Rounds, until so many workers are there. */
+/* Plays rounds until exactly `workers` workers are live. */
 static void play_until(run *r, size_t workers)
 {
     kofn_time began = kf_clock();
@@ -239,16 +242,16 @@ static void play_until(run *r, size_t workers)
     } while (seen.live != workers);
 }
 
-/* Everybody is stopped and given a task, until nobody is there any more; then
- * they go on. */
-static void all_are_silent(run *r)
+/* Stops all workers and gives them a task, until all are lost. Then they
+ * continue. */
+static void silence_all(run *r)
 {
     kofn_time began = kf_clock();
     kofn_progress seen = KOFN_PROGRESS_INIT;
     kofn_status st;
 
-    for (size_t i = 0; i < r->hands; i++)
-        if (!r->hand[i].dead)
+    for (size_t i = 0; i < r->processes; i++)
+        if (!r->process[i].dead)
             stop(r, i);
     rig_next(&r->x, 7);
     rig_spoil(&r->x);
@@ -266,10 +269,12 @@ static void all_are_silent(run *r)
     assert_at_most(rig_error(&r->x), 1e-12);
 }
 
-/* Who was lost for being silent comes back, and what it was given before is
- * part of no answer.  When one of three stays away until the others have gone
- * on without it, and one of those is gone, every answer needs it. */
-static void who_was_silent_works_again(void **state)
+/* The tasks that a worker had before it was lost are part of no answer. Later
+ * one of three workers stays away until the others have completed rounds
+ * without it. One of the others is then killed, so every answer needs the
+ * returned worker.
+ */
+static void returning(void **state)
 {
     run *r = calloc(1, sizeof *r);
     kofn_progress seen = KOFN_PROGRESS_INIT;
@@ -277,7 +282,7 @@ static void who_was_silent_works_again(void **state)
     (void)state;
     open_three(r, "tcp://127.0.0.1:*");
     play_until(r, 3);
-    all_are_silent(r);
+    silence_all(r);
     play_until(r, 3);
     stop(r, 0);
     play_until(r, 2);
@@ -288,17 +293,22 @@ static void who_was_silent_works_again(void **state)
     assert_true(seen.left >= 4 && seen.joined >= 3);
     finish(r);
     free(r);
-    yard_end(60 * KOFN_SECOND * SLACK);
+    pool_end(60 * KOFN_SECOND * SLACK);
 }
 
 TEST_FILE(campaign_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(anything_happens),
-        cmocka_unit_test(memory_stays),
-        cmocka_unit_test(full_pipes),
-        cmocka_unit_test(who_was_silent_works_again),
-        cmocka_unit_test(two_hundred_and_fifty_six),
+        TEST(random_faults,
+             "campaign: rounds are right or too few are left (random faults)"),
+        TEST(bounded_memory,
+             "campaign: memory stays the same while workers die and join"),
+        TEST(full_pipes,
+             "campaign: a stopped worker's full pipe holds few inputs"),
+        TEST(returning,
+             "campaign: answers that need workers that returned are right"),
+        TEST(many_workers,
+             "campaign: rounds of 256 workers are right, 20 are replaced"),
     };
     int failed;
 

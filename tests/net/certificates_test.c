@@ -1,5 +1,5 @@
-/* certificates_test.c -- keys as files: how they are made and kept, that they
- * come and go, and those of another CA. */
+/* certificates_test.c -- keys as files: how they are made and protected, how
+ * they are added and revoked, and certificates of a CA. */
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
@@ -11,22 +11,23 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-/* ---- keys that come and go ----------------------------------------------- */
+/* ---- keys that are added and revoked ---------------------------------------
+ */
 
 static size_t wanted;
 
-static bool so_many_listed(kofn_transport *a, kofn_transport *b)
+static bool wanted_listed(kofn_transport *a, kofn_transport *b)
 {
     (void)b;
     return kofn_net_listed(a) == wanted;
 }
 
-static bool so_many_are_in(kofn_transport *a, kofn_transport *b)
+static bool wanted_admitted(kofn_transport *a, kofn_transport *b)
 {
-    return so_many_listed(a, b) && peers_of(a) == wanted;
+    return wanted_listed(a, b) && peers_of(a) == wanted;
 }
 
-static bool heard; /* what is expected was news */
+static bool heard; /* true once the expected news has come */
 
 static bool is_news(kofn_transport *a, kofn_transport *b)
 {
@@ -37,14 +38,14 @@ static bool is_news(kofn_transport *a, kofn_transport *b)
     return heard;
 }
 
-static void tells(kofn_transport *t, const char *news)
+static void wait_for_news(kofn_transport *t, const char *news)
 {
     expected = news;
     heard = false;
     until(t, NULL, is_news);
 }
 
-static void keys_come_and_go(void **state)
+static void add_and_revoke(void **state)
 {
     kofn_net_options o;
     kofn_transport *hub, *anna, *bert;
@@ -64,7 +65,7 @@ static void keys_come_and_go(void **state)
     came(hub, NULL);
     came(anna, NULL);
 
-    /* one more, and rubbish that lists nobody */
+    /* adds another key, and a file that lists no key */
     fd = open(in(&k, "half.crt"), O_WRONLY | O_CREAT, 0644);
     assert_int_equal(write(fd, "-----BEGIN CERT", 15), 15);
     close(fd);
@@ -76,7 +77,7 @@ static void keys_come_and_go(void **state)
     assert_string_equal(hub->principal_of(hub, peer), "bert");
     assert_int_equal(kofn_net_listed(hub), 2);
 
-    /* anna's is revoked: her line ends, and she does not come back */
+    /* anna's key is revoked: its connection ends, and it does not come back */
     assert_int_equal(rename(in(&k, "anna.crt"), in(&k, "anna.out")), 0);
     goes(hub, anna, 0);
     assert_int_equal(kofn_net_listed(hub), 1);
@@ -84,32 +85,33 @@ static void keys_come_and_go(void **state)
     say(bert, 0, "here");
     hear(hub, peer, "here");
 
-    /* she is listed again */
+    /* anna's key is listed again */
     assert_int_equal(rename(in(&k, "anna.out"), in(&k, "anna.crt")), 0);
     wanted = 2;
-    until(hub, NULL, so_many_listed);
-    assert_int_equal(locked(hub)->keys->stamp, 0); /* it may change again */
+    until(hub, NULL, wanted_listed);
+    assert_int_equal(
+        locked(hub)->keys->stamp,
+        0); /* the folder may change again within the same second */
     unlock(hub);
     came(hub, NULL);
 
-    /* all of the folder is taken away, and put back */
+    /* the whole folder is removed, and put back */
     snprintf(away, sizeof away, "%s.away", k.dir);
     assert_int_equal(rename(k.dir, away), 0);
     wanted = 0;
-    until(hub, NULL, so_many_are_in);
-    tells(hub, "no key is listed any more");
-    assert_null(hub->news(hub)); /* for a minute */
+    until(hub, NULL, wanted_admitted);
+    wait_for_news(hub, "no key is listed any more");
+    assert_null(hub->news(hub)); /* reported once a minute at most */
     assert_int_equal(rename(away, k.dir), 0);
     wanted = 2;
-    until(hub, NULL, so_many_are_in);
+    until(hub, NULL, wanted_admitted);
     anna->close(anna, 0);
     bert->close(bert, 0);
     hub->close(hub, 0);
     keyring_free(&k);
 }
 
-/* A list that is there and cannot be read is used on, which is news. */
-static void a_list_that_cannot_be_read(void **state)
+static void unreadable_list(void **state)
 {
     kofn_net_options o;
     kofn_transport *hub, *anna;
@@ -127,7 +129,7 @@ static void a_list_that_cannot_be_read(void **state)
     came(anna, NULL);
     assert_int_equal(unlink(in(&k, "anna.crt")), 0);
     assert_int_equal(mkfifo(in(&k, "anna.crt"), 0600), 0);
-    tells(hub, "the former is used");
+    wait_for_news(hub, "the former is used");
     assert_int_equal(kofn_net_listed(hub), 1);
     say(anna, 0, "here");
     hear(hub, 0, "here");
@@ -136,8 +138,7 @@ static void a_list_that_cannot_be_read(void **state)
     keyring_free(&k);
 }
 
-/* A file that holds another key now, or that has another name. */
-static void names_change_hands(void **state)
+static void changed_files(void **state)
 {
     kofn_net_options o;
     kofn_transport *hub, *anna;
@@ -182,8 +183,8 @@ static void extend(X509 *x, X509 *by, int nid, const char *text)
     X509_EXTENSION_free(e);
 }
 
-/* Signed by the CA, or, where that is NULL, by itself; until so many
- * seconds. */
+/* Issues a certificate for `key`, signed by `by`, or self-signed if `by` is
+ * NULL. It is valid for `until` seconds from now. */
 static X509 *issue(const authority *by, EVP_PKEY *key, const char *cn,
                    const char *san, long until)
 {
@@ -232,7 +233,7 @@ static void authority_free(authority *a)
     X509_free(a->x);
 }
 
-/* NAME.crt and NAME.key. */
+/* Makes NAME.crt and NAME.key. */
 static void enrol(const keyring *k, const authority *a, const char *name,
                   const char *cn, const char *san, long until)
 {
@@ -254,15 +255,15 @@ static void enrol(const keyring *k, const authority *a, const char *name,
     EVP_PKEY_free(key);
 }
 
-typedef struct papers {
+typedef struct ca_options {
     kofn_net_options o;
     char ca[80], crt[80], key[80];
-} papers;
+} ca_options;
 
-static const kofn_net_options *papers_of(papers *p, const keyring *k,
+static const kofn_net_options *papers_of(ca_options *p, const keyring *k,
                                          const char *ca, const char *name)
 {
-    *p = (papers){.o = patient};
+    *p = (ca_options){.o = patient};
     snprintf(p->ca, sizeof p->ca, "%s/%s", k->dir, ca);
     snprintf(p->crt, sizeof p->crt, "%s/%s.crt", k->dir, name);
     snprintf(p->key, sizeof p->key, "%s/%s.key", k->dir, name);
@@ -272,7 +273,7 @@ static const kofn_net_options *papers_of(papers *p, const keyring *k,
     return &p->o;
 }
 
-static void a_ca_lets_in(void **state)
+static void ca_admits(void **state)
 {
     static const struct {
         const char *file, *cn, *san, *name;
@@ -280,7 +281,7 @@ static void a_ca_lets_in(void **state)
         {"plain", "plain", NULL, "plain"},
         {"dns", "other", "DNS:w1.example.org,DNS:w2", "w1.example.org"},
         {"uri", "other", "email:a@b.c,URI:spiffe://x/y", "spiffe://x/y"}};
-    papers p;
+    ca_options p;
     keyring k;
     authority a;
     kofn_transport *hub;
@@ -313,9 +314,9 @@ static void a_ca_lets_in(void **state)
     keyring_free(&k);
 }
 
-static void a_ca_keeps_out(void **state)
+static void ca_refuses(void **state)
 {
-    papers hub, p;
+    ca_options hub, p;
     keyring k;
     authority a, b;
     kofn_transport *t, *l;
@@ -335,7 +336,7 @@ static void a_ca_keeps_out(void **state)
     refused(&hub.o, papers_of(&p, &k, "a.ca", "stranger"), "of another CA");
     refused(papers_of(&p, &k, "b.ca", "stranger"), &hub.o, "another key");
     refused(papers_of(&p, &k, "a.ca", "late"), &hub.o, "expired");
-    /* one of the CA who is not the one that is expected */
+    /* the CA's certificate is right, but the name is not the expected one */
     l = listener(addresses[0], &hub.o);
     snprintf(at, sizeof at, "boss@%s", kofn_net_endpoint(l));
     assert_ok(kofn_net_connect(&t, at, papers_of(&p, &k, "a.ca", "hub")));
@@ -371,8 +372,8 @@ static bool is_renewed(kofn_transport *a, kofn_transport *b)
     return fine;
 }
 
-/* Whoever comes by now is let in, as the next peer, and by this name. */
-static kofn_transport *comes(kofn_transport *hub, const papers *p,
+/* Connects a peer and checks that the hub admits it under this name. */
+static kofn_transport *admit(kofn_transport *hub, const ca_options *p,
                              const char *name)
 {
     kofn_transport *t = dialler(hub, &p->o);
@@ -382,10 +383,9 @@ static kofn_transport *comes(kofn_transport *hub, const papers *p,
     return t;
 }
 
-/* Files of a CA are read again when they change, and who came before stays. */
-static void a_ca_is_renewed(void **state)
+static void ca_renewed(void **state)
 {
-    papers p, q;
+    ca_options p, q;
     keyring k;
     authority a, b;
     kofn_transport *hub, *anna, *bert, *carl;
@@ -401,19 +401,19 @@ static void a_ca_is_renewed(void **state)
     enrol(&k, &b, "carl", "carl", NULL, 10000);
     hub = listener(addresses[0], papers_of(&p, &k, "ca.crt", "hub"));
     papers_of(&p, &k, "ca.crt", "anna");
-    anna = comes(hub, &p, "anna");
+    anna = admit(hub, &p, "anna");
     snprintf(at, sizeof at, "new@%s", kofn_net_endpoint(hub));
     assert_ok(kofn_net_connect(&bert, at, &p.o));
     expected = "its certificate has the name hub, and new is expected";
     until(hub, bert, has_trouble);
 
-    /* ours: for a moment it does not fit its key */
+    /* our certificate: for a moment it does not fit its key */
     replaces(&k, "hub.crt", "new.crt");
     replaces(&k, "hub.key", "new.key");
     came(hub, NULL);
     came(bert, NULL);
 
-    /* the CA's, of which each end has the other's */
+    /* the CA's certificate: each end has the certificate of the other's CA */
     assert_int_equal(link(in(&k, "ca.crt"), in(&k, "a.crt")), 0);
     papers_of(&q, &k, "a.crt", "carl");
     carl = dialler(hub, &q.o);
@@ -433,10 +433,9 @@ static void a_ca_is_renewed(void **state)
     keyring_free(&k);
 }
 
-/* What cannot be used is told once, and what was read before is used on. */
-static void a_ca_is_not_renewed(void **state)
+static void ca_unusable(void **state)
 {
-    papers p;
+    ca_options p;
     keyring k;
     authority a;
     kofn_transport *hub, *anna[3];
@@ -451,21 +450,21 @@ static void a_ca_is_not_renewed(void **state)
     papers_of(&p, &k, "ca.crt", "anna");
 
     replaces(&k, "hub.key", "new.key");
-    tells(hub, "hub.key: there is no secret key in it");
-    anna[0] = comes(hub, &p, "anna");
+    wait_for_news(hub, "hub.key: there is no secret key in it");
+    anna[0] = admit(hub, &p, "anna");
     replaces(&k, "old.crt", "hub.crt");
-    tells(hub, "hub.crt: No such file");
+    wait_for_news(hub, "hub.crt: No such file");
     for (int i = 0; i < 3; i++) {
         locked(hub);
         kf_join_look(&inside(hub)->look);
         unlock(hub);
-        assert_null(hub->news(hub)); /* it was told */
+        assert_null(hub->news(hub)); /* it was reported before */
     }
-    anna[1] = comes(hub, &p, "anna");
+    anna[1] = admit(hub, &p, "anna");
 
     replaces(&k, "hub.crt", "new.crt"); /* now it fits */
     until(hub, NULL, is_renewed);
-    anna[2] = comes(hub, &p, "anna");
+    anna[2] = admit(hub, &p, "anna");
     assert_null(hub->news(hub));
     for (int i = 0; i < 3; i++)
         anna[i]->close(anna[i], 0);
@@ -484,7 +483,7 @@ static mode_t mode_of(const char *path)
     return s.st_mode & 0777;
 }
 
-static void keys_are_made(void **state)
+static void made_keys(void **state)
 {
     static const char *const crt[] = {"coordinator.crt", "worker.crt",
                                       "anna.crt", "anna/worker.crt",
@@ -527,7 +526,7 @@ static size_t files_of(const char *dir)
     return n;
 }
 
-static void keys_are_not_overwritten(void **state)
+static void no_overwriting(void **state)
 {
     static const char *const bad[] = {
         "",
@@ -549,7 +548,7 @@ static void keys_are_not_overwritten(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_status(KOFN_INVAL, kofn_net_keygen(ring.dir, bad[i]));
     assert_int_equal(files_of(ring.dir), before);
-    /* one of them is enough to leave it all */
+    /* one existing file is enough to make none */
     keyring_new(&k);
     close(open(in(&k, "worker.crt"), O_CREAT | O_WRONLY, 0600));
     assert_status(KOFN_IO, kofn_net_keygen(k.dir, NULL));
@@ -557,9 +556,7 @@ static void keys_are_not_overwritten(void **state)
     keyring_free(&k);
 }
 
-/* Processes make keys in a folder at once: one for each name, and no key is
- * lost. */
-static void keys_are_made_at_once(void **state)
+static void concurrent_keygen(void **state)
 {
     static const char *const name[] = {"anna", "anna", "bert", "anna", "bert"};
     enum { MAKERS = sizeof name / sizeof *name };
@@ -592,7 +589,7 @@ static void keys_are_made_at_once(void **state)
     keyring_free(&k);
 }
 
-static void is_no_file(const kofn_net_options *o, const char *path)
+static void refuse_pipe(const kofn_net_options *o, const char *path)
 {
     char was[200];
     kofn_transport *t;
@@ -605,33 +602,32 @@ static void is_no_file(const kofn_net_options *o, const char *path)
     assert_int_equal(rename(was, path), 0);
 }
 
-/* A pipe in the place of any of these files is refused without waiting for
- * it. */
-static void pipes_are_no_files(void **state)
+static void pipes(void **state)
 {
     static const char *const own[] = {"coordinator.key", "coordinator.crt",
                                       "anna.crt"};
     kofn_net_options o = with(ring.dir);
-    papers p;
+    ca_options p;
     keyring k;
     authority a;
 
     (void)state;
     for (int i = 0; i < 3; i++)
-        is_no_file(&o, in(&ring, own[i]));
+        refuse_pipe(&o, in(&ring, own[i]));
     keyring_new(&k);
     a = authority_new(&k, "ca.crt");
     enrol(&k, &a, "hub", "hub", NULL, 10000);
     papers_of(&p, &k, "ca.crt", "hub");
-    is_no_file(&p.o, p.o.tls_ca);
-    is_no_file(&p.o, p.o.tls_cert);
-    is_no_file(&p.o, p.o.tls_key);
+    refuse_pipe(&p.o, p.o.tls_ca);
+    refuse_pipe(&p.o, p.o.tls_cert);
+    refuse_pipe(&p.o, p.o.tls_key);
     authority_free(&a);
     keyring_free(&k);
 }
 
-/* What group may read it is told by keys_test of the other transport. */
-static void keys_are_kept_well(void **state)
+/* Keys that the group may read are tested by keys_test of the other transport.
+ */
+static void key_modes(void **state)
 {
     const kofn_net_options o = with(ring.dir);
     kofn_transport *t;
@@ -657,18 +653,28 @@ static void keys_are_kept_well(void **state)
 TEST_FILE(certificates_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_come_and_go),
-        cmocka_unit_test(a_list_that_cannot_be_read),
-        cmocka_unit_test(names_change_hands),
-        cmocka_unit_test(a_ca_lets_in),
-        cmocka_unit_test(a_ca_keeps_out),
-        cmocka_unit_test(a_ca_is_renewed),
-        cmocka_unit_test(a_ca_is_not_renewed),
-        cmocka_unit_test(keys_are_made),
-        cmocka_unit_test(keys_are_not_overwritten),
-        cmocka_unit_test(keys_are_made_at_once),
-        cmocka_unit_test(pipes_are_no_files),
-        cmocka_unit_test(keys_are_kept_well),
+        TEST(add_and_revoke,
+             "keys: added keys are admitted, revoked ones disconnected"),
+        TEST(unreadable_list,
+             "keys: an unreadable list is reported, the former one is used"),
+        TEST(changed_files,
+             "keys: a renamed key has the new name, a replaced key ends"),
+        TEST(ca_admits,
+             "CA: certificates are admitted by their names (CN, DNS, URI)"),
+        TEST(ca_refuses,
+             "CA: expired, unnamed, foreign, unexpected ones are refused"),
+        TEST(ca_renewed,
+             "CA: changed files are read again, and former peers stay"),
+        TEST(ca_unusable,
+             "CA: unusable files are reported once, former ones are used"),
+        TEST(made_keys,
+             "keygen: certificates have their names and files their modes"),
+        TEST(no_overwriting,
+             "keygen: existing keys and bad names are refused without a file"),
+        TEST(concurrent_keygen,
+             "keygen: processes make one key for each name (5 processes)"),
+        TEST(pipes, "keys: a pipe in the place of a file is refused at once"),
+        TEST(key_modes, "keys: a secret that others can read is refused"),
     };
 
     return cmocka_run_group_tests_name("certificates", tests, make_ring,

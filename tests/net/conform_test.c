@@ -1,11 +1,11 @@
 /* conform_test.c -- the laws of transports (conform.h) on the network inside
- * the tests; sockets are held to them by net_conform_test.c, MPI's ranks by
- * mpi/conform.c. */
+ * the tests. net_conform_test.c holds sockets to them, and mpi/conform.c the
+ * ranks of MPI. */
 #include "loop_transport.h"
 
 #include "conform_threads.h"
 
-/* The hub is closed last: its spokes leave it. */
+/* Closes the hub last: its spokes leave it. */
 static void loop_with(const loop_faults *f, uint32_t seed)
 {
     conform_end end[ENDS] = {0};
@@ -21,7 +21,7 @@ static void loop_with(const loop_faults *f, uint32_t seed)
     pthread_mutex_destroy(&net.lock);
 }
 
-static void on_the_loop(void **state)
+static void test_network(void **state)
 {
     (void)state;
     loop_with(&(loop_faults){.room = 4 << 20}, 1);
@@ -31,7 +31,8 @@ static void on_the_loop(void **state)
 TEST_FILE(conform_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(on_the_loop),
+        TEST(test_network,
+             "net: the test network obeys the laws of transports"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

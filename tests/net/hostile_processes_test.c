@@ -1,15 +1,14 @@
-/* hostile_processes_test.c -- real processes who send anything at any time
- * beside honest ones that are killed, stopped and joined: every round ends, its
- * answer is the plain product's or an error, no honest worker is named, and
- * memory stays bounded.
+/* hostile_processes_test.c -- real hostile processes next to honest ones,
+ * which are killed, stopped and joined. The hostile ones send anything at any
+ * time. Every round ends, and its answer is the plain product or an error. No
+ * honest worker is named, and memory stays bounded.
  *
- * The long form is in make campaign EVENTS=1000000.
- */
-#include "yard.h"
+ * The long form is in make campaign EVENTS=1000000. */
+#include "process_pool.h"
 
 #include "ports/away.h"
 
-#include "weigh.h"
+#include "counting_alloc.h"
 
 #define MILLI (KOFN_SECOND / 1000)
 #define SLACK (SLOWED > 1 ? 4 : 1)
@@ -24,10 +23,10 @@ typedef struct run {
     uint64_t seed;
     kf_rng r;
     rig x;
-    yard_life life;
+    pool_worker life;
     const port *port;
     pid_t honest[MOST], stopped;
-    size_t hands;
+    size_t started;
     kofn_time go_on;
 } run;
 
@@ -52,7 +51,7 @@ static void open_run(run *r, uint64_t seed)
 
     *r = (run){.seed = seed};
     r->r = kf_rng_stream(seed, KF_FOR_DATA, 32, 0);
-    r->life = (yard_life){
+    r->life = (pool_worker){
         .kind = kind, .patience = 3 * KOFN_SECOND, .silence = z.silence};
     r->life.kind.spec = NULL;
     rig_inputs(&r->x, &kind);
@@ -70,23 +69,23 @@ static void open_run(run *r, uint64_t seed)
     assert_ok(kofn_open(&r->x.job, r->x.plan, base, &opt));
     assert_ok(rig_place(&r->x));
     for (size_t i = 0; i < HONEST + HOSTILE; i++) {
-        yard_life life = r->life;
+        pool_worker life = r->life;
 
         life.hostile = i < HONEST ? 0 : 1 + 2 * seed + i - HONEST;
         if (life.hostile)
-            yard_start(&life);
+            pool_start(&life);
         else
-            r->honest[r->hands++] = yard_start(&life);
+            r->honest[r->started++] = pool_start(&life);
     }
 }
 
-/* One is killed and another comes, or one is stopped for a while. */
+/* Kills one honest worker and starts another, or stops one for a while. */
 static void happen(run *r, tally *t)
 {
     size_t who = (size_t)kf_rng_below(&r->r, HONEST);
 
     if (r->stopped && kf_clock() >= r->go_on) {
-        yard_signal(r->stopped, SIGCONT);
+        pool_signal(r->stopped, SIGCONT);
         r->stopped = 0;
     }
     if (kf_rng_below(&r->r, 40))
@@ -94,11 +93,11 @@ static void happen(run *r, tally *t)
     if (kf_rng_below(&r->r, 2) && !r->stopped) {
         r->stopped = r->honest[who];
         r->go_on = kf_clock() + 8 * MILLI * (kofn_time)kf_rng_below(&r->r, 80);
-        yard_signal(r->stopped, SIGSTOP);
-    } else if (r->honest[who] != r->stopped && r->hands < MOST) {
-        yard_signal(r->honest[who], SIGKILL);
-        r->honest[who] = yard_start(&r->life);
-        r->hands++;
+        pool_signal(r->stopped, SIGSTOP);
+    } else if (r->honest[who] != r->stopped && r->started < MOST) {
+        pool_signal(r->honest[who], SIGKILL);
+        r->honest[who] = pool_start(&r->life);
+        r->started++;
     } else {
         return;
     }
@@ -122,8 +121,9 @@ static kofn_status play(run *r, tally *t)
     return st;
 }
 
-/* Who is honest says what process it is. */
-static void nobody_is_wronged(const run *r)
+/* Fails if an honest worker was located. Only honest workers report their
+ * process. */
+static void check_blame(const run *r)
 {
     kofn_report rep = KOFN_REPORT_INIT;
 
@@ -137,7 +137,7 @@ static void nobody_is_wronged(const run *r)
 static void close_run(run *r)
 {
     if (r->stopped)
-        yard_signal(r->stopped, SIGCONT);
+        pool_signal(r->stopped, SIGCONT);
     kofn_close(r->x.job);
     r->x.job = NULL;
     rig_down(&r->x);
@@ -164,7 +164,7 @@ static void play_all(run *r, tally *t)
     }
 }
 
-static void anything_at_any_time(void **state)
+static void hostile_packets(void **state)
 {
     const char *one = getenv("KOFN_TEST_SEED");
     uint64_t first = one ? strtoull(one, NULL, 10) : 0;
@@ -177,30 +177,33 @@ static void anything_at_any_time(void **state)
 
         open_run(r, seed);
         play_all(r, &t);
-        nobody_is_wronged(r);
+        check_blame(r);
         close_run(r);
         if (atomic_load(&held) != before)
             fail_msg("run %d keeps %zu bytes", (int)seed,
                      atomic_load(&held) - before);
     }
     free(r);
-    yard_end(20 * KOFN_SECOND * SLACK);
+    pool_end(20 * KOFN_SECOND * SLACK);
     print_message("EVENTS %zu hostile packets and faults in %zu rounds: %zu "
                   "right, %zu errors; at most %zu KiB held, the longest round "
                   "took %.2f s\n",
-                  atomic_load(yard_sent) + t.faults, t.rounds, t.right,
-                  t.errors, atomic_load(&most) >> 10, (double)t.longest * 1e-9);
+                  atomic_load(pool_sent) + t.faults, t.rounds, t.right,
+                  t.errors, atomic_load(&most_held) >> 10,
+                  (double)t.longest * 1e-9);
     assert_true(t.right >= t.rounds * 3 / 4);
-    assert_true(atomic_load(&most) < (size_t)128 << 20);
+    assert_true(atomic_load(&most_held) < (size_t)128 << 20);
 }
 
 TEST_FILE(hostile_processes_test)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(anything_at_any_time)};
+    const struct CMUnitTest tests[] = {
+        TEST(hostile_packets,
+             "campaign: rounds are right or fail next to hostile processes")};
     int failed;
 
-    yard_open();
-    kofn_set_alloc(weigh, NULL);
+    pool_open();
+    kofn_set_alloc(counting_alloc, NULL);
     rig_begin();
     if (!mkdtemp(folder))
         return 1;

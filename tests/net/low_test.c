@@ -1,24 +1,24 @@
-/* low_test.c -- a process that has closed descriptors 0, 1 or 2: nothing of the
- * transport's becomes one of them, and none is closed by libuv.
+/* low_test.c -- a process that has closed descriptors 0, 1 or 2. No descriptor
+ * of the transport becomes one of these, and libuv closes none of them.
  *
- * Each case runs in a separate process.  Its exit status is the number of the
- * fault.
- */
+ * Each case runs in a separate process. Its exit status is the number of the
+ * fault. */
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
 #include <fcntl.h>
 
-#define BODY ((size_t)512 << 10) /* goes as a memory file */
+#define BODY ((size_t)512 << 10) /* sent as a memory file */
 
-static unsigned closed; /* a bit for each of 0, 1 and 2 */
+static unsigned
+    closed; /* the closed descriptors: a bit for each of 0, 1 and 2 */
 
 static bool is_open(int fd)
 {
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-static void demand(bool good, int number)
+static void check_standard(bool good, int number)
 {
     for (int fd = 0; fd < 3; fd++)
         good &= is_open(fd) == !(closed & 1u << fd);
@@ -26,7 +26,7 @@ static void demand(bool good, int number)
         _exit(number);
 }
 
-/* Waits until t has that number of peers more. */
+/* Waits until t has `peers` more peers. */
 static void meets(kofn_transport *t, int peers)
 {
     kofn_packet p;
@@ -41,7 +41,7 @@ static void gets(kofn_transport *t)
 
     while (t->wait(t, MILLI, &p))
         ;
-    demand(p.what == KOFN_PACKET && p.body_bytes == BODY, 1);
+    check_standard(p.what == KOFN_PACKET && p.body_bytes == BODY, 1);
     t->release(t, p.own);
 }
 
@@ -53,27 +53,28 @@ static void story(const char *address, const kofn_net_options *o)
 
     if (kofn_net_listen(&l, address, o))
         _exit(2);
-    demand(true, 3);
+    check_standard(true, 3);
     if (kofn_net_connect(&a, kofn_net_endpoint(l), o) ||
         kofn_net_connect(&b, kofn_net_endpoint(l), o))
         _exit(4);
     meets(l, 2);
     meets(a, 1);
     meets(b, 1);
-    demand(true, 5);
+    check_standard(true, 5);
     for (kofn_peer i = 0; i < 2; i++)
-        demand(l->send(l, i, "x", 1, &lent, false) == KOFN_OK, 6);
+        check_standard(l->send(l, i, "x", 1, &lent, false) == KOFN_OK, 6);
     gets(a);
     gets(b);
     a->close(a, 0);
     b->close(b, 0);
-    demand(true, 7);
+    check_standard(true, 7);
     l->close(l, 0);
-    demand(true, 8);
+    check_standard(true, 8);
 }
 
-/* The exit status of a process that has closed them, and goes through it. */
-static int goes_through(const char *address, const char *keys)
+/* Runs the story in a process without these descriptors. Returns its exit
+ * status. */
+static int run_without(const char *address, const char *keys)
 {
     kofn_net_options o = patient;
     int status;
@@ -94,23 +95,25 @@ static int goes_through(const char *address, const char *keys)
     return WEXITSTATUS(status);
 }
 
-static void without_standard_descriptors(void **state)
+static void closed_standard(void **state)
 {
     static const unsigned sets[] = {1, 2, 4, 7};
 
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         closed = sets[i];
-        assert_int_equal(goes_through(addresses[0], NULL), 0);
-        assert_int_equal(goes_through(addresses[0], ring.dir), 0);
-        assert_int_equal(goes_through(addresses[1], NULL), 0);
+        assert_int_equal(run_without(addresses[0], NULL), 0);
+        assert_int_equal(run_without(addresses[0], ring.dir), 0);
+        assert_int_equal(run_without(addresses[1], NULL), 0);
     }
 }
 
 TEST_FILE(low_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_standard_descriptors),
+        TEST(
+            closed_standard,
+            "net: no descriptor becomes 0, 1 or 2 if the program closed these"),
     };
 
     return cmocka_run_group_tests_name("low", tests, make_ring, drop_ring);

@@ -1,7 +1,7 @@
-/* mesh_net_test.c -- a hostile node in a mesh over TCP, among honest ones in
- * real time: it has a key that is listed, as many connections as it likes, and
- * says what would do the most harm.  Whoever is honest ends with the result, or
- * says that he has none. */
+/* mesh_net_test.c -- a hostile node in a mesh over TCP, among honest ones, in
+ * real time. It has a listed key and any number of connections, and sends what
+ * would do the most harm. Each honest node ends with the result, or reports
+ * that it has none. */
 #include "support.h"
 
 #include "mesh/note.h"
@@ -18,7 +18,9 @@
 
 enum { NODES = 4, ROWS = 24, STEPS = 200, FACES = 3, PEERS = 4096 };
 
-#define ENOUGH 600 /* notes of the hostile one, before anybody may end */
+#define ENOUGH                                                                 \
+    600 /* notes that the hostile node sends before a node may end             \
+         */
 #define LIMIT (120 * KOFN_SECOND)
 
 static kofn_time clock_now(void)
@@ -80,7 +82,7 @@ static kofn_transport *open_node(const char *name)
     return t;
 }
 
-static char where[NODES][160]; /* nodes listen */
+static char where[NODES][160]; /* addresses at which nodes listen */
 
 static void reach(kofn_transport *t, size_t node)
 {
@@ -90,7 +92,7 @@ static void reach(kofn_transport *t, size_t node)
     assert_ok(t->reach(t, address));
 }
 
-/* ---- the honest ---------------------------------------------------------- */
+/* ---- the honest nodes ---------------------------------------------------- */
 
 typedef struct honest {
     pthread_t thread;
@@ -104,8 +106,8 @@ typedef struct honest {
     kofn_status status;
 } honest;
 
-/* Nobody is so fast that the hostile one has had no time. */
-static int wait_for_it(void *ud, const kofn_node_view *view, const double *x)
+/* Delays a node until the hostile node has had time to act. */
+static int delay_honest(void *ud, const kofn_node_view *view, const double *x)
 {
     honest *h = ud;
     const struct timespec ms = {0, 1000000};
@@ -116,7 +118,7 @@ static int wait_for_it(void *ud, const kofn_node_view *view, const double *x)
     return 0;
 }
 
-static void *live(void *ud)
+static void *run_honest(void *ud)
 {
     honest *h = ud;
     const kofn_peer_options p = {.size = sizeof p,
@@ -124,7 +126,7 @@ static void *live(void *ud)
                                  .seat = KOFN_NO_SEAT,
                                  .confirm = 2,
                                  .give_up = LIMIT,
-                                 .watch = wait_for_it,
+                                 .watch = delay_honest,
                                  .watch_ud = h};
     const kofn_peering at = {sizeof at, h->t, h->plan, &p, NULL};
 
@@ -135,13 +137,13 @@ static void *live(void *ud)
     return NULL;
 }
 
-/* ---- the hostile --------------------------------------------------------- */
+/* ---- the hostile node ---------------------------------------------------- */
 
 typedef enum harm {
-    FINAL,  /* the iterate that you have is the last, as is one of mine */
-    BYE,    /* everybody leaves                                        */
-    LIVES,  /* I am somebody else, again and again                     */
-    EPOCHS, /* I lead, far ahead, and nobody else is a member          */
+    FINAL,  /* the iterate of the addressee is the last, as is one of mine */
+    BYE,    /* every node leaves */
+    LIVES,  /* the sender is a new incarnation, again and again */
+    EPOCHS, /* the sender leads, far ahead, and no other node is a member */
     HARMS
 } harm;
 
@@ -156,7 +158,7 @@ typedef struct hostile {
     face face[FACES];
     harm harm;
     uint64_t job;
-    kofn_iterate_id at; /* the farthest of which was heard */
+    kofn_iterate_id at; /* the farthest iterate that was heard */
     kofn_incarnation heard[16];
     size_t lives, said;
     kofn_incarnation next;
@@ -192,7 +194,7 @@ static void say(hostile *e, face *f, kofn_peer to, kf_note n)
     e->said += st == KOFN_OK;
 }
 
-/* What it says to one of them now; its faces say it together. */
+/* Sends one node what the harm requires. All faces send it together. */
 static void harm_one(hostile *e, face *f, kofn_peer to)
 {
     size_t which = (size_t)(f - e->face);
@@ -258,7 +260,7 @@ static void face_turn(hostile *e, face *f)
             harm_one(e, f, to);
 }
 
-/* Until all others are over, or for as long as they may take. */
+/* Acts until all other nodes have ended, or until the limit. */
 static void be_hostile(hostile *e, atomic_size_t *acts, atomic_size_t *over)
 {
     const struct timespec pause = {0, 5000000};
@@ -279,13 +281,12 @@ static void be_hostile(hostile *e, atomic_size_t *acts, atomic_size_t *over)
             face_up(e, f);
         }
     }
-    atomic_store(acts, ENOUGH); /* or nobody would end, who may */
+    atomic_store(acts, ENOUGH); /* else no node could end */
     for (size_t i = 0; i < FACES; i++)
         e->face[i].t->close(e->face[i].t, 0);
 }
 
-/* Who is reached is named with a key of the list. */
-static void names_of_keys(void **state)
+static void reach_names(void **state)
 {
     kofn_transport *t = open_node(names[0]);
     const char *address = kofn_net_endpoint(t);
@@ -302,7 +303,7 @@ static void names_of_keys(void **state)
     t->close(t, 0);
 }
 
-/* Do these two meet? */
+/* True if the two meet within `atmost`. */
 static bool comes(kofn_transport *a, kofn_transport *b, kofn_time atmost)
 {
     kofn_time end = clock_now() + atmost;
@@ -319,9 +320,7 @@ static bool comes(kofn_transport *a, kofn_transport *b, kofn_time atmost)
     return came[0];
 }
 
-/* Who listens at the address and has another key than was named with it is not
- * reached, though his key is listed. */
-static void others_at_the_address(void **state)
+static void other_key(void **state)
 {
     char named[250];
 
@@ -345,7 +344,7 @@ static void check(const honest *h, const double *want, const char *what)
     double sign, error = 0;
     const double *v = h->v.data;
 
-    if (h->status) { /* it says so */
+    if (h->status) { /* the node reports it */
         assert_true(h->status < 0);
         print_message("%s: %s\n", what, kofn_strerror(h->status));
         return;
@@ -357,7 +356,7 @@ static void check(const honest *h, const double *want, const char *what)
     assert_true(error <= 1e-9);
 }
 
-static void suffer(harm what, const char *name)
+static void run_harm(harm what, const char *name)
 {
     const kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false);
@@ -372,7 +371,7 @@ static void suffer(harm what, const char *name)
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
 
-    /* Slow to converge, so that an early iterate is a wrong one. */
+    /* The iteration converges slowly, so an early iterate is wrong. */
     for (size_t i = 0; i < ROWS; i++) {
         for (size_t j = 0; j < ROWS; j++)
             a[i * ROWS + j] = i == j ? 1 + (double)i / 1000 : 1e-5;
@@ -396,7 +395,8 @@ static void suffer(harm what, const char *name)
     }
     e = (hostile){.harm = what, .next = 1000};
     for (int i = 0; i < NODES; i++)
-        assert_int_equal(pthread_create(&h[i].thread, NULL, live, &h[i]), 0);
+        assert_int_equal(pthread_create(&h[i].thread, NULL, run_honest, &h[i]),
+                         0);
     be_hostile(&e, &acts, &over);
     for (int i = 0; i < NODES; i++)
         pthread_join(h[i].thread, NULL);
@@ -410,36 +410,41 @@ static void suffer(harm what, const char *name)
 static void forged_ends(void **state)
 {
     (void)state;
-    suffer(FINAL, "forged ends");
+    run_harm(FINAL, "forged ends");
 }
 
 static void forged_byes(void **state)
 {
     (void)state;
-    suffer(BYE, "forged byes");
+    run_harm(BYE, "forged byes");
 }
 
-static void invented_lives(void **state)
+static void forged_incarnations(void **state)
 {
     (void)state;
-    suffer(LIVES, "invented lives");
+    run_harm(LIVES, "invented lives");
 }
 
 static void forged_epochs(void **state)
 {
     (void)state;
-    suffer(EPOCHS, "forged epochs");
+    run_harm(EPOCHS, "forged epochs");
 }
 
 TEST_FILE(mesh_net_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_keys),
-        cmocka_unit_test(others_at_the_address),
-        cmocka_unit_test(forged_ends),
-        cmocka_unit_test(forged_byes),
-        cmocka_unit_test(invented_lives),
-        cmocka_unit_test(forged_epochs),
+        TEST(reach_names,
+             "mesh: only nodes with names of listed keys can be reached"),
+        TEST(other_key,
+             "mesh: a listener with another key than named is not reached"),
+        TEST(forged_ends,
+             "mesh: honest nodes end right or fail (forged final iterates)"),
+        TEST(forged_byes, "mesh: honest nodes end right or fail (forged byes)"),
+        TEST(forged_incarnations,
+             "mesh: honest nodes end right or fail (many incarnations)"),
+        TEST(forged_epochs,
+             "mesh: honest nodes end right or fail (forged epochs)"),
     };
 
     return cmocka_run_group_tests_name("mesh over sockets", tests, make_keys,

@@ -1,7 +1,7 @@
-/* names_test.c -- hosts by their names, which may have addresses of both kinds.
+/* names_test.c -- host names, which may have addresses of both kinds.
  *
- * What a name means is said here: the C library is asked for the others only.
- */
+ * This file defines what its names mean. The C library resolves only
+ * system_lookup addresses. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "net_rig.h"
 
@@ -24,7 +24,7 @@ static const struct meaning {
 typedef int look_up_fn(const char *, const char *, const struct addrinfo *,
                        struct addrinfo **);
 
-static look_up_fn *numeric(void)
+static look_up_fn *system_lookup(void)
 {
     look_up_fn *f;
 
@@ -33,19 +33,20 @@ static look_up_fn *numeric(void)
     return f;
 }
 
-/* Those of IPv6 stand before the others, as the C library has them. */
+/* Resolves both addresses. IPv6 comes first, as in the C library. */
 static int both(const struct meaning *m, const char *service,
                 const struct addrinfo *hints, struct addrinfo **out)
 {
-    int why = numeric()(m->six, service, hints, out);
+    int why = system_lookup()(m->six, service, hints, out);
     struct addrinfo *last = *out;
 
     while (!why && last->ai_next)
         last = last->ai_next;
-    return why ? why : numeric()(m->four, service, hints, &last->ai_next);
+    return why ? why : system_lookup()(m->four, service, hints, &last->ai_next);
 }
 
-/* As for the numbers; with AI_V4MAPPED those of IPv4 if there are no others. */
+/* Resolves like the addresses of the name. With AI_V4MAPPED the IPv4 addresses
+ * are given if there are no others. */
 int getaddrinfo(const char *name, const char *service,
                 const struct addrinfo *hints, struct addrinfo **out)
 {
@@ -57,20 +58,20 @@ int getaddrinfo(const char *name, const char *service,
         if (strcmp(name, meanings[i].name) == 0)
             m = &meanings[i];
     if (!m)
-        return numeric()(name, service, hints, out);
+        return system_lookup()(name, service, hints, out);
     if (hints && hints->ai_flags & AI_NUMERICHOST)
         return EAI_NONAME;
     if (family == AF_UNSPEC && m->four && m->six)
         return both(m, service, hints, out);
     numbers = family == AF_INET ? m->four : m->six ? m->six : m->four;
-    return numbers ? numeric()(numbers, service, hints, out) : EAI_NONAME;
+    return numbers ? system_lookup()(numbers, service, hints, out) : EAI_NONAME;
 }
 
 static const kofn_net_options open_to_all = {
     .size = sizeof open_to_all, .insecure = true, .silence = 10 * KOFN_SECOND};
 
-/* A transport at `at`, and one that connects to its port under `name`. */
-static void is_reached(const char *at, const char *name)
+/* Listens at `at`, and connects to its port under `name`. */
+static void check_reached(const char *at, const char *name)
 {
     kofn_transport *a = listener(at, &open_to_all), *b;
     char address[100];
@@ -78,26 +79,25 @@ static void is_reached(const char *at, const char *name)
     snprintf(address, sizeof address, "tcp://%s%s", name,
              strrchr(kofn_net_endpoint(a), ':'));
     assert_ok(kofn_net_connect(&b, address, &open_to_all));
-    came(a, NULL); /* the keeper of the other does its part */
+    came(a, NULL); /* the other end's thread does its part */
     came(b, NULL);
     b->close(b, 0);
     a->close(a, 0);
 }
 
-/* Whichever of its addresses somebody listens at. */
-static void names_are_reached(void **state)
+static void connect_by_name(void **state)
 {
     (void)state;
-    is_reached("tcp://127.0.0.1:*", "both.kofn.test");
-    is_reached("tcp://127.0.0.1:*", "four.kofn.test");
-    is_reached("tcp://127.0.0.1:*", "localhost");
+    check_reached("tcp://127.0.0.1:*", "both.kofn.test");
+    check_reached("tcp://127.0.0.1:*", "four.kofn.test");
+    check_reached("tcp://127.0.0.1:*", "localhost");
     if (has_v6()) {
-        is_reached("tcp://[::1]:*", "both.kofn.test");
-        is_reached("tcp://[::1]:*", "six.kofn.test");
+        check_reached("tcp://[::1]:*", "both.kofn.test");
+        check_reached("tcp://[::1]:*", "six.kofn.test");
     }
 }
 
-static void listens_at(const char *name, const char *where)
+static void check_endpoint(const char *name, const char *where)
 {
     char address[100];
     kofn_transport *t;
@@ -108,15 +108,15 @@ static void listens_at(const char *name, const char *where)
     t->close(t, 0);
 }
 
-static void names_are_listened_at(void **state)
+static void listen_by_name(void **state)
 {
     (void)state;
-    listens_at("localhost", "tcp://127.0.0.1:");
-    listens_at("both.kofn.test", "tcp://127.0.0.1:");
-    listens_at("four.kofn.test", "tcp://127.0.0.1:");
+    check_endpoint("localhost", "tcp://127.0.0.1:");
+    check_endpoint("both.kofn.test", "tcp://127.0.0.1:");
+    check_endpoint("four.kofn.test", "tcp://127.0.0.1:");
     if (has_v6())
-        listens_at("six.kofn.test", "tcp://[::1]:");
-    is_reached("tcp://both.kofn.test:*", "both.kofn.test");
+        check_endpoint("six.kofn.test", "tcp://[::1]:");
+    check_reached("tcp://both.kofn.test:*", "both.kofn.test");
 }
 
 static void refused(const char *address, const kofn_net_options *o,
@@ -129,7 +129,7 @@ static void refused(const char *address, const kofn_net_options *o,
     assert_non_null(strstr(kofn_errmsg(), why));
 }
 
-static void what_is_no_name_is_told(void **state)
+static void bad_names(void **state)
 {
     char longest[300] = "tcp://";
 
@@ -138,7 +138,7 @@ static void what_is_no_name_is_told(void **state)
             "none.kofn.test: ");
     refused("tcp://far.kofn.test:*", &open_to_all, KOFN_TRANSPORT,
             "this machine has no such address");
-    /* whatever it means, only localhost is private without asking anybody */
+    /* Without a look-up only localhost is certain to be private. */
     refused("tcp://both.kofn.test:*", NULL, KOFN_INVAL, "can be reached");
     memset(longest + 6, 'a', 260);
     snprintf(longest + 266, sizeof longest - 266, ":*");
@@ -153,9 +153,12 @@ static void what_is_no_name_is_told(void **state)
 TEST_FILE(names_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_reached),
-        cmocka_unit_test(names_are_listened_at),
-        cmocka_unit_test(what_is_no_name_is_told),
+        TEST(connect_by_name,
+             "net: a host is reached by its name at any of its addresses"),
+        TEST(listen_by_name,
+             "net: a name stands for its first usable address (IPv4, IPv6)"),
+        TEST(bad_names,
+             "net: unknown, foreign, public and too long names are refused"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static void net_with(const char *address, const char *keys, uint32_t seed)
     hold(end, seed);
 }
 
-static void over_sockets(void **state)
+static void plain_sockets(void **state)
 {
     char address[80];
 
@@ -42,7 +42,7 @@ static void over_sockets(void **state)
     net_with(address, NULL, 4);
 }
 
-static void with_keys(void **state)
+static void tls_sockets(void **state)
 {
     keyring k;
 
@@ -57,8 +57,9 @@ TEST_FILE(net_conform_test)
 {
     const struct CMUnitTest tests[] = {
 
-        cmocka_unit_test(over_sockets),
-        cmocka_unit_test(with_keys),
+        TEST(plain_sockets,
+             "net: sockets obey the laws of transports (TCP, Unix)"),
+        TEST(tls_sockets, "net: TCP with keys obeys the laws of transports"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

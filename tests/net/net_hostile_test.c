@@ -1,6 +1,5 @@
-/* net_hostile_test.c -- the transport over TCP and Unix sockets and those who
- * are not meant, or do not speak as they should: nobody else suffers.
- */
+/* net_hostile_test.c -- the transport over TCP and Unix sockets, and strangers
+ * or peers that break the protocol. No other peer is affected. */
 #define _GNU_SOURCE
 #include "caller_rig.h"
 
@@ -8,10 +7,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 
-/* The state of a case that is run with keys; without them it is NULL. */
+/* The state of a case with keys. Without keys the state is NULL. */
 static bool with_keys = true;
 
-/* Of a stranger there is nothing but this. */
+/* The link is all that is kept of a stranger without keys. */
 _Static_assert(sizeof(kf_link) <= 4096, "a stranger costs at most 16 KiB");
 
 static void mark(void *ud)
@@ -29,7 +28,8 @@ static bool has_links(kofn_transport *t)
     return has;
 }
 
-/* The next arrival at t that is `what` of the peer, whatever others do. */
+/* Returns the next arrival at t that is `what` of this peer. Skips all others.
+ */
 static kofn_packet that(kofn_transport *t, kofn_arrival what, kofn_peer peer)
 {
     for (;;) {
@@ -42,7 +42,7 @@ static kofn_packet that(kofn_transport *t, kofn_arrival what, kofn_peer peer)
     }
 }
 
-/* Somebody honest is let in, and heard. */
+/* Connects an honest peer, and checks that it is admitted and heard. */
 static void visit(kofn_transport *t)
 {
     const kofn_net_options keyed = with(in(&ring, "anna"));
@@ -72,7 +72,7 @@ static void visit(kofn_transport *t)
     that(t, KOFN_WENT, newest);
 }
 
-/* ---- frames that may not come -------------------------------------------- */
+/* ---- frames that are not allowed ----------------------------------------- */
 
 #define LONGEST (1 << 20)
 
@@ -81,7 +81,7 @@ typedef struct wrong {
     int word, channel;
     size_t head, piece;
     uint64_t number;
-    bool begun; /* a PACKET of 1000 bytes with 10 of them came before */
+    bool begun; /* a PACKET of 1000 bytes, with 10 of them, came before */
 } wrong;
 
 static const wrong wrongs[] = {
@@ -91,21 +91,21 @@ static const wrong wrongs[] = {
     {"a head that is too long", KF_PACKET, 0, 257, 0, 0, false},
     {"more of a body than there is", KF_PACKET, 0, 4, 11, 10, false},
     {"a body that is too long", KF_PACKET, 0, 4, 0, LONGEST + 1, false},
-    {"a body as long as can be said", KF_PACKET, 0, 4, 0, UINT64_MAX, false},
-    {"a piece as long as can be said", KF_PACKET, 0, 4, UINT32_MAX, UINT64_MAX,
+    {"a body of the largest length", KF_PACKET, 0, 4, 0, UINT64_MAX, false},
+    {"a piece of the largest length", KF_PACKET, 0, 4, UINT32_MAX, UINT64_MAX,
      false},
     {"a piece that is too long", KF_PACKET, 0, 4, KF_PIECE + 1, KF_PIECE + 1,
      false},
     {"a packet within another", KF_PACKET, 0, 4, 0, 0, true},
     {"more than was announced", KF_DATA, 0, 0, 991, 0, true},
     {"nothing more", KF_DATA, 0, 0, 0, 0, true},
-    {"more of what never began", KF_DATA, 1, 0, 5, 0, true},
-    {"more of what is over", KF_DATA, 0, 0, 5, 0, false},
+    {"more of a packet that never began", KF_DATA, 1, 0, 5, 0, true},
+    {"more of a packet that is over", KF_DATA, 0, 0, 5, 0, false},
     {"skipping what was not sent", KF_SKIP, 0, 0, 0, 0, false},
     {"credit that is taken back", KF_CREDIT, 0, 0, 0, 1, false},
     {"a second hello", KF_HELLO, 0, sizeof(kf_greeting), 0, 0, false},
-    {"a welcome to who did not ask", KF_WELCOME, 0, sizeof(kf_greeting), 0, 0,
-     false},
+    {"a welcome that was not asked for", KF_WELCOME, 0, sizeof(kf_greeting), 0,
+     0, false},
 };
 
 static const kofn_net_options bounded = {.size = sizeof(kofn_net_options),
@@ -135,7 +135,7 @@ static void say_wrong(caller *c, const wrong *w)
     caller_frames(c, &f);
 }
 
-static void wrong_frames_end_it(void **state)
+static void wrong_frames(void **state)
 {
     const kofn_net_options o = bounded_with(*state);
 
@@ -160,8 +160,8 @@ static void wrong_frames_end_it(void **state)
     }
 }
 
-/* Whoever has not said hello may say nothing else. */
-static void strangers_say_hello(void **state)
+/* Before its hello a stranger may send nothing else. */
+static void only_hello(void **state)
 {
     static const kf_greeting other = {.magic = {'k', 'o', 'f', 'n', 'z'}};
     const frame_of hellos[] = {{KF_HELLO, 0, &other, sizeof other, 0, 0},
@@ -178,7 +178,7 @@ static void strangers_say_hello(void **state)
         else
             caller_frames(&c, &hellos[i - many]);
         if (i < many && wrongs[i].word == KF_HELLO) {
-            came(t, NULL); /* the only one that may be said */
+            came(t, NULL); /* the only frame that is allowed */
             hang_up_caller(&c);
             next_of(t, NULL);
             continue;
@@ -190,15 +190,17 @@ static void strangers_say_hello(void **state)
         }
         assert_false(has_links(t));
         assert_true(caller_is_ended(&c));
-        assert_int_equal(refused_by(t).unresponsive, 0); /* it was at once */
+        assert_int_equal(refused_by(t).unresponsive,
+                         0); /* it ended at once, not after the timeout */
         hang_up_caller(&c);
     }
     visit(t);
     t->close(t, 0);
 }
 
-/* More than a window of bodies that nobody takes, by its true cost. */
-static void who_sends_more_than_it_may(void **state)
+/* Sends bodies beyond the window, by their true cost. The listener takes none.
+ */
+static void beyond_window(void **state)
 {
     static unsigned char piece[KF_PIECE];
     const kofn_net_options o = bounded_with(*state);
@@ -227,11 +229,9 @@ static void who_sends_more_than_it_may(void **state)
     }
 }
 
-/* ---- who is forgotten ---------------------------------------------------- */
+/* ---- peers that are forgotten -------------------------------------------- */
 
-/* In the midst of a body that it sends: the rest is not heard, and it is told
- * to go. */
-static void forgotten_as_it_sends(void **state)
+static void forgotten_sender(void **state)
 {
     static unsigned char body[8000];
     kofn_transport *t = listener(addresses[0], &bounded);
@@ -259,8 +259,7 @@ static void forgotten_as_it_sends(void **state)
     t->close(t, 0);
 }
 
-/* In the midst of a body that it is sent, which is not read any more. */
-static void forgotten_as_it_is_sent(void **state)
+static void forgotten_receiver(void **state)
 {
     const size_t most = 24 * MEGA;
     kofn_transport *t = listener(addresses[0], &patient);
@@ -285,7 +284,7 @@ static void forgotten_as_it_is_sent(void **state)
     free(body);
 }
 
-/* ---- connections that end anyhow ----------------------------------------- */
+/* ---- connections that end at any time ------------------------------------ */
 
 static void leave(caller *c, bool reset)
 {
@@ -301,7 +300,6 @@ static void hang_up(int fd, bool reset)
     leave(&(caller){fd, NULL, NULL}, reset);
 }
 
-/* After every byte of what it says, and a body. */
 static void ends_at_every_byte(void **state)
 {
     unsigned char all[KF_HEADER + sizeof(kf_greeting) + KF_HEADER + 4 + 100];
@@ -332,8 +330,7 @@ static void ends_at_every_byte(void **state)
     }
 }
 
-/* One byte at a time is as good as all at once. */
-static void slow_but_honest(void **state)
+static void byte_by_byte(void **state)
 {
     kofn_transport *t = listener(addresses[0], &bounded);
     unsigned char all[KF_HEADER + sizeof(kf_greeting)] = {KF_HELLO};
@@ -355,9 +352,9 @@ static void slow_but_honest(void **state)
     t->close(t, 0);
 }
 
-/* ---- who only sits there ------------------------------------------------- */
+/* ---- strangers that stay idle -------------------------------------------- */
 
-static void a_crowd_keeps_nobody_out(void **state)
+static void idle_crowd(void **state)
 {
     const kofn_net_options few = {
         .size = sizeof few, .strangers = 8, .silence = 10 * KOFN_SECOND};
@@ -371,14 +368,14 @@ static void a_crowd_keeps_nobody_out(void **state)
     assert_true(inside(t)->strangers <= 8);
     assert_true(refused_by(t).crowd >= 92);
     assert_non_null(strstr(t->news(t), "more than 8 strangers"));
-    assert_null(t->news(t)); /* not at once again */
+    assert_null(t->news(t)); /* not again at once */
     for (int i = 0; i < 100; i++)
         close(fd[i]);
     t->close(t, 0);
 }
 
-/* After ten seconds, of which most are made up here. */
-static void the_unresponsive_are_ended(void **state)
+/* The limit is ten seconds. The test moves the clock instead of waiting. */
+static void idle_timeout(void **state)
 {
     kofn_transport *t = listener(addresses[0], &bounded);
     int fd = plain(kofn_net_endpoint(t));
@@ -398,7 +395,7 @@ static void the_unresponsive_are_ended(void **state)
     t->close(t, 0);
 }
 
-static void sockets_are_for_their_owner(void **state)
+static void socket_mode(void **state)
 {
     mode_t was = umask(0);
     kofn_transport *t = listener(addresses[1], &bounded);
@@ -412,7 +409,7 @@ static void sockets_are_for_their_owner(void **state)
     assert_int_equal(stat(unix_socket + 6, &s), -1);
 }
 
-/* Some files at once? */
+/* True if some files can be opened at once. */
 static bool can_open(void)
 {
     int file[16], n = 0;
@@ -424,8 +421,8 @@ static bool can_open(void)
     return n == 16;
 }
 
-/* In a process of its own that may have few descriptors: peers are served,
- * files can be opened, and who is honest comes in. */
+/* Serves in a process that may have few descriptors. Peers are served, files
+ * can be opened, and an honest peer comes in. */
 static void few_descriptors(const char *address, const kofn_net_options *o,
                             int ready, int done)
 {
@@ -443,7 +440,7 @@ static void few_descriptors(const char *address, const kofn_net_options *o,
     while (read(done, &byte, 1) != 1) {
         if (t->wait(t, 5 * MILLI, &p) || p.what != KOFN_PACKET)
             continue;
-        locked(t); /* nobody is let in meanwhile */
+        locked(t); /* no connection is admitted meanwhile */
         opens &= can_open();
         unlock(t);
         t->send(t, p.peer, p.head, p.head_bytes, NULL, false);
@@ -452,7 +449,7 @@ static void few_descriptors(const char *address, const kofn_net_options *o,
     _exit(!opens || !strstr(t->news(t), "ulimit -n") ? 2 : 0);
 }
 
-static void more_than_there_are_descriptors(void **state)
+static void few_files(void **state)
 {
     const kofn_net_options there = with(*state ? ring.dir : NULL);
     const kofn_net_options here = with(*state ? in(&ring, "anna") : NULL);
@@ -500,7 +497,7 @@ static uint32_t draw(uint32_t *s)
     return *s >> 8;
 }
 
-/* Frames that are nearly right, and anything. */
+/* Sends frames that are nearly right, and random bytes. */
 static void babble(caller *c, uint32_t *s)
 {
     static const char words[] = "HWGBPDCSPDPDPDPD"; /* bodies above all */
@@ -509,7 +506,7 @@ static void babble(caller *c, uint32_t *s)
 
     for (size_t i = 0; i < sizeof junk; i++)
         junk[i] = (unsigned char)draw(s);
-    if (draw(s) % 2) { /* a good beginning */
+    if (draw(s) % 2) { /* a correct beginning */
         caller_frames(c, &(frame_of){KF_PACKET, 0, "head", 4, 10, 1000});
         caller_says(c, junk, 10);
     }
@@ -530,7 +527,7 @@ static void babble(caller *c, uint32_t *s)
     }
 }
 
-static void listeners_bear_noise(void **state)
+static void listener_noise(void **state)
 {
     uint32_t s = 1;
     const kofn_net_options o = bounded_with(*state);
@@ -557,8 +554,7 @@ static void listeners_bear_noise(void **state)
     t->close(t, 0);
 }
 
-/* Who listens may be anything, too. */
-static void diallers_bear_noise(void **state)
+static void dialler_noise(void **state)
 {
     uint32_t s = 2;
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -595,7 +591,7 @@ static void diallers_bear_noise(void **state)
             if (!t->wait(t, MILLI, &p) && p.what == KOFN_PACKET)
                 t->release(t, p.own);
         pthread_mutex_lock(&inside(t)->lock);
-        inside(t)->dial[0]->next = 0; /* at once again */
+        inside(t)->dial[0]->next = 0; /* dials again at once */
         pthread_mutex_unlock(&inside(t)->lock);
     }
     assert_true(came_in > 5);
@@ -603,59 +599,69 @@ static void diallers_bear_noise(void **state)
     t->close(t, 0);
 }
 
-/* ---- the same, inside TLS ------------------------------------------------ */
+/* ---- the same cases inside TLS ------------------------------------------- */
 
-static void wrong_frames_with_keys(void **state)
+static void wrong_frames_tls(void **state)
 {
     *state = &with_keys;
-    wrong_frames_end_it(state);
+    wrong_frames(state);
 }
 
-static void strangers_with_keys(void **state)
+static void only_hello_tls(void **state)
 {
     *state = &with_keys;
-    strangers_say_hello(state);
+    only_hello(state);
 }
 
-static void more_than_may_come_with_keys(void **state)
+static void beyond_window_tls(void **state)
 {
     *state = &with_keys;
-    who_sends_more_than_it_may(state);
+    beyond_window(state);
 }
 
-static void noise_with_keys(void **state)
+static void noise_tls(void **state)
 {
     *state = &with_keys;
-    listeners_bear_noise(state);
+    listener_noise(state);
 }
 
-static void few_descriptors_with_keys(void **state)
+static void few_files_tls(void **state)
 {
     *state = &with_keys;
-    more_than_there_are_descriptors(state);
+    few_files(state);
 }
 
 TEST_FILE(net_hostile_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_frames_end_it),
-        cmocka_unit_test(strangers_say_hello),
-        cmocka_unit_test(who_sends_more_than_it_may),
-        cmocka_unit_test(forgotten_as_it_sends),
-        cmocka_unit_test(forgotten_as_it_is_sent),
-        cmocka_unit_test(ends_at_every_byte),
-        cmocka_unit_test(slow_but_honest),
-        cmocka_unit_test(a_crowd_keeps_nobody_out),
-        cmocka_unit_test(the_unresponsive_are_ended),
-        cmocka_unit_test(sockets_are_for_their_owner),
-        cmocka_unit_test(more_than_there_are_descriptors),
-        cmocka_unit_test(listeners_bear_noise),
-        cmocka_unit_test(diallers_bear_noise),
-        cmocka_unit_test(wrong_frames_with_keys),
-        cmocka_unit_test(strangers_with_keys),
-        cmocka_unit_test(more_than_may_come_with_keys),
-        cmocka_unit_test(noise_with_keys),
-        cmocka_unit_test(few_descriptors_with_keys),
+        TEST(wrong_frames,
+             "net: a frame that is not allowed ends its connection only"),
+        TEST(only_hello, "net: a stranger may only send a hello"),
+        TEST(beyond_window,
+             "net: a peer that sends beyond its window is ended"),
+        TEST(forgotten_sender,
+             "net: a peer that is forgotten within its body is not heard"),
+        TEST(forgotten_receiver,
+             "net: the body of a forgotten peer is given back, and not read"),
+        TEST(ends_at_every_byte,
+             "net: a connection may end after every byte of hello and packet"),
+        TEST(byte_by_byte, "net: a hello that comes byte by byte is accepted"),
+        TEST(idle_crowd,
+             "net: a hundred idle strangers do not keep a peer out"),
+        TEST(idle_timeout,
+             "net: a stranger without a hello is ended after ten seconds"),
+        TEST(socket_mode, "net: a Unix socket has mode 0600"),
+        TEST(few_files, "net: peers are served when descriptors run out"),
+        TEST(listener_noise, "net: a listener survives noise"),
+        TEST(dialler_noise, "net: a dialler survives noise of its listener"),
+        TEST(wrong_frames_tls,
+             "net: a frame that is not allowed ends its connection (keys)"),
+        TEST(only_hello_tls, "net: a stranger may only send a hello (keys)"),
+        TEST(beyond_window_tls,
+             "net: a peer that sends beyond its window is ended (keys)"),
+        TEST(noise_tls, "net: a listener survives noise (keys)"),
+        TEST(few_files_tls,
+             "net: peers are served when descriptors run out (keys)"),
     };
 
     return cmocka_run_group_tests_name("net_hostile", tests, make_ring,

@@ -1,8 +1,7 @@
-/* openssl_test.c -- what of OpenSSL belongs to the process is left to the
- * program.
+/* openssl_test.c -- the process-wide state of OpenSSL is left to the program.
  *
- * A configuration is read once in a process, so nothing here uses OpenSSL
- * before the transport does. */
+ * OpenSSL reads a configuration once in a process. So nothing here uses
+ * OpenSSL before the transport does. */
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
@@ -16,8 +15,9 @@ static const char text[] = "openssl_conf = all\n"
                            "[names]\n"
                            "ofTheProgram = 1.2.3.4.5.6\n";
 
-/* The program's openssl.cnf is read when it uses OpenSSL itself, after us. */
-static void its_configuration_is_read(void **state)
+/* The program uses OpenSSL only after the transport, and its openssl.cnf is
+ * read then. */
+static void own_configuration(void **state)
 {
     char path[] = "/tmp/kofn-test-XXXXXX";
     int fd = mkstemp(path);
@@ -43,9 +43,9 @@ static void its_configuration_is_read(void **state)
     unlink(path);
 }
 
-/* The program has an error in its queue: it stays there, and is not taken for
- * ours. */
-static void its_errors_are_its_own(void **state)
+/* The program has an error in its queue. The error stays there, and the
+ * transport does not take it for its own. */
+static void own_errors(void **state)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -68,7 +68,7 @@ static void its_errors_are_its_own(void **state)
     o = with(k.dir);
     assert_ok(kofn_net_connect(&t, address, &o));
     fd = accept(l, NULL, NULL);
-    shutdown(fd, SHUT_WR); /* ends in the midst of the handshake */
+    shutdown(fd, SHUT_WR); /* ends within the handshake */
     while (!strstr(kofn_net_trouble(t), "does not shake hands")) {
         assert_null(strstr(kofn_net_trouble(t), "another key"));
         assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
@@ -85,8 +85,10 @@ static void its_errors_are_its_own(void **state)
 TEST_FILE(openssl_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_configuration_is_read),
-        cmocka_unit_test(its_errors_are_its_own),
+        TEST(own_configuration,
+             "OpenSSL: the program's configuration is read after kofn's use"),
+        TEST(own_errors,
+             "OpenSSL: the program's queued error stays the program's"),
     };
 
     return cmocka_run_group_tests_name("openssl", tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* put_net_test.c -- several products in flight on one job where every worker is
- * a process of its own, reached over sockets. */
-#include "yard_port.h"
+/* put_net_test.c -- several products in flight on one job. Every worker is a
+ * separate process, reached over sockets. */
+#include "pool_port.h"
 
 #include "put_rig.h"
 
@@ -9,11 +9,10 @@ static const kofn_faults fair = KOFN_FAULTS_INIT();
 static void up(rig *r, const rig_kind *k)
 {
     rig_inputs(r, k);
-    assert_ok(kofn_open(&r->job, r->plan, yard_port(k, &fair), k->opt));
+    assert_ok(kofn_open(&r->job, r->plan, pool_port(k, &fair), k->opt));
     assert_ok(rig_place(r));
 }
 
-/* Taken in any order, or cancelled. */
 static void every_kind(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 45, 0);
@@ -29,11 +28,10 @@ static void every_kind(void **state)
                 &rng, &sum);
             rig_down(&r);
         }
-    yard_end(60 * KOFN_SECOND);
+    pool_end(60 * KOFN_SECOND);
 }
 
-/* One is killed, another comes, and one lies. */
-static void a_death_a_joiner_and_a_liar(void **state)
+static void faults_in_flight(void **state)
 {
     kf_rng rng = kf_rng_stream(2, KF_FOR_DATA, 46, 0);
     kofn_options o;
@@ -46,14 +44,13 @@ static void a_death_a_joiner_and_a_liar(void **state)
 
         up(&r, &k);
         fly(&r, 20, 6, 1e-9, cancels, &rng, &sum);
-        only_the_liar(&sum);
+        only_the_faulty(&sum);
         rig_down(&r);
     }
-    yard_end(60 * KOFN_SECOND);
+    pool_end(60 * KOFN_SECOND);
 }
 
-/* Whatever is open when the job is closed. */
-static void closed_with_products_open(void **state)
+static void close_open(void **state)
 {
     kf_rng rng = kf_rng_stream(3, KF_FOR_DATA, 47, 0);
 
@@ -72,22 +69,25 @@ static void closed_with_products_open(void **state)
         while (f.open > 0)
             rig_put_away(&f.one[--f.open]);
     }
-    yard_end(60 * KOFN_SECOND);
+    pool_end(60 * KOFN_SECOND);
 }
 
 TEST_FILE(put_net_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind),
-        cmocka_unit_test(a_death_a_joiner_and_a_liar),
-        cmocka_unit_test(closed_with_products_open),
+        TEST(every_kind,
+             "put: products in flight are right (each code, on processes)"),
+        TEST(faults_in_flight,
+             "put: products in flight are right (kill, join, fault)"),
+        TEST(close_open,
+             "put: a job closes with products in flight (processes)"),
     };
     int failed;
 
-    yard_open();
+    pool_open();
     rig_begin();
-    if (!yard_folder_new())
+    if (!pool_folder_new())
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
-    return yard_folder_end() ? failed : 1;
+    return pool_folder_end() ? failed : 1;
 }

@@ -1,8 +1,8 @@
-/* seats_test.c -- keys as principals, over TCP: who has one key may come as
- * often as it likes and counts once; keys come and go while a job runs.
+/* seats_test.c -- keys as principals, over TCP. A key may come any number of
+ * times and counts once. Keys are added and revoked while a job runs.
  *
- * The enemy here knows the protocol, has a key that is listed, and answers
- * zeros from as many connections as it can get. */
+ * The enemy of these tests knows the protocol, has a listed key, and answers
+ * zeros over all the connections that it can get. */
 #include "support.h"
 
 #include <kofn/net.h>
@@ -105,7 +105,7 @@ static kofn_leave watch(void *ud, const char *news)
     return (kofn_leave)atomic_load(&((honest *)ud)->leave);
 }
 
-static void *live(void *ud)
+static void *run_honest(void *ud)
 {
     honest *h = ud;
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
@@ -120,7 +120,7 @@ static void be_honest(honest *h, kofn_transport *t)
 {
     h->t = t;
     atomic_init(&h->leave, KOFN_STAY);
-    assert_int_equal(pthread_create(&h->thread, NULL, live, h), 0);
+    assert_int_equal(pthread_create(&h->thread, NULL, run_honest, h), 0);
 }
 
 /* ---- the enemy ----------------------------------------------------------- */
@@ -130,7 +130,7 @@ typedef struct enemy {
     size_t count;
     pthread_t thread;
     atomic_bool over;
-    atomic_size_t seats; /* that stored a block */
+    atomic_size_t seats; /* seats of the enemy that stored a block */
 } enemy;
 
 static void post(kofn_transport *t, kofn_peer peer, kf_head h, void *body,
@@ -193,7 +193,7 @@ static void *lie(void *ud)
     return NULL;
 }
 
-/* ---- a job in between ---------------------------------------------------- */
+/* ---- a job between them -------------------------------------------------- */
 
 typedef struct scene {
     keyring keys;
@@ -234,8 +234,8 @@ static double error_of(const scene *s)
     return worst;
 }
 
-/* Seven keys for seven workers, and one that comes thirty times; `seats` and
- * `alone` as the coordinator is told. */
+/* Makes seven keys for seven workers, and one key that connects thirty times.
+ * `seats` and `alone` are options of the coordinator. */
 static void scene_up(scene *s, size_t workers, size_t seats, bool alone)
 {
     kofn_problem pb =
@@ -290,9 +290,7 @@ static void scene_down(scene *s)
     keyring_free(&s->keys);
 }
 
-/* It gets one seat, is named by its name, and ruins nothing, whoever comes
- * first. */
-static void one_key_is_one_liar(void **state)
+static void one_seat(void **state)
 {
     static scene s;
     kofn_report rep = KOFN_REPORT_INIT;
@@ -315,9 +313,7 @@ static void one_key_is_one_liar(void **state)
     scene_down(&s);
 }
 
-/* Without a limit it has more seats than can be corrected: the round is
- * declared a failure, not answered wrongly. */
-static void many_seats_make_no_answer(void **state)
+static void many_seats(void **state)
 {
     static scene s;
     kofn_report rep = KOFN_REPORT_INIT;
@@ -333,9 +329,9 @@ static void many_seats_make_no_answer(void **state)
     scene_down(&s);
 }
 
-/* That this enemy is one: were every connection to count for itself no round
- * would be right, and some would be wrong and said to be right. */
-static void the_enemy_is_real(void **state)
+/* Checks that the enemy is one. If every connection counted separately, no
+ * round would be right, and some wrong rounds would pass as right. */
+static void separate_seats(void **state)
 {
     static scene s;
     kofn_report rep = KOFN_REPORT_INIT;
@@ -349,14 +345,16 @@ static void the_enemy_is_real(void **state)
 
 /* ---- blocks that outlive the coordinator --------------------------------- */
 
-/* A worker made by hand: says HELLO, and STORED to whatever it is sent. */
-typedef struct hand {
+/* A scripted worker: sends HELLO, and STORED for every block that it is sent.
+ */
+typedef struct scripted_worker {
     kofn_transport *t;
-    uint64_t job, holds; /* that it says it has, and then is sent */
+    uint64_t job, holds; /* the job and the block that it reports first, and is
+                            sent later */
     bool stored;
-} hand;
+} scripted_worker;
 
-static void hear(hand *h)
+static void hear(scripted_worker *h)
 {
     kf_head hello = {.type = KF_WIRE_HELLO, .job = h->job, .block = h->holds},
             in;
@@ -380,9 +378,10 @@ static void hear(hand *h)
     }
 }
 
-/* Two by hand come to a coordinator of job 7, the one after the other. */
-static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
-                        const char *other)
+/* Connects two scripted workers, one after the other, to a coordinator of job
+ * 7. */
+static void run_scripted(scene *s, scripted_worker *first, const char *name,
+                         scripted_worker *second, const char *other)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, 120, 8, 1, KOFN_F64, false);
@@ -420,7 +419,7 @@ static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
     assert_true(first->stored && second->stored);
 }
 
-static void end_by_hand(scene *s, hand *a, hand *b)
+static void end_scripted(scene *s, scripted_worker *a, scripted_worker *b)
 {
     a->t->close(a->t, 0);
     b->t->close(b->t, 0);
@@ -429,12 +428,10 @@ static void end_by_hand(scene *s, hand *a, hand *b)
     kofn_plan_free(s->plan);
 }
 
-/* A new coordinator has the numbers go with the blocks; whose each worker is
- * goes with the worker. */
-static void numbers_change_hands(void **state)
+static void numbers_follow(void **state)
 {
     static scene s;
-    hand anna = {NULL, 0, 0, false}, bert = {NULL, 0, 0, false};
+    scripted_worker anna = {NULL, 0, 0, false}, bert = {NULL, 0, 0, false};
     uint64_t had;
 
     (void)state;
@@ -442,27 +439,27 @@ static void numbers_change_hands(void **state)
     keyring_add(&s.keys, "anna");
     keyring_add(&s.keys, "bert");
     fill(&s);
-    run_by_hand(&s, &anna, "anna", &bert, "bert");
+    run_scripted(&s, &anna, "anna", &bert, "bert");
     assert_string_equal(kofn_job_name(s.job, 0), "anna");
     assert_int_equal(s.job->core->fleet.worker[0].principal, 1);
-    end_by_hand(&s, &anna, &bert);
+    end_scripted(&s, &anna, &bert);
     had = anna.holds;
     assert_true(had && bert.holds && had != bert.holds);
 
-    run_by_hand(&s, &bert, "bert", &anna, "anna");
+    run_scripted(&s, &bert, "bert", &anna, "anna");
     assert_true(anna.holds == had);
     assert_string_equal(kofn_job_name(s.job, 0), "anna");
     assert_string_equal(kofn_job_name(s.job, 1), "bert");
     assert_int_equal(s.job->core->fleet.worker[0].principal,
-                     2); /* who came second */
+                     2); /* it came second */
     assert_int_equal(s.job->core->fleet.worker[1].principal, 1);
-    end_by_hand(&s, &anna, &bert);
+    end_scripted(&s, &anna, &bert);
     keyring_free(&s.keys);
 }
 
-/* ---- keys that come and go ----------------------------------------------- */
+/* ---- keys that are added and revoked ------------------------------------- */
 
-/* The next arrival, or KOFN_AGAIN after `atmost`. */
+/* Waits for the next arrival. Returns KOFN_AGAIN after `atmost`. */
 static kofn_status next(kofn_transport *t, kofn_time atmost, kofn_packet *p)
 {
     return t->wait(t, atmost, p);
@@ -482,7 +479,7 @@ static kofn_peer until(kofn_transport *a, kofn_transport *b, kofn_arrival what)
     return 0;
 }
 
-static void keys_come_and_go(void **state)
+static void add_and_revoke(void **state)
 {
     kofn_net_options z = {.size = sizeof z, .silence = 10 * KOFN_SECOND};
     kofn_transport *hub, *anna, *bert;
@@ -504,7 +501,7 @@ static void keys_come_and_go(void **state)
     assert_string_equal(hub->principal_of(hub, peer), "anna");
     assert_non_null(strstr(hub->name_of(hub, peer), "key anna"));
 
-    /* one more, and rubbish that lists nobody */
+    /* adds another key, and a file that lists no key */
     keyring_add(&k, "bert");
     snprintf(to, sizeof to, "%s/half.crt", k.dir);
     f = fopen(to, "w");
@@ -516,7 +513,7 @@ static void keys_come_and_go(void **state)
     assert_string_equal(hub->principal_of(hub, peer), "bert");
     assert_int_equal(kofn_net_listed(hub), 2);
 
-    /* anna's is revoked: her line ends, and she does not come back */
+    /* anna's key is revoked: its connection ends, and it does not come back */
     revoke(&k, "anna");
     assert_int_equal(until(hub, anna, KOFN_WENT), 0);
     assert_int_equal(kofn_net_listed(hub), 1);
@@ -531,7 +528,8 @@ static void keys_come_and_go(void **state)
     }
     assert_ok(hub->send(hub, peer, "x", 1, NULL, false));
 
-    /* hers again, and bert's file holds another key: he is not that bert */
+    /* bert's file now holds another key: the connected bert is no longer
+     * listed */
     keyring_add(&other, "bert");
     snprintf(from, sizeof from, "%s/bert.crt", other.dir);
     snprintf(to, sizeof to, "%s/bert.crt", k.dir);
@@ -545,8 +543,6 @@ static void keys_come_and_go(void **state)
     keyring_free(&other);
 }
 
-/* Without keys it is the host, or over a Unix socket the user, however many
- * processes there are. */
 static void hosts_and_users(void **state)
 {
     kofn_net_options z = {.size = sizeof z, .silence = 10 * KOFN_SECOND};
@@ -572,7 +568,7 @@ static void hosts_and_users(void **state)
     }
 }
 
-static void names_are_checked(void **state)
+static void key_names(void **state)
 {
     static const char *const bad[] = {
         "",
@@ -610,13 +606,21 @@ static void names_are_checked(void **state)
 TEST_FILE(seats_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_key_is_one_liar),
-        cmocka_unit_test(many_seats_make_no_answer),
-        cmocka_unit_test(the_enemy_is_real),
-        cmocka_unit_test(numbers_change_hands),
-        cmocka_unit_test(keys_come_and_go),
-        cmocka_unit_test(hosts_and_users),
-        cmocka_unit_test(names_are_checked),
+        TEST(
+            one_seat,
+            "seats: a key with 30 connections is located as one faulty worker"),
+        TEST(many_seats,
+             "seats: rounds fail if a key has too many seats to correct"),
+        TEST(separate_seats,
+             "seats: 30 seats of a key ruin a round if each counts"),
+        TEST(numbers_follow,
+             "seats: numbers follow blocks, keys follow workers"),
+        TEST(add_and_revoke,
+             "seats: added keys are admitted; revoked and changed ones end"),
+        TEST(hosts_and_users,
+             "seats: without keys the principal is the host or the user"),
+        TEST(key_names,
+             "keygen: bad names are refused, and files have their modes"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

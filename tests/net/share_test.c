@@ -1,6 +1,6 @@
-/* share_test.c -- long bodies between processes of one machine, which are
- * memory files: written once, whole, and not to be changed by whoever wrote
- * them. */
+/* share_test.c -- long bodies between processes of one machine. They travel as
+ * memory files, which are written once and whole. Their writer cannot change
+ * them afterwards. */
 #define _GNU_SOURCE /* memfd_create */
 #include "net_rig.h"
 
@@ -15,7 +15,7 @@ enum { MANY = 3 };
 
 typedef struct holding {
     size_t maps,
-        files; /* mappings of memory files, and how many files these are */
+        files; /* mappings of memory files, and the number of distinct files */
     size_t descriptors;
 } holding;
 
@@ -65,12 +65,12 @@ static void fill(unsigned char *body, size_t n, unsigned char with)
 
 /* ---- one file ------------------------------------------------------------ */
 
-typedef struct fleet {
+typedef struct receivers {
     kofn_transport *t, *of[MANY];
     atomic_long done;
-} fleet;
+} receivers;
 
-static void gather(fleet *f, const char *address, const kofn_net_options *o)
+static void gather(receivers *f, const char *address, const kofn_net_options *o)
 {
     f->done = 0;
     f->t = listener(address, o);
@@ -81,14 +81,14 @@ static void gather(fleet *f, const char *address, const kofn_net_options *o)
     }
 }
 
-static void scatter(fleet *f)
+static void scatter(receivers *f)
 {
     for (int i = 0; i < MANY; i++)
         f->of[i]->close(f->of[i], 0);
     f->t->close(f->t, 0);
 }
 
-static void send_to_all(fleet *f, const unsigned char *body, size_t n)
+static void send_to_all(receivers *f, const unsigned char *body, size_t n)
 {
     for (unsigned i = 0; i < MANY; i++)
         assert_ok(f->t->send(f->t, i, "x", 1,
@@ -96,12 +96,13 @@ static void send_to_all(fleet *f, const unsigned char *body, size_t n)
                              false));
 }
 
-/* They all read one file, but for the first that is sent its bytes where there
- * is no need to ask; the body is lent until everybody can have been sent it,
- * and nothing of the file is left when they have given it back. */
-static void one_file_for_many(void **state)
+/* All receivers read one file. The first receiver gets the bytes themselves if
+ * the sender need not ask before. The body stays lent until it could be sent
+ * to every receiver. Once all have given it back, nothing is left of the file.
+ */
+static void one_file(void **state)
 {
-    /* the second is longer than the window, so that it is asked for first */
+    /* the second is longer than the window, so the sender asks first */
     static const size_t sizes[] = {MEGA, 9 * MEGA + 12345};
     const kofn_net_options o = {
         .size = sizeof o, .peer_bytes = 4 * MEGA, .silence = 10 * KOFN_SECOND};
@@ -109,7 +110,7 @@ static void one_file_for_many(void **state)
 
     (void)state;
     for (int a = 0; a < 2; a++) {
-        fleet f;
+        receivers f;
 
         gather(&f, addresses[a], &o);
         for (int k = 0; k < 2; k++) {
@@ -130,7 +131,7 @@ static void one_file_for_many(void **state)
             assert_int_equal(now.maps, a * (k ? MANY : MANY - 1));
             assert_int_equal(now.files, a);
             assert_int_equal(now.descriptors, before.descriptors);
-            fill(body, sizes[k], 77); /* it is ours again */
+            fill(body, sizes[k], 77); /* the body is the test's again */
             for (int i = 0; i < MANY; i++) {
                 assert_memory_equal(p[i].body, same, sizes[k]);
                 f.of[i]->release(f.of[i], p[i].own);
@@ -143,11 +144,10 @@ static void one_file_for_many(void **state)
     free(same);
 }
 
-/* What is sent later is another body, though it lies at the same place. */
-static void what_changed_is_sent_anew(void **state)
+static void changed_body(void **state)
 {
     unsigned char *body = malloc(MEGA), *same = malloc(MEGA);
-    fleet f;
+    receivers f;
 
     (void)state;
     gather(&f, addresses[1], &patient);
@@ -171,12 +171,11 @@ static void what_changed_is_sent_anew(void **state)
     free(same);
 }
 
-/* Nobody takes what was sent, and everything is closed: nothing is left. */
-static void what_is_not_taken(void **state)
+static void not_taken(void **state)
 {
     unsigned char *body = calloc(MEGA, 1);
     holding before = holds(), after;
-    fleet f;
+    receivers f;
 
     (void)state;
     gather(&f, addresses[1], &patient);
@@ -190,14 +189,14 @@ static void what_is_not_taken(void **state)
     free(body);
 }
 
-/* ---- where there is no file, bytes come ---------------------------------- */
+/* ---- without a file the bytes are sent ----------------------------------- */
 
-/* While so little of something is left. */
+/* Sends a body while the resource `what` is limited to `limit`. */
 static void arrives_as_bytes(int what, rlim_t limit)
 {
     unsigned char *body = malloc(MEGA);
     struct rlimit was, less;
-    fleet f;
+    receivers f;
 
     gather(&f, addresses[1], &patient);
     fill(body, MEGA, 3);
@@ -219,31 +218,31 @@ static void arrives_as_bytes(int what, rlim_t limit)
     free(body);
 }
 
-/* The system would end the process by a signal, SIGXFSZ. */
-static void files_may_not_be_so_long(void **state)
+/* The system would end the process with the signal SIGXFSZ. */
+static void file_limit(void **state)
 {
     (void)state;
     arrives_as_bytes(RLIMIT_FSIZE, MEGA - 1);
 }
 
-static void no_descriptor_is_left(void **state)
+static void no_descriptor(void **state)
 {
     (void)state;
     arrives_as_bytes(RLIMIT_NOFILE, 3);
 }
 
-/* ---- files that are not taken -------------------------------------------- */
+/* ---- files that are refused ---------------------------------------------- */
 
 typedef enum kind {
     GOOD,
-    NOTHING,   /* no descriptor comes                     */
-    NO_MEMORY, /* a file on a disk                        */
+    NOTHING,   /* no descriptor comes */
+    NO_MEMORY, /* a file on a disk */
     A_PIPE,
-    LINGERS, /* a socket; its last close would wait      */
+    LINGERS, /* a socket; its last close would wait */
     QUEUED,  /* a socket with such a socket in its queue */
     UNSEALED,
-    MAY_SHRINK, /* sealed against writing only             */
-    MAY_CHANGE, /* sealed against shrinking only           */
+    MAY_SHRINK, /* sealed against writing only */
+    MAY_CHANGE, /* sealed against shrinking only */
     SHORT,
     LONG,
     KINDS
@@ -257,7 +256,7 @@ static const char *const kinds[KINDS] = {
 
 #define BYTES ((size_t)300000)
 
-/* Sends descriptors beside the bytes of a Unix socket. */
+/* Sends descriptors together with the bytes of a Unix socket. */
 static void pass_beside(int to, void *bytes, size_t n, const int *fd,
                         size_t copies)
 {
@@ -280,9 +279,10 @@ static void pass_beside(int to, void *bytes, size_t n, const int *fd,
     assert_int_equal(sendmsg(to, &m, MSG_NOSIGNAL), n);
 }
 
-static int other_end = -1; /* of the socket that lingers */
+static int other_end = -1; /* the other end of the socket that lingers */
 
-/* A TCP socket with bytes that are not read: its last close waits for a day. */
+/* Makes a TCP socket with bytes that are never read. Its last close waits for
+ * a day. */
 static int one_that_lingers(void)
 {
     const struct linger day = {1, 86400};
@@ -304,7 +304,7 @@ static int one_that_lingers(void)
     return fd;
 }
 
-/* A Unix socket with that one in its queue. */
+/* Makes a Unix socket with a lingering socket in its queue. */
 static int one_with_a_queue(void)
 {
     int fd = one_that_lingers(), both[2];
@@ -349,7 +349,7 @@ static int file_of(kind k)
     return fd;
 }
 
-/* A frame of a header, and as many copies of a descriptor. */
+/* Sends a frame of a header, and `copies` copies of a descriptor. */
 static void pass(int to, int word, uint64_t number, const int *fd,
                  size_t copies)
 {
@@ -359,14 +359,14 @@ static void pass(int to, int word, uint64_t number, const int *fd,
     pass_beside(to, f, word == KF_BEAT ? 1 : sizeof f, fd, copies);
 }
 
-/* Waits until this process has n descriptors; other threads may close some. */
+/* Waits until this process has n descriptors. Other threads may close some. */
 static void has_descriptors(size_t n)
 {
     while (descriptors() != n)
         nap(MILLI);
 }
 
-static void only_sealed_files_are_taken(void **state)
+static void sealed_only(void **state)
 {
     kofn_transport *t = listener(addresses[1], &patient);
     size_t before;
@@ -385,7 +385,7 @@ static void only_sealed_files_are_taken(void **state)
             file = file_of(k);
         pass(fd, KF_FILE, BYTES, &file, k != NOTHING);
         if (file >= 0)
-            close(file); /* the listener's is the last */
+            close(file); /* the last open copy is the listener's */
         p = next_of(t, NULL);
         if (p.what != (k == GOOD ? KOFN_PACKET : KOFN_WENT))
             fail_msg("%s: %d", kinds[k], p.what);
@@ -407,8 +407,8 @@ static void only_sealed_files_are_taken(void **state)
     t->close(t, 0);
 }
 
-/* Frames that may not come: what comes first, and then with a good file. */
-static void files_where_none_may_come(void **state)
+/* Each row: the frame that comes first, and the frame with a good file. */
+static void misplaced_files(void **state)
 {
     static const struct {
         const char *what;
@@ -455,8 +455,7 @@ static void files_where_none_may_come(void **state)
     t->close(t, 0);
 }
 
-/* A descriptor that came and was not read holds up no close either. */
-static void what_is_not_read(void **state)
+static void unread_descriptor(void **state)
 {
     int both[2], fd = one_that_lingers();
 
@@ -474,14 +473,22 @@ static void what_is_not_read(void **state)
 TEST_FILE(share_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_file_for_many),
-        cmocka_unit_test(what_changed_is_sent_anew),
-        cmocka_unit_test(what_is_not_taken),
-        cmocka_unit_test(files_may_not_be_so_long),
-        cmocka_unit_test(no_descriptor_is_left),
-        cmocka_unit_test(only_sealed_files_are_taken),
-        cmocka_unit_test(files_where_none_may_come),
-        cmocka_unit_test(what_is_not_read),
+        TEST(one_file,
+             "net: receivers of a long body read one file (1 and 9 MiB)"),
+        TEST(changed_body,
+             "net: a body that changed at its place is sent anew"),
+        TEST(not_taken,
+             "net: memory files that no receiver takes are freed on close"),
+        TEST(file_limit,
+             "net: a long body arrives as bytes if files are limited"),
+        TEST(no_descriptor,
+             "net: a long body arrives as bytes if descriptors run out"),
+        TEST(sealed_only,
+             "net: only a sealed memory file of the right size is accepted"),
+        TEST(misplaced_files,
+             "net: a file that was not announced ends the connection"),
+        TEST(unread_descriptor,
+             "net: an unread lingering descriptor does not delay the close"),
     };
 
     name_socket();

@@ -1,9 +1,8 @@
-/* sockets_test.c -- the transport over TCP and Unix sockets: packets, comings
- * and goings.
+/* sockets_test.c -- the transport over TCP and Unix sockets: packets, and
+ * peers that come and go.
  *
- * Peers that are to die, stop or come back are processes of their own.
- */
-#define _GNU_SOURCE /* a network of one's own */
+ * Peers that die, stop or return are separate processes. */
+#define _GNU_SOURCE /* unshare */
 #include "net_rig.h"
 
 #include <fcntl.h>
@@ -15,16 +14,16 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-/* ---- order and sizes
- * ---------------------------------------------------------- */
+/* ---- order and sizes ----------------------------------------------------- */
 
-#define MOST (17 * MEGA + 3) /* with keys so many chunks */
+#define MOST                                                                   \
+    (17 * MEGA + 3) /* with keys, this many bytes take several records */
 
 static void packets_arrive(void **state)
 {
     static const size_t sizes[] = {0,     1,       7,       33,   64,
                                    255,   256,     1000,    8192,
-#ifndef __SANITIZE_THREAD__ /* it takes milliseconds for every number */
+#ifndef __SANITIZE_THREAD__ /* it needs milliseconds for every number */
                                    65536, 1000003, 8 << 20, MOST
 #endif
     };
@@ -68,10 +67,9 @@ static void packets_arrive(void **state)
     free(big);
 }
 
-/* ---- processes ------------------------------------------------------------
- */
+/* ---- processes ----------------------------------------------------------- */
 
-/* Sends back whatever comes, until it is sent away or its time is over. */
+/* Echoes each packet until the process is dismissed or its time is over. */
 static int echo(const char *address, const kofn_net_options *o)
 {
     kofn_time end = kf_clock() + 2 * LIMIT;
@@ -104,8 +102,8 @@ static pid_t spawn(const char *address)
     return pid;
 }
 
-/* By the end of their connections, long before they are silent. */
-static void the_killed_are_missed(void **state)
+/* Detected by the end of the connection, long before the failure timeout. */
+static void killed(void **state)
 {
     const kofn_net_options o = {.size = sizeof o, .silence = 10 * LIMIT};
 
@@ -128,7 +126,7 @@ static void the_killed_are_missed(void **state)
     }
 }
 
-static void the_stopped_come_back_as_others(void **state)
+static void stopped(void **state)
 {
     const kofn_net_options o = {.size = sizeof o, .silence = 2 * KOFN_SECOND};
     kofn_transport *t = listener(addresses[0], &o);
@@ -150,7 +148,7 @@ static void the_stopped_come_back_as_others(void **state)
     t->close(t, 0);
 }
 
-static void a_new_listener_is_found(void **state)
+static void new_listener(void **state)
 {
     char address[160];
     kofn_transport *t = listener(addresses[0], &patient);
@@ -170,16 +168,15 @@ static void a_new_listener_is_found(void **state)
     t->close(t, 0);
 }
 
-/* ---- signals --------------------------------------------------------------
- */
+/* ---- signals ------------------------------------------------------------- */
 
 static void nothing(int sig)
 {
     (void)sig;
 }
 
-/* Whoever handles signals, its calls are interrupted by them. */
-static void signals_lose_nothing(void **state)
+/* A handler without SA_RESTART interrupts system calls. */
+static void signals(void **state)
 {
     const struct itimerval often = {{0, 20}, {0, 20}}, never = {{0, 0}, {0, 0}};
     const struct sigaction act = {.sa_handler = nothing};
@@ -207,10 +204,10 @@ static void signals_lose_nothing(void **state)
     part(&m);
 }
 
-/* ---- who has no time ----------------------------------------------------- */
+/* ---- a peer that is busy ------------------------------------------------- */
 
-/* Who computes for long has many urgent packets waiting, and lives when the
- * other end is lost meanwhile. */
+/* A peer that computes for long has many urgent packets waiting. It survives
+ * if the other end is lost meanwhile. */
 static void urgent_packets_wait(void **state)
 {
     pair m = meet(addresses[0], &patient);
@@ -233,8 +230,7 @@ static void urgent_packets_wait(void **state)
     m.b->close(m.b, 0);
 }
 
-/* ---- a cut cable ----------------------------------------------------------
- */
+/* ---- a cut cable --------------------------------------------------------- */
 
 static bool loopback(bool up)
 {
@@ -248,26 +244,26 @@ static bool loopback(bool up)
     return done;
 }
 
-static int home; /* the network that we come from */
+static int home; /* the network in which the test began */
 
-static int leave_home(void **state)
+static int save_network(void **state)
 {
     (void)state;
     home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     return home < 0;
 }
 
-static int go_home(void **state)
+static int restore_network(void **state)
 {
     (void)state;
-    setns(home, CLONE_NEWNET); /* fails only where we never left */
+    setns(home, CLONE_NEWNET); /* fails only if the process never left */
     return close(home);
 }
 
 /* Nothing is under way to the peer when the cable is cut, and no heartbeat of
- * its has come yet: neither its silence nor a packet that does not arrive tells
- * that it is lost. */
-static void the_cut_off_are_missed(void **state)
+ * it has come before. So neither silence nor an unacknowledged packet shows the
+ * loss. */
+static void cut_off(void **state)
 {
     const kofn_net_options o = {.size = sizeof o, .silence = KOFN_SECOND};
     pair m;
@@ -279,16 +275,16 @@ static void the_cut_off_are_missed(void **state)
     }
     assert_true(loopback(true));
     m = meet(addresses[0], &o);
-    nap(60 * MILLI); /* all that was sent is acknowledged */
+    nap(60 * MILLI); /* all sent packets are acknowledged */
     assert_true(loopback(false));
     went(m.b, m.of_a);
     went(m.a, m.of_b);
     part(&m);
 }
 
-/* ---- beats --------------------------------------------------------------- */
+/* ---- heartbeats ---------------------------------------------------------- */
 
-/* The only connection of a listener, as it is now. */
+/* Returns a copy of the listener's only connection. */
 static kf_link only_link(kofn_transport *base)
 {
     kf_transport *t = (kf_transport *)base;
@@ -300,8 +296,9 @@ static kf_link only_link(kofn_transport *base)
     return l;
 }
 
-/* As if nothing but beats had come for longer than a peer may be silent. */
-static void becomes_calm(kofn_transport *base)
+/* Pretends that only heartbeats have come for longer than the failure timeout.
+ */
+static void make_calm(kofn_transport *base)
 {
     kf_transport *t = (kf_transport *)base;
     kofn_packet p;
@@ -314,8 +311,9 @@ static void becomes_calm(kofn_transport *base)
     assert_true(only_link(base).calm);
 }
 
-/* As if its last beat had come so long ago; the one that has is found. */
-static void is_heard(kofn_transport *base, kofn_time ago)
+/* Pretends that the last heartbeat came `ago` before now. Waits until a newer
+ * one is found. */
+static void wait_for_beat(kofn_transport *base, kofn_time ago)
 {
     kf_transport *t = (kf_transport *)base;
     kofn_time then;
@@ -329,9 +327,9 @@ static void is_heard(kofn_transport *base, kofn_time ago)
     assert_true(only_link(base).heard > then);
 }
 
-/* A peer that only beats is heard all the same, though it wakes nobody; what is
- * no beat, and its end, do at once. */
-static void beats_wake_nobody(void **state)
+/* A peer that only sends heartbeats is heard, but wakes no thread. Any other
+ * packet, and the end of the connection, wakes one at once. */
+static void heartbeats(void **state)
 {
     const kofn_net_options o = {.size = sizeof o, .silence = 100 * KOFN_SECOND};
     kofn_transport *t = listener(addresses[0], &o);
@@ -340,22 +338,22 @@ static void beats_wake_nobody(void **state)
     (void)state;
     assert_true(hello(fd, NULL));
     came(t, NULL);
-    becomes_calm(t);
+    make_calm(t);
     assert_int_equal(send(fd, "B", 1, MSG_NOSIGNAL), 1);
-    is_heard(t, 90 * KOFN_SECOND);
+    wait_for_beat(t, 90 * KOFN_SECOND);
     assert_int_equal(ioctl(only_link(t).fd, FIONREAD, &unread), 0);
     assert_int_equal(unread, 1);
     put_frame(fd, KF_PACKET, 0, "word", 4, 0, 0);
     hear(t, 0, "word");
     assert_false(only_link(t).calm);
-    becomes_calm(t);
+    make_calm(t);
     close(fd);
     went(t, 0);
     t->close(t, 0);
 }
 
-/* Both ends; where the system takes Reno anyway this cannot fail. */
-static void the_loopback_is_not_paced(void **state)
+/* Checks both ends. On a system with Reno as its default this cannot fail. */
+static void reno_loopback(void **state)
 {
     static const char *const at[] = {"tcp://127.0.0.1:*", "tcp://[::1]:*"};
 
@@ -376,10 +374,9 @@ static void the_loopback_is_not_paced(void **state)
     }
 }
 
-/* ---- many ------------------------------------------------------------------
- */
+/* ---- many peers ---------------------------------------------------------- */
 
-static void many_come_and_go(void **state)
+static void many_peers(void **state)
 {
     enum { MANY = 256, GO = 20 };
     kofn_transport *t = listener(addresses[0], &patient);
@@ -415,8 +412,7 @@ static void many_come_and_go(void **state)
     t->close(t, 0);
 }
 
-/* ---- a mesh
- * ------------------------------------------------------------------ */
+/* ---- a mesh -------------------------------------------------------------- */
 
 #define NODES 4
 
@@ -444,7 +440,7 @@ static void turn(node *n)
     n->peers += p.what == KOFN_CAME ? 1 : -1;
 }
 
-/* Until everybody has so many peers, and a while after that. */
+/* Waits until every node has `peers` peers, and a second longer. */
 static void settle(node *n, int nodes, int peers)
 {
     kofn_time end = kf_clock() + LIMIT, calm = kf_clock();
@@ -458,7 +454,8 @@ static void settle(node *n, int nodes, int peers)
     assert_true(kf_clock() < end);
 }
 
-/* One word of each, and what comes in half a second after the last of them. */
+/* Waits until each node has one word of every other, and half a second longer.
+ */
 static void hear_all(node *n)
 {
     kofn_time end = kf_clock() + LIMIT, calm = kf_clock();
@@ -479,7 +476,7 @@ static bool is_an_endpoint(const node *n, const char *name)
     return false;
 }
 
-/* Until all peers go by the addresses at which they listen. */
+/* Waits until all peers have the addresses at which they listen as names. */
 static void know_names(node *n)
 {
     kofn_time end = kf_clock() + LIMIT;
@@ -497,7 +494,7 @@ static void know_names(node *n)
     assert_true(all);
 }
 
-static void a_pair_is_one_peer(void **state)
+static void mesh_pairs(void **state)
 {
     node n[NODES] = {0};
     char first[160];
@@ -518,7 +515,7 @@ static void a_pair_is_one_peer(void **state)
     for (int i = 0; i < NODES; i++)
         assert_int_equal(n[i].heard, NODES - 1);
 
-    /* One goes, and comes again as another at the same address. */
+    /* One node goes, and another comes at the same address. */
     snprintf(first, sizeof first, "%s", kofn_net_endpoint(n[0].t));
     n[0].t->close(n[0].t, 0);
     settle(n + 1, NODES - 1, NODES - 2);
@@ -529,7 +526,7 @@ static void a_pair_is_one_peer(void **state)
         n[i].t->close(n[i].t, 0);
 }
 
-/* Has a stranger greet t as a node that listens there.  Returns the socket. */
+/* Greets t as a node that listens at `listens`. Returns the socket. */
 static int greet(kofn_transport *t, const char *listens, size_t bytes)
 {
     unsigned char number[KF_NODE] = {1};
@@ -541,7 +538,7 @@ static int greet(kofn_transport *t, const char *listens, size_t bytes)
     return fd;
 }
 
-static void a_node_that_is_not_dialled_goes_by_where_it_listens(void **state)
+static void listening_names(void **state)
 {
     static const struct {
         int address; /* 0 TCP, 1 a Unix socket */
@@ -579,8 +576,8 @@ static void a_node_that_is_not_dialled_goes_by_where_it_listens(void **state)
     }
 }
 
-/* As long as the field is, without a zero. */
-static void a_place_without_an_end_is_no_name(void **state)
+/* The text fills the field, without a terminating zero. */
+static void unterminated_name(void **state)
 {
     char all[KF_LISTENS];
     kofn_transport *t;
@@ -598,8 +595,8 @@ static void a_place_without_an_end_is_no_name(void **state)
     t->close(t, 0);
 }
 
-/* Two nodes: only the second dials. */
-static void both_ends_of_a_dial_know_an_address(void **state)
+/* Only the second of two nodes dials. */
+static void dialled_names(void **state)
 {
     (void)state;
     for (int address = 0; address < 2; address++) {
@@ -623,21 +620,29 @@ static void both_ends_of_a_dial_know_an_address(void **state)
 TEST_FILE(sockets_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packets_arrive),
-        cmocka_unit_test(the_killed_are_missed),
-        cmocka_unit_test(the_stopped_come_back_as_others),
-        cmocka_unit_test(a_new_listener_is_found),
-        cmocka_unit_test(signals_lose_nothing),
-        cmocka_unit_test(urgent_packets_wait),
-        cmocka_unit_test_setup_teardown(the_cut_off_are_missed, leave_home,
-                                        go_home),
-        cmocka_unit_test(beats_wake_nobody),
-        cmocka_unit_test(the_loopback_is_not_paced),
-        cmocka_unit_test(many_come_and_go),
-        cmocka_unit_test(a_pair_is_one_peer),
-        cmocka_unit_test(a_node_that_is_not_dialled_goes_by_where_it_listens),
-        cmocka_unit_test(a_place_without_an_end_is_no_name),
-        cmocka_unit_test(both_ends_of_a_dial_know_an_address),
+        TEST(packets_arrive,
+             "net: packets of all sizes arrive, and bodies are given back"),
+        TEST(killed, "net: a killed peer is lost at once, and gets no packet"),
+        TEST(stopped,
+             "net: a stopped peer is lost, and returns under another number"),
+        TEST(new_listener,
+             "net: a dialler finds a new listener at the same address"),
+        TEST(signals, "net: interrupted calls lose no packet"),
+        TEST(urgent_packets_wait,
+             "net: a busy peer keeps 1500 urgent packets of a lost one"),
+        TEST_AROUND(cut_off, "net: a peer behind a cut cable is lost",
+                    save_network, restore_network),
+        TEST(heartbeats, "net: heartbeats wake no thread, packets and ends do"),
+        TEST(reno_loopback, "net: connections over the loopback use Reno"),
+        TEST(many_peers,
+             "net: 256 peers come, and each one that goes is reported once"),
+        TEST(mesh_pairs, "mesh: two nodes that dial each other are one peer"),
+        TEST(listening_names,
+             "mesh: a node that dials has the name of its address, if valid"),
+        TEST(unterminated_name,
+             "mesh: an address without a terminating zero is no name"),
+        TEST(dialled_names,
+             "mesh: a listener knows the address of a node that dialled"),
     };
 
     if (argc == 3 && strcmp(argv[1], "echo") == 0)

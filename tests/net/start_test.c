@@ -1,6 +1,6 @@
-/* start_test.c -- many workers come to a coordinator at once: nobody who takes
- * its time is sent away for that, and who waits costs next to nothing, so that
- * starting n of them costs n times as much as starting one. */
+/* start_test.c -- many workers come to a coordinator at once. A slow worker is
+ * not dismissed, and waiting costs next to nothing. So starting n workers
+ * costs n times the start of one. */
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #include "net_rig.h"
 
@@ -13,17 +13,17 @@
 
 #define MANY 200
 
-/* ---- a transport that tells what it was asked ---------------------------- */
+/* ---- a transport that records its calls ---------------------------------- */
 
 typedef struct ledger {
     kofn_transport base;
-    size_t peers;   /* of those who come: how many have come ... */
-    size_t greeted; /* ... and said hello                        */
+    size_t peers;   /* peers that have come ... */
+    size_t greeted; /* ... and that have said hello */
     size_t forgotten, waits;
     kofn_time longest;
 } ledger;
 
-/* All come, and only then all say who they are. */
+/* All peers come first. Only then all say hello. */
 static kofn_status crowd_wait(kofn_transport *t, kofn_time atmost,
                               kofn_packet *p)
 {
@@ -70,21 +70,21 @@ static kofn_status silent_wait(kofn_transport *t, kofn_time atmost,
     return KOFN_AGAIN;
 }
 
-static void leave_open(kofn_transport *t, kofn_time linger)
+static void close_nothing(kofn_transport *t, kofn_time linger)
 {
     (void)t, (void)linger;
 }
 
 /* ---- tests --------------------------------------------------------------- */
 
-static void nobody_of_a_crowd_is_sent_away(void **state)
+static void crowd(void **state)
 {
     ledger l = {.base = {.size = sizeof l.base,
                          .name = "crowd",
                          .send = take,
                          .wait = crowd_wait,
                          .forget = forget,
-                         .close = leave_open}};
+                         .close = close_nothing}};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_port *port;
     kf_msg m;
@@ -101,35 +101,35 @@ static void nobody_of_a_crowd_is_sent_away(void **state)
     kofn_port_close(port);
 }
 
-static kofn_leave until_it_has_waited(void *ud, const char *news)
+static kofn_leave leave_after_waits(void *ud, const char *news)
 {
     (void)news;
     return ((ledger *)ud)->waits > 1000 ? KOFN_LEAVE_NOW : KOFN_STAY;
 }
 
-/* The first waits are short, the last ones are what it costs to be idle. */
-static void who_waits_sleeps_longer_and_longer(void **state)
+/* The first waits are short. The last ones are the cost of being idle. */
+static void waiting(void **state)
 {
     ledger l = {.base = {.size = sizeof l.base,
                          .name = "silence",
                          .send = take,
                          .wait = silent_wait,
                          .forget = forget,
-                         .close = leave_open}};
+                         .close = close_nothing}};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
 
     (void)state;
-    o.watch = until_it_has_waited;
+    o.watch = leave_after_waits;
     o.ud = &l;
     assert_int_equal(kofn_serve(&l.base, &o), KOFN_AGAIN);
     assert_true(l.longest >= KOFN_SECOND / 5);
     assert_true(l.longest <= KOFN_SECOND / 2);
 }
 
-/* A worker that has closed waits for a coordinator that has others to serve
- * first.  How often this thread went to sleep meanwhile, the system counts; it
- * was a thousand times in this second, on all workers of a machine at once. */
-static void who_takes_leave_sleeps(void **state)
+/* A closing worker waits for a coordinator that serves others first. The
+ * system counts the sleeps of this thread. Earlier there were a thousand in
+ * this second, on all workers of a machine at once. */
+static void closing(void **state)
 {
     struct rusage before, after;
     pair m;
@@ -137,7 +137,7 @@ static void who_takes_leave_sleeps(void **state)
     (void)state;
     m = meet(addresses[1], &patient);
     getrusage(RUSAGE_THREAD, &before);
-    m.b->close(m.b, KOFN_SECOND); /* nobody listens at the other end */
+    m.b->close(m.b, KOFN_SECOND); /* the other end does not listen */
     getrusage(RUSAGE_THREAD, &after);
     assert_true(after.ru_nvcsw - before.ru_nvcsw < 100);
     m.a->close(m.a, 0);
@@ -146,9 +146,11 @@ static void who_takes_leave_sleeps(void **state)
 TEST_FILE(start_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_of_a_crowd_is_sent_away),
-        cmocka_unit_test(who_waits_sleeps_longer_and_longer),
-        cmocka_unit_test(who_takes_leave_sleeps),
+        TEST(crowd, "away: 200 workers that come at once are all kept"),
+        TEST(waiting,
+             "away: a waiting worker sleeps up to half a second at a time"),
+        TEST(closing,
+             "net: a closing worker sleeps while the other end is busy"),
     };
 
     name_socket();

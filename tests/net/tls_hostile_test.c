@@ -1,26 +1,26 @@
-/* tls_hostile_test.c -- the transport with keys and those who do not shake
- * hands as they should: where they end, what they send, and what they are told.
- */
+/* tls_hostile_test.c -- the transport with keys, and peers that break the
+ * handshake: where they end, what they send, and which reason they get. */
 #define _GNU_SOURCE
-#include "hand_rig.h"
+#include "tls_peer.h"
 
 /* ---- ends ---------------------------------------------------------------- */
 
-/* Both of a client's flights, the second of which answers to a server; false:
- * it has no more to say. */
+/* Sends the first n bytes of both flights of a client, then ends. The second
+ * flight answers the server's. Returns false if the client has no more to
+ * send. */
 static bool cut_at(kofn_transport *t, size_t n, bool reset)
 {
-    hand h = hand_new(false);
+    tls_peer h = tls_peer_new(false);
     char text[8192];
-    size_t has = hand_says(&h, text, sizeof text), m = kf_min(n, has);
+    size_t has = tls_peer_says(&h, text, sizeof text), m = kf_min(n, has);
 
     h.fd = plain(kofn_net_endpoint(t));
     assert_int_equal(send(h.fd, text, m, MSG_NOSIGNAL), m);
     n -= m;
     if (m == has) {
         while (!SSL_is_init_finished(h.ssl)) {
-            hand_hears(&h, t);
-            has = hand_says(&h, text, sizeof text);
+            tls_peer_hears(&h, t);
+            has = tls_peer_says(&h, text, sizeof text);
         }
         m = kf_min(n, has);
         assert_int_equal(send(h.fd, text, m, MSG_NOSIGNAL), m);
@@ -28,11 +28,11 @@ static bool cut_at(kofn_transport *t, size_t n, bool reset)
     }
     hang_up(h.fd, reset);
     h.fd = -1;
-    hand_free(&h);
+    tls_peer_free(&h);
     return n == 0;
 }
 
-static void clients_end_at_every_byte(void **state)
+static void client_ends(void **state)
 {
     const kofn_net_options o = with(ring.dir);
     kofn_transport *t = listener(addresses[0], &o);
@@ -50,7 +50,7 @@ static void clients_end_at_every_byte(void **state)
     t->close(t, 0);
 }
 
-static void dribble(hand *h, kofn_transport *t)
+static void dribble(tls_peer *h, kofn_transport *t)
 {
     char text[8192];
     int n = BIO_read(SSL_get_wbio(h->ssl), text, sizeof text);
@@ -62,20 +62,19 @@ static void dribble(hand *h, kofn_transport *t)
     }
 }
 
-/* A byte at a time is as good as all at once. */
-static void slow_but_honest(void **state)
+static void byte_by_byte(void **state)
 {
     const kofn_net_options o = with(ring.dir);
     kofn_transport *t = listener(addresses[0], &o);
     unsigned char all[KF_HEADER + sizeof(kf_greeting)] = {KF_HELLO};
     kf_greeting g = {.magic = KF_MAGIC};
-    hand h = hand_new(false);
+    tls_peer h = tls_peer_new(false);
 
     (void)state;
     h.fd = plain(kofn_net_endpoint(t));
     while (SSL_do_handshake(h.ssl) != 1) {
         dribble(&h, t);
-        hand_hears(&h, t);
+        tls_peer_hears(&h, t);
     }
     memcpy(g.magic, KF_MAGIC, sizeof g.magic);
     kf_net_put_number(all + 2, sizeof g, 2);
@@ -83,11 +82,11 @@ static void slow_but_honest(void **state)
     assert_int_equal(SSL_write(h.ssl, all, sizeof all), sizeof all);
     dribble(&h, t);
     came(t, NULL);
-    hand_free(&h);
+    tls_peer_free(&h);
     t->close(t, 0);
 }
 
-/* The dialler tries again at once. */
+/* Accepts the dialler's next connection, at once. */
 static int next_call(int l, kofn_transport *t)
 {
     kofn_packet p;
@@ -101,7 +100,7 @@ static int next_call(int l, kofn_transport *t)
     return fd;
 }
 
-static void servers_end_at_every_byte(void **state)
+static void server_ends(void **state)
 {
     const kofn_net_options o = with(in(&ring, "anna"));
     size_t step = SLOWED > 1 || test_scale() < 1 ? 29 : 1, has = 1;
@@ -122,11 +121,11 @@ static void servers_end_at_every_byte(void **state)
     kf_place_text((struct sockaddr *)&at.at, text + 6, sizeof text - 6);
     assert_ok(kofn_net_connect(&t, text, &o));
     for (size_t n = 0; n < has; n += step) {
-        hand h = hand_new(true);
+        tls_peer h = tls_peer_new(true);
 
         h.fd = next_call(l, t);
-        hand_hears(&h, t);
-        has = hand_says(&h, text, sizeof text);
+        tls_peer_hears(&h, t);
+        has = tls_peer_says(&h, text, sizeof text);
         assert_true(has > 300);
         n = kf_min(n, has);
         assert_int_equal(send(h.fd, text, n, MSG_NOSIGNAL), n);
@@ -134,7 +133,7 @@ static void servers_end_at_every_byte(void **state)
         h.fd = -1;
         until(t, NULL, nobody_is_left);
         assert_string_not_equal(kofn_net_trouble(t), "");
-        hand_free(&h);
+        tls_peer_free(&h);
     }
     close(l);
     t->close(t, 0);
@@ -148,7 +147,8 @@ static uint32_t draw(uint32_t *s)
     return *s >> 8;
 }
 
-/* Anything; a good beginning that goes wrong; and nothing at all, by crowds. */
+/* Sends noise, a good beginning that goes wrong, and nothing, on many
+ * connections. */
 static void noise_and_crowds(void **state)
 {
     kofn_net_options o = with(ring.dir);
@@ -186,17 +186,18 @@ static void noise_and_crowds(void **state)
     t->close(t, 0);
 }
 
-/* Somebody with a key, whose last flight and greeting are put into `said`. */
-static size_t last_flight(hand *h, kofn_transport *t, char *said, size_t room)
+/* Puts the last flight and the greeting of a peer with a key into `said`. */
+static size_t last_flight(tls_peer *h, kofn_transport *t, char *said,
+                          size_t room)
 {
     unsigned char all[KF_HEADER + KOFN_HEAD_MAX];
     const kf_greeting g = greeting_of(NULL);
-    size_t n = hand_says(h, said, room);
+    size_t n = tls_peer_says(h, said, room);
 
     h->fd = plain(kofn_net_endpoint(t));
     assert_int_equal(send(h->fd, said, n, MSG_NOSIGNAL), n);
     while (!SSL_is_init_finished(h->ssl)) {
-        hand_hears(h, t);
+        tls_peer_hears(h, t);
         SSL_do_handshake(h->ssl);
     }
     n = lay_out(all, &(frame_of){KF_HELLO, 0, &g, sizeof g, 0, 0});
@@ -204,9 +205,9 @@ static size_t last_flight(hand *h, kofn_transport *t, char *said, size_t room)
     return (size_t)BIO_read(SSL_get_wbio(h->ssl), said, (int)room);
 }
 
-/* Before, in and instead of the last flight of somebody with a key: he comes in
- * if there is none, and never with it. */
-static void noise_amid_handshakes(void **state)
+/* Noise comes before, in and instead of the last flight of a peer with a key.
+ * The peer is admitted without noise, and never with it. */
+static void handshake_noise(void **state)
 {
     enum { CHANGE = 6, KINDS = 4 }; /* bytes that TLS does not look at */
     const kofn_net_options o = with(ring.dir);
@@ -216,7 +217,7 @@ static void noise_amid_handshakes(void **state)
 
     (void)state;
     for (int i = 0; i < many; i++) {
-        hand h = hand_new(false);
+        tls_peer h = tls_peer_new(false);
         char said[8192], noise[3000];
         size_t n = last_flight(&h, t, said, sizeof said), at, m = 0;
 
@@ -237,7 +238,7 @@ static void noise_amid_handshakes(void **state)
             ;
         hang_up(h.fd, draw(&s) % 2);
         h.fd = -1;
-        hand_free(&h);
+        tls_peer_free(&h);
         until(t, NULL, nobody_is_left);
         assert_int_equal(locked(t)->next, honest);
         unlock(t);
@@ -246,11 +247,12 @@ static void noise_amid_handshakes(void **state)
     t->close(t, 0);
 }
 
-/* ---- who is refused ------------------------------------------------------ */
+/* ---- peers that are refused ---------------------------------------------- */
 
-static size_t lingering; /* of those who are refused */
+static size_t
+    lingering; /* the expected number of refused connections that linger */
 
-static bool so_many_linger(kofn_transport *a, kofn_transport *b)
+static bool expected_linger(kofn_transport *a, kofn_transport *b)
 {
     size_t n = 0;
 
@@ -261,19 +263,20 @@ static bool so_many_linger(kofn_transport *a, kofn_transport *b)
     return n == lingering;
 }
 
-/* Somebody whose key is not listed, and who has said all he has to say before
- * he is refused. */
-static hand refused_hand(kofn_transport *t, const keyring *other)
+/* Makes a peer with a key that is not listed. It has sent all its bytes before
+ * it is refused. */
+static tls_peer refused_peer(kofn_transport *t, const keyring *other)
 {
-    hand h = hand_of(in(other, "worker.crt"), in(other, "worker.key"), false);
+    tls_peer h =
+        tls_peer_of(in(other, "worker.crt"), in(other, "worker.key"), false);
     const kf_greeting g = greeting_of(NULL);
     char text[8192];
-    size_t n = hand_says(&h, text, sizeof text);
+    size_t n = tls_peer_says(&h, text, sizeof text);
 
     h.fd = plain(kofn_net_endpoint(t));
     assert_int_equal(send(h.fd, text, n, MSG_NOSIGNAL), n);
     while (!SSL_is_init_finished(h.ssl)) {
-        hand_hears(&h, t);
+        tls_peer_hears(&h, t);
         SSL_do_handshake(h.ssl);
     }
     assert_int_equal(SSL_write(h.ssl, &g, sizeof g), sizeof g);
@@ -282,9 +285,9 @@ static hand refused_hand(kofn_transport *t, const keyring *other)
     return h;
 }
 
-/* He reads why, and then an end that is none by force, also if he writes before
- * he reads. */
-static void the_refused_are_told_why(void **state)
+/* The peer reads the reason, and then an orderly end, even if it writes before
+ * it reads. */
+static void refusal_reason(void **state)
 {
     const kofn_net_options o = with(ring.dir);
     keyring other;
@@ -294,12 +297,12 @@ static void the_refused_are_told_why(void **state)
     assert_ok(kofn_net_keygen(other.dir, NULL));
     for (int a = 0; a < 2; a++) {
         kofn_transport *t = listener(addresses[a], &o);
-        hand h = refused_hand(t, &other);
+        tls_peer h = refused_peer(t, &other);
         char text[100];
         ssize_t n;
 
         lingering = 1;
-        until(t, NULL, so_many_linger);
+        until(t, NULL, expected_linger);
         assert_int_equal(send(h.fd, text, 100, MSG_NOSIGNAL), 100);
         n = recv(h.fd, text, sizeof text, 0);
         assert_true(n > 0);
@@ -310,7 +313,7 @@ static void the_refused_are_told_why(void **state)
                          SSL_AD_REASON_OFFSET + SSL_AD_CERTIFICATE_REVOKED);
         assert_int_equal(recv(h.fd, text, 1, 0), 0);
         assert_int_equal(send(h.fd, text, 100, MSG_NOSIGNAL), 100);
-        hand_free(&h);
+        tls_peer_free(&h);
         until(t, NULL, nobody_is_left);
         assert_int_equal(refused_by(t).keyless, 1);
         t->close(t, 0);
@@ -318,12 +321,12 @@ static void the_refused_are_told_why(void **state)
     keyring_free(&other);
 }
 
-/* Those who do not leave when they are refused are strangers still: few, for
- * ten seconds since they came, with so many bytes. */
-static void the_refused_have_to_go(void **state)
+/* A refused connection that stays counts as a stranger. There may be few, for
+ * ten seconds since they came, and with a limited number of bytes. */
+static void refused_linger(void **state)
 {
     kofn_net_options o = with(ring.dir);
-    hand h[12];
+    tls_peer h[12];
     kofn_transport *t;
     keyring other;
     char text[8192] = {0};
@@ -334,34 +337,34 @@ static void the_refused_have_to_go(void **state)
     assert_ok(kofn_net_keygen(other.dir, NULL));
     t = listener(addresses[0], &o);
     for (int i = 0; i < 12; i++) {
-        h[i] = refused_hand(t, &other);
+        h[i] = refused_peer(t, &other);
         lingering = i < 8 ? (size_t)i + 1 : 8;
-        until(t, NULL, so_many_linger);
+        until(t, NULL, expected_linger);
         assert_int_equal(refused_by(t).keyless, i + 1);
     }
     visit(t); /* which ends one of them */
     lingering = 7;
-    assert_true(so_many_linger(t, NULL));
+    assert_true(expected_linger(t, NULL));
     errno = 0;
     for (size_t n = 0; n < 64 * MEGA; n += sizeof text)
         if (send(h[11].fd, text, sizeof text, MSG_NOSIGNAL) < 0)
             break;
     assert_true(errno == EPIPE || errno == ECONNRESET);
     lingering = 6;
-    until(t, NULL, so_many_linger);
+    until(t, NULL, expected_linger);
     locked(t);
     inside(t)->awake += 11 * KOFN_SECOND;
     unlock(t);
     until(t, NULL, nobody_is_left);
-    assert_int_equal(refused_by(t).unresponsive, 0); /* they are told of once */
+    assert_int_equal(refused_by(t).unresponsive,
+                     0); /* they are reported once */
     for (int i = 0; i < 12; i++)
-        hand_free(&h[i]);
+        tls_peer_free(&h[i]);
     t->close(t, 0);
     keyring_free(&other);
 }
 
-/* Who is refused is told of. */
-static void the_refused_are_news(void **state)
+static void refusal_news(void **state)
 {
     const kofn_net_options o = with(ring.dir);
     kofn_transport *t = listener(addresses[0], &o);
@@ -387,14 +390,20 @@ static void the_refused_are_news(void **state)
 TEST_FILE(tls_hostile_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clients_end_at_every_byte),
-        cmocka_unit_test(slow_but_honest),
-        cmocka_unit_test(servers_end_at_every_byte),
-        cmocka_unit_test(noise_and_crowds),
-        cmocka_unit_test(noise_amid_handshakes),
-        cmocka_unit_test(the_refused_are_told_why),
-        cmocka_unit_test(the_refused_have_to_go),
-        cmocka_unit_test(the_refused_are_news),
+        TEST(client_ends,
+             "TLS: a client may end after every byte of its handshake"),
+        TEST(byte_by_byte,
+             "TLS: a handshake that comes byte by byte is accepted"),
+        TEST(server_ends,
+             "TLS: a server may end after every byte of its handshake"),
+        TEST(noise_and_crowds,
+             "TLS: a peer is admitted after noise and among idle strangers"),
+        TEST(handshake_noise, "TLS: a handshake with noise in it is refused"),
+        TEST(refusal_reason,
+             "TLS: a refused peer gets the reason, and then an orderly end"),
+        TEST(refused_linger,
+             "TLS: refused peers are bounded in number, time and bytes"),
+        TEST(refusal_news, "TLS: a refused key is reported as news"),
     };
 
     return cmocka_run_group_tests_name("tls hostile", tests, make_ring,

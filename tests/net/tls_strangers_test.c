@@ -1,17 +1,17 @@
-/* tls_strangers_test.c -- what strangers cost who begin to shake hands: memory,
- * time and the places of others. */
+/* tls_strangers_test.c -- the cost of strangers that begin a handshake:
+ * memory, time and the places of others. */
 #define _GNU_SOURCE
-#include "hand_rig.h"
+#include "tls_peer.h"
 
 #include <stdatomic.h>
 #include <sys/prctl.h>
 
-#define STRANGERS 1024           /* that there may be                    */
-#define SHAKING 160              /* ... with whom OpenSSL shakes hands   */
-#define STRANGER_MOST (16 << 10) /* bytes of memory that each costs      */
-#define GATHERED 4096            /* bytes of a record that is waited for */
+#define STRANGERS 1024           /* the most strangers at a time */
+#define SHAKING 160              /* ... in a handshake with OpenSSL */
+#define STRANGER_MOST (16 << 10) /* bytes of memory for each, at most */
+#define GATHERED 4096            /* bytes of a record that is collected */
 
-static size_t wanted; /* strangers, or what is counted */
+static size_t wanted; /* expected number of strangers */
 
 static long resident(void)
 {
@@ -26,9 +26,10 @@ static long resident(void)
 static size_t shaking, crowd;
 static bool begun;
 
-/* OpenSSL has begun with them, or not; they have got as far, and wait.  So many
- * were ended for those who came after them. */
-static bool so_many_shake(kofn_transport *a, kofn_transport *b)
+/* True if `wanted` strangers are in the handshake, have sent `shaking` bytes,
+ * and OpenSSL has begun with them as `begun` says. `crowd` strangers were
+ * ended for later ones. */
+static bool wanted_shake(kofn_transport *a, kofn_transport *b)
 {
     size_t n = 0;
     bool seen;
@@ -48,7 +49,7 @@ static bool it_is_crowded(kofn_transport *a, kofn_transport *b)
     return refused_by(a).crowd > 0;
 }
 
-/* All of it but for the last byte. */
+/* Makes all of it but the last byte. */
 static size_t hello_and_most(char *text, size_t room)
 {
     const size_t most = 2 * GATHERED;
@@ -60,7 +61,8 @@ static size_t hello_and_most(char *text, size_t room)
     return first + 5 + most - 1;
 }
 
-/* One more who says that; until `now` of them are there and have got as far. */
+/* Connects one more stranger that sends `text`. Waits until `now` strangers
+ * have reached this state. */
 static int one_more(kofn_transport *t, const char *text, size_t n, bool begins,
                     size_t now)
 {
@@ -70,11 +72,11 @@ static int one_more(kofn_transport *t, const char *text, size_t n, bool begins,
     begun = begins;
     shaking = n;
     wanted = now;
-    until(t, NULL, so_many_shake);
+    until(t, NULL, wanted_shake);
     return fd;
 }
 
-/* Who connects by the hundred is in one process with those who listen. */
+/* The callers and the listener share the descriptors of one process. */
 static struct rlimit many_files(void)
 {
     const struct rlimit files = {4096, 4096};
@@ -86,10 +88,10 @@ static struct rlimit many_files(void)
     return were;
 }
 
-/* As many as there may be: those who have got as far as they can without a key,
- * and those who are about to begin.  When one more begins the first of these is
- * ended. */
-static void a_thousand_strangers(void **state)
+/* The number of strangers is at its limit. Some have made every step that needs
+ * no key, and some are about to begin. When one more begins, the first in a
+ * handshake is ended. */
+static void many_strangers(void **state)
 {
     enum { MORE = 64 };
     static char slow[5 + GATHERED - 1] = {22, 3, 1, GATHERED >> 8, 0, 1, 0, 15};
@@ -131,9 +133,7 @@ static void a_thousand_strangers(void **state)
     setrlimit(RLIMIT_NOFILE, &were);
 }
 
-/* Those for whom there is more room than for a thousand may all shake hands at
- * once: they do not end each other. */
-static void those_who_are_expected(void **state)
+static void expected_peers(void **state)
 {
     enum { EXPECTED = 20, ALL = SHAKING + EXPECTED };
     const struct rlimit were = many_files();
@@ -158,8 +158,8 @@ static void those_who_are_expected(void **state)
     setrlimit(RLIMIT_NOFILE, &were);
 }
 
-/* In a process of its own: strangers who begin and sit there, and come again as
- * soon as they are ended. */
+/* Floods the listener from a separate process. Its strangers begin and then
+ * stay idle. They return as soon as they are ended. */
 static void flood(const char *address, const char *text, size_t n)
 {
     enum { MANY = 900 };
@@ -186,8 +186,7 @@ static void flood(const char *address, const char *text, size_t n)
     }
 }
 
-/* Who is honest comes in while strangers come without end. */
-static void the_honest_come_in(void **state)
+static void endless_strangers(void **state)
 {
     const kofn_net_options o = with(ring.dir);
     kofn_transport *t = listener(addresses[0], &o);
@@ -206,8 +205,7 @@ static void the_honest_come_in(void **state)
     t->close(t, 0);
 }
 
-/* Where many begin at once others have their turn after some of them. */
-static void few_shake_hands_at_once(void **state)
+static void few_at_once(void **state)
 {
     enum { MANY = 40, AT_ONCE = 8 };
     const kofn_net_options o = with(ring.dir);
@@ -223,7 +221,7 @@ static void few_shake_hands_at_once(void **state)
     wanted = MANY;
     shaking = 0;
     begun = false;
-    until(t, NULL, so_many_shake);
+    until(t, NULL, wanted_shake);
     locked(t);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(send(fd[i], text, first, MSG_NOSIGNAL), first);
@@ -235,16 +233,16 @@ static void few_shake_hands_at_once(void **state)
     assert_true(began > 0 && began <= AT_ONCE);
     shaking = first;
     begun = true;
-    until(t, NULL, so_many_shake);
+    until(t, NULL, wanted_shake);
     visit(t);
     for (int i = 0; i < MANY; i++)
         close(fd[i]);
     t->close(t, 0);
 }
 
-/* A first message that says it is long, of which nothing is kept; bytes without
- * end. */
-static void too_much_to_begin_with(void **state)
+/* The cases: a first message that announces a length beyond the limit, and
+ * bytes without end. */
+static void oversized_start(void **state)
 {
     static const unsigned char longs[][11] = {
         {22, 3, 1, 0x40, 0, 1, 0, 0x10, 0, 3, 3},
@@ -260,28 +258,30 @@ static void too_much_to_begin_with(void **state)
         assert_int_equal(send(fd, longs[i], sizeof longs[i], MSG_NOSIGNAL),
                          sizeof longs[i]);
         assert_true(ends(fd));
-        assert_int_equal(refused_by(t).unresponsive, 0); /* it was at once */
+        assert_int_equal(refused_by(t).unresponsive,
+                         0); /* it ended at once, not after the timeout */
         close(fd);
     }
-    for (int i = 0; i < 2; i++) { /* ... a record behind it that says so, ... */
+    for (int i = 0; i < 2; i++) { /* ... a record behind it that announces it */
         char text[8192];
         size_t first, n = hello_and_half(text, sizeof text, &first);
         int fd = plain(kofn_net_endpoint(t));
 
-        text[first + 4] = (char)i; /* as long as may be, or more */
+        text[first + 4] = (char)i; /* the longest allowed, or longer */
         assert_int_equal(send(fd, text, n, MSG_NOSIGNAL), n);
         wanted = 1;
         shaking = n;
         begun = true;
         if (i == 0)
-            until(t, NULL, so_many_shake);
+            until(t, NULL, wanted_shake);
         else
             assert_true(ends(fd));
         close(fd);
         until(t, NULL, nobody_is_left);
         assert_int_equal(refused_by(t).unresponsive, 0);
     }
-    for (int i = 0; i < 2; i++) { /* ... changes of the cipher do not count */
+    for (int i = 0; i < 2;
+         i++) { /* ... changes of the cipher, which do not count as a step */
         static const char change[] = {20, 3, 3, 0, 1, 1};
         char text[8192];
         size_t first;
@@ -298,8 +298,7 @@ static void too_much_to_begin_with(void **state)
     t->close(t, 0);
 }
 
-/* Who begins and does not go on is ended like the unresponsive. */
-static void ten_seconds_for_hands(void **state)
+static void handshake_timeout(void **state)
 {
     const kofn_net_options o = with(ring.dir);
     kofn_transport *t = listener(addresses[0], &o);
@@ -320,12 +319,17 @@ static void ten_seconds_for_hands(void **state)
 TEST_FILE(tls_strangers_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thousand_strangers),
-        cmocka_unit_test(those_who_are_expected),
-        cmocka_unit_test(the_honest_come_in),
-        cmocka_unit_test(few_shake_hands_at_once),
-        cmocka_unit_test(too_much_to_begin_with),
-        cmocka_unit_test(ten_seconds_for_hands),
+        TEST(many_strangers,
+             "TLS: 1024 strangers cost 16 KiB each and keep no peer out"),
+        TEST(expected_peers,
+             "TLS: more strangers may shake hands if more are allowed"),
+        TEST(endless_strangers,
+             "TLS: a peer is admitted while strangers come without end"),
+        TEST(few_at_once, "TLS: at most 8 of 40 handshakes begin in one turn"),
+        TEST(oversized_start,
+             "TLS: too long messages and endless bytes end a handshake"),
+        TEST(handshake_timeout,
+             "TLS: a handshake that stops is ended after ten seconds"),
     };
 
     return cmocka_run_group_tests_name("tls strangers", tests, make_ring,

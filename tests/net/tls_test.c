@@ -1,5 +1,5 @@
-/* tls_test.c -- the transport with keys: what is sent arrives, and who is not
- * meant does not come in. */
+/* tls_test.c -- the transport with keys: packets arrive, and only listed peers
+ * are admitted. */
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-/* ---- what is sent -------------------------------------------------------- */
+/* ---- packets ------------------------------------------------------------- */
 
 #define MOST (17 * MEGA + 3)
 static unsigned char *big;
@@ -31,8 +31,8 @@ static void send_one(kofn_transport *from, kofn_peer peer, kofn_transport *to,
     to->release(to, p.own);
 }
 
-/* Also as long as a record of TLS, and a byte more or less with frame and
- * head. */
+/* Some bodies have the length of a TLS record, and some a byte more or less
+ * with frame and head. */
 static void packets_arrive(void **state)
 {
     static const size_t sizes[] = {0,     1,     100,   1023,    1024,  1025,
@@ -64,7 +64,7 @@ static void packets_arrive(void **state)
     free(big);
 }
 
-/* Far more than a turn at once, both ways, while neither end waits for the
+/* Both ends send far more than one turn at a time. Neither waits for the
  * other. */
 static void much_at_once(void **state)
 {
@@ -117,10 +117,10 @@ static bool holds_none(kofn_transport *t, kofn_transport *other)
     return !holds_a_bundle(t);
 }
 
-/* Records that the system does not take stay with their link, and go in order
- * as soon as there is room, also when nothing else is sent; keys may change
- * among them. */
-static void what_is_encrypted_waits(void **state)
+/* Records that the system refuses stay with their link. They go in order as
+ * soon as there is room, even if nothing else is sent. Keys may change among
+ * them. */
+static void waiting_records(void **state)
 {
     enum { EACH = 100 * 1000, MANY = 300 }; /* each in one frame */
     unsigned char *body = malloc(EACH + MANY);
@@ -129,14 +129,14 @@ static void what_is_encrypted_waits(void **state)
     int sent = 0;
 
     (void)state;
-    o.silence = 3600 * KOFN_SECOND; /* no heartbeat makes anybody write */
+    o.silence = 3600 * KOFN_SECOND; /* no heartbeat causes a write */
     a = listener(addresses[0], &o);
     b = dialler(a, &o);
     came(a, NULL);
     came(b, NULL);
     for (size_t i = 0; i < EACH + MANY; i++)
         body[i] = (unsigned char)(i * 7 >> 4);
-    locked(b); /* nobody reads at the other end */
+    locked(b); /* the other end does not read */
     for (; sent < MANY && !holds_a_bundle(a); sent++) {
         locked(a)->links->records = KF_REKEY - 20;
         unlock(a);
@@ -161,7 +161,7 @@ static void what_is_encrypted_waits(void **state)
     free(body);
 }
 
-static void keys_are_renewed(void **state)
+static void renewed_keys(void **state)
 {
     pair m = meet_as(addresses[0], &ring, "anna");
     int before, after;
@@ -190,8 +190,8 @@ static void keys_are_renewed(void **state)
     part(&m);
 }
 
-/* What OpenSSL has read, and the system does not tell of any more. */
-static void what_openssl_holds(void **state)
+/* The bytes are in OpenSSL's buffer, so the system no longer reports them. */
+static void buffered_bytes(void **state)
 {
     kofn_net_options o = with(ring.dir);
     kofn_transport *a, *b;
@@ -215,9 +215,7 @@ static void what_openssl_holds(void **state)
     a->close(a, 0);
 }
 
-/* Bytes that somebody on the way put in: what came before is heard, and no
- * more. */
-static void what_is_put_in(void **state)
+static void injected_bytes(void **state)
 {
     static const unsigned char junk[] = {23, 3, 3, 0, 20, 1,  2, 3, 4,
                                          5,  6, 7, 8, 9,  10, 1, 2, 3,
@@ -226,7 +224,8 @@ static void what_is_put_in(void **state)
     kofn_transport *a, *b;
 
     (void)state;
-    o.silence = 3600 * KOFN_SECOND; /* it is not missed, but ended */
+    o.silence =
+        3600 * KOFN_SECOND; /* the connection is ended, not lost by silence */
     a = listener(addresses[0], &o);
     b = dialler(a, &o);
     came(a, NULL);
@@ -245,7 +244,6 @@ static void what_is_put_in(void **state)
     a->close(a, 0);
 }
 
-/* What is said last is heard, though its sender closes at once. */
 static void last_words(void **state)
 {
     (void)state;
@@ -256,7 +254,7 @@ static void last_words(void **state)
 
         assert_ok(m.b->send(m.b, m.of_a, "last", 4,
                             &(kofn_lent){.data = body, .bytes = MEGA}, false));
-        /* what is closed must be heard meanwhile */
+        /* a closing end must still be heard */
         m.b->close(m.b, 60 * KOFN_SECOND);
         p = next_of(m.a, NULL);
         assert_int_equal(p.what, KOFN_PACKET);
@@ -268,9 +266,9 @@ static void last_words(void **state)
     }
 }
 
-/* ---- who comes in -------------------------------------------------------- */
+/* ---- admission ----------------------------------------------------------- */
 
-static void names_of_keys(void **state)
+static void key_names(void **state)
 {
     pair m = meet_as(addresses[0], &ring, "anna");
 
@@ -286,7 +284,7 @@ static void names_of_keys(void **state)
     part(&m);
 }
 
-static void others_are_kept_out(void **state)
+static void refused_keys(void **state)
 {
     const kofn_net_options good = with(ring.dir),
                            anna = with(in(&ring, "anna"));
@@ -298,7 +296,8 @@ static void others_are_kept_out(void **state)
     assert_ok(kofn_net_keygen(other.dir, NULL));
     keyring_add(&other, "anna");
     wrong = with(in(&other, "anna"));
-    /* a key that is not on the list, though it knows the coordinator */
+    /* the key is not listed, though its owner has the coordinator's
+     * certificate */
     assert_int_equal(
         rename(in(&other, "anna/coordinator.crt"), in(&other, "theirs.crt")),
         0);
@@ -306,18 +305,17 @@ static void others_are_kept_out(void **state)
         link(in(&ring, "coordinator.crt"), in(&other, "anna/coordinator.crt")),
         0);
     refused(&good, &wrong, "refuses this key: it is not on its list");
-    /* one who listens with another key: in the middle, say */
+    /* the listener has another key: a man in the middle, for example */
     own.keys = ring.dir;
     wrong = with(other.dir);
     refused(&wrong, &own, "another key than is expected");
-    /* with none, either way */
+    /* keys at one end only, both ways */
     refused(&good, &patient, "it requires keys");
     refused(&patient, &anna, "it uses no keys");
     keyring_free(&other);
 }
 
-/* One who has the certificate and not its key is no better than others. */
-static void certificates_are_not_enough(void **state)
+static void certificate_only(void **state)
 {
     keyring other;
     kofn_net_options o;
@@ -335,9 +333,9 @@ static void certificates_are_not_enough(void **state)
     keyring_free(&other);
 }
 
-/* ---- what is given together ---------------------------------------------- */
+/* ---- options that exclude each other ------------------------------------- */
 
-static void what_does_not_fit(void **state)
+static void bad_options(void **state)
 {
     const kofn_net_options all[] = {
         {.size = sizeof *all, .keys = ring.dir, .insecure = true},
@@ -363,9 +361,9 @@ static void what_does_not_fit(void **state)
     assert_non_null(strstr(kofn_errmsg(), "give keys (made by kofn keygen)"));
 }
 
-/* Over IPv4 and, where there is that, IPv6; addresses of IPv4 are called as
- * such. */
-static void anywhere_with_keys(void **state)
+/* Connects over IPv4 and, if there is one, over IPv6. IPv4 addresses have IPv4
+ * names. */
+static void public_addresses(void **state)
 {
     const kofn_net_options o = with(ring.dir), own = with(in(&ring, "anna"));
     static const char *const host[] = {"127.0.0.1", "[::1]"};
@@ -386,8 +384,8 @@ static void anywhere_with_keys(void **state)
     t->close(t, 0);
 }
 
-/* A file with several: they are called as they call themselves. */
-static void one_file_lists_many(void **state)
+/* Names of keys in one file are the names in the certificates. */
+static void list_file(void **state)
 {
     kofn_net_options o = with(ring.dir);
     kofn_transport *hub, *t;
@@ -422,7 +420,7 @@ static bool has_peer(kofn_transport *a, kofn_transport *b)
     return peers_of(a) == 1 && peers_of(b) == 1;
 }
 
-static void a_mesh_of_one_key(void **state)
+static void shared_key_mesh(void **state)
 {
     const kofn_net_options o = with(ring.dir);
     kofn_transport *a, *b;
@@ -445,7 +443,7 @@ static bool is_other(kofn_transport *a, kofn_transport *b)
     return strstr(kofn_net_trouble(b), "another key") != NULL;
 }
 
-static void a_mesh_of_many_keys(void **state)
+static void keyed_mesh(void **state)
 {
     kofn_net_options o[2];
     kofn_transport *a, *b;
@@ -469,7 +467,7 @@ static void a_mesh_of_many_keys(void **state)
     snprintf(named, sizeof named, "@%s", kofn_net_endpoint(a));
     assert_status(KOFN_INVAL, b->reach(b, named));
     snprintf(named, sizeof named, "n1@%s", kofn_net_endpoint(a));
-    assert_ok(b->reach(b, named)); /* it is n0 */
+    assert_ok(b->reach(b, named)); /* its name is n0 */
     until(a, b, is_other);
     assert_int_equal(peers_of(b), 0);
     snprintf(named, sizeof named, "n0@%s", kofn_net_endpoint(a));
@@ -477,7 +475,7 @@ static void a_mesh_of_many_keys(void **state)
     until(a, b, has_peer);
     assert_string_equal(a->principal_of(a, only_peer(a)), "n1");
     assert_string_equal(b->principal_of(b, only_peer(b)), "n0");
-    /* who was reached is revoked like any other */
+    /* a reached node is revoked like any other */
     assert_int_equal(unlink(in(&k, "n0.crt")), 0);
     goes(b, a, 0);
     a->close(a, 0);
@@ -485,8 +483,6 @@ static void a_mesh_of_many_keys(void **state)
     keyring_free(&k);
 }
 
-/* Whose line is broken already when the key is taken away is lost once, like
- * others. */
 static void revoked_when_lost(void **state)
 {
     kofn_net_options o;
@@ -515,8 +511,8 @@ static void revoked_when_lost(void **state)
     keyring_free(&k);
 }
 
-/* Bodies go without a checksum where nothing can change them unnoticed. */
-static void who_keeps_bodies_whole(void **state)
+/* Bodies go without a checksum if nothing can change them unnoticed. */
+static void whole_bodies(void **state)
 {
     kofn_status (*const open[])(kofn_transport **, const char *,
                                 const kofn_net_options *) = {kofn_net_listen,
@@ -539,23 +535,37 @@ static void who_keeps_bodies_whole(void **state)
 TEST_FILE(tls_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packets_arrive),
-        cmocka_unit_test(much_at_once),
-        cmocka_unit_test(what_is_encrypted_waits),
-        cmocka_unit_test(keys_are_renewed),
-        cmocka_unit_test(what_openssl_holds),
-        cmocka_unit_test(what_is_put_in),
-        cmocka_unit_test(last_words),
-        cmocka_unit_test(names_of_keys),
-        cmocka_unit_test(others_are_kept_out),
-        cmocka_unit_test(certificates_are_not_enough),
-        cmocka_unit_test(what_does_not_fit),
-        cmocka_unit_test(anywhere_with_keys),
-        cmocka_unit_test(one_file_lists_many),
-        cmocka_unit_test(a_mesh_of_one_key),
-        cmocka_unit_test(a_mesh_of_many_keys),
-        cmocka_unit_test(revoked_when_lost),
-        cmocka_unit_test(who_keeps_bodies_whole),
+        TEST(packets_arrive,
+             "TLS: packets of all sizes arrive, and bodies are given back"),
+        TEST(much_at_once,
+             "TLS: both ends send 21 MB at once, and all arrives"),
+        TEST(waiting_records,
+             "TLS: records that the system refuses wait, and go in order"),
+        TEST(renewed_keys,
+             "TLS: session keys are renewed, and packets arrive under each"),
+        TEST(buffered_bytes, "TLS: bytes in OpenSSL's buffer are delivered"),
+        TEST(injected_bytes,
+             "TLS: injected bytes end the connection after the packets before"),
+        TEST(last_words, "TLS: packets sent before a close arrive"),
+        TEST(key_names,
+             "TLS: principals and names of peers are those of their keys"),
+        TEST(refused_keys,
+             "TLS: unlisted keys, other listeners, plain ends are refused"),
+        TEST(certificate_only,
+             "TLS: a certificate without its secret key is refused"),
+        TEST(bad_options,
+             "TLS: options that do not fit, and lacking keys, are refused"),
+        TEST(public_addresses,
+             "TLS: a public address needs keys, and serves IPv4 and IPv6"),
+        TEST(list_file, "TLS: a file may list several keys"),
+        TEST(shared_key_mesh,
+             "mesh: nodes that share a key meet, and have no principals"),
+        TEST(keyed_mesh, "mesh: a node meets only the key that it named"),
+        TEST(revoked_when_lost,
+             "TLS: a peer that is lost and revoked at once is reported once"),
+        TEST(
+            whole_bodies,
+            "net: bodies need no checksum over TLS and Unix sockets (no mesh)"),
     };
 
     return cmocka_run_group_tests_name("tls", tests, make_ring, drop_ring);

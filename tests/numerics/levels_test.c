@@ -1,7 +1,7 @@
 /* levels_test.c -- rows and columns of very different size: every element of a
  * product is as exact as plain BLAS has it, row by row, whatever its rows were
  * mixed with.  The reference is computed with long double. */
-#include "between.h"
+#include "altered_port.h"
 #include "levels_rig.h"
 
 #include <float.h>
@@ -286,7 +286,7 @@ static void a_liar_among_wide_lines(void **state)
 
 /* A worker's results are off by so much, relatively. */
 typedef struct slanted {
-    between port;
+    altered_port port;
     double by;
 } slanted;
 
@@ -316,7 +316,7 @@ static void slanted_open(rig *r, const kofn_options *o, double by)
 {
     slanted *s = numbers(1, sizeof *s);
 
-    between_open(&s->port, 12, NULL);
+    altered_open(&s->port, 12, NULL);
     s->port.base.wait = slanted_wait;
     s->port.base.close = slanted_close;
     s->by = by;

@@ -1,5 +1,5 @@
-/* alloc_rig.h -- lives that are lived again and again, each time with memory
- * running out at another place. */
+/* alloc_rig.h -- runs a function again and again. Each time memory runs out at
+ * another place. */
 #ifndef KF_TEST_ALLOC_RIG_H
 #define KF_TEST_ALLOC_RIG_H
 
@@ -29,14 +29,14 @@ static inline void *fail_once(void *ud, void *p, size_t want)
     return aligned_alloc(64, (want + 63) / 64 * 64);
 }
 
-/* ---- the life that is cut short ------------------------------------------ */
+/* ---- the function that lacks memory -------------------------------------- */
 
-/* What one life may come to. */
+/* A function under test, and its status. */
 typedef kofn_status life(const void *ud);
 
-/* Memory runs out at the n-th allocation, for n = 1, 2, ... until a life is
- * over before: for good or only there.  `may` is another status that a life
- * can end with when it is not its own memory that ran out. */
+/* Runs f while the n-th allocation fails, for n = 1, 2, ... until f makes
+ * fewer. `for_good`: later allocations fail too. `may` is another allowed
+ * status, if it was another end's memory that ran out. */
 static inline void every_allocation(life *f, const void *ud, bool for_good,
                                     kofn_status may, size_t step)
 {

@@ -1,5 +1,5 @@
-/* caller_rig.h -- those who call a listener by hand, without keys or inside
- * TLS: what they say are the same frames. */
+/* caller_rig.h -- a caller of a listener that writes its own frames, without
+ * keys or inside TLS. The frames are the same in both cases. */
 #ifndef CALLER_RIG_H
 #define CALLER_RIG_H
 
@@ -14,15 +14,15 @@ typedef struct caller {
     SSL *ssl; /* NULL: without keys */
 } caller;
 
-/* With anna's key, if there are to be keys.  The listener's keeper shakes
- * hands. */
+/* Calls the listener, with anna's key if `keys`. The listener's thread does
+ * its part of the handshake. */
 static inline caller call(const kofn_transport *t, bool keys)
 {
     caller c = {plain(kofn_net_endpoint(t)), NULL, NULL};
 
     if (!keys)
         return c;
-    signal(SIGPIPE, SIG_IGN); /* SSL_write says nothing of MSG_NOSIGNAL */
+    signal(SIGPIPE, SIG_IGN); /* SSL_write has no MSG_NOSIGNAL */
     c.context = SSL_CTX_new(TLS_method());
     assert_int_equal(SSL_CTX_use_certificate_file(
                          c.context, in(&ring, "anna.crt"), SSL_FILETYPE_PEM),
@@ -44,7 +44,7 @@ static inline void hang_up_caller(caller *c)
     close(c->fd);
 }
 
-/* false: the other end is gone. */
+/* Sends bytes. Returns false if the other end is gone. */
 static inline bool caller_says(caller *c, const void *bytes, size_t n)
 {
     if (!c->ssl)
@@ -67,7 +67,7 @@ static inline bool caller_greets(caller *c)
     return caller_frames(c, &(frame_of){KF_HELLO, 0, &g, sizeof g, 0, 0});
 }
 
-/* Does the other end hang up, whatever it says before? */
+/* True if the other end hangs up, whatever it says before. */
 static inline bool caller_is_ended(caller *c)
 {
     char bytes[4096];
@@ -81,7 +81,7 @@ static inline bool caller_is_ended(caller *c)
         n = SSL_read(c->ssl, bytes, sizeof bytes);
     } while (n > 0);
     return SSL_get_error(c->ssl, n) !=
-           SSL_ERROR_WANT_READ; /* out of patience */
+           SSL_ERROR_WANT_READ; /* the time limit of plain() is over */
 }
 
 #endif

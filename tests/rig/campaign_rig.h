@@ -1,10 +1,9 @@
-/* campaign_rig.h -- a fleet of real processes of a random code, on which
- * whatever is drawn from a seed happens, and whose every answer is looked at.
- */
+/* campaign_rig.h -- real worker processes of a random code. Faults are drawn
+ * from a seed, and every answer is checked. */
 #ifndef KF_TEST_CAMPAIGN_RIG_H
 #define KF_TEST_CAMPAIGN_RIG_H
 
-#include "yard.h"
+#include "process_pool.h"
 
 #include "code/code.h"
 
@@ -13,10 +12,10 @@
 #include <sys/resource.h>
 
 #define MILLI (KOFN_SECOND / 1000)
-#define MOST 400 /* workers of a run, ever */
+#define MOST 400 /* workers of a run, in all */
 
-/* Every shape of message and block that travels.  m, n and p are the most
- * that they are in a run. */
+/* Every shape of message and block that travels. m, n and p are their largest
+ * values in a run. */
 static const rig_kind kinds[] = {
     {.spec = "mds:k=3", .workers = 6, .m = 301, .n = 40, .p = 1},
     {.spec = "mds:k=3", .workers = 6, .m = 301, .n = 40, .p = 7},
@@ -74,20 +73,21 @@ static const rig_kind kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* How much longer things may take than on an idle machine. */
+/* Factor by which things may take longer than on an idle machine. */
 #define SLACK (SLOWED > 1 ? 4 : 1)
 #define SILENCE (400 * MILLI * SLACK)
 #define PATIENCE (2 * KOFN_SECOND * SLACK)
-/* Patience, after a silence, and then whatever a loaded machine takes. */
+/* The patience, after the failure timeout, and then time for a loaded machine.
+ */
 #define DEADLINE (PATIENCE + 2 * SILENCE + 20 * KOFN_SECOND)
 
 static char folder[] = "/tmp/kofn-campaign-XXXXXX";
 
 /* ---- memory -------------------------------------------------------------- */
 
-static atomic_size_t held; /* bytes, by the library */
+static atomic_size_t held; /* bytes held by the library */
 
-static inline void *weigh(void *ud, void *p, size_t want)
+static inline void *counting_alloc(void *ud, void *p, size_t want)
 {
     (void)ud;
     if (p)
@@ -101,62 +101,64 @@ static inline void *weigh(void *ud, void *p, size_t want)
 
 /* ---- a run --------------------------------------------------------------- */
 
-typedef struct hand {
+typedef struct worker_process {
     pid_t pid;
     bool dead;
-    kofn_time stopped; /* until when; 0: it runs */
-} hand;
+    kofn_time stopped; /* until when it is stopped; 0: it runs */
+} worker_process;
 
 typedef struct run {
     uint64_t seed;
     kf_rng r;
     rig x;
-    yard_life life;
-    hand hand[MOST];
-    size_t hands, events, needed;
+    pool_worker life;
+    worker_process process[MOST];
+    size_t processes, events, needed;
     char address[108];
-    bool quiet;     /* nothing more happens */
-    kofn_time deaf; /* only the port notices silence, of so long; 0: both do */
+    bool quiet;     /* no further faults */
+    kofn_time deaf; /* the port's failure timeout, if only the port has one; 0:
+                       both do */
     kofn_options opt;
     kofn_fault_event happen[4];
-    kofn_time until;             /* nothing else happens before */
+    kofn_time until;             /* no other fault before */
     bool (*more)(struct run *r); /* further faults, or NULL ... */
-    void (*tend)(bool all);      /* ... and what ends them in time */
-    pid_t other_net;             /* where every other worker lives; 0: none */
-    kofn_time longest;           /* round */
-    size_t left;                 /* of what may happen in this round */
+    void (*tend)(bool all); /* ... and the function that ends them in time */
+    pid_t other_net;        /* network of every other worker; 0: none */
+    kofn_time longest;      /* longest round */
+    size_t left;            /* faults that may still happen in this round */
 } run;
 
 static inline int start(void *ud)
 {
     run *r = ud;
 
-    yard_life life = r->life;
+    pool_worker life = r->life;
 
-    assert_true(r->hands < MOST);
-    if (r->other_net) { /* the coordinator is at another address in each */
-        long house = r->hands % 2;
+    assert_true(r->processes < MOST);
+    if (r->other_net) { /* the coordinator has another address in each network
+                         */
+        long house = r->processes % 2;
 
         life.net = house ? r->other_net : life.net;
         snprintf(life.address, sizeof life.address, "tcp://10.77.%ld.1:%s",
                  house, strrchr(r->life.address, ':') + 1);
     }
-    r->hand[r->hands++] = (hand){.pid = yard_start(&life)};
+    r->process[r->processes++] = (worker_process){.pid = pool_start(&life)};
     return 0;
 }
 
 static inline void end_one(run *r, size_t i)
 {
-    r->hand[i].dead = true;
-    yard_signal(r->hand[i].pid, SIGKILL);
+    r->process[i].dead = true;
+    pool_signal(r->process[i].pid, SIGKILL);
 }
 
 static inline int end_by_number(void *ud, uint64_t process)
 {
     run *r = ud;
 
-    for (size_t i = 0; i < r->hands; i++)
-        if ((uint64_t)r->hand[i].pid == process && !r->hand[i].dead)
+    for (size_t i = 0; i < r->processes; i++)
+        if ((uint64_t)r->process[i].pid == process && !r->process[i].dead)
             end_one(r, i);
     return 0;
 }
@@ -165,22 +167,22 @@ static inline size_t able(const run *r)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < r->hands; i++)
-        n += !r->hand[i].dead && !r->hand[i].stopped;
+    for (size_t i = 0; i < r->processes; i++)
+        n += !r->process[i].dead && !r->process[i].stopped;
     return n;
 }
 
-/* One of those who are able, or nobody. */
-static inline hand *anyone(run *r)
+/* Returns one of the able workers, or NULL if there is none. */
+static inline worker_process *anyone(run *r)
 {
     size_t n = able(r), pick;
 
     if (n == 0)
         return NULL;
     pick = (size_t)kf_rng_below(&r->r, n);
-    for (size_t i = 0; i < r->hands; i++)
-        if (!r->hand[i].dead && !r->hand[i].stopped && pick-- == 0)
-            return &r->hand[i];
+    for (size_t i = 0; i < r->processes; i++)
+        if (!r->process[i].dead && !r->process[i].stopped && pick-- == 0)
+            return &r->process[i];
     return NULL;
 }
 
@@ -188,20 +190,20 @@ static inline void go_on(run *r, bool all)
 {
     kofn_time now = kf_clock();
 
-    for (size_t i = 0; i < r->hands; i++)
-        if (!r->hand[i].dead && r->hand[i].stopped &&
-            (all || now >= r->hand[i].stopped)) {
-            r->hand[i].stopped = 0;
-            yard_signal(r->hand[i].pid, SIGCONT);
+    for (size_t i = 0; i < r->processes; i++)
+        if (!r->process[i].dead && r->process[i].stopped &&
+            (all || now >= r->process[i].stopped)) {
+            r->process[i].stopped = 0;
+            pool_signal(r->process[i].pid, SIGCONT);
         }
 }
 
-/* Most of the time enough are left; now and then they are not, and the round
- * pauses until somebody joins, or in vain.  What happens in a round is limited:
- * where workers die faster than they can come, nothing is ever finished. */
+/* Mostly enough workers are left. Now and then too few are, and the round
+ * pauses until one joins, or fails. The number of faults in a round is
+ * limited. If workers died faster than they can come, no round would end. */
 static inline void happen(run *r)
 {
-    hand *h = anyone(r);
+    worker_process *h = anyone(r);
     bool spare = able(r) > r->needed || kf_rng_below(&r->r, 30) == 0;
 
     if (kf_clock() < r->until || r->left == 0)
@@ -212,7 +214,7 @@ static inline void happen(run *r)
     case 0:
         if (!spare || !h)
             return;
-        end_one(r, (size_t)(h - r->hand));
+        end_one(r, (size_t)(h - r->process));
         break;
     case 1:
         if (!spare || !h)
@@ -220,7 +222,7 @@ static inline void happen(run *r)
         h->stopped = kf_clock() + 8 * MILLI *
                                       (kofn_time)(kf_rng_below(&r->r, 9) *
                                                   kf_rng_below(&r->r, 9));
-        yard_signal(h->pid, SIGSTOP);
+        pool_signal(h->pid, SIGSTOP);
         break;
     case 2:
         if (able(r) >= r->needed + 6)
@@ -241,7 +243,7 @@ static inline void dimensions(rig_kind *k, kf_rng *r)
         k->n = k->n / 2 + (size_t)kf_rng_below(r, k->n / 2);
 }
 
-/* Answers are looked at where there are some to spare. */
+/* Looks for faulty answers if the code has some to spare. */
 static inline void lies(run *r)
 {
     const kofn_layout *L = &r->x.plan->layout;
@@ -271,11 +273,11 @@ static inline void begin(run *r, uint64_t seed)
     k = kinds[seed % KINDS];
     dimensions(&k, &r->r);
     rig_inputs(&r->x, &k);
-    r->life = (yard_life){.kind = k,
-                          .faults = {.seed = seed, .straggle = 0.7},
-                          .patience = 3 * KOFN_SECOND,
-                          .silence = SILENCE,
-                          .staged = true};
+    r->life = (pool_worker){.kind = k,
+                            .faults = {.seed = seed, .straggle = 0.7},
+                            .patience = 3 * KOFN_SECOND,
+                            .silence = SILENCE,
+                            .staged = true};
     r->life.faults.delay = 0.002 * (double)(1 + kf_rng_below(&r->r, 10));
     r->life.kind.spec = NULL;
     r->opt = (kofn_options)KOFN_OPTIONS_INIT;
@@ -316,7 +318,8 @@ static inline void open_run(run *r, const char *address, size_t workers)
     assert_ok(rig_place(&r->x));
 }
 
-/* The plain product, as far as rounding and the code allow; see laws_test.c. */
+/* Compares with the plain product, within rounding and the code's prediction.
+ * See laws_test.c. */
 static inline void check(const run *r, const kofn_report *rep)
 {
     double room = r->x.y.dtype == KOFN_F64 ? 1e-12 : 1e-5;
@@ -328,7 +331,7 @@ static inline void check(const run *r, const kofn_report *rep)
                  rep->floor);
 }
 
-/* One round, while things happen. */
+/* Plays one round during faults. */
 static inline kofn_status play(run *r, kofn_report *rep)
 {
     kofn_time began = kf_clock(), moved = began;
@@ -346,7 +349,7 @@ static inline kofn_status play(run *r, kofn_report *rep)
             r->tend(false);
         if (!r->quiet && seen.round) /* all were there once */
             happen(r);
-        if (seen.live > most) { /* many take long to come */
+        if (seen.live > most) { /* many workers take long to come */
             most = seen.live;
             moved = kf_clock();
         }
@@ -409,14 +412,15 @@ static inline void tell(const tally *t)
 
 /* ---- main ---------------------------------------------------------------- */
 
-/* `only`: tests of that name, with * and ?; NULL: all. */
+/* Starts the campaign. `only` selects tests by name, with * and ?. NULL
+ * selects all tests. */
 static inline bool campaign_begin(const char *only)
 {
 
     if (only)
         cmocka_set_test_filter(only);
-    yard_open();
-    kofn_set_alloc(weigh, NULL);
+    pool_open();
+    kofn_set_alloc(counting_alloc, NULL);
     rig_begin();
     return mkdtemp(folder) != NULL;
 }

@@ -1,24 +1,23 @@
 /* conform.h -- the laws of <kofn/transport.h>, for any transport.
  *
- * A star: end 0, the hub, and the spokes 1 .. ends-1, each with a transport of
- * its own, on threads of one process or in processes of their own.  Every end
- * calls conform(), which runs one law after the other: the hub names the law,
- * all do their part, and the spokes report.  What is wrong is told in words.
+ * The ends form a star: end 0, the hub, and the spokes 1 .. ends-1. Each has a
+ * separate transport, on a thread or in a process. Every end calls conform(),
+ * which checks one law after the other. The hub names the law, all ends do
+ * their part, and the spokes report. Faults are reported in words.
  *
- *   exchange   packets of all sizes arrive whole, once and, but for urgent
- *              ones, in order; `done` is called once for each
- *   full       who does not listen is not given more than a little; what was
- *              refused is still the caller's, and goes later
- *   idle       where nothing comes, wait answers KOFN_AGAIN
- *   too_long   what is longer than body_max does not arrive, and nobody else
- *              suffers
- *   last_words what was sent before closing arrives, then KOFN_WENT, and
- *              nothing can be sent to that number again
- *   forgotten  nothing arrives of a peer that was forgotten, under its number
+ * - exchange: packets of all sizes arrive whole and once. Those that are not
+ *   urgent arrive in order. `done` is called once for each.
+ * - full: an end that does not listen gets only a little. A refused packet is
+ *   still the caller's, and goes later.
+ * - idle: wait answers KOFN_AGAIN if nothing comes.
+ * - too_long: a body longer than body_max does not arrive, and no other end is
+ *   affected.
+ * - last_words: packets sent before closing arrive, then KOFN_WENT, and nothing
+ *   can be sent to that number again.
+ * - forgotten: nothing of a forgotten peer arrives under its number.
  *
- * Always: a peer's coming is told before its packets and nothing after its
- * going, and no number is used twice.
- */
+ * In all laws, the coming of a peer is reported before its packets, and
+ * nothing after its going. No number is used twice. */
 #ifndef KF_TEST_CONFORM_H
 #define KF_TEST_CONFORM_H
 
@@ -34,7 +33,7 @@
 enum { CONFORM_ENDS = 8, CONFORM_COUNT = 40, CONFORM_PEERS = 64 };
 
 typedef enum conform_law {
-    LAW_NONE, /* all is over */
+    LAW_NONE, /* all laws are over */
     LAW_EXCHANGE,
     LAW_FULL,
     LAW_IDLE,
@@ -45,8 +44,8 @@ typedef enum conform_law {
 } conform_law;
 
 typedef enum conform_what {
-    SAY_HELLO = 1, /* a spoke: I am `from`          */
-    SAY_LAW,       /* the hub: this law begins      */
+    SAY_HELLO = 1, /* a spoke: my number is `from` */
+    SAY_LAW,       /* the hub: this law begins */
     SAY_DONE,      /* a spoke: my part of it is done */
     SAY_DATA
 } conform_what;
@@ -57,28 +56,31 @@ typedef struct conform_head {
 
 typedef struct conform_peer {
     bool came, went, forgotten;
-    unsigned end; /* who it is, once it has said so; CONFORM_ENDS: unknown */
+    unsigned
+        end; /* its number, once it has said hello; CONFORM_ENDS: unknown */
 } conform_peer;
 
-/* One end.  `t`, `me`, `ends`, `seed` and what the network can do are given. */
+/* One end. The caller gives `t`, `me`, `ends`, `seed` and the abilities of the
+ * network. */
 typedef struct conform_end {
     kofn_transport *t; /* closed by conform() */
     unsigned me, ends;
     uint32_t seed;
-    bool fills;          /* a way can be full: not with endless room */
-    bool bounded;        /* body_max is minded                      */
-    size_t longest;      /* body that is tried                      */
-    atomic_bool *filled; /* what end 1 sleeps for; NULL, where ends share no
-                            memory: for a while */
+    bool fills;          /* a channel can be full; false: it has no limit */
+    bool bounded;        /* body_max is enforced */
+    size_t longest;      /* longest body that is tried */
+    atomic_bool *filled; /* end 1 sleeps until it is set; NULL if ends share no
+                            memory: it sleeps for a while */
 
     conform_peer peer[CONFORM_PEERS];
-    kofn_peer of[CONFORM_ENDS]; /* the living peer that is this end */
+    kofn_peer of[CONFORM_ENDS]; /* the live peer that is this end */
     bool known[CONFORM_ENDS], lost[CONFORM_ENDS];
     uint32_t sent[CONFORM_ENDS];
     uint64_t got[CONFORM_ENDS];  /* set of the numbers that came in this law */
-    uint32_t next[CONFORM_ENDS]; /* not urgent: due next            */
+    uint32_t next[CONFORM_ENDS]; /* smallest number that may come next, if not
+                                    urgent */
     bool reported[CONFORM_ENDS];
-    conform_law law;        /* the one that was named last */
+    conform_law law;        /* the law that was named last */
     size_t given, finished; /* bodies lent, bodies given back */
     char why[240];
 } conform_end;
@@ -102,10 +104,10 @@ static inline double conform_clock(void)
     return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
 }
 
-/* ---- what is sent -------------------------------------------------------- */
+/* ---- packets that are sent ----------------------------------------------- */
 
-/* Around every border there is: none, short, apart; and what networks like to
- * treat differently. */
+/* Returns a size around a border: none, short, separate from the head, or a
+ * size that networks treat differently. */
 static inline size_t conform_size(const conform_end *c, unsigned from,
                                   uint32_t number)
 {
@@ -128,8 +130,8 @@ static inline void conform_fill(unsigned char *p, size_t n, uint32_t key)
         p[i] = (unsigned char)(key * 131 + i * 31 + (i >> 8));
 }
 
-/* The body is this loan's own, so that a transport that reads it too late is
- * found out by a sanitizer. */
+/* Each loan has its own body. So a sanitizer finds a transport that reads it
+ * too late. */
 typedef struct conform_loan {
     conform_end *c;
     unsigned char body[];
@@ -143,7 +145,7 @@ static inline void conform_done(void *ud)
     free(l);
 }
 
-/* KOFN_AGAIN: refused, nothing was sent. */
+/* Sends a packet. Returns KOFN_AGAIN if it was refused and nothing was sent. */
 static inline kofn_status conform_send(conform_end *c, kofn_peer to,
                                        const conform_head *h)
 {
@@ -165,7 +167,7 @@ static inline kofn_status conform_send(conform_end *c, kofn_peer to,
     return st;
 }
 
-/* ---- what comes ---------------------------------------------------------- */
+/* ---- packets that come --------------------------------------------------- */
 
 static inline bool conform_data(conform_end *c, const kofn_packet *p,
                                 const conform_head *h, unsigned end)
@@ -227,7 +229,7 @@ static inline bool conform_packet(conform_end *c, const kofn_packet *p)
         return conform_wrong(c, "a head of %zu bytes", p->head_bytes);
     memcpy(&h, p->head, sizeof h);
     if (!q->came || q->went || q->forgotten)
-        return conform_wrong(c, "a packet of peer %u, who %s", p->peer,
+        return conform_wrong(c, "a packet of peer %u, which %s", p->peer,
                              !q->came  ? "has not come"
                              : q->went ? "has gone"
                                        : "was forgotten");
@@ -259,7 +261,8 @@ static inline bool conform_came(conform_end *c, kofn_peer peer)
     c->of[0] = peer;
     c->known[0] = true;
     if (conform_send(c, peer, &h) == KOFN_AGAIN)
-        return conform_wrong(c, "the way to the hub is full from the start");
+        return conform_wrong(c,
+                             "the channel to the hub is full from the start");
     return true;
 }
 
@@ -286,7 +289,7 @@ static inline bool conform_take(conform_end *c, const kofn_packet *p)
     return true;
 }
 
-/* One arrival, if there is one. */
+/* Handles one arrival, if there is one. */
 static inline bool conform_listen(conform_end *c, kofn_time atmost)
 {
     kofn_packet p;
@@ -302,7 +305,7 @@ static inline bool conform_listen(conform_end *c, kofn_time atmost)
     return true;
 }
 
-/* Listen until this holds; 30 s at most. */
+/* Listens until this holds, 30 s at most. */
 #define CONFORM_UNTIL(c, holds, what)                                          \
     do {                                                                       \
         double began_ = conform_clock();                                       \
@@ -322,7 +325,8 @@ static inline bool conform_is_peer(const conform_end *c, unsigned end)
            c->known[end] && !c->lost[end];
 }
 
-/* The next packet to that end, if it is taken; false: something is wrong. */
+/* Sends the next packet to that end, if it is accepted. Returns false if
+ * something is wrong. */
 static inline bool conform_next(conform_end *c, unsigned end, bool *taken)
 {
     uint32_t n = c->sent[end];
@@ -383,7 +387,7 @@ static inline void conform_sleep(const conform_end *c)
         nanosleep(&look, NULL);
 }
 
-/* The hub fills the way to end 1, which sleeps. */
+/* The hub fills the channel to end 1, which sleeps. */
 static inline bool conform_way_fills(conform_end *c)
 {
     bool full = false;
@@ -400,7 +404,7 @@ static inline bool conform_way_fills(conform_end *c)
     }
     return full || !c->fills ||
            conform_wrong(c,
-                         "%u packets of %zu bytes went to somebody who does "
+                         "%u packets of %zu bytes went to an end that does "
                          "not listen",
                          n, c->longest);
 }
@@ -434,8 +438,8 @@ static inline bool law_idle(conform_end *c)
     return true;
 }
 
-/* The hub takes less from here on; end 1 sends it one body that is too long,
- * end 2 one that is not. */
+/* The hub accepts shorter bodies from here on. End 1 sends it one body that is
+ * too long, and end 2 a short one. */
 static inline bool law_too_long(conform_end *c)
 {
     conform_head h = {.what = SAY_DATA,
@@ -483,17 +487,17 @@ static inline bool law_last_words(conform_end *c)
     }
     if (c->me)
         return true;
-    CONFORM_UNTIL(c, c->lost[last], "who has closed is not missed");
+    CONFORM_UNTIL(c, c->lost[last], "an end that has closed is not missed");
     if (c->got[last] != (1 << 10) - 1)
         return conform_wrong(c, "of ten last words came 0x%llx",
                              (unsigned long long)c->got[last]);
     h.number = 63;
     st = conform_send(c, c->of[last], &h);
     return st == KOFN_TRANSPORT ||
-           conform_wrong(c, "send to who has gone answers %d", st);
+           conform_wrong(c, "send to a lost end answers %d", st);
 }
 
-/* The hub forgets end 1, which goes on sending for a while. */
+/* The hub forgets end 1, which still sends for a while. */
 static inline bool law_forgotten(conform_end *c)
 {
     conform_head h = {.what = SAY_DATA, .from = c->me, .bytes = 8};
@@ -517,7 +521,7 @@ static inline bool law_forgotten(conform_end *c)
     return true;
 }
 
-/* ---- one after the other ------------------------------------------------- */
+/* ---- all laws in order --------------------------------------------------- */
 
 static inline bool conform_do(conform_end *c, conform_law law)
 {
@@ -546,7 +550,7 @@ static inline void conform_clear(conform_end *c)
     memset(c->reported, 0, sizeof c->reported);
 }
 
-/* Send until it is taken. */
+/* Sends until the packet is accepted. */
 static inline bool conform_tell(conform_end *c, unsigned end,
                                 const conform_head *h)
 {
@@ -557,10 +561,10 @@ static inline bool conform_tell(conform_end *c, unsigned end,
         if (!conform_listen(c, KOFN_SECOND / 100))
             return false;
         if (conform_clock() - began > 30)
-            return conform_wrong(c, "the way to end %u stays full", end);
+            return conform_wrong(c, "the channel to end %u stays full", end);
     }
     return st == KOFN_OK || c->lost[end] ||
-           conform_wrong(c, "end %u cannot be told: %s", end, kofn_errmsg());
+           conform_wrong(c, "end %u cannot be reached: %s", end, kofn_errmsg());
 }
 
 static inline bool conform_reported(const conform_end *c)
@@ -616,14 +620,15 @@ static inline bool conform_spoke(conform_end *c)
         if (law == LAW_LAST_WORDS && c->me == c->ends - 1)
             return true;
         if (law == LAW_FORGOTTEN && c->me == 1)
-            return true; /* nobody waits for its report */
+            return true; /* no end waits for its report */
         if (!c->lost[0] && !conform_tell(c, 0, &report))
             return false;
         c->got[0] = 0;
     }
 }
 
-/* Does this end's part, and closes its transport; NULL, or what was wrong. */
+/* Does this end's part, and closes its transport. Returns NULL, or the fault.
+ */
 static inline const char *conform(conform_end *c)
 {
     bool right = c->me ? conform_spoke(c) : conform_hub(c);

@@ -1,5 +1,5 @@
-/* conform_threads.h -- the laws of transports (conform.h) for ends on threads
- * of one process. */
+/* conform_threads.h -- the laws of transports (conform.h), with ends on
+ * threads of one process. */
 #ifndef CONFORM_THREADS_H
 #define CONFORM_THREADS_H
 
@@ -17,7 +17,7 @@ static inline void *one_end(void *ud)
     return NULL;
 }
 
-/* All ends on threads; `end` has their transports. */
+/* Runs all ends on threads. `end` has their transports. */
 static inline void hold(conform_end *end, uint32_t seed)
 {
     pthread_t thread[ENDS];

@@ -1,5 +1,5 @@
-/* fleet.h -- workers behind a transport, each on a thread of this process,
- * and a job that reaches them by packets only. */
+/* fleet.h -- workers behind a transport, each on a thread of this process, and
+ * a port that reaches them by packets only. */
 #ifndef KF_TEST_FLEET_H
 #define KF_TEST_FLEET_H
 
@@ -12,7 +12,7 @@
 
 typedef struct fleet fleet;
 
-/* What workers find where they look for the operand; neither: nothing. */
+/* The operand that workers find in their file. Both NULL: there is no file. */
 typedef struct disk {
     const kofn_matrix *A;
     const kofn_sparse *S;
@@ -23,21 +23,21 @@ typedef struct member {
     fleet *of;
     pthread_t thread;
     kofn_transport *t;
-    atomic_int leave; /* kofn_leave */
+    atomic_int leave; /* a kofn_leave */
     kofn_status ended;
     kofn_faults faults;
-    char news[256]; /* the last */
+    char news[256]; /* the last news */
     atomic_size_t stored;
-    atomic_uint number; /* of the worker that it is, or was */
-    void *own;          /* of fleet's */
+    atomic_uint number; /* its number as a worker, or its last one */
+    void *own;          /* entry of the fleet's `own` */
 } member;
 
 struct fleet {
     loop_net net;
     kofn_serve_options serve; /* of all members */
-    size_t memory_of_first;   /* what the first may spend; 0: as all */
+    size_t memory_of_first;   /* memory limit of the first member; 0: as all */
     disk *disk;               /* of all members */
-    void *own[FLEET_MOST];    /* serve.multiply_ctx of each; NULL: as all */
+    void *own[FLEET_MOST]; /* serve.multiply_ctx of each member; NULL: as all */
     member *member[FLEET_MOST];
     size_t members;
 };
@@ -111,8 +111,8 @@ static inline int fleet_start(void *ud)
     return 0;
 }
 
-/* Threads are not killed: the port forgets it now, and it finds the way no
- * more. */
+/* Loses a worker for good. Threads cannot be killed, so the port forgets the
+ * worker, and it cannot connect again. */
 static inline int fleet_kill(void *ud, uint64_t process)
 {
     fleet *f = ud;
@@ -124,7 +124,7 @@ static inline int fleet_kill(void *ud, uint64_t process)
     return 0;
 }
 
-/* Workers come up first; the port that reaches them. */
+/* Starts the workers, and then opens the port that reaches them. */
 static inline kofn_port *fleet_port(fleet *f, size_t workers,
                                     const kofn_away_options *opt)
 {
@@ -147,7 +147,7 @@ static inline void fleet_init(fleet *f, const loop_faults *faults)
     loop_net_init(&f->net, faults);
 }
 
-/* Everybody goes home; the job is closed already. */
+/* Makes all workers leave. The job is closed already. */
 static inline void fleet_down(fleet *f)
 {
     for (size_t i = 0; i < f->members; i++)

@@ -22,7 +22,7 @@ static inline void keyring_add(const keyring *k, const char *name)
     assert_ok(kofn_net_keygen(k->dir, name));
 }
 
-/* A path in one of its folders, until 32 others are asked for. */
+/* Returns a path in the ring's folder. It is valid until 32 further calls. */
 static inline char *in(const keyring *k, const char *name)
 {
     static char path[32][200];
@@ -33,7 +33,7 @@ static inline char *in(const keyring *k, const char *name)
     return path[next];
 }
 
-/* What is in a folder, and the folder. */
+/* Removes a folder with its contents. */
 static inline void remove_folder(const char *path)
 {
     DIR *d = opendir(path);
@@ -56,7 +56,8 @@ static inline void keyring_free(const keyring *k)
     remove_folder(k->dir);
 }
 
-/* With the keys of that folder, as patient as the others. */
+/* Returns options with the keys of that folder, and the timeout of `patient`.
+ */
 static inline kofn_net_options with(const char *keys)
 {
     kofn_net_options o = patient;
@@ -65,7 +66,7 @@ static inline kofn_net_options with(const char *keys)
     return o;
 }
 
-/* One listens with the keys of a folder, another connects as `name`. */
+/* Listens with the keys of a folder, and connects to it as `name`. */
 static inline pair meet_as(const char *address, const keyring *k,
                            const char *name)
 {
@@ -79,10 +80,10 @@ static inline pair meet_as(const char *address, const keyring *k,
     return m;
 }
 
-/* ---- a ring of keys, and looks inside -------------------------------------
- */
+/* ---- a ring of keys, and looks inside ------------------------------------ */
 
-static const char *expected = ""; /* in the trouble of who tries to come in */
+static const char *expected =
+    ""; /* expected in the trouble of the peer that tries to come in */
 
 static keyring ring; /* with coordinator, worker and anna */
 
@@ -143,7 +144,7 @@ static inline kf_refused refused_by(kofn_transport *t)
     return r;
 }
 
-/* If it looks at keys every second, it does so now. */
+/* Looks at the keys now, if t looks at them every second. */
 static inline void look_now(kofn_transport *t)
 {
     if (t && uv_is_active((uv_handle_t *)&locked(t)->look))
@@ -152,7 +153,7 @@ static inline void look_now(kofn_transport *t)
         unlock(t);
 }
 
-/* Until `seen`; both go on, and what else comes is let go. */
+/* Serves both until `seen`. Drops what else arrives. */
 static inline void until(kofn_transport *a, kofn_transport *b,
                          bool (*seen)(kofn_transport *a, kofn_transport *b))
 {
@@ -172,7 +173,7 @@ static inline void until(kofn_transport *a, kofn_transport *b,
                  b ? kofn_net_trouble(b) : "", expected);
 }
 
-/* The peer of a goes, while b goes on. */
+/* Waits until that peer of a goes. b is served meanwhile. */
 static inline void goes(kofn_transport *a, kofn_transport *b, kofn_peer peer)
 {
     kofn_packet p, q;
@@ -197,7 +198,7 @@ static inline bool is_told(kofn_transport *a, kofn_transport *b)
     return strstr(kofn_net_trouble(b), expected) != NULL;
 }
 
-/* Who dials like this does not come in where one listens like that. */
+/* Checks that a dialler with these options is refused by such a listener. */
 static inline void refused(const kofn_net_options *listens,
                            const kofn_net_options *dials, const char *why)
 {

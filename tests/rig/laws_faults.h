@@ -52,7 +52,6 @@ typedef struct site {
 static inline kofn_faults random_faults(const site *on, kf_rng *r)
 {
     bool sim = on->simulated;
-    double fast = sim ? 1e4 : 20; /* rounds last that much less */
     kofn_faults w = KOFN_FAULTS_INIT(.seed = kf_rng_u64(r));
 
     if (kf_rng_below(r, 2))
@@ -61,10 +60,12 @@ static inline kofn_faults random_faults(const site *on, kf_rng *r)
         w.straggle = 0.3;
     if (kf_rng_below(r, 3) == 0)
         w.delay = sim ? 1e-5 : 1e-3;
-    if (kf_rng_below(r, 3) == 0)
-        w.leave = fast;
-    if (kf_rng_below(r, 3) == 0 && !on->staged)
-        w.join = fast;
+    /* Rates are by the clock.  On a loaded machine a round would take longer
+     * than the next leave: real workers leave and join by events only. */
+    if (kf_rng_below(r, 3) == 0 && sim)
+        w.leave = 1e4;
+    if (kf_rng_below(r, 3) == 0 && sim && !on->staged)
+        w.join = 1e4;
     if (sim && kf_rng_below(r, 2)) {
         w.latency = 1e-6;
         w.bandwidth = 1e9;

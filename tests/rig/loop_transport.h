@@ -1,6 +1,6 @@
-/* loop_transport.h -- a network inside the test: packets pass through memory,
- * and faults are seeded.  One hub, any number of spokes, each on a thread of
- * its own. */
+/* loop_transport.h -- a network inside the test. Packets pass through memory,
+ * and faults are drawn from a seed. There are one hub and any number of
+ * spokes, each on a separate thread. */
 #ifndef KF_TEST_LOOP_TRANSPORT_H
 #define KF_TEST_LOOP_TRANSPORT_H
 
@@ -13,16 +13,17 @@
 #include "base/clock.h"
 #include "base/lent.h"
 
-/* Chances, per packet. */
+/* The chances of faults, for each packet. */
 typedef struct loop_faults {
-    double twice;    /* it comes once more      */
-    double damage;   /* a bit of it is flipped  */
-    double truncate; /* its end is missing      */
-    double cut;      /* the connection breaks   */
+    double twice;    /* it comes once more */
+    double damage;   /* a bit of it is flipped */
+    double truncate; /* its end is missing */
+    double cut;      /* the connection breaks */
     uint64_t seed;
     size_t room; /* bytes under way to one end before it is full; 0: no limit */
-    bool fetching; /* bodies come separately */
-    bool babble;   /* whenever nothing comes to the hub, junk of nobody does */
+    bool fetching; /* bodies are fetched separately */
+    bool babble;   /* junk of an unknown peer comes to the hub whenever nothing
+                      else does */
 } loop_faults;
 
 typedef struct loop_item {
@@ -39,7 +40,7 @@ typedef struct loop_end {
     loop_item *first, **last;
     pthread_cond_t filled;
     kofn_peer hub_peer; /* spokes: their number at the hub ... */
-    kofn_peer lives;    /* ... and the hub's number here       */
+    kofn_peer lives;    /* ... and the hub's number here */
     bool open, is_hub, gone;
     size_t under_way;
 } loop_end;
@@ -48,12 +49,14 @@ typedef struct loop_net {
     pthread_mutex_t lock;
     loop_faults faults;
     kf_rng r;
-    loop_end *hub, *spoke[600]; /* spoke of each peer of the hub */
+    loop_end *hub, *spoke[600]; /* the spoke of each peer of the hub */
     kofn_peer peers;
-    bool down;   /* nobody can connect */
-    bool banish; /* whom the hub forgets next does not come back */
-    size_t sent[64], bytes[64]; /* packets of each type, and in their bodies */
-    size_t cut_type, cut_at; /* the connection breaks behind that many of it */
+    bool down;   /* no spoke can connect */
+    bool banish; /* the next spoke that the hub forgets does not return */
+    size_t sent[64],
+        bytes[64]; /* packets of each type, and the bytes of their bodies */
+    size_t cut_type,
+        cut_at; /* the connection breaks behind packet cut_at of this type */
 } loop_net;
 
 static inline void loop_put(loop_end *to, loop_item *item, bool front)
@@ -93,7 +96,8 @@ static inline loop_item *loop_item_new(kofn_arrival what, kofn_peer peer,
     return item;
 }
 
-/* With the lock held: the spoke loses its connection, and finds another. */
+/* Breaks the connection of a spoke, which may then find another. The lock is
+ * held. */
 static inline void loop_break(loop_net *net, loop_end *spoke)
 {
     if (!spoke->open)
@@ -256,7 +260,8 @@ static inline void loop_release(kofn_transport *t, void *own)
     free(item);
 }
 
-/* With the lock held: what that peer sent and nobody has taken yet. */
+/* Discards the packets of that peer that no call has taken. The lock is held.
+ */
 static inline void loop_discard(loop_end *end, kofn_peer peer)
 {
     loop_item **at = &end->first;

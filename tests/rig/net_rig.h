@@ -20,7 +20,7 @@
 
 #define MILLI INT64_C(1000000)
 #define MEGA ((size_t)1 << 20)
-#define LIMIT (300 * KOFN_SECOND) /* what takes longer hangs */
+#define LIMIT (300 * KOFN_SECOND) /* a test that takes longer hangs */
 
 static char unix_socket[64]; /* builds are tested side by side */
 static const char *const addresses[] = {"tcp://127.0.0.1:*", unix_socket};
@@ -31,7 +31,7 @@ static inline void name_socket(void)
              (long)getpid());
 }
 
-/* Has this machine a loopback of IPv6? */
+/* True if this machine has an IPv6 loopback. */
 static inline bool has_v6(void)
 {
     struct sockaddr_in6 at = {.sin6_family = AF_INET6,
@@ -51,8 +51,8 @@ static inline void nap(kofn_time t)
     nanosleep(&s, NULL);
 }
 
-/* Under a sanitizer and on a loaded machine threads may sleep for long; only
- * the tests of silence itself are strict. */
+/* Under a sanitizer and on a loaded machine threads may sleep for long. Only
+ * the tests of the failure timeout are strict. */
 static const kofn_net_options patient = {.size = sizeof(kofn_net_options),
                                          .silence = 10 * KOFN_SECOND};
 
@@ -74,7 +74,7 @@ static inline kofn_transport *dialler(const kofn_transport *l,
     return t;
 }
 
-/* The next arrival at t; the others are kept going meanwhile. */
+/* Returns the next arrival at t. `other`, if not NULL, is served meanwhile. */
 static inline kofn_packet next_of(kofn_transport *t, kofn_transport *other)
 {
     kofn_time end = kf_clock() + LIMIT;
@@ -105,7 +105,7 @@ static inline kofn_peer came(kofn_transport *t, kofn_transport *other)
 
 typedef struct pair {
     kofn_transport *a, *b; /* listens, dials */
-    kofn_peer of_b, of_a;  /* b's number at a */
+    kofn_peer of_b, of_a;  /* the numbers of b at a, and of a at b */
 } pair;
 
 static inline pair meet(const char *address, const kofn_net_options *o)
@@ -114,7 +114,7 @@ static inline pair meet(const char *address, const kofn_net_options *o)
 
     m.a = listener(address, o);
     m.b = dialler(m.a, o);
-    m.of_b = came(m.a, NULL); /* the other's keeper does its part */
+    m.of_b = came(m.a, NULL); /* the other end's thread does its part */
     m.of_a = came(m.b, NULL);
     return m;
 }
@@ -125,7 +125,7 @@ static inline void part(pair *m)
     m->a->close(m->a, 0);
 }
 
-/* For bodies that are lent: one more was given back. */
+/* Counts a lent body that was given back. */
 static inline void count_done(void *ud)
 {
     atomic_fetch_add((atomic_long *)ud, 1);
@@ -161,7 +161,7 @@ static inline void went(kofn_transport *t, kofn_peer peer)
     assert_int_equal(p.peer, peer);
 }
 
-/* The most that this process has held at once, in KiB. */
+/* Returns the largest memory that this process has held at once, in KiB. */
 static inline long memory(void)
 {
     struct rusage u;
@@ -170,8 +170,8 @@ static inline long memory(void)
     return u.ru_maxrss; /* KiB */
 }
 
-/* ThreadSanitizer remembers each byte that is touched with four of its own, and
- * gives them back when it likes. */
+/* ThreadSanitizer keeps four bytes for each byte that is touched. It gives
+ * them back at any time. */
 static inline void grew_less(long grown, long most)
 {
 #ifndef __SANITIZE_THREAD__
@@ -182,9 +182,9 @@ static inline void grew_less(long grown, long most)
 #endif
 }
 
-/* ---- a peer by hand ------------------------------------------------------ */
+/* ---- a peer whose frames the test writes --------------------------------- */
 
-/* The address of a listener, as the system takes it. */
+/* Connects a socket to the address of a listener. */
 static inline int plain(const char *address)
 {
     char host[256];
@@ -204,12 +204,13 @@ static inline int plain(const char *address)
 
 typedef struct frame_of {
     int word, channel;
-    const void *head; /* NULL: none is sent, also where it is said to be long */
+    const void *head; /* NULL: none is sent, even if head_bytes > 0 */
     size_t head_bytes, piece;
     uint64_t number;
 } frame_of;
 
-/* Header and head of a frame as they are sent: how many bytes. */
+/* Lays out the header and head of a frame as they are sent. Returns their
+ * bytes. */
 static inline size_t lay_out(unsigned char out[KF_HEADER + KOFN_HEAD_MAX],
                              const frame_of *f)
 {
@@ -223,7 +224,7 @@ static inline size_t lay_out(unsigned char out[KF_HEADER + KOFN_HEAD_MAX],
     return KF_HEADER + (f->head ? f->head_bytes : 0);
 }
 
-/* Header and head of a frame; the body is put behind it. */
+/* Sends the header and head of a frame. The body follows. */
 static inline bool put_frame(int fd, int word, int channel, const void *head,
                              size_t head_bytes, size_t piece, uint64_t number)
 {
@@ -254,14 +255,14 @@ static inline bool hello(int fd, const unsigned char *node)
     return put_frame(fd, KF_HELLO, 0, &g, sizeof g, 0, 0);
 }
 
-/* Does the other end hang up, whatever it says before? */
+/* True if the other end hangs up, whatever it says before. */
 static inline bool ends(int fd)
 {
     char bytes[4096];
     ssize_t n;
 
     do
-        n = recv(fd, bytes, sizeof bytes, 0); /* plain() has patience */
+        n = recv(fd, bytes, sizeof bytes, 0); /* plain() sets a time limit */
     while (n > 0);
     return n == 0 || errno == ECONNRESET;
 }

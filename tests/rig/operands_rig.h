@@ -1,4 +1,5 @@
-/* operands_rig.h -- a job of several resident operands, and what they are. */
+/* operands_rig.h -- a job of several resident operands, and their right
+ * values. */
 #ifndef KF_TEST_OPERANDS_RIG_H
 #define KF_TEST_OPERANDS_RIG_H
 
@@ -16,13 +17,13 @@ typedef struct held {
     const char *spec;
     size_t workers;
     bool threads, one_sided; /* one_sided: no left products */
-    kofn_port *port;         /* NULL: threads or simulated   */
+    kofn_port *port;         /* NULL: threads or the simulator */
     kofn_dtype dtype;
     const kofn_faults *faults;
     kofn_plan *plan[OPERANDS];
-    kofn_matrix A[OPERANDS];  /* what was placed ...           */
-    kofn_matrix is[OPERANDS]; /* ... and what it has become    */
-    kofn_matrix in[OPERANDS]; /* for products from the right ... */
+    kofn_matrix A[OPERANDS];  /* the placed operands ... */
+    kofn_matrix is[OPERANDS]; /* ... and their present values */
+    kofn_matrix in[OPERANDS]; /* inputs of products from the right ... */
     kofn_matrix out[OPERANDS];
     kofn_matrix from[OPERANDS]; /* ... and from the left */
     kofn_matrix to[OPERANDS];
@@ -118,7 +119,7 @@ static inline void held_replays(const char *path)
     kf_free(text);
 }
 
-/* ||got - a b|| relative to |a| |b|. */
+/* Returns ||got - a b||, relative to |a| |b|. */
 static inline double held_error(const kofn_matrix *got, const kofn_matrix *a,
                                 const kofn_matrix *b)
 {

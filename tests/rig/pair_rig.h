@@ -8,7 +8,7 @@
 
 typedef struct pair {
     kofn_matrix X, Y, out;
-    double *want, size; /* size: what an entry may be */
+    double *want, size; /* size: a typical entry */
     uint32_t number;
 } pair;
 

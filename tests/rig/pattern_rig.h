@@ -1,4 +1,4 @@
-/* pattern_rig.h -- patterns of stragglers, made and asked. */
+/* pattern_rig.h -- makes patterns of stragglers, and reads them. */
 #ifndef KF_TEST_PATTERN_RIG_H
 #define KF_TEST_PATTERN_RIG_H
 

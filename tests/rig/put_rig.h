@@ -1,5 +1,5 @@
-/* put_rig.h -- several products in flight on one job, each of which is compared
- * with the plain product. */
+/* put_rig.h -- several products in flight on one job. Each is compared with
+ * the plain product. */
 #ifndef KF_TEST_PUT_RIG_H
 #define KF_TEST_PUT_RIG_H
 
@@ -22,13 +22,13 @@ static inline void put(flight *f, const rig *r, uint32_t number)
     f->one[i] = rig_beside(r, number);
     assert_ok(kofn_put(r->job, &f->one[i].x, &f->one[i].y, &f->number[i]));
     assert_int_equal(f->number[i], number);
-    /* what was put is the job's own */
+    /* the job has a copy of the input */
     memset(f->one[i].x.data, 0xff,
            f->one[i].x.rows * f->one[i].x.cols *
                (f->one[i].x.dtype == KOFN_F64 ? 8 : 4));
 }
 
-/* The input is read again, for the norm of it. */
+/* Makes the input again, because its norm is needed. */
 static inline void renew(rig *one, const rig *r, uint32_t number)
 {
     rig again = rig_beside(r, number);
@@ -67,8 +67,8 @@ static inline void cancel(flight *f, const rig *r, size_t i)
     forget(f, i);
 }
 
-/* So many products, up to `most` of them at once, taken in any order; one in
- * `cancels` (0: none) is cancelled instead. */
+/* Computes `products` products, up to `most` at once, taken in any order. One
+ * in `cancels` is cancelled instead. 0 means that none is. */
 static inline void fly(const rig *r, uint32_t products, size_t most,
                        double error, uint32_t cancels, kf_rng *rng,
                        kofn_report *sum)
@@ -101,9 +101,9 @@ static inline void fly(const rig *r, uint32_t products, size_t most,
     assert_int_equal(sum->rounds, products - cancelled);
 }
 
-/* ---- trouble ------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------- */
 
-/* A straggler, two who go and one who comes, and a liar. */
+/* Returns a job with a straggler, two leavers, a joiner and a faulty worker. */
 static inline rig_kind troubled(kofn_options *o)
 {
     static const kofn_fault_event events[] = {
@@ -124,7 +124,7 @@ static inline rig_kind troubled(kofn_options *o)
                       .opt = o};
 }
 
-static inline void only_the_liar(const kofn_report *sum)
+static inline void only_the_faulty(const kofn_report *sum)
 {
     for (size_t w = 0; w < sum->workers; w++)
         assert_true(w == 2 || sum->located[w] == 0);

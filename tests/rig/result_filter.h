@@ -4,12 +4,12 @@
 #ifndef KF_TEST_RESULT_FILTER_H
 #define KF_TEST_RESULT_FILTER_H
 
-#include "between.h"
+#include "altered_port.h"
 
 #define FILTER_NEVER SIZE_MAX
 
 typedef struct result_filter {
-    between b;
+    altered_port b;
     uint32_t open;    /* bit w: results of worker w pass */
     uint32_t gone;    /* bit w: worker w leaves before the next message */
     size_t passed;    /* messages that have passed */
@@ -94,7 +94,7 @@ static inline kofn_port *filter_new(result_filter *g, size_t workers)
     *g = (result_filter){.open = UINT32_MAX,
                          .leaves_at = FILTER_NEVER,
                          .joins_at = FILTER_NEVER};
-    between_open(&g->b, workers, NULL);
+    altered_open(&g->b, workers, NULL);
     g->b.base.wait = filter_wait;
     g->b.base.close = filter_close;
     return &g->b.base;

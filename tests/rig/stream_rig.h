@@ -1,10 +1,9 @@
-/* stream_rig.h -- a body for streams of products that has no matrix: it plays
- * patterns of stragglers to the coordinator, keeps its own account of what was
- * asked and what became of it, and holds every action against that.
+/* stream_rig.h -- plays patterns of stragglers to the coordinator of a stream,
+ * without matrices. It keeps its own account of the tasks and their outcomes,
+ * and checks every action against it.
  *
- * Workers return their lists together: a worker that is fast in a round after
- * as many units of time as its list has tasks, one that is slow after `alpha`
- * times as many. */
+ * Workers return whole lists. The time of a list is one unit for each task if
+ * the worker is fast in this round, and `alpha` units if it is slow. */
 #ifndef KF_TEST_STREAM_RIG_H
 #define KF_TEST_STREAM_RIG_H
 
@@ -15,7 +14,7 @@
 #include <stdlib.h>
 
 #define UNIT 1000
-#define MEN 8
+#define MOST_WORKERS 8
 #define ROUNDS 64
 #define ERRANDS 4096
 
@@ -39,19 +38,19 @@ typedef struct stage {
     kofn_time now, began;
     size_t P, products;
     unsigned round;
-    bool running, here[MEN];
+    bool running, here[MOST_WORKERS];
     errand errand[ERRANDS];
     size_t errands;
     fate product[ROUNDS + 1];
-    size_t list[MEN],
-        slots[ROUNDS + 1]; /* of this round; the longest of each */
+    size_t list[MOST_WORKERS],
+        slots[ROUNDS + 1]; /* of this round; the longest of each round */
     kofn_time took[ROUNDS + 1];
-    unsigned waits; /* rounds that went on when all fast workers were done */
-    uint8_t mark[ROUNDS + 1][MEN];
-    const char *pattern; /* for messages */
-    bool liar[MEN]; /* whose results are found wrong, as far as there are enough
-                       of others                                            */
-    kofn_event verdict[16]; /* not told yet */
+    unsigned waits; /* rounds that continued after all fast workers were done */
+    uint8_t mark[ROUNDS + 1][MOST_WORKERS];
+    const char *pattern;     /* for messages */
+    bool liar[MOST_WORKERS]; /* workers with results that are found wrong, if
+                                there are enough others */
+    kofn_event verdict[16];  /* not delivered */
     uint32_t bad[16][ERRANDS / 16];
     size_t verdicts;
 } stage;
@@ -81,8 +80,9 @@ static inline bool is_late(const stage *s, uint32_t worker)
     return s->core->stream.list[worker].late;
 }
 
-/* A row that was lost, or that is of who is late, may be given out again where
- * there are only so many. */
+/* True if the row was given out, to a worker that still counts. If the number
+ * of rows is limited, a row may be given out again after it was lost, or while
+ * its worker is late. */
 static inline bool was_given(const stage *s, uint32_t product, uint32_t row)
 {
     bool few = s->plan->layout.max_seats < SIZE_MAX;
@@ -98,7 +98,8 @@ static inline bool was_given(const stage *s, uint32_t product, uint32_t row)
     return false;
 }
 
-/* Did this worker have the row in the round before, and not get it done? */
+/* True if this worker had the row in the round before, and did not complete
+ * it. */
 static inline bool is_repeat(const stage *s, const kofn_action *a)
 {
     for (size_t i = 0; i < s->errands; i++) {
@@ -118,7 +119,7 @@ static inline void take_work(stage *s, const kofn_action *a)
     fate *p = &s->product[a->product];
 
     hold(s, s->running && a->product <= s->products && !p->ended);
-    hold(s, a->worker < MEN && s->here[a->worker]);
+    hold(s, a->worker < MOST_WORKERS && s->here[a->worker]);
     hold(s, a->lo == 0 && a->hi == s->plan->span && a->group == 0);
     hold(s, a->row < L->max_seats && s->errands < ERRANDS);
     if (L->repeats && is_repeat(s, a)) {
@@ -172,10 +173,10 @@ static inline bool is_lie(const stage *s, uint32_t task)
     return false;
 }
 
-/* The most that a worker gave of these results. */
+/* Returns the largest number of these results that one worker gave. */
 static inline size_t most_of_one(const stage *s, const kofn_action *a)
 {
-    size_t of[MEN] = {0}, most = 0;
+    size_t of[MOST_WORKERS] = {0}, most = 0;
 
     for (size_t i = 0; i < s->errands; i++)
         for (size_t k = 0; k < a->count; k++)
@@ -184,21 +185,21 @@ static inline size_t most_of_one(const stage *s, const kofn_action *a)
     return most;
 }
 
-/* Half of what all can say of a product, beyond what decodes: who was found to
- * lie in one task may lie in any other. */
+/* Returns half of all possible answers to a product beyond those that decode.
+ * A worker that was wrong in one task may be wrong in any other. */
 static inline size_t half_of_all(const stage *s, const kofn_action *a)
 {
     const kofn_layout *L = &s->plan->layout;
     size_t all = 0;
 
-    for (size_t w = 0; w < MEN; w++)
+    for (size_t w = 0; w < MOST_WORKERS; w++)
         all += s->here[w] * (L->delay + 1);
     all = kf_max(all, a->count);
     return (all - kf_min(all, L->threshold)) / 2;
 }
 
-/* An oracle in the place of the arithmetic: it names liars when as many may be
- * named. */
+/* Answers a check in place of the arithmetic. It names faulty workers if their
+ * number is within the limit. */
 static inline void take_check(stage *s, const kofn_action *a)
 {
     kofn_event *ev = &s->verdict[s->verdicts];
@@ -220,17 +221,17 @@ static inline void take_check(stage *s, const kofn_action *a)
     }
 }
 
-/* What it had in hand will not come. */
+/* The worker's outstanding tasks will not be completed. */
 static inline void take_give_up(stage *s, const kofn_action *a)
 {
-    hold(s, a->worker < MEN && s->here[a->worker]);
+    hold(s, a->worker < MOST_WORKERS && s->here[a->worker]);
     s->here[a->worker] = false;
     for (size_t i = 0; i < s->errands; i++)
         if (s->errand[i].worker == a->worker && s->errand[i].state == OUT)
             s->errand[i].state = LOST;
 }
 
-/* None of what a product is made of is a lie. */
+/* Checks that no result of a decoded product is wrong. */
 static inline void take_decode(stage *s, const kofn_action *a)
 {
     hold(s, a->decoder && a->count >= s->plan->layout.enough);
@@ -327,12 +328,12 @@ static inline void begin_round(stage *s, bool product)
         s->product[s->products].began = s->round;
     }
     tell(s, ev);
-    for (size_t w = 0; w < MEN; w++)
+    for (size_t w = 0; w < MOST_WORKERS; w++)
         if (s->list[w] > s->slots[s->round])
             s->slots[s->round] = s->list[w];
 }
 
-/* All that this worker has in hand comes. */
+/* Delivers all outstanding results of this worker. */
 static inline void answer(stage *s, size_t worker)
 {
     size_t n = s->errands;
@@ -359,7 +360,7 @@ static inline bool has_work(const stage *s, size_t worker)
     return false;
 }
 
-/* The next alarm, if there is one by then. */
+/* Rings the next alarm, if there is one by then. */
 static inline bool ring_once(stage *s, kofn_time until)
 {
     kofn_time at = kf_core_alarm(s->core);
@@ -377,35 +378,36 @@ static inline void ring(stage *s, kofn_time until)
         ;
 }
 
-/* The round, in which the workers of `slow` are slow.  Those who return
- * together do so in the order of their numbers, before an alarm of then. */
+/* Plays the round. The workers of `slow` are slow. Workers that return
+ * together do so in the order of their numbers, before an alarm of that time.
+ */
 static inline void play_round(stage *s, unsigned slow, size_t alpha)
 {
-    size_t list[MEN];
+    size_t list[MOST_WORKERS];
     kofn_time fast_done = 0;
 
     memcpy(list, s->list, sizeof list);
-    for (size_t k = 0; s->running && k < MEN * 100; k++) {
+    for (size_t k = 0; s->running && k < MOST_WORKERS * 100; k++) {
         kofn_time next = KOFN_NEVER;
-        kofn_time at[MEN];
+        kofn_time at[MOST_WORKERS];
 
-        for (size_t w = 0; w < MEN; w++) {
+        for (size_t w = 0; w < MOST_WORKERS; w++) {
             bool late = slow >> w & 1;
 
             at[w] = s->began + (kofn_time)(list[w] * UNIT * (late ? alpha : 1));
             if (!has_work(s, w))
                 at[w] = KOFN_NEVER;
             else if (at[w] < s->now)
-                at[w] = s->now; /* asked for more */
+                at[w] = s->now; /* it got further tasks */
             next = at[w] < next ? at[w] : next;
             if (!late && at[w] != KOFN_NEVER && at[w] > fast_done)
                 fast_done = at[w];
         }
-        if (ring_once(s, next - 1)) /* somebody may have been asked for more */
+        if (ring_once(s, next - 1)) /* further tasks may have been given out */
             continue;
         hold(s, next != KOFN_NEVER);
         s->now = next;
-        for (size_t w = 0; w < MEN && s->running; w++)
+        for (size_t w = 0; w < MOST_WORKERS && s->running; w++)
             if (at[w] == next)
                 answer(s, w);
         ring(s, next);
@@ -415,8 +417,9 @@ static inline void play_round(stage *s, unsigned slow, size_t alpha)
         s->waits++;
 }
 
-/* `products` of them, a round each as long as some are put, and rounds without
- * until all are over; round t is as bits (t - 1) P and on of the pattern. */
+/* Plays a stream of `products` products. Each round has one product while
+ * there are any. Rounds without one follow until all are over. Bits (t - 1) P
+ * and on of the pattern belong to round t. */
 static inline void play(stage *s, size_t products, const unsigned *slow,
                         size_t rounds, size_t alpha)
 {
@@ -427,7 +430,7 @@ static inline void play(stage *s, size_t products, const unsigned *slow,
     }
 }
 
-/* Everything is over by its due round. */
+/* Checks that every product is over by its due round. */
 static inline void check_deadlines(stage *s)
 {
     for (size_t i = 1; i <= s->products; i++) {
@@ -437,7 +440,7 @@ static inline void check_deadlines(stage *s)
     }
 }
 
-/* ---- the models, written out --------------------------------------------- */
+/* ---- the models, by their definitions ------------------------------------ */
 
 static inline size_t marks_of(const stage *s, unsigned round)
 {
@@ -448,7 +451,7 @@ static inline size_t marks_of(const stage *s, unsigned round)
     return n;
 }
 
-/* In every W successive rounds at most N marks. */
+/* True if any W successive rounds have at most N marks. */
 static inline bool arbitrary(const stage *s, size_t W, size_t N)
 {
     for (unsigned from = 1; from <= s->round; from++) {
@@ -462,7 +465,8 @@ static inline bool arbitrary(const stage *s, size_t W, size_t N)
     return true;
 }
 
-/* In every W successive rounds at most eps workers, each of them within B. */
+/* True if any W successive rounds have at most eps marked workers, each of
+ * them within B rounds. */
 static inline bool bursty(const stage *s, size_t B, size_t W, size_t eps)
 {
     for (unsigned from = 1; from <= s->round; from++) {

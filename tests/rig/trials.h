@@ -1,4 +1,4 @@
-/* trials.h -- a job of each kind, and how exact its answers are. */
+/* trials.h -- a job of each kind, and the largest error of its results. */
 #ifndef KF_TEST_TRIALS_H
 #define KF_TEST_TRIALS_H
 
@@ -10,7 +10,7 @@ typedef struct trial {
 } trial;
 
 static const trial trials[] = {
-    /* one of each way that inputs, blocks and answers have */
+    /* one of each path of inputs, blocks and answers */
     {{.spec = "elastic:k=3", .workers = 5, .m = 301, .n = 40, .p = 1}, 1e-12},
     {{.spec = "mds:k=3", .workers = 5, .m = 301, .n = 40, .p = 7}, 1e-12},
     {{.spec = "elastic:k=3,cut=columns",
@@ -44,7 +44,7 @@ static const trial trials[] = {
       .p = 2,
       .dtype = KOFN_F32},
      1e-5},
-    /* and the other shapes of message and block that travel */
+    /* the other shapes of message and block that travel */
     {{.spec = "mds:k=3", .workers = 5, .m = 301, .n = 40, .p = 1}, 1e-12},
     {{.spec = "uncoded", .workers = 3, .m = 50, .n = 9, .p = 2}, 1e-14},
     {{.spec = "elastic:k=3", .workers = 5, .m = 301, .n = 40, .p = 3}, 1e-12},

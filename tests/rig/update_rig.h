@@ -1,11 +1,11 @@
-/* update_rig.h -- operands that change at workers, and the same on one
+/* update_rig.h -- operands that change at workers, and the same changes on one
  * machine. */
 #ifndef KF_TEST_UPDATE_RIG_H
 #define KF_TEST_UPDATE_RIG_H
 
 #include "operands_rig.h"
 
-/* ---- the same on one machine --------------------------------------------- */
+/* ---- the same changes on one machine ------------------------------------- */
 
 /* A and M of each operand, in double precision. */
 typedef struct twin {
@@ -28,7 +28,7 @@ static inline void twin_down(twin *t)
     }
 }
 
-/* As the header says it. */
+/* Applies the change as the header defines it. */
 static inline void twin_step(twin *t, size_t o, const kofn_change *c,
                              const kofn_matrix *U, const kofn_matrix *V)
 {
@@ -65,7 +65,7 @@ static inline void change(held *h, twin *t, size_t o, const kofn_change *c,
     kf_free(V.data);
 }
 
-/* What products are compared with. */
+/* Sets the operands that products are compared with. */
 static inline void now(held *h, const twin *t)
 {
     for (size_t o = 0; o < OPERANDS; o++)
@@ -111,7 +111,7 @@ static const kofn_change ways[] = {
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
-/* A step of training: all products, then all operands change. */
+/* Makes a step of training: all products, and then a change of all operands. */
 static inline void train(held *h, twin *t, unsigned step, size_t way,
                          double most)
 {
@@ -126,8 +126,8 @@ static inline void train(held *h, twin *t, unsigned step, size_t way,
         change(h, t, o, &ways[way], 10 * step + o);
 }
 
-/* Is up, waits for joiners, and has gone through so many steps; the events have
- * happened as far as they are of these. */
+/* Opens the job and trains `steps` steps. It waits for joiners, and the events
+ * of these steps happen. */
 static inline void trained(held *h, twin *t, const kofn_fault_event *come,
                            size_t count, unsigned steps)
 {
@@ -143,12 +143,13 @@ static inline void trained(held *h, twin *t, const kofn_fault_event *come,
         train(h, t, step, 3, 1e-8);
 }
 
-/* ---- who leaves and joins as operands change ----------------------------- */
+/* ---- workers that leave and join as operands change ---------------------- */
 
 #define STEPS 12
 
-/* With every step a worker leaves, an old one as long as there is one, and
- * another joins: in the end nobody is there who was given what was placed. */
+/* Fills events: in every step a worker leaves and another joins. Original
+ * workers leave first, so none of them is there in the end. Returns the number
+ * of events. */
 static inline size_t replace_all(kofn_fault_event *h, unsigned from,
                                  double fraction)
 {
@@ -163,8 +164,9 @@ static inline size_t replace_all(kofn_fault_event *h, unsigned from,
     return n;
 }
 
-/* So many leave and join at once: products wait for blocks that are made of
- * what the others hold, who are too few for a product. */
+/* Fills events: `some` workers leave and join at once. Too few are left for a
+ * product, so products wait for blocks that are made from those of the others.
+ * Returns the number of events. */
 static inline size_t replace_some(kofn_fault_event *h, unsigned step,
                                   double fraction, uint32_t some)
 {

@@ -1,7 +1,7 @@
-/* verdicts_rig.h -- a round of a code, some of whose workers are wrong, and the
- * verdict on it, asked for as the coordinator asks.  Whatever happens: nobody
- * honest is named, and what is delivered is as near to what honest workers
- * would have made of it as the floor says. */
+/* verdicts_rig.h -- a round of a code with some wrong workers, and its
+ * verdict, in the steps of the coordinator. In every case no honest worker is
+ * named. The distance of a delivered result from the result of honest workers
+ * is below the floor. */
 #ifndef KF_TEST_VERDICTS_RIG_H
 #define KF_TEST_VERDICTS_RIG_H
 
@@ -16,7 +16,8 @@
 #include <stdlib.h>
 
 #define MOST_NODES 18
-/* Where more than this may hide one answer more is wanted, as in guard.c. */
+/* One more answer is requested if more than this may be hidden, as in guard.c.
+ */
 #define HIDDEN_F64 1e-6
 #define HIDDEN_F32 1e-2
 
@@ -50,7 +51,8 @@ static const char *const mode_names[] = {"probabilistic", "adversarial",
 static const struct {
     const char *spec;
     size_t nodes;
-    size_t every; /* not all rounds of what takes long; prime to all choices */
+    size_t every; /* rounds that are left out if they take long; prime to all
+                     choices */
 } codes[] = {
     {"mds:k=4", 9, 1},
     {"mds:k=9", 18, 17},
@@ -85,9 +87,9 @@ static const size_t widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 64};
 
 #define WIDTHS (sizeof widths / sizeof *widths)
 
-/* ---- a fleet and its round ----------------------------------------------- */
+/* ---- a code and its round ------------------------------------------------ */
 
-typedef struct fleet {
+typedef struct code_case {
     kofn_plan *plan;
     kf_code *code;
     kf_cache *cache;
@@ -95,10 +97,10 @@ typedef struct fleet {
     double *G; /* rows x symbols, in units of the weights */
     double weight[MOST_NODES];
     bool copies; /* some seats have the rows of others */
-} fleet;
+} code_case;
 
 typedef struct trial {
-    const fleet *f;
+    const code_case *f;
     kf_rng r;
     size_t columns, liars;
     way way;
@@ -106,20 +108,20 @@ typedef struct trial {
     bool wide; /* double precision */
     double *sent, *honest;
     bool lied[MOST_NODES];
-    uint32_t liar[MOST_NODES];  /* the first `liars`     */
-    uint32_t order[MOST_NODES]; /* in which answers come */
+    uint32_t liar[MOST_NODES];  /* the first `liars` are faulty */
+    uint32_t order[MOST_NODES]; /* order in which answers come */
     double constant;
-    uint64_t digest; /* of all verdicts, if it is begun */
+    uint64_t digest; /* of all verdicts; 0: not begun */
 } trial;
 
 typedef enum end { RIGHT, DECLARED, ENDS } end;
 
-static inline void fleet_up(fleet *f, const char *spec, size_t nodes)
+static inline void code_case_up(code_case *f, const char *spec, size_t nodes)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, 1000, 96, 1000, KOFN_F64, false);
 
-    *f = (fleet){.nodes = nodes};
+    *f = (code_case){.nodes = nodes};
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, nodes, 5));
     assert_ok(kf_code_new(&f->code, f->plan));
     kf_code_uneven(f->code);
@@ -145,7 +147,7 @@ static inline void fleet_up(fleet *f, const char *spec, size_t nodes)
     }
 }
 
-static inline void fleet_down(fleet *f)
+static inline void code_case_down(code_case *f)
 {
     kf_free(f->G);
     kf_cache_free(f->cache);
@@ -158,7 +160,8 @@ static inline double unit(const trial *t)
     return t->wide ? 0x1p-52 : 0x1p-23;
 }
 
-/* As check.c has it for sums of about a hundred terms. */
+/* Returns the rounding of sums of about a hundred terms, as check.c estimates
+ * it. */
 static inline double noise(const trial *t)
 {
     return 1.5 * unit(t);
@@ -169,7 +172,7 @@ static inline double alarm_level(const trial *t)
     return (t->wide ? 64 : 6) * 1.8 * unit(t);
 }
 
-/* As a worker rounds. */
+/* Rounds like a worker. */
 static inline double rounded(const trial *t, double x)
 {
     return t->wide ? x : (double)(float)x;
@@ -177,7 +180,7 @@ static inline double rounded(const trial *t, double x)
 
 static inline void honest_results(trial *t, double *Y)
 {
-    const fleet *f = t->f;
+    const code_case *f = t->f;
     size_t m = t->columns;
     double *X = kf_new(f->symbols * m, sizeof *X);
 
@@ -208,7 +211,7 @@ static inline void shuffle(uint32_t *x, size_t n, kf_rng *r)
     }
 }
 
-/* ---- ways to err --------------------------------------------------------- */
+/* ---- kinds of errors ----------------------------------------------------- */
 
 static inline double flipped(trial *t, double x, size_t first, size_t bits)
 {
@@ -242,7 +245,7 @@ static inline void flip(trial *t, double *y, size_t n, bool exponent)
                     : flipped(t, *one, 0, bits);
 }
 
-/* A bit of what is sent, which is not divided by the weight. */
+/* Flips a bit of a sent number, which is not divided by the weight. */
 static inline void flip_sent(trial *t, size_t node, double *y, size_t n)
 {
     double *one = y + kf_rng_below(&t->r, n), weight = t->f->weight[node];
@@ -287,7 +290,8 @@ static inline void err(trial *t, size_t node, const double *other)
     }
 }
 
-/* Each sends what the next one of them should, as far as numbers go. */
+/* Each faulty worker sends the result of the next one, for the numbers that
+ * both have. */
 static inline void swap_results(trial *t)
 {
     size_t n = t->f->lanes * t->columns;
@@ -319,7 +323,7 @@ static inline void spoil(trial *t)
     kf_free(other);
 }
 
-/* ---- a verdict, as the coordinator asks for it --------------------------- */
+/* ---- a verdict, in the steps of the coordinator -------------------------- */
 
 typedef struct verdict {
     kofn_status st;
@@ -336,8 +340,8 @@ static inline int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* NULL: these do not decode. */
-static const kofn_decoder *decoder(const fleet *f, const uint32_t *seat,
+/* Returns the decoder of these seats, or NULL if they do not decode. */
+static const kofn_decoder *decoder(const code_case *f, const uint32_t *seat,
                                    size_t n)
 {
     const kofn_decoder *d;
@@ -349,12 +353,13 @@ static const kofn_decoder *decoder(const fleet *f, const uint32_t *seat,
     return st ? NULL : d;
 }
 
-static inline size_t half(const fleet *f)
+static inline size_t half(const code_case *f)
 {
     return (f->nodes - f->k) / 2;
 }
 
-/* Liars may do as they like, and answers are waited for that show it. */
+/* True if faulty workers may conspire. Answers that show the fault are then
+ * waited for. */
 static inline bool may_conspire(const trial *t)
 {
     return t->mode == ADVERSARIAL || (t->mode == PROBABILISTIC && t->f->copies);
@@ -365,10 +370,10 @@ static inline size_t spare_answers(const trial *t)
     return may_conspire(t) ? kf_max(half(t->f), 1) : 1;
 }
 
-/* As guard.c of the core has it. */
+/* Sets the bounds as guard.c of the core does. */
 static inline void promise(const trial *t, kf_evidence *e)
 {
-    const fleet *f = t->f;
+    const code_case *f = t->f;
     size_t spare = spare_answers(t);
 
     e->liars = t->mode == DETECT ? spare : kf_max(half(f), spare);
@@ -377,11 +382,12 @@ static inline void promise(const trial *t, kf_evidence *e)
         e->promised = kf_max(e->liars, f->nodes - f->k - 1);
 }
 
-/* Copies that fail alike are right about each other: there no more than half
- * are promised to be found, and one to be seen. */
+/* Returns the promised number of located workers. Copies that fail in the same
+ * way confirm each other. With copies half of the spare workers are located,
+ * and one is detected. */
 static inline size_t most_liars(const trial *t)
 {
-    const fleet *f = t->f;
+    const code_case *f = t->f;
 
     if (t->mode == DETECT && f->copies)
         return 1;
@@ -396,10 +402,10 @@ static inline void left_over(const verdict *v, uint32_t *seat, size_t *n)
             seat[(*n)++] = v->seat[i];
 }
 
-/* The first n answers. */
+/* Requests a verdict on the first n answers. */
 static inline void ask(const trial *t, size_t n, verdict *v)
 {
-    const fleet *f = t->f;
+    const code_case *f = t->f;
     size_t each = f->lanes * t->columns, over = n - kf_min(n, f->k);
     size_t most =
         t->mode == DETECT
@@ -461,11 +467,11 @@ static inline void digest(trial *t, const verdict *v)
         t->digest = kf_fnv(t->digest, 4 * v->seat[i] + v->found[i]);
 }
 
-/* ---- what must hold ------------------------------------------------------ */
+/* ---- checks -------------------------------------------------------------- */
 
 static inline void describe(const trial *t, const char *what)
 {
-    fail_msg("%s of %zu, %s, %zu columns, float%d, %zu liars, %s: %s",
+    fail_msg("%s of %zu, %s, %zu columns, float%d, %zu faulty, %s: %s",
              t->f->plan->spec, t->f->nodes, mode_names[t->mode], t->columns,
              t->wide ? 64 : 32, t->liars, way_names[t->way], what);
 }
@@ -474,13 +480,13 @@ static inline void nobody_honest(const trial *t, const verdict *v)
 {
     for (size_t i = 0; i < v->n; i++)
         if (v->found[i] == KF_LOCATED && !t->lied[v->seat[i]])
-            describe(t, "somebody honest was named");
+            describe(t, "an honest worker was named");
 }
 
-/* Every entry of what is delivered, beside what it would have been. */
+/* Compares every delivered entry with the right one. */
 static inline void near_enough(const trial *t, const verdict *v)
 {
-    const fleet *f = t->f;
+    const code_case *f = t->f;
     uint32_t seat[MOST_NODES];
     const kofn_decoder *d;
     size_t n, m = t->columns;
@@ -509,10 +515,10 @@ static inline void near_enough(const trial *t, const verdict *v)
     }
 }
 
-/* The round of these liars, answers in any order. */
+/* Plays the round of these faulty workers, with answers in any order. */
 static inline end run(trial *t)
 {
-    const fleet *f = t->f;
+    const code_case *f = t->f;
     end e = DECLARED;
     size_t n;
 

@@ -1,21 +1,22 @@
-/* alike_test.c -- workers that are wrong alike, and quicker than all others:
- * their results agree with each other.  They are left out, or the product is
- * refused; a wrong output is never delivered. */
-#include "between.h"
+/* alike_test.c -- faulty workers that are wrong in the same way, and faster
+ * than the others. Their results agree with each other. They are left out, or
+ * the product is refused. A wrong output is never delivered. */
+#include "altered_port.h"
 #include "rig.h"
 
 #include "data/key.h"
 
-typedef enum lie { ZEROS, NEGATIVE, TWICE, CONSTANT, LIES } lie;
+typedef enum fault { ZEROS, NEGATIVE, TWICE, CONSTANT, LIES } fault;
 
-/* The simulator.  Some workers send other numbers than they computed. */
-typedef struct crooked {
-    between port;
-    size_t liars; /* workers 0, 1, ... */
-    lie lie;
-} crooked;
+/* The simulator, with some workers that send other numbers than they computed.
+ */
+typedef struct faulty_port {
+    altered_port port;
+    size_t liars; /* workers 0, 1, ... are faulty */
+    fault fault;
+} faulty_port;
 
-static double other(lie l, double y)
+static double other(fault l, double y)
 {
     switch (l) {
     case ZEROS:
@@ -29,10 +30,10 @@ static double other(lie l, double y)
     }
 }
 
-static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kf_msg *m)
+static kofn_status faulty_wait(kofn_port *p, kofn_time until, kofn_time atmost,
+                               kf_msg *m)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
     kofn_matrix *y;
 
@@ -41,29 +42,29 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     y = kf_buffer_matrix(m->result);
     for (size_t i = 0; i < y->rows; i++)
         for (size_t j = 0; j < y->cols; j++)
-            kf_mat_put(y, i, j, other(c->lie, kf_mat_entry(y, i, j)));
+            kf_mat_put(y, i, j, other(c->fault, kf_mat_entry(y, i, j)));
     return KOFN_OK;
 }
 
-static void crooked_close(kofn_port *p)
+static void faulty_close(kofn_port *p)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
 
     c->port.sim->close(c->port.sim);
     kf_free(c);
 }
 
-static kofn_port *crooked_port(size_t workers, size_t liars, lie l)
+static kofn_port *new_faulty_port(size_t workers, size_t liars, fault l)
 {
-    crooked *c = numbers(1, sizeof *c);
+    faulty_port *c = numbers(1, sizeof *c);
 
-    between_open(&c->port, workers, NULL);
-    c->port.base.wait = crooked_wait;
-    c->port.base.close = crooked_close;
+    altered_open(&c->port, workers, NULL);
+    c->port.base.wait = faulty_wait;
+    c->port.base.close = faulty_close;
     for (size_t i = liars; i < workers; i++)
         c->port.sim->slow(c->port.sim, (uint32_t)i, 1e5);
     c->liars = liars;
-    c->lie = l;
+    c->fault = l;
     return &c->port.base;
 }
 
@@ -76,7 +77,7 @@ typedef struct kind {
     bool sparse;
 } kind;
 
-/* Tested by a key are A x and A B; the others are compared only. */
+/* A x and A B are tested with a key. The others are only compared. */
 static const kind kinds[] = {
     {"mds:k=2", 8, 3, KOFN_MATVEC, false},
     {"mds:k=2,basis=harmonic", 8, 3, KOFN_MATMUL, false},
@@ -95,7 +96,7 @@ typedef struct job {
 } job;
 
 static void job_up(job *j, const kind *k, kofn_errors errors, size_t liars,
-                   lie l, kofn_dtype dtype)
+                   fault l, kofn_dtype dtype)
 {
     rig_kind what = {.spec = k->spec,
                      .workers = k->workers,
@@ -111,7 +112,7 @@ static void job_up(job *j, const kind *k, kofn_errors errors, size_t liars,
     j->opt.errors = errors;
     j->opt.quarantine = 1000000;
     assert_ok(kofn_open(&j->x.job, j->x.plan,
-                        crooked_port(k->workers, liars, l), &j->opt));
+                        new_faulty_port(k->workers, liars, l), &j->opt));
     assert_ok(rig_place(&j->x));
 }
 
@@ -122,9 +123,8 @@ static void check_names(const kofn_report *rep, size_t liars)
             fail_msg("worker %zu was named and is honest", i);
 }
 
-/* Half of the workers beyond k that are wrong alike are left out, whatever the
- * code. */
-static void half_of_the_spare_workers_are_left_out(void **state)
+/* Half of the workers beyond k are wrong in the same way. */
+static void half_excluded(void **state)
 {
     (void)state;
     for (size_t i = 0; i < KINDS * LIES; i++) {
@@ -133,12 +133,12 @@ static void half_of_the_spare_workers_are_left_out(void **state)
         kofn_report rep = KOFN_REPORT_INIT;
         job j = {0};
 
-        job_up(&j, k, KOFN_ERRORS_PROBABILISTIC, k->half, (lie)(i % LIES),
+        job_up(&j, k, KOFN_ERRORS_PROBABILISTIC, k->half, (fault)(i % LIES),
                single ? KOFN_F32 : KOFN_F64);
         for (uint64_t round = 1; round <= 2; round++) {
             rig_spoil(&j.x);
             if (kofn_round(j.x.job, &j.x.x, &j.x.y, &rep))
-                fail_msg("%s, lie %zu: %s", k->spec, i % LIES, kofn_errmsg());
+                fail_msg("%s, fault %zu: %s", k->spec, i % LIES, kofn_errmsg());
             assert_true(rig_error(&j.x) < (single ? 1e-3 : 1e-9));
             check_names(&rep, k->half);
             rig_next(&j.x, 100 + round);
@@ -147,23 +147,24 @@ static void half_of_the_spare_workers_are_left_out(void **state)
     }
 }
 
-/* All that detection says is that something is wrong. */
-static void they_are_detected(void **state)
+/* Detection alone only reports that something is wrong. */
+static void detected(void **state)
 {
     (void)state;
     for (size_t i = 0; i < KINDS * LIES; i++) {
         const kind *k = &kinds[i / LIES];
         job j = {0};
 
-        job_up(&j, k, KOFN_ERRORS_DETECT, k->half, (lie)(i % LIES), KOFN_F64);
+        job_up(&j, k, KOFN_ERRORS_DETECT, k->half, (fault)(i % LIES), KOFN_F64);
         assert_int_equal(kofn_round(j.x.job, &j.x.x, &j.x.y, NULL),
                          KOFN_CORRUPT);
         rig_down(&j.x);
     }
 }
 
-/* However many they are: the key of A tells, which they do not know. */
-static void a_majority_is_never_believed(void **state)
+/* The key of A, which workers do not know, shows the error for any number of
+ * faulty workers. */
+static void majority(void **state)
 {
     static const kofn_errors errors[] = {
         KOFN_ERRORS_DETECT, KOFN_ERRORS_PROBABILISTIC, KOFN_ERRORS_ADVERSARIAL};
@@ -174,16 +175,16 @@ static void a_majority_is_never_believed(void **state)
             const kind *k = &kinds[i];
             job j = {0};
 
-            job_up(&j, k, errors[l / LIES], k->workers, (lie)(l % LIES),
+            job_up(&j, k, errors[l / LIES], k->workers, (fault)(l % LIES),
                    KOFN_F64);
             if (kofn_round(j.x.job, &j.x.x, &j.x.y, NULL) != KOFN_CORRUPT)
-                fail_msg("%s: lie %zu was delivered", k->spec, l);
+                fail_msg("%s: fault %zu was delivered", k->spec, l);
             rig_down(&j.x);
         }
 }
 
-/* A product of some strips has no key, and is compared more. */
-static void they_are_left_out_of_some_strips(void **state)
+/* A product of some strips has no key, so more answers are compared. */
+static void some_strips(void **state)
 {
     kofn_report rep = KOFN_REPORT_INIT;
     double *y;
@@ -202,9 +203,9 @@ static void they_are_left_out_of_some_strips(void **state)
     rig_down(&j.x);
 }
 
-/* The key changes as A does: honest rounds pass, and those who are wrong alike
- * are still found. */
-static void the_key_changes_with_its_operand(void **state)
+/* The key changes with A. Honest rounds pass, and faulty workers are still
+ * found. */
+static void changing_key(void **state)
 {
     kofn_matrix U = random_matrix(3, 97, KOFN_F64, 11);
     kofn_matrix V = random_matrix(3, 61, KOFN_F64, 12);
@@ -255,9 +256,9 @@ static void the_key_changes_with_its_operand(void **state)
     kf_free(M);
 }
 
-/* The key of a large sparse matrix is no larger than the matrix, and finds what
- * is wrong in one entry. */
-static void the_key_of_a_sparse_matrix_is_small(void **state)
+/* The key has at most the size of the matrix. It finds an error in one entry.
+ */
+static void sparse_key(void **state)
 {
     enum { SIDE = 20000 };
     const kofn_problem pb =
@@ -312,15 +313,15 @@ static void the_key_of_a_sparse_matrix_is_small(void **state)
     kf_free(y);
 }
 
-/* ---- tested one by one --------------------------------------------------- */
+/* ---- answers that are tested one by one ---------------------------------- */
 
 static bool is_keyed(const kind *k)
 {
     return k->op == KOFN_MATVEC || k->op == KOFN_MATMUL;
 }
 
-/* With a key k right answers are enough, and every wrong one is located. */
-static void with_a_key_any_k_right_answers_are_enough(void **state)
+/* With a key, k right answers suffice, and every wrong one is located. */
+static void keyed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < KINDS * LIES; i++) {
@@ -332,12 +333,12 @@ static void with_a_key_any_k_right_answers_are_enough(void **state)
 
         if (!is_keyed(k))
             continue;
-        job_up(&j, k, KOFN_ERRORS_KEYED, liars, (lie)(i % LIES),
+        job_up(&j, k, KOFN_ERRORS_KEYED, liars, (fault)(i % LIES),
                single ? KOFN_F32 : KOFN_F64);
         for (uint64_t round = 1; round <= 3; round++) {
             rig_spoil(&j.x);
             if (kofn_round(j.x.job, &j.x.x, &j.x.y, &rep))
-                fail_msg("%s, lie %zu: %s", k->spec, i % LIES, kofn_errmsg());
+                fail_msg("%s, fault %zu: %s", k->spec, i % LIES, kofn_errmsg());
             assert_true(rig_error(&j.x) < (single ? 1e-3 : 1e-9));
             check_names(&rep, liars);
             assert_true(rep.corrupt > 0 && rep.floor > 0);
@@ -347,7 +348,7 @@ static void with_a_key_any_k_right_answers_are_enough(void **state)
     }
 }
 
-static void with_a_key_honest_answers_are_all_right(void **state)
+static void keyed_honest(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2 * KINDS; i++) {
@@ -366,8 +367,8 @@ static void with_a_key_honest_answers_are_all_right(void **state)
     }
 }
 
-/* One right answer fewer than k is said to be too few. */
-static void with_a_key_too_few_right_answers_are_told(void **state)
+/* One answer too few is right. */
+static void keyed_too_few(void **state)
 {
     job j = {0};
 
@@ -378,7 +379,7 @@ static void with_a_key_too_few_right_answers_are_told(void **state)
     rig_down(&j.x);
 }
 
-static void what_has_no_key_is_refused(void **state)
+static void keyed_refused(void **state)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
 
@@ -406,16 +407,23 @@ static void what_has_no_key_is_refused(void **state)
 TEST_FILE(alike_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(half_of_the_spare_workers_are_left_out),
-        cmocka_unit_test(they_are_detected),
-        cmocka_unit_test(a_majority_is_never_believed),
-        cmocka_unit_test(they_are_left_out_of_some_strips),
-        cmocka_unit_test(the_key_changes_with_its_operand),
-        cmocka_unit_test(the_key_of_a_sparse_matrix_is_small),
-        cmocka_unit_test(with_a_key_any_k_right_answers_are_enough),
-        cmocka_unit_test(with_a_key_honest_answers_are_all_right),
-        cmocka_unit_test(with_a_key_too_few_right_answers_are_told),
-        cmocka_unit_test(what_has_no_key_is_refused),
+        TEST(half_excluded,
+             "alike: half of the spare workers may agree on a wrong result"),
+        TEST(detected,
+             "alike: detection fails a round with agreeing wrong results"),
+        TEST(majority, "alike: no majority of wrong results passes the key"),
+        TEST(some_strips,
+             "alike: a product of some strips leaves out the faulty workers"),
+        TEST(changing_key, "alike: the key follows updates of its operand"),
+        TEST(
+            sparse_key,
+            "alike: a sparse matrix's key is small, and finds one wrong entry"),
+        TEST(keyed,
+             "keyed: any k right answers suffice, only wrong ones are named"),
+        TEST(keyed_honest, "keyed: no honest answer is rejected"),
+        TEST(keyed_too_few,
+             "keyed: a round with one right answer too few fails"),
+        TEST(keyed_refused, "keyed: operations without a key are refused"),
     };
 
     rig_begin();

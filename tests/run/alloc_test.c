@@ -1,5 +1,6 @@
 /* alloc_test.c -- memory runs out at every place in turn, once for good and
- * once for a moment: a status, never a crash, a leak or a hang. */
+ * once for a moment. The result is a status, never a crash, a leak or a hang.
+ */
 #include "alloc_rig.h"
 #include "rig.h"
 
@@ -7,8 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- rounds
- * ------------------------------------------------------------------------- */
+/* ---- rounds -------------------------------------------------------------- */
 
 static const kofn_fault_event events[] = {
     {1, 0.2, KOFN_FAULT_EVENT_JOIN, 0, 0},
@@ -24,12 +24,12 @@ static const kofn_fault_event events[] = {
 typedef struct setting {
     rig_kind kind;
     rig r;      /* the inputs; no plan, no job */
-    rig beside; /* of another product of a stream */
+    rig beside; /* inputs of another product of a stream */
     const char *journal, *metrics, *trace;
-    bool losses; /* which the scheme can do with */
+    bool losses; /* losses that the scheme tolerates */
 } setting;
 
-/* Of a scheme that serves nothing else. */
+/* Returns an operation that the scheme serves. */
 static kofn_op op_of(const rig_kind *k)
 {
     return kofn_scheme_find(k->spec)->ops == KOFN_STREAM ? KOFN_STREAM
@@ -50,7 +50,7 @@ static double furthest(const rig *r)
     return error;
 }
 
-/* Three products, two of them at once. */
+/* Computes three products, two of them at once. */
 static kofn_status products(setting *s, kofn_job *job)
 {
     double room = s->kind.dtype == KOFN_F64 ? 1e-9 : 1e-3;
@@ -89,7 +89,7 @@ static kofn_status rounds(setting *s, kofn_job *job)
     return st;
 }
 
-static kofn_status whole_life(const void *ud)
+static kofn_status run_job(const void *ud)
 {
     setting *s = (setting *)(uintptr_t)ud;
     const rig_kind *k = &s->kind;
@@ -119,7 +119,8 @@ static kofn_status whole_life(const void *ud)
     return st;
 }
 
-/* False when the scheme is not for such a matrix. */
+/* Finds whether the scheme tolerates losses. Returns false if the scheme does
+ * not support such a matrix. */
 static bool can_lose(const rig_kind *k, bool *losses)
 {
     kofn_problem pb =
@@ -138,7 +139,7 @@ static bool can_lose(const rig_kind *k, bool *losses)
     return true;
 }
 
-static void lives(bool sim, size_t step)
+static void run_jobs(bool sim, size_t step)
 {
     static const kofn_faults faults =
         KOFN_FAULTS_INIT(.spread = 0.3, .latency = 1e-6);
@@ -164,9 +165,9 @@ static void lives(bool sim, size_t step)
             s.beside = rig_beside(&s.r, 5);
             s.kind.spec = scheme->name;
             s.journal = sim ? path : NULL;
-            /* A worker without memory is a worker less, and may be missed. */
+            /* A worker without memory is lost, and may be needed. */
             if (can_lose(&s.kind, &s.losses))
-                both_ways(whole_life, &s, KOFN_TOOFEW,
+                both_ways(run_job, &s, KOFN_TOOFEW,
                           type == 0 ? step : 3 * step);
             rig_put_away(&s.beside);
             rig_down(&s.r);
@@ -174,8 +175,8 @@ static void lives(bool sim, size_t step)
     unlink(path);
 }
 
-/* Those who watch may miss something, the rounds nothing. */
-static void watched(void **state)
+/* Observers may miss something. The rounds miss nothing. */
+static void observers(void **state)
 {
     setting s = {.kind = {.workers = 5,
                           .m = 50,
@@ -196,7 +197,7 @@ static void watched(void **state)
     s.trace = trace;
     kofn_set_alloc(NULL, NULL);
     rig_inputs(&s.r, &s.kind);
-    both_ways(whole_life, &s, KOFN_TOOFEW, 3 * SLOWED);
+    both_ways(run_job, &s, KOFN_TOOFEW, 3 * SLOWED);
     rig_down(&s.r);
     unlink(metrics);
     unlink(trace);
@@ -205,17 +206,16 @@ static void watched(void **state)
 static void on_the_simulator(void **state)
 {
     (void)state;
-    lives(true, test_scale() >= 1 ? SLOWED == 1 ? 1 : 5 : 20);
+    run_jobs(true, test_scale() >= 1 ? SLOWED == 1 ? 1 : 5 : 20);
 }
 
 static void on_threads(void **state)
 {
     (void)state;
-    lives(false, test_scale() >= 1 ? SLOWED == 1 ? 2 : 15 : 60);
+    run_jobs(false, test_scale() >= 1 ? SLOWED == 1 ? 2 : 15 : 60);
 }
 
-/* ---- all else
- * ------------------------------------------------------------------------- */
+/* ---- other functions ----------------------------------------------------- */
 
 static kofn_status describe(const void *ud)
 {
@@ -314,9 +314,16 @@ static void ranking_pages(void **state)
 TEST_FILE(alloc_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(describing_a_plan), cmocka_unit_test(reading_events),
-        cmocka_unit_test(ranking_pages),     cmocka_unit_test(watched),
-        cmocka_unit_test(on_the_simulator),  cmocka_unit_test(on_threads),
+        TEST(describing_a_plan,
+             "alloc: describing a plan fails and leaks nothing"),
+        TEST(reading_events, "alloc: reading events fails and leaks nothing"),
+        TEST(ranking_pages, "alloc: PageRank is right or fails"),
+        TEST(observers,
+             "alloc: rounds with metrics and a trace are right or fail"),
+        TEST(on_the_simulator,
+             "alloc: jobs are right or fail (each scheme, simulator)"),
+        TEST(on_threads,
+             "alloc: jobs are right or fail (each scheme, threads)"),
     };
 
     rig_begin();

@@ -1,6 +1,6 @@
-/* alloc_update_test.c -- memory runs out at every place in turn of a job whose
- * operands change and whose workers come and go: a status, never a crash, a
- * leak or a wrong number. */
+/* alloc_update_test.c -- memory runs out at every place in turn of a job with
+ * changing operands and workers. The result is a status, never a crash, a leak
+ * or a wrong number. */
 #include "alloc_rig.h"
 #include "rig.h"
 
@@ -23,7 +23,7 @@ static const kofn_fault_event flips[] = {
 typedef struct setting {
     const char *spec;
     kofn_errors errors;
-    bool flips; /* and scrubs */
+    bool flips; /* blocks have flipped bits, and are scrubbed */
     double A[M * N], U[BATCH * M], V[BATCH * N];
 } setting;
 
@@ -32,7 +32,7 @@ static kofn_matrix view(const double *x, size_t rows, size_t cols)
     return (kofn_matrix){(double *)(uintptr_t)x, rows, cols, cols, KOFN_F64};
 }
 
-/* From what an operand is after so many changes. */
+/* Returns the distance from the operand after `changes` changes. */
 static double furthest(const setting *s, const double *got, unsigned changes,
                        double step)
 {
@@ -49,8 +49,8 @@ static double furthest(const setting *s, const double *got, unsigned changes,
     return off;
 }
 
-/* Once more.  Where memory ran out once only it has changed with all workers or
- * with none, or that is said. */
+/* Changes the operand once more. If memory ran out for a moment only, the
+ * change reached all workers or none, or the job reports the failure. */
 static kofn_status change(const setting *s, kofn_job *job, size_t operand,
                           const kofn_change *c, unsigned changes)
 {
@@ -150,14 +150,14 @@ static void try_all(const char *spec, kofn_errors errors, bool flip)
     both_ways(train, &s, KOFN_TOOFEW, test_scale() < 1 ? 3 * SLOWED : SLOWED);
 }
 
-static void jobs_that_change(void **state)
+static void changing_jobs(void **state)
 {
     (void)state;
     try_all("elastic:k=3", KOFN_ERRORS_NONE, false);
     try_all("gpd:m=2,n=1,p=1", KOFN_ERRORS_NONE, false);
 }
 
-static void jobs_that_are_checked(void **state)
+static void checked_jobs(void **state)
 {
     (void)state;
     try_all("gpd:m=2,n=1,p=1", KOFN_ERRORS_ADVERSARIAL, false);
@@ -167,8 +167,11 @@ static void jobs_that_are_checked(void **state)
 TEST_FILE(alloc_update_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_that_change),
-        cmocka_unit_test(jobs_that_are_checked),
+        TEST(changing_jobs,
+             "alloc: updates reach all workers or none, or the job says so"),
+        TEST(
+            checked_jobs,
+            "alloc: updates of checked jobs are right or fail (flips, scrubs)"),
     };
 
     rig_begin();

@@ -1,22 +1,22 @@
-/* busy_test.c -- the simulator's workers, told what to do by hand: what they do
- * while the coordinator is busy, and whose answers come together.
+/* busy_test.c -- the simulator's workers, directed by the test: their work
+ * while the coordinator is busy, and answers that come together.
  *
- * On the measured clock messages take hundreds of seconds here, next to which
- * the processor time of a product of 20 x 5 is nothing on any machine. */
+ * On the measured clock messages take hundreds of seconds here. Compared with
+ * them, the processor time of a product of 20 x 5 is nothing on any machine. */
 #include "rig.h"
 
 #include "run/run.h"
 
-#define HOP (100 * KOFN_SECOND) /* a message's way */
+#define HOP (100 * KOFN_SECOND) /* time of a message */
 
-typedef struct office {
+typedef struct sim_case {
     kofn_port *port;
     kf_resident resident;
     kf_code *code;
     rig r;
-} office;
+} sim_case;
 
-static void office_up(office *o, size_t workers, const kofn_faults *like)
+static void sim_case_up(sim_case *o, size_t workers, const kofn_faults *like)
 {
     rig_kind k = {
         .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40, .n = 5, .p = 1};
@@ -27,7 +27,7 @@ static void office_up(office *o, size_t workers, const kofn_faults *like)
         w.clock = KOFN_CLOCK_MEASURED;
         w.latency = 100;
     }
-    *o = (office){.port = NULL};
+    *o = (sim_case){.port = NULL};
     rig_inputs(&o->r, &k);
     assert_ok(kf_code_new(&o->code, o->r.plan));
     assert_ok(kf_resident_dense(&o->resident, o->r.plan, &o->r.A));
@@ -38,7 +38,7 @@ static void office_up(office *o, size_t workers, const kofn_faults *like)
     }
 }
 
-static void office_down(office *o)
+static void sim_case_down(sim_case *o)
 {
     kofn_port_close(o->port);
     kf_resident_free(&o->resident);
@@ -46,8 +46,8 @@ static void office_down(office *o)
     rig_down(&o->r);
 }
 
-/* A task that brings its block. */
-static void give_in(office *o, uint32_t worker, uint32_t task, unsigned round)
+/* Sends a task that brings its block. */
+static void give_in(sim_case *o, uint32_t worker, uint32_t task, unsigned round)
 {
     const size_t seat = 1;
     kf_msg m = {.type = KF_MSG_WORK,
@@ -65,20 +65,20 @@ static void give_in(office *o, uint32_t worker, uint32_t task, unsigned round)
     assert_ok(o->port->send(o->port, &m));
 }
 
-static void give(office *o, uint32_t worker, uint32_t task)
+static void give(sim_case *o, uint32_t worker, uint32_t task)
 {
     give_in(o, worker, task, 1);
 }
 
-static void take_back(office *o, uint32_t worker, uint32_t task)
+static void take_back(sim_case *o, uint32_t worker, uint32_t task)
 {
     kf_msg m = {.type = KF_MSG_CANCEL, .worker = worker, .task = task};
 
     assert_ok(o->port->send(o->port, &m));
 }
 
-/* The next message is the result of this task. */
-static void comes(office *o, uint32_t task)
+/* Checks that the next message is the result of this task. */
+static void comes(sim_case *o, uint32_t task)
 {
     kf_msg m;
 
@@ -91,38 +91,38 @@ static void comes(office *o, uint32_t task)
     kf_block_drop(m.block);
 }
 
-static void nothing_comes(office *o)
+static void nothing_comes(sim_case *o)
 {
     kf_msg m;
 
     assert_status(KOFN_LATE, o->port->wait(o->port, KOFN_NEVER, 0, &m));
 }
 
-/* There and back is two hops; the coordinator works for five meanwhile, and has
- * the answer before it when it looks up. */
-static void work_goes_on(void **state)
+/* The way there and back is two hops. The coordinator works for five hops.
+ * Then the answer is there. */
+static void work_continues(void **state)
 {
-    office o;
+    sim_case o;
 
     (void)state;
-    office_up(&o, 1, NULL);
+    sim_case_up(&o, 1, NULL);
     give(&o, 0, 1);
     o.port->spend(o.port, 5 * HOP);
     comes(&o, 1);
     assert_int_equal(o.port->now(o.port), 5 * HOP);
-    give(&o, 0, 2); /* who is not busy waits for it */
+    give(&o, 0, 2); /* an idle coordinator waits for it */
     comes(&o, 2);
     assert_in_range(o.port->now(o.port), 7 * HOP, 7 * HOP + HOP / 2);
-    office_down(&o);
+    sim_case_down(&o);
 }
 
-/* What is over cannot be taken back, what has not arrived can. */
-static void taken_back_too_late(void **state)
+/* A completed task cannot be cancelled. A task that has not arrived can. */
+static void late_cancellation(void **state)
 {
-    office o;
+    sim_case o;
 
     (void)state;
-    office_up(&o, 1, NULL);
+    sim_case_up(&o, 1, NULL);
     give(&o, 0, 1);
     give(&o, 0, 2);
     o.port->spend(o.port, 5 * HOP);
@@ -134,33 +134,33 @@ static void taken_back_too_late(void **state)
     comes(&o, 2);
     nothing_comes(&o);
     assert_in_range(o.port->now(o.port), 5 * HOP, 6 * HOP);
-    office_down(&o);
+    sim_case_down(&o);
 }
 
-/* Slow from now on is not slow from then on. */
-static void slowed_too_late(void **state)
+/* A slowdown applies to later tasks, not to past ones. */
+static void late_slowdown(void **state)
 {
-    office o;
+    sim_case o;
 
     (void)state;
-    office_up(&o, 1, NULL);
+    sim_case_up(&o, 1, NULL);
     give(&o, 0, 1);
     o.port->spend(o.port, 5 * HOP);
     o.port->slow(o.port, 0, 1e6);
     o.port->corrupt(o.port, 0, true);
     comes(&o, 1);
     assert_int_equal(o.port->now(o.port), 5 * HOP);
-    office_down(&o);
+    sim_case_down(&o);
 }
 
-/* Whoever is removed is not heard of again, whatever is on its way. */
-static void removed_with_its_mail(void **state)
+/* Messages under way are dropped, too. */
+static void removed(void **state)
 {
-    office o;
+    sim_case o;
 
     (void)state;
     count_allocations();
-    office_up(&o, 2, NULL);
+    sim_case_up(&o, 2, NULL);
     for (uint32_t task = 0; task < 6; task++)
         give(&o, task % 2, task);
     o.port->spend(o.port, 5 * HOP);
@@ -172,84 +172,85 @@ static void removed_with_its_mail(void **state)
         give(&o, 1, task);
     o.port->spend(o.port, 5 * HOP);
     give(&o, 1, 9);
-    office_down(&o); /* with mail that nobody read */
+    sim_case_down(&o); /* with messages that were not read */
     assert_int_equal(allocated(), 0);
     kofn_set_alloc(NULL, NULL);
 }
 
-/* Those that go of themselves have sent what they had done before. */
-static void gone_after_its_answer(void **state)
+/* Before it leaves, a worker sends the results that it has. */
+static void answer_and_leave(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.leave = 1e-3);
-    office o;
+    sim_case o;
     kf_msg m;
     double stays;
 
     (void)state;
-    do { /* until it stays for some ten hops */
+    do { /* until it stays for about ten hops */
         kf_rng r = kf_rng_stream(++w.seed, KF_FOR_LEAVE, 0, 0);
 
         stays = kf_rng_exponential(&r) / w.leave;
     } while (stays < 900 || stays > 1100);
-    office_up(&o, 1, &w);
+    sim_case_up(&o, 1, &w);
     give(&o, 0, 1);
     o.port->spend(o.port, 15 * HOP);
-    take_back(&o, 0, 7); /* the port looks where its workers are */
+    take_back(&o, 0, 7); /* makes the port look at its workers */
     comes(&o, 1);
     assert_ok(o.port->wait(o.port, KOFN_NEVER, 0, &m));
     assert_int_equal(m.type, KF_MSG_BYE);
     nothing_comes(&o);
-    office_down(&o);
+    sim_case_down(&o);
 }
 
-static void comes_at(office *o, uint32_t task, kofn_time t)
+static void comes_at(sim_case *o, uint32_t task, kofn_time t)
 {
     comes(o, task);
     assert_int_equal(o->port->now(o->port), t);
 }
 
-/* A task has 100 multiply-adds.  Worker 0 is slow in round 1 and not in round
- * 2; worker 1 never is. */
-static void slow_lists_come_whole(void **state)
+/* A task has 100 multiply-adds. Worker 0 is slow in round 1 and not in round
+ * 2. Worker 1 is never slow. */
+static void slow_lists(void **state)
 {
     double x[] = {4, 1, 1, 1};
     kofn_matrix a = {x, 2, 2, 2, KOFN_F64};
     kofn_faults w = KOFN_FAULTS_INIT(.pattern = &a, .whole = true);
-    office o;
+    sim_case o;
 
     (void)state;
-    office_up(&o, 2, &w);
+    sim_case_up(&o, 2, &w);
     for (uint32_t task = 0; task < 6; task++)
         give_in(&o, task % 2, task, 1);
     give_in(&o, 0, 6, 2);
     comes_at(&o, 1, 100);
     comes_at(&o, 3, 200);
     comes_at(&o, 5, 300);
-    comes_at(&o, 0, 1200); /* not when it takes up what is of another round */
+    comes_at(&o, 0, 1200); /* not when it begins a task of another round */
     comes_at(&o, 2, 1200);
     comes_at(&o, 4, 1200);
     comes_at(&o, 6, 1300);
-    office_down(&o);
+    sim_case_down(&o);
 }
 
-/* What is held can be taken back; what is not goes when the rest is. */
-static void held_and_taken_back(void **state)
+/* A result that is held back can be cancelled. One that is not comes with the
+ * rest. */
+static void held_cancelled(void **state)
 {
     double x[] = {4};
     kofn_matrix a = {x, 1, 1, 1, KOFN_F64};
     kofn_faults w = KOFN_FAULTS_INIT(.pattern = &a, .whole = true);
     kf_msg m;
-    office o;
+    sim_case o;
 
     (void)state;
     count_allocations();
-    office_up(&o, 1, &w);
+    sim_case_up(&o, 1, &w);
     for (uint32_t task = 0; task < 4; task++)
         give(&o, 0, task);
     assert_status(KOFN_AGAIN, o.port->wait(o.port, 1000, 0, &m));
     take_back(&o, 0, 0);
     take_back(&o, 0, 3);
-    take_back(&o, 0, 2); /* in hand */
+    take_back(&o, 0, 2); /* being computed */
     comes_at(&o, 1, 1000);
     nothing_comes(&o);
     for (uint32_t task = 4; task < 7; task++)
@@ -257,7 +258,7 @@ static void held_and_taken_back(void **state)
     assert_status(KOFN_AGAIN, o.port->wait(o.port, 2000, 0, &m));
     assert_ok(o.port->remove(o.port, 0));
     nothing_comes(&o);
-    office_down(&o);
+    sim_case_down(&o);
     assert_int_equal(allocated(), 0);
     kofn_set_alloc(NULL, NULL);
 }
@@ -265,13 +266,19 @@ static void held_and_taken_back(void **state)
 TEST_FILE(busy_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_goes_on),
-        cmocka_unit_test(taken_back_too_late),
-        cmocka_unit_test(slowed_too_late),
-        cmocka_unit_test(removed_with_its_mail),
-        cmocka_unit_test(gone_after_its_answer),
-        cmocka_unit_test(slow_lists_come_whole),
-        cmocka_unit_test(held_and_taken_back),
+        TEST(work_continues,
+             "sim: workers compute while the coordinator is busy"),
+        TEST(late_cancellation,
+             "sim: completed tasks cannot be cancelled, unsent ones can"),
+        TEST(late_slowdown,
+             "sim: slowness and faults do not apply to past tasks"),
+        TEST(removed, "sim: no message of a removed worker arrives"),
+        TEST(answer_and_leave,
+             "sim: a leaving worker's earlier answer arrives first"),
+        TEST(slow_lists,
+             "sim: the answers of a slow worker's round come together"),
+        TEST(held_cancelled,
+             "sim: held answers can be cancelled, the others still come"),
     };
 
     rig_begin();

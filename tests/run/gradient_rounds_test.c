@@ -1,8 +1,8 @@
-/* gradient_rounds_test.c -- sums of gradients on real rounds: what the schemes
- * send, and what they refuse. */
+/* gradient_rounds_test.c -- sums of gradients in real rounds: the traffic of
+ * the schemes, and refusals. */
 #include "gradient_rig.h"
 
-/* ---- what is sent on real rounds ----------------------------------------- */
+/* ---- traffic of real rounds ---------------------------------------------- */
 
 typedef struct sent {
     uint64_t scalars;
@@ -11,7 +11,7 @@ typedef struct sent {
     double error;
 } sent;
 
-/* A round in step, the first `gone` of every `stride` workers having left. */
+/* Plays a round in step, without the first `gone` of every `stride` workers. */
 static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
                           size_t stride)
 {
@@ -44,7 +44,7 @@ static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
 }
 
 /* n - s workers send C_s p numbers each: math/gradients.md 9, 12.3. */
-static void lengths_are_the_closed_forms(void **state)
+static void closed_forms(void **state)
 {
     static const struct {
         const char *spec;
@@ -64,7 +64,7 @@ static void lengths_are_the_closed_forms(void **state)
              {"agc:d=6", 6, 0},
              {"agc:d=3,form=staircase", 3, 0},
              {"agc:d=4,form=decoupled", 4, 0}};
-    const size_t n = 11, p = 960; /* divisible by all there is */
+    const size_t n = 11, p = 960; /* divisible by every number of segments */
 
     (void)state;
     for (size_t k = 0; k < sizeof t / sizeof *t; k++)
@@ -78,15 +78,15 @@ static void lengths_are_the_closed_forms(void **state)
             }
             assert_int_equal(a.st, KOFN_OK);
             assert_at_most(a.error, 1e-9);
-            /* of all who are there C_s p; cgc and gc stop at n - S answers */
+            /* all that are left send C_s p; cgc and gc stop at n - S answers */
             assert_int_equal(a.scalars,
                              (t[k].m ? n - (t[k].d - t[k].m) : n - s) * p /
                                  segments);
         }
 }
 
-/* lam/(d-s) rounded up, for any lam; p need not be divisible. */
-static void rounds_of_any_lam(void **state)
+/* lam / (d - s) is rounded up for any lam, and p need not be divisible. */
+static void any_lam(void **state)
 {
     static const size_t lam[] = {1, 3, 4, 10};
     const size_t n = 9, p = 101;
@@ -108,14 +108,14 @@ static void rounds_of_any_lam(void **state)
                 assert_at_most(a.error, 1e-7);
                 assert_true(a.scalars <= (n - s) * r * q);
                 assert_true(a.scalars > (n - s) * (r - 1) * q);
-                if (lam[k] % (d - s) == 0) /* nobody sends in vain */
+                if (lam[k] % (d - s) == 0) /* each sent submessage is used */
                     assert_int_equal(a.scalars, (n - s) * r * q);
             }
 }
 
-/* Groups stop by the worst of them (Theorem 3), and fail as soon as one has
- * d stragglers. */
-static void groups_stop_by_the_worst(void **state)
+/* Groups stop by their slowest one (Theorem 3). They fail as soon as one has d
+ * stragglers. */
+static void groups(void **state)
 {
     const size_t n = 12, d = 3, p = 960;
 
@@ -128,7 +128,7 @@ static void groups_stop_by_the_worst(void **state)
             assert_int_equal(a.scalars, (n - n / d * s) * p / (d - s));
         if (s >= d)
             continue;
-        /* in the first group only */
+        /* stragglers in the first group only */
         a = round_without("g-agc:d=3", n, p, s, n);
         assert_int_equal(a.st, KOFN_OK);
         assert_true(a.scalars <= (n - s) * p / (d - s));
@@ -143,9 +143,9 @@ static void groups_stop_by_the_worst(void **state)
     }
 }
 
-/* The same on threads, where workers are not in step: never less than any
- * code must send (Theorem 1), never more than everything. */
-static void threads_send_between_the_bounds(void **state)
+/* On threads workers are not in step. They send at least the minimum of any
+ * code (Theorem 1), and at most all. */
+static void thread_bounds(void **state)
 {
     const size_t n = 6, p = 960;
 
@@ -179,8 +179,8 @@ static void threads_send_between_the_bounds(void **state)
     }
 }
 
-/* Vectors of fewer numbers than segments, or few more: on rounds whose
- * stragglers are gone, and on rounds with a liar, who is named. */
+/* Vectors have fewer numbers than segments, or a few more. Some rounds have
+ * stragglers that are gone, and some a faulty worker, which is named. */
 static void short_vectors(void **state)
 {
     static const char *const spec[] = {"agc:d=4", "agc:d=3,form=staircase",
@@ -232,7 +232,7 @@ static void refused(const char *spec, size_t n, size_t p, const char *say)
     assert_null(plan);
 }
 
-static void plans_are_refused(void **state)
+static void refused_plans(void **state)
 {
     (void)state;
     refused("gc:d=0", 8, 100, "d");
@@ -258,9 +258,9 @@ static void plans_are_refused(void **state)
     refused("replication:k=9", 8, 100, "k = 9");
 }
 
-/* The same answers twice, or of nobody, or too few: no decoder, and the next
- * question is answered as if nothing had been. */
-static void sets_are_refused(void **state)
+/* The cases: the same answers twice, no answer, and too few answers. None has
+ * a decoder, and the next request is served normally. */
+static void refused_sets(void **state)
 {
     static const char *const spec[] = {"gc:d=3", "cgc:d=4,m=2", "agc:d=3",
                                        "gc:d=3,construction=cyclic",
@@ -290,8 +290,9 @@ static void sets_are_refused(void **state)
     }
 }
 
-/* A round that cannot be had is refused; with somebody back the next is not. */
-static void rounds_are_refused(void **state)
+/* A round with too few workers is refused. After workers have joined, the next
+ * one is right. */
+static void refused_rounds(void **state)
 {
     static const char *const spec[] = {
         "gc:d=2",    "cgc:d=3,m=2", "agc:d=2", "g-cgc:d=2,m=1",
@@ -338,14 +339,20 @@ static void rounds_are_refused(void **state)
 TEST_FILE(gradient_rounds_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lengths_are_the_closed_forms),
-        cmocka_unit_test(rounds_of_any_lam),
-        cmocka_unit_test(groups_stop_by_the_worst),
-        cmocka_unit_test(threads_send_between_the_bounds),
-        cmocka_unit_test(short_vectors),
-        cmocka_unit_test(plans_are_refused),
-        cmocka_unit_test(sets_are_refused),
-        cmocka_unit_test(rounds_are_refused),
+        TEST(closed_forms,
+             "gradients: messages have the lengths of the closed forms"),
+        TEST(any_lam, "gradients: agc rounds are right for any lam"),
+        TEST(groups, "gradients: a group code stops with its slowest group"),
+        TEST(thread_bounds,
+             "gradients: traffic on threads is within the bounds"),
+        TEST(short_vectors,
+             "gradients: vectors shorter than segments, with a faulty worker"),
+        TEST(refused_plans,
+             "gradients: plans with invalid arguments are refused"),
+        TEST(refused_sets,
+             "gradients: repeated and too few answers have no decoder"),
+        TEST(refused_rounds,
+             "gradients: a round without workers fails, the next is right"),
     };
 
     rig_begin();

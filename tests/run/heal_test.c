@@ -1,5 +1,6 @@
-/* heal_test.c -- blocks that are wrong are found, and made anew of others'; who
- * is wrong again is done with, and who was wrong once is not. */
+/* heal_test.c -- wrong blocks are found, and rebuilt from those of others. A
+ * worker that is wrong again is quarantined. A worker that was wrong once is
+ * not. */
 #include "update_rig.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ static const char *const checked[] = {
 };
 #define CHECKED (sizeof checked / sizeof *checked)
 
-/* A job that looks for errors, and its twin; to be taken down by the caller. */
+/* Returns the options of a job that looks for errors. */
 static kofn_options watchful(const kofn_fault_event *events, size_t count)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -30,7 +31,7 @@ static size_t workers_for(const char *spec)
     return strncmp(spec, "grid", 4) ? 8 : 16;
 }
 
-/* Only that one was ever located. */
+/* Checks that only this worker was ever located. */
 static void only(const kofn_report *r, size_t worker)
 {
     assert_true(worker < r->workers);
@@ -38,9 +39,9 @@ static void only(const kofn_report *r, size_t worker)
         assert_int_equal(r->located[w] > 0, w == worker);
 }
 
-/* ---- what no product shows ----------------------------------------------- */
+/* ---- errors that no product shows ---------------------------------------- */
 
-/* Products with nothing. */
+/* Computes a product of a zero input. */
 static void idle_round(held *h, unsigned step)
 {
     memset(h->in[0].data, 0,
@@ -50,9 +51,10 @@ static void idle_round(held *h, unsigned step)
     assert_ok(kofn_take(h->job, 0, KOFN_NEVER, NULL));
 }
 
-/* Its block is right again, for all compare clean, and it is at work. */
-static void is_mended(held *h, twin *t, size_t way, unsigned step,
-                      uint32_t worker, double most)
+/* Checks that this worker's block is right again: all compare clean, and the
+ * worker is live. */
+static void check_healed(held *h, twin *t, size_t way, unsigned step,
+                         uint32_t worker, double most)
 {
     kofn_report r = KOFN_REPORT_INIT;
 
@@ -66,7 +68,7 @@ static void is_mended(held *h, twin *t, size_t way, unsigned step,
         assert_at_most(fetched(h, t, o), most);
 }
 
-static void scrubbed(held h, size_t way, unsigned first)
+static void scrub_flip(held h, size_t way, unsigned first)
 {
     const kofn_fault_event flip = {4, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
     kofn_options opt = watchful(&flip, 1);
@@ -90,7 +92,7 @@ static void scrubbed(held h, size_t way, unsigned first)
     only(&r, 2);
     memcpy(h.in[0].data, in.data, in.rows * in.cols * 8);
     kf_free(in.data);
-    is_mended(&h, &t, way, 5, 2, 1e-8);
+    check_healed(&h, &t, way, 5, 2, 1e-8);
     assert_int_equal(all_of(&h).healed, 1);
     assert_int_equal(all_of(&h).again, 1);
     assert_int_equal(all_of(&h).left, 0);
@@ -98,23 +100,23 @@ static void scrubbed(held h, size_t way, unsigned first)
     held_down(&h);
 }
 
-/* With momentum and without, of operands that have changed and of such as were
- * placed, which are never written. */
-static void a_scrub_finds_them(void **state)
+/* With momentum and without, with changed operands and with placed ones, which
+ * are never written. */
+static void scrub(void **state)
 {
     (void)state;
     for (size_t s = 0; s < CHECKED; s++)
         for (int threads = 0; threads < 2; threads++) {
             held h = {.spec = checked[s], .threads = threads};
 
-            scrubbed(h, s % WAYS, 1);
-            scrubbed(h, (s + 2) % WAYS, 4);
+            scrub_flip(h, s % WAYS, 1);
+            scrub_flip(h, (s + 2) % WAYS, 4);
         }
 }
 
-/* A bit of all that is stored, of velocities too: of many one is of one of
- * those alone, and shows in products after the next update only. */
-static void velocities_are_compared(void **state)
+/* Flips any stored bit, of velocities too. Some of these bits belong to
+ * velocities, and show in products only after the next update. */
+static void compared_velocities(void **state)
 {
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
     kofn_fault_event flip = {3, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
@@ -144,7 +146,7 @@ static void velocities_are_compared(void **state)
         assert_int_equal(r.corrupt > 0 || all_of(&h).healed > 0, true);
         only(&r, w);
         shown += before > 0;
-        is_mended(&h, &t, 2, 4, w, 1e-8);
+        check_healed(&h, &t, 2, 4, w, 1e-8);
         assert_int_equal(all_of(&h).healed, 1);
         twin_down(&t);
         held_down(&h);
@@ -152,9 +154,9 @@ static void velocities_are_compared(void **state)
     assert_true(shown > 0 && shown < 8);
 }
 
-/* Two wrong blocks, with which there are fewer than any product is compared
- * with: products wait until they are there. */
-static void products_wait_for_them(void **state)
+/* Without the two wrong blocks there are too few blocks for any compared
+ * product. Products wait until both are replaced. */
+static void waiting_products(void **state)
 {
     static const kofn_fault_event flips[] = {
         {4, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
@@ -176,16 +178,16 @@ static void products_wait_for_them(void **state)
         assert_ok(kofn_scrub(h.job, NULL));
         memcpy(h.in[0].data, in.data, in.rows * in.cols * 8);
         kf_free(in.data);
-        is_mended(&h, &t, 3, 5, 1, 1e-8);
+        check_healed(&h, &t, 3, 5, 1, 1e-8);
         assert_int_equal(all_of(&h).healed, 2);
         twin_down(&t);
         held_down(&h);
     }
 }
 
-/* ---- what products show -------------------------------------------------- */
+/* ---- errors that products show ------------------------------------------- */
 
-static void flips_are_mended(void **state)
+static void flips(void **state)
 {
     static const kofn_fault_event flips[] = {
         {3, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
@@ -206,14 +208,15 @@ static void flips_are_mended(void **state)
             twin_up(&t, &h);
             for (unsigned step = 1; step <= 10; step++) {
                 train(&h, &t, step, s % WAYS, 1e-8);
-                /* others may be first in all products; two unseen and a
-                 * third on its way are more than the grid can tell */
+                /* On threads other workers may answer first in all products.
+                 * Two unseen errors and a third on its way exceed the limit of
+                 * the grid. */
                 if (threads)
                     assert_ok(kofn_scrub(h.job, NULL));
             }
-            assert_ok(
-                kofn_scrub(h.job, NULL)); /* may be asked for and unused */
-            is_mended(&h, &t, s % WAYS, 11, 4, 1e-8);
+            assert_ok(kofn_scrub(
+                h.job, NULL)); /* a product may have left a request unused */
+            check_healed(&h, &t, s % WAYS, 11, 4, 1e-8);
             all = all_of(&h);
             assert_int_equal(all.healed, 3);
             assert_true(all.again >= 1 && all.again <= 3);
@@ -227,10 +230,9 @@ static void flips_are_mended(void **state)
         }
 }
 
-/* Who answers wrongly once has a right block, and keeps it, but by an accident:
- * one in a hundred answers is wrong, and so may be both to what its block is.
- */
-static void who_errs_once_is_asked_again(void **state)
+/* One in a hundred answers is wrong at random. A worker that is wrong once
+ * keeps its block, unless both answers about its block are wrong. */
+static void single_errors(void **state)
 {
     static const kofn_faults odd = KOFN_FAULTS_INIT(.corrupt = 0.01, .seed = 4);
     held h = {.spec = checked[0], .workers = 8, .faults = &odd};
@@ -252,9 +254,8 @@ static void who_errs_once_is_asked_again(void **state)
     held_down(&h);
 }
 
-/* Updates that are missed, bits that flip: what comes out is right all
- * along. */
-static void blocks_fail_by_chance(void **state)
+/* Some updates are missed and some bits flip. All results are right. */
+static void random_failures(void **state)
 {
     static const kofn_faults bad =
         KOFN_FAULTS_INIT(.flip = 0.01, .miss = 0.01, .seed = 4);
@@ -282,10 +283,10 @@ static void blocks_fail_by_chance(void **state)
     }
 }
 
-/* ---- liars --------------------------------------------------------------- */
+/* ---- faulty workers ------------------------------------------------------ */
 
-/* Who lies on, however often it has another block, is done with. */
-static void who_lies_again_is_done_with(void **state)
+/* The worker is wrong with each block that it gets. */
+static void repeated_errors(void **state)
 {
     static const kofn_fault_event lie = {4, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
 
@@ -306,7 +307,8 @@ static void who_lies_again_is_done_with(void **state)
                  step++) {
                 assert_true(step < 40);
                 train(&h, &t, step, s % WAYS, 1e-8);
-                if (threads) /* others may be first in all products */
+                if (threads) /* other workers may answer first in all products
+                              */
                     assert_ok(kofn_scrub(h.job, NULL));
             }
             for (size_t o = 0; o < OPERANDS; o++)
@@ -322,10 +324,9 @@ static void who_lies_again_is_done_with(void **state)
 
 /* ---- drift --------------------------------------------------------------- */
 
-/* Blocks that each round for themselves part as a walk by chance does: by no
- * more than 3 (1 + sqrt(n)) roundings of a number, and what alarms grows as
- * fast. */
-static void drift_is_bounded(void **state)
+/* Blocks that each round for themselves drift like a random walk: by at most 3
+ * (1 + sqrt(n)) roundings of a number. The alarm limit grows as fast. */
+static void bounded_drift(void **state)
 {
     (void)state;
     for (size_t s = 0; s < 4; s++)
@@ -358,16 +359,16 @@ static void drift_is_bounded(void **state)
                               r.drift / u / sqrt(1000));
             assert_at_most(r.drift, 3 * u * (1 + sqrt(1000)));
             assert_int_equal(all_of(&h).corrupt, 0);
-            /* a momentum of 0.9 makes ten times as much of each rounding */
+            /* a momentum of 0.9 multiplies each rounding by ten */
             assert_at_most(fetched(&h, &t, 0), 20 * u * sqrt(1000));
             twin_down(&t);
             held_down(&h);
         }
 }
 
-/* ---- what else is read --------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
-static void velocities_are_read(void **state)
+static void read_velocities(void **state)
 {
     (void)state;
     for (size_t way = 0; way < WAYS; way++) {
@@ -399,9 +400,9 @@ static void velocities_are_read(void **state)
     }
 }
 
-/* A velocity may be much larger than its operand: that is no reason to find it
- * wrong when blocks are made of others'. */
-static void large_velocities_are_right(void **state)
+/* A velocity may be much larger than its operand. It still compares clean when
+ * blocks are rebuilt from others. */
+static void large_velocities(void **state)
 {
     static const kofn_fault_event come[] = {
         {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
@@ -441,7 +442,7 @@ static void large_velocities_are_right(void **state)
     held_down(&h);
 }
 
-static void journals_of_it_replay(void **state)
+static void journals(void **state)
 {
     static const kofn_fault_event all[] = {
         {3, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
@@ -489,7 +490,7 @@ static void refusals(void **state)
     for (size_t o = 0; o < OPERANDS; o++)
         assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
     assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], NULL));
-    assert_ok(kofn_scrub(h.job, &r)); /* products go on */
+    assert_ok(kofn_scrub(h.job, &r)); /* products continue */
     assert_ok(kofn_take(h.job, 0, KOFN_NEVER, NULL));
     assert_ok(kofn_scrub(h.job, &r));
     held_down(&h);
@@ -501,7 +502,8 @@ static void refusals(void **state)
     assert_status(KOFN_UNSUITED, kofn_scrub(h.job, &r));
     held_down(&h);
 
-    opt = watchful(go, 2); /* three of five are left, and four compare */
+    opt =
+        watchful(go, 2); /* three of five are left, and comparing needs four */
     h = (held){.spec = "mds:k=3", .workers = 5, .one_sided = true};
     held_up(&h, &opt);
     held_right(&h, 0, 1e-10);
@@ -515,18 +517,26 @@ static void refusals(void **state)
 TEST_FILE(heal_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_scrub_finds_them),
-        cmocka_unit_test(velocities_are_compared),
-        cmocka_unit_test(products_wait_for_them),
-        cmocka_unit_test(flips_are_mended),
-        cmocka_unit_test(who_errs_once_is_asked_again),
-        cmocka_unit_test(blocks_fail_by_chance),
-        cmocka_unit_test(who_lies_again_is_done_with),
-        cmocka_unit_test(drift_is_bounded),
-        cmocka_unit_test(velocities_are_read),
-        cmocka_unit_test(large_velocities_are_right),
-        cmocka_unit_test(journals_of_it_replay),
-        cmocka_unit_test(refusals),
+        TEST(scrub,
+             "heal: a scrub finds a flipped bit, and the block is replaced"),
+        TEST(compared_velocities, "heal: a flipped bit of a velocity is found"),
+        TEST(waiting_products,
+             "heal: products wait for blocks that are being replaced"),
+        TEST(flips,
+             "heal: products show flipped bits, and the blocks are replaced"),
+        TEST(single_errors,
+             "heal: a worker that is wrong once keeps its block"),
+        TEST(random_failures,
+             "heal: results are right under random flips and missed updates"),
+        TEST(repeated_errors,
+             "heal: a worker that is wrong with any block is quarantined"),
+        TEST(bounded_drift,
+             "heal: drift grows with the root of the updates (float32, 64)"),
+        TEST(read_velocities, "heal: velocities are read"),
+        TEST(large_velocities,
+             "heal: large velocities of small operands compare clean"),
+        TEST(journals, "heal: journals of replaced blocks replay"),
+        TEST(refusals, "heal: scrubs that are impossible are refused"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
-/* job_test.c -- whole rounds over both ports, against plain BLAS; what a job
- * reports and what it refuses. */
+/* job_test.c -- whole rounds over both ports, against plain BLAS. Also the
+ * reports of a job, and its refusals. */
 #include "rig.h"
 
 #include <stddef.h>
@@ -18,7 +18,7 @@ static const char *const specs[] = {
 };
 #define SPECS (sizeof specs / sizeof *specs)
 
-static void every_scheme_on_both_ports(void **state)
+static void every_scheme(void **state)
 {
     (void)state;
     for (size_t s = 0; s < SPECS; s++)
@@ -47,7 +47,7 @@ static void every_scheme_on_both_ports(void **state)
         }
 }
 
-/* Sizes that leave blocks ragged, empty or of one row. */
+/* The sizes leave blocks ragged, empty or of one row. */
 static void every_size(void **state)
 {
     static const size_t rows[] = {1, 2, 3, 5, 8, 13, 32, 33, 95, 97};
@@ -72,8 +72,8 @@ static void every_size(void **state)
             }
 }
 
-/* Rows of A, of the input and of the output that lie apart in memory; what is
- * between them stays as it is. */
+/* Rows of A, of the input and of the output are apart in memory. The gaps
+ * between them stay unchanged. */
 static void strided_views(void **state)
 {
     (void)state;
@@ -124,8 +124,7 @@ static void strided_views(void **state)
     }
 }
 
-/* ---- reports
- * --------------------------------------------------------------------- */
+/* ---- reports ------------------------------------------------------------- */
 
 static void reports(void **state)
 {
@@ -149,7 +148,7 @@ static void reports(void **state)
     (void)state;
     o.events = events;
     o.event_count = 4;
-    o.late = -1; /* on a busy machine others would be asked as well */
+    o.late = -1; /* else other workers would be asked too on a busy machine */
     for (int sim = 0; sim < 2; sim++) {
         kofn_report rep = KOFN_REPORT_INIT, total = rep;
         kofn_time took = 0;
@@ -175,11 +174,12 @@ static void reports(void **state)
             }
             for (size_t i = 0; i < rep.workers; i++)
                 rows += rep.rows[i];
-            /* two blocks of 48 rows, and in round 3 what had to be done again
-             * and was not yet here */
+            /* two blocks of 48 rows; in round 3 also the lost rows that had
+             * not come */
             assert_true(round == 2 ? rows >= 96 : rows == 96);
             if (round == 1)
-                assert_int_equal(rep.rows[4], 0); /* from the next round on */
+                assert_int_equal(rep.rows[4],
+                                 0); /* not before the next round */
             took += rep.took;
         }
         kofn_job_totals(r.job, &total);
@@ -191,7 +191,7 @@ static void reports(void **state)
     }
 }
 
-/* Wants that are lost are NaN from end to end, all others are exact. */
+/* Wants that are lost are NaN from end to end. All others are exact. */
 static void degraded_answers(void **state)
 {
     static const kofn_fault_event events[] = {
@@ -232,7 +232,7 @@ static void degraded_answers(void **state)
     }
 }
 
-/* Pausing for joiners; patience by the port's clock. */
+/* The round pauses for joiners. The port's clock measures the patience. */
 static void pausing(void **state)
 {
     static const kofn_fault_event events[] = {
@@ -252,7 +252,7 @@ static void pausing(void **state)
     o.events = events;
     o.event_count = 4;
     o.below = KOFN_BELOW_PAUSE;
-    o.patience = KOFN_SECOND; /* more than any joiner takes */
+    o.patience = KOFN_SECOND; /* longer than a joiner takes */
     for (int sim = 0; sim < 2; sim++) {
         kofn_report rep = KOFN_REPORT_INIT;
         rig r;
@@ -263,16 +263,16 @@ static void pausing(void **state)
         assert_at_most(rig_error(&r), 1e-12);
         assert_status(KOFN_LATE, rig_round(&r, &rep));
         assert_true(rep.took >= o.patience);
-        /* the job is as good as before, only the workers are not */
+        /* the job is as good as before, only workers are missing */
         assert_status(KOFN_LATE, rig_round(&r, &rep));
         rig_down(&r);
     }
 }
 
-/* Where answers are whole a round waits for who takes the seat of a leaver: gc
- * needs 4 of 6, cgc 5.  Worker 0 leaves when it has answered, which counts
- * where what has come is kept; the others have not answered. */
-static void pausing_for_whole_answers(void **state)
+/* If answers are whole, a round waits for a worker in the seat of a leaver: gc
+ * needs 4 of 6, cgc 5. Worker 0 leaves after its answer, which counts if
+ * results are kept. The others have not answered. */
+static void pausing_whole(void **state)
 {
     static const kofn_fault_event events[] = {
         {1, 0.2, KOFN_FAULT_EVENT_LEAVE, 3, 0},
@@ -330,8 +330,7 @@ static void tolerance(void **state)
     rig_down(&r);
 }
 
-/* ---- what is refused
- * -------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void wrong_matrices(void **state)
 {
@@ -383,14 +382,14 @@ static void wrong_matrices(void **state)
     ((double *)r.x.data)[2] = 1;
     kf_free(r.want);
     r.want = plain_product(&r.A, &r.x);
-    /* nothing of this has hurt the job */
+    /* none of these calls harmed the job */
     assert_ok(rig_round(&r, NULL));
     assert_at_most(rig_error(&r), 1e-12);
     sparse_free(&sparse);
     rig_down(&r);
 }
 
-/* When the port is at its wits' end the job is broken, and says so. */
+/* The job is broken if its port cannot do anything more. */
 static void broken_jobs(void **state)
 {
     static const kofn_fault_event events[] = {
@@ -410,7 +409,7 @@ static void broken_jobs(void **state)
     (void)state;
     o.events = events;
     o.event_count = 2;
-    o.below = KOFN_BELOW_PAUSE; /* for ever, and nobody can come */
+    o.below = KOFN_BELOW_PAUSE; /* for ever, and no worker can come */
     rig_up(&r, &k);
     assert_status(KOFN_LATE, rig_round(&r, &rep));
     assert_non_null(strstr(kofn_errmsg(), "can come"));
@@ -419,7 +418,7 @@ static void broken_jobs(void **state)
     rig_down(&r);
 }
 
-/* Options of a program that was compiled when there were fewer. */
+/* A program that was compiled with fewer options gives shorter ones. */
 static void shorter_options(void **state)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -442,7 +441,6 @@ static void shorter_options(void **state)
     rig_down(&r);
 }
 
-/* Jobs side by side do not know of each other. */
 static void two_jobs(void **state)
 {
     rig_kind k[] = {
@@ -468,18 +466,26 @@ static void two_jobs(void **state)
 TEST_FILE(job_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme_on_both_ports),
-        cmocka_unit_test(every_size),
-        cmocka_unit_test(strided_views),
-        cmocka_unit_test(reports),
-        cmocka_unit_test(degraded_answers),
-        cmocka_unit_test(pausing),
-        cmocka_unit_test(pausing_for_whole_answers),
-        cmocka_unit_test(tolerance),
-        cmocka_unit_test(wrong_matrices),
-        cmocka_unit_test(broken_jobs),
-        cmocka_unit_test(shorter_options),
-        cmocka_unit_test(two_jobs),
+        TEST(every_scheme,
+             "job: rounds are right (each scheme, type; threads, simulator)"),
+        TEST(every_size,
+             "job: rounds are right for ragged, empty and one-row blocks"),
+        TEST(strided_views,
+             "job: strided matrices work, and their gaps stay unchanged"),
+        TEST(reports, "job: reports count workers, rows, joins and losses"),
+        TEST(degraded_answers,
+             "job: only lost rows of a degraded answer are NaN"),
+        TEST(pausing, "job: a round pauses for joiners, up to the patience"),
+        TEST(pausing_whole,
+             "job: a round with whole answers pauses for joiners (gc, cgc)"),
+        TEST(tolerance, "job: a round above the tolerance is refused"),
+        TEST(wrong_matrices,
+             "job: matrices of wrong shape, type or content are refused"),
+        TEST(broken_jobs,
+             "job: a job without a possible worker is broken and says so"),
+        TEST(shorter_options,
+             "job: shorter options of an older program have defaults"),
+        TEST(two_jobs, "job: two jobs in one process are independent"),
     };
 
     rig_begin();

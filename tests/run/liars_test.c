@@ -1,12 +1,13 @@
-/* liars_test.c -- whole jobs with workers that return wrong numbers: named and
- * left out, or a failure that says so; never a wrong answer. */
+/* liars_test.c -- whole jobs with workers that return wrong numbers. They are
+ * named and left out, or the round fails. A wrong answer is never delivered. */
 #include "rig.h"
 
 #include <stdio.h>
 
 typedef struct kind {
     const char *spec;
-    size_t workers, spare; /* n - k - 2: as many liars are always found */
+    size_t workers, spare; /* spare = n - k - 2: this number of faulty workers
+                              is always found */
     kofn_op op;
 } kind;
 
@@ -71,14 +72,16 @@ static size_t choose(bool *liar, size_t n, size_t t, kofn_fault_event *h,
     return t;
 }
 
-/* Told whatever they do, of the n - k results over. */
+/* Returns how many faulty workers of any kind are located: half of the spare
+ * results. */
 static size_t half(const kind *k)
 {
     return (k->spare + 2) / 2;
 }
 
-/* Whatever they do to their numbers, up to the limit the answer is right.  With
- * one piece an answer is compared whole, else in so many parts. */
+/* Checks that results are right with up to `limit` faulty workers. pieces:
+ * number of parts that are compared for each answer, with 1 the whole answer.
+ */
 static void survived(const kind *k, kofn_errors mode, size_t limit,
                      unsigned pieces, bool sim)
 {
@@ -101,9 +104,9 @@ static void survived(const kind *k, kofn_errors mode, size_t limit,
             rig_next(&x, 100 * trial + round);
             st = rig_round(&x, &rep);
             if (st != KOFN_OK)
-                fail_msg("%s, %zu liars: %s (%s)", k->spec, o.event_count,
-                         kofn_strerror(st), kofn_errmsg());
-            /* a flipped bit below the floor is not told from rounding */
+                fail_msg("%s, %zu faulty workers: %s (%s)", k->spec,
+                         o.event_count, kofn_strerror(st), kofn_errmsg());
+            /* a flipped bit below the floor looks like rounding */
             assert_at_most(rig_error(&x), rep.predicted);
             if (!(rep.floor > 0 && rep.floor < 1e-6))
                 fail_msg("%s: floor %g", k->spec, rep.floor);
@@ -113,10 +116,10 @@ static void survived(const kind *k, kofn_errors mode, size_t limit,
     }
 }
 
-/* As many as `spare` have to be told by as many columns (math/errors.md 2.3).
- * Columns of a vector are its strips: all of them when everybody answers all in
- * one piece.  In parts, or dealt out, there may be one strip to be compared,
- * and one column tells half of the results over. */
+/* Locating `spare` faulty workers needs that number of columns (math/errors.md
+ * 2.3). The columns of a vector are its strips. All of them count if all
+ * workers answer in one piece. In parts, or with dealt work, there may be one
+ * strip to be compared. One column locates half of the spare results. */
 static void probabilistic(void **state)
 {
     (void)state;
@@ -139,7 +142,8 @@ static void adversarial(void **state)
         survived(&kinds[i], KOFN_ERRORS_ADVERSARIAL, half(&kinds[i]), 0, true);
 }
 
-/* More liars than can be told apart: a failure, or luck; no wrong answer. */
+/* With more faulty workers than can be located, a round fails or succeeds by
+ * luck. */
 static void beyond_the_limit(void **state)
 {
     size_t failures = 0;
@@ -173,7 +177,7 @@ static void beyond_the_limit(void **state)
     assert_true(failures > 20);
 }
 
-static void detect_says_so(void **state)
+static void detection(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -198,9 +202,8 @@ static void detect_says_so(void **state)
     }
 }
 
-/* No liar, no alarm: also in single precision, also with rows and columns of
- * all sizes. */
-static void the_honest_are_believed(void **state)
+/* Also in single precision, and with rows and columns of all sizes. */
+static void honest(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -250,11 +253,11 @@ static void quarantine(void **state)
     rig_down(&x);
 }
 
-/* In float32 1e-2 of the norms may be hidden.  Results that show more than
- * rounding are not accepted for that while another may come: the floor of a
- * round in which a worker's block has another bit is at most SUSPICIOUS times
- * that of one in which all are right. */
-static void what_shows_in_float32(void **state)
+/* In float32 an error of 1e-2 of the norms may be hidden. Results that show
+ * more than rounding are not accepted for the present if another may come. So
+ * a block with a flipped bit raises the floor by a factor of SUSPICIOUS at
+ * most, compared with a round in which all are right. */
+static void float32_floor(void **state)
 {
     size_t located = 0;
 
@@ -285,13 +288,18 @@ static void what_shows_in_float32(void **state)
 TEST_FILE(liars_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(probabilistic),
-        cmocka_unit_test(adversarial),
-        cmocka_unit_test(beyond_the_limit),
-        cmocka_unit_test(detect_says_so),
-        cmocka_unit_test(the_honest_are_believed),
-        cmocka_unit_test(quarantine),
-        cmocka_unit_test(what_shows_in_float32),
+        TEST(probabilistic,
+             "errors: workers up to the probabilistic limit may be faulty"),
+        TEST(adversarial,
+             "errors: workers up to the adversarial limit may be faulty"),
+        TEST(beyond_the_limit,
+             "errors: beyond the limit rounds are right or fail"),
+        TEST(detection, "errors: detection fails a round with wrong results"),
+        TEST(honest, "errors: honest workers raise no alarm"),
+        TEST(quarantine,
+             "errors: a faulty worker is quarantined after some rounds"),
+        TEST(float32_floor,
+             "errors: a flipped bit raises the float32 floor 4 times at most"),
     };
 
     rig_begin();

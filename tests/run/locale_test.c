@@ -1,6 +1,6 @@
 /* locale_test.c -- the library reads and writes numbers with a point in a
  * program that has a decimal comma. */
-#include "comma.h"
+#include "comma_locale.h"
 #include "operands_rig.h"
 
 #include "base/number.h"
@@ -41,7 +41,7 @@ static int removed(void **state)
 
 /* ---- numbers that are read ----------------------------------------------- */
 
-static void options_and_events_have_a_point(void **state)
+static void reading(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.seed = 1);
     double x[] = {0, 0, 3, 4}, y;
@@ -58,7 +58,8 @@ static void options_and_events_have_a_point(void **state)
     assert_true(y == 2.5 && !*end);
     assert_int_equal(kf_format(text, sizeof text, "%.17g", 2.5), 3);
     assert_string_equal(text, "2.5");
-    assert_true(strtod("1,5", NULL) == 1.5); /* which is as before */
+    assert_true(strtod("1,5", NULL) ==
+                1.5); /* the program's own locale is unchanged */
     assert_ok(kofn_events_parse(&events, &count, lines, strlen(lines), 4, 9));
     assert_int_equal(count, 2);
     assert_true(events[0].fraction == 0.5 && events[1].factor == 2.5);
@@ -78,8 +79,8 @@ static void options_and_events_have_a_point(void **state)
 
 /* ---- files that are written ---------------------------------------------- */
 
-/* No number of it has a comma: a digit, a comma and a digit follow each other
- * in lists alone, which metrics have not. */
+/* Checks that no number in the file has a comma. Only lists have a digit, a
+ * comma and a digit in a row, and metrics have no lists. */
 static void has_no_comma(const char *path)
 {
     static char text[1 << 16];
@@ -96,7 +97,7 @@ static void has_no_comma(const char *path)
     assert_non_null(strstr(text, "kofn_round_seconds_sum 0."));
 }
 
-static void journals_and_metrics_have_a_point(void **state)
+static void writing(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.latency = 0.125);
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 4, .faults = &w};
@@ -120,8 +121,9 @@ static void journals_and_metrics_have_a_point(void **state)
 TEST_FILE(locale_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_and_events_have_a_point),
-        cmocka_unit_test(journals_and_metrics_have_a_point),
+        TEST(reading, "locale: numbers are read with a point (comma locale)"),
+        TEST(writing,
+             "locale: journals and metrics have a point (comma locale)"),
     };
 
     return cmocka_run_group_tests(tests, made, removed);

@@ -1,12 +1,12 @@
 /* operands_test.c -- several resident operands in a job: products of either
- * side of any of them on the blocks that were handed out once. */
+ * side of any operand, on blocks that were stored once. */
 #include "operands_rig.h"
 
 #include "core/core.h"
 
 #include <stdio.h>
 
-/* Everything that both sides serve, in sizes that divide nothing. */
+/* The codes that serve both sides, in sizes that divide nothing. */
 static const char *const specs[] = {
     "elastic:k=3",     "elastic:k=3,cut=columns",
     "gpd:m=2,n=2,p=1", "polydot:m=2,n=1,p=1",
@@ -35,7 +35,7 @@ static void products_of_any(void **state)
         }
 }
 
-/* Whoever is missing before the first product, and in the middle of one. */
+/* Workers are missing before the first product, or leave within one. */
 static void every_survivor_set(void **state)
 {
     (void)state;
@@ -61,8 +61,7 @@ static void every_survivor_set(void **state)
         }
 }
 
-/* Who joins stores a block of each operand. */
-static void joiners_have_all(void **state)
+static void joiners(void **state)
 {
     static const kofn_fault_event come[] = {
         {2, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
@@ -87,7 +86,7 @@ static void joiners_have_all(void **state)
     }
 }
 
-static void wrong_answers_are_found(void **state)
+static void wrong_answers(void **state)
 {
     static const kofn_fault_event lie[] = {
         {1, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0},
@@ -109,8 +108,6 @@ static void wrong_answers_are_found(void **state)
     held_down(&h);
 }
 
-/* Workers come, go and lie: what the coordinator made of it can be had
- * again. */
 static void journals_replay(void **state)
 {
     static const kofn_fault_event come[] = {
@@ -188,8 +185,7 @@ static void refusals(void **state)
     kf_free(x.data);
 }
 
-/* Each of them may be sparse, and of another code. */
-static void sparse_ones(void **state)
+static void sparse_operands(void **state)
 {
     static const char *const spec[] = {"elastic:k=2", "mds:k=3"};
     static const size_t rows[] = {60, 42};
@@ -241,13 +237,17 @@ static void sparse_ones(void **state)
 TEST_FILE(operands_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_any),
-        cmocka_unit_test(every_survivor_set),
-        cmocka_unit_test(joiners_have_all),
-        cmocka_unit_test(wrong_answers_are_found),
-        cmocka_unit_test(journals_replay),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(sparse_ones),
+        TEST(products_of_any,
+             "operands: products of both sides of any operand are right"),
+        TEST(every_survivor_set,
+             "operands: products are right with every set of survivors"),
+        TEST(joiners, "operands: joiners store a block of each operand"),
+        TEST(wrong_answers,
+             "operands: wrong answers are found in all products"),
+        TEST(journals_replay, "operands: journals replay"),
+        TEST(refusals, "operands: invalid calls and plans are refused"),
+        TEST(sparse_operands,
+             "operands: operands may be sparse and of different codes"),
     };
 
     rig_begin();

@@ -1,24 +1,25 @@
-/* pace_test.c -- submessages are sent one after the other until they are
- * stopped: what comes of them over links that take time is what Theorem 1 of
- * the paper says. */
+/* pace_test.c -- workers send submessages one after the other until they are
+ * stopped. Over links that take time, the traffic is that of Theorem 1 of the
+ * paper. */
 #include "gradient_rig.h"
 
 #include "run/job.h"
 
-/* ---- what is received ---------------------------------------------------- */
+/* ---- received shares ----------------------------------------------------- */
 
 enum { WORKERS = 8, ROUNDS = 4, NUMBERS = 960, UNEVEN = 10000 };
 
 typedef struct trial {
     const char *spec;
-    size_t late, gone; /* workers that never answer, and that have left */
+    size_t late,
+        gone; /* workers that never answer, and workers that have left */
     double latency;
-    double uneven; /* times as long worker 1 works as worker 0, 2 half of it,
-                      ... */
+    double uneven; /* worker 1 takes (1 + uneven) times the time of worker 0,
+                      worker 2 (1 + uneven / 2) times, ... */
 } trial;
 
-/* What it takes a second to send a vector: those that were received a round, by
- * WORKERS, and how long the last round took. */
+/* Results of a trial. share: vectors received in a round, divided by WORKERS.
+ * took: seconds of the last round. A vector takes a second. */
 typedef struct outcome {
     double share, took;
 } outcome;
@@ -61,9 +62,9 @@ static outcome outcome_of(const trial *l)
                      (double)rep.took * 1e-9};
 }
 
-/* math/gradients.md 2: n - s workers send 1/(d - s) each.  What another group
- * than the worst sends last may not have come when a round is over. */
-static void shares_are_those_of_the_theorem(void **state)
+/* math/gradients.md 2: n - s workers send 1/(d - s) each. The last submessages
+ * of groups other than the slowest may be missing when a round ends. */
+static void shares(void **state)
 {
     static const double latency[] = {0, 0.001, 3};
     static const struct {
@@ -87,12 +88,13 @@ static void shares_are_those_of_the_theorem(void **state)
             }
 }
 
-/* A trip there and one back, a second for the input, which is as long as a
- * vector, next to nothing for the work, and 1/(d - s) of a vector; and once
- * more there and back, with a pause of a quarter of its way, for every
- * submessage beyond those that all who are there have to send, or the lam + (n
- * - d) lam/d that it takes would not come together. */
-static void trips_are_few(void **state)
+/* A round takes a trip there and one back, and a second for the input, which
+ * has the length of a vector. The work takes next to nothing, and the answer
+ * takes 1/(d - s) of a vector. Each submessage beyond those that all present
+ * workers must send takes a further trip there and back, and a pause of a
+ * quarter of that time. Without the pause, the needed lam + (n - d) lam/d
+ * submessages would not come together. */
+static void trips(void **state)
 {
     const double trip = 6, n = WORKERS, d = 3, lam = 6;
 
@@ -113,9 +115,9 @@ static void trips_are_few(void **state)
     }
 }
 
-/* Whoever has sent what it takes waits for others who are a little later, by
- * less than a quarter of the time that a submessage is under way. */
-static void a_little_later_is_not_late(void **state)
+/* A worker that has sent its part waits for slightly later ones, by less than
+ * a quarter of the time of a submessage. */
+static void slightly_late(void **state)
 {
     const double submessage = 1.0 / 6;
     trial even = {"agc:d=3", 0, 0, 0, 0}, uneven = {"agc:d=3", 0, 0, 0, UNEVEN};
@@ -128,10 +130,10 @@ static void a_little_later_is_not_late(void **state)
     assert_at_most(submessage / 8, later.took - same.took);
 }
 
-/* The first answer of a worker is under way since it was asked for, and not
- * since the job began, nor since the worker last answered: a trip there, the
- * input and its half of a vector, and a trip back. */
-static void first_answers_are_on_their_way_since_asked(void **state)
+/* The first answer of a worker is under way since the request. Neither the
+ * start of the job nor the worker's last answer counts. The time is a trip
+ * there, the input, the worker's half of a vector, and a trip back. */
+static void first_answers(void **state)
 {
     const double trip = 3, way = 2 * trip + 1 + 1.0 / 2;
     kofn_faults w = KOFN_FAULTS_INIT(.latency = trip, .bandwidth = 8 * NUMBERS);
@@ -158,9 +160,9 @@ static void first_answers_are_on_their_way_since_asked(void **state)
     rig_down(&x);
 }
 
-/* Also by more, when what is missing is on its way and comes before another
- * submessage would. */
-static void who_is_sending_is_not_late(void **state)
+/* The wait may be longer if the missing part is on its way, and comes before
+ * another submessage could. */
+static void being_sent(void **state)
 {
     const double submessage = 1.0 / 6;
     trial even = {"agc:d=3", 0, 0, 0, 0}, uneven = {"agc:d=3", 0, 0, 0, 0};
@@ -174,19 +176,21 @@ static void who_is_sending_is_not_late(void **state)
     assert_at_most(later.took - same.took, submessage);
 }
 
-/* ---- what is sent for ---------------------------------------------------- */
+/* ---- requested submessages ----------------------------------------------- */
 
-/* A port in front of another, which counts what each worker has in hand. */
+/* A port in front of another one that counts the outstanding tasks of each
+ * worker. */
 typedef struct counting {
     kofn_port base;
     kofn_port *to;
     size_t in_hand[WORKERS], most;
-    bool out[8192];    /* per task */
-    uint32_t product;  /* that was given out last             */
-    kofn_time stopped; /* when worker 0 did, in a result; 0: it did not */
+    bool out[8192];   /* true for each outstanding task */
+    uint32_t product; /* the product that was given out last */
+    kofn_time
+        stopped; /* when worker 0 stopped within a result; 0: it did not */
 } counting;
 
-/* Once: what is cancelled may come all the same. */
+/* Ends a task, once: a cancelled result may come all the same. */
 static void over(counting *c, const kf_msg *m)
 {
     c->in_hand[m->worker] -= c->out[m->task];
@@ -202,7 +206,7 @@ static kofn_status counting_send(kofn_port *base, kf_msg *m)
         c->product = m->product;
         c->most = kf_max(c->most, ++c->in_hand[m->worker]);
     } else if (m->type == KF_MSG_CANCEL) {
-        assert_true(c->out[m->task]); /* else it was not sent for */
+        assert_true(c->out[m->task]); /* else it was not requested */
         over(c, m);
     }
     return c->to->send(c->to, m);
@@ -224,7 +228,7 @@ static kofn_time counting_now(kofn_port *base)
     return ((counting *)base)->to->now(((counting *)base)->to);
 }
 
-/* Of the last bit of it worker 0 sends nothing for as long as it is asked. */
+/* Reports that worker 0 holds back the last bit of its result for ever. */
 static bool counting_coming(kofn_port *base, uint32_t worker, kf_coming *c)
 {
     const counting *x = (const counting *)base;
@@ -240,9 +244,9 @@ static void counting_close(kofn_port *base)
     kofn_port_close(((counting *)base)->to);
 }
 
-/* Nobody has more in hand than it takes when nobody straggles, and only what
- * was sent for is cancelled. */
-static void as_many_as_it_takes(void **state)
+/* Without stragglers no worker has more tasks than are needed, and only
+ * requested tasks are cancelled. */
+static void outstanding(void **state)
 {
     (void)state;
     for (size_t d = 2; d <= 4; d++) {
@@ -271,15 +275,15 @@ static void as_many_as_it_takes(void **state)
             assert_ok(rig_round(&x, NULL));
             assert_at_most(rig_error(&x), 1e-9);
         }
-        /* lam is a multiple of d, so that lam/d submessages are a d-th */
+        /* lam is a multiple of d, so lam/d submessages are a d-th */
         assert_int_equal(c.most, x.plan->layout.submessages / d);
         rig_down(&x);
     }
 }
 
-/* Most of a result of the one who is late is here, and the rest does not come:
- * the others have soon been sent for what does without it. */
-static void who_stopped_sending_is_late(void **state)
+/* Most of a result of the slow worker has come, and the rest does not. The
+ * others soon get requests for the missing part. */
+static void stalled(void **state)
 {
     double slow[WORKERS] = {HUGE_VAL, 1, 1, 1, 1, 1, 1, 1};
     kofn_matrix pattern = {slow, 1, WORKERS, WORKERS, KOFN_F64};
@@ -311,15 +315,15 @@ static void who_stopped_sending_is_late(void **state)
     rig_next(&x, 1);
     assert_ok(rig_round(&x, NULL));
     assert_at_most(rig_error(&x), 1e-9);
-    /* four times as long as others, since it began; it may be looked at a pause
-     * later, and then they send */
+    /* four times the time of the others since it began; it may be looked at a
+     * pause later, and then they send */
     took = (double)counting_now(&c.base) * 1e-9;
     assert_at_most(input + 4 * way, took);
     assert_at_most(took, input + 4 * way + way / 4 + submessage + 0.01);
     rig_down(&x);
 }
 
-/* ---- products one after the other ---------------------------------------- */
+/* ---- products in a row --------------------------------------------------- */
 
 typedef struct often_asked {
     const rig *r;
@@ -335,8 +339,8 @@ static kofn_status count_part(void *ctx, size_t part, size_t parts,
     return rig_part((void *)(uintptr_t)o->r, part, parts, in, out);
 }
 
-/* Several that are put at once: nobody computes the parts of one twice, though
- * a worker that waits for its turn has the next one to do. */
+/* Several products are put at once. A worker that waits for its turn already
+ * has the next one, but computes each part of a product once. */
 static void parts_are_computed_once(void **state)
 {
     kofn_faults w =
@@ -389,10 +393,10 @@ static kf_msg next_of(kofn_port *port, kf_msg_type type)
     return m;
 }
 
-/* A worker has sent the first of three results when the last is cancelled: that
- * has not begun, and does not come.  A segment takes `NUMBERS / lam`
+/* A worker has sent the first of three results when the last is cancelled. The
+ * last has not begun, and does not come. A segment takes `NUMBERS / lam`
  * milliseconds of the link, and no work. */
-static void cancelled_before_it_is_sent(void **state)
+static void cancelled(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.bandwidth = 8e3, .work = 1e-9);
     kf_buffer *in;
@@ -453,15 +457,18 @@ static void cancelled_before_it_is_sent(void **state)
 TEST_FILE(pace_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_are_those_of_the_theorem),
-        cmocka_unit_test(trips_are_few),
-        cmocka_unit_test(a_little_later_is_not_late),
-        cmocka_unit_test(first_answers_are_on_their_way_since_asked),
-        cmocka_unit_test(who_is_sending_is_not_late),
-        cmocka_unit_test(as_many_as_it_takes),
-        cmocka_unit_test(who_stopped_sending_is_late),
-        cmocka_unit_test(parts_are_computed_once),
-        cmocka_unit_test(cancelled_before_it_is_sent),
+        TEST(shares, "agc: received shares are those of Theorem 1 (+15 %)"),
+        TEST(trips, "agc: a round takes few trips over a slow link"),
+        TEST(slightly_late, "agc: slightly later submessages are waited for"),
+        TEST(first_answers, "agc: a first answer is timed from its request"),
+        TEST(being_sent, "agc: a submessage on its way is waited for"),
+        TEST(outstanding, "agc: workers have no more tasks than are needed"),
+        TEST(stalled, "agc: a worker that stops within a result is replaced"),
+        TEST(parts_are_computed_once,
+             "agc: each part is computed once for each product"),
+        TEST(
+            cancelled,
+            "agc: a submessage that is cancelled before it begins is not sent"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
 /* pattern_test.c -- models of stragglers against their closed forms and their
- * definitions, and files of them. */
+ * definitions, and files of patterns. */
 #include "pattern_rig.h"
 
 #include <kofn/io.h>
@@ -13,13 +13,12 @@ static void near(double got, double want, double sd)
     assert_at_most(fabs(got - want), 4 * sd);
 }
 
-/* ---- closed forms: within four standard deviations at a fixed seed --------
- */
+/* ---- closed forms: within four standard deviations at a fixed seed ------- */
 
 #define P 5
 #define ROUNDS 20000
 
-/* Bernoulli: the share, its pairs in the same round and in successive ones. */
+/* Bernoulli: the share, and its pairs in one round and in successive ones. */
 static void iid(void **state)
 {
     const double p = 0.3, n = (double)P * ROUNDS;
@@ -57,7 +56,7 @@ static void end_run(runs *r, size_t n)
         r->least = n;
 }
 
-/* Runs of both kinds that begin and end within the pattern. */
+/* Counts runs of both kinds that begin and end within the pattern. */
 static void count_runs(const kofn_matrix *a, runs kind[2])
 {
     for (size_t w = 0; w < a->cols; w++) {
@@ -73,10 +72,11 @@ static void count_runs(const kofn_matrix *a, runs kind[2])
     }
 }
 
-/* A good run is geometric with a; a bad one is the sum of M geometric ones with
- * b: mean M/b, variance M (1-b)/b^2, never below M.  The share of bad rounds,
- * bad/(good+bad), has the variance of a renewal reward: that of
- * (1-s) bad - s good a cycle, by the cycle's mean and the number of rounds. */
+/* A good run is geometric with a. A bad one is the sum of M geometric ones
+ * with b: mean M/b, variance M (1-b)/b^2, never below M. The share of bad
+ * rounds, bad/(good+bad), has the variance of a renewal reward. That is the
+ * variance of (1-s) bad - s good for a cycle, divided by the cycle's mean and
+ * the number of rounds. */
 static void fritchman(void **state)
 {
     static const struct {
@@ -110,9 +110,9 @@ static void fritchman(void **state)
     }
 }
 
-/* The lengths of bad runs themselves: chi-squared of M = 2 by
- * (n-1) b^2 (1-b)^(n-2), with 12 cells and the rest. */
-static void lengths_of_bursts(void **state)
+/* Compares the lengths of bad runs with (n-1) b^2 (1-b)^(n-2) for M = 2:
+ * chi-squared, with 12 cells and the rest. */
+static void burst_lengths(void **state)
 {
     enum { CELLS = 12 };
     const double b = 0.5;
@@ -194,9 +194,9 @@ static bool is_bursty(const kofn_matrix *a, size_t B, size_t W, size_t eps)
 
 static const char *const styles[] = {"max", "uniform", "onoff", "sticky"};
 
-/* Could one more worker be slow in some round, all others staying as they are?
- * Under max nobody could when the round was drawn, so it may only be for later
- * ones, whose windows are not to be looked at. */
+/* True if one more worker could be slow in round t, with all others unchanged.
+ * With style max no worker could be when the round was drawn. Later windows
+ * may allow one, so they are not looked at. */
 static bool could_be_more(kofn_matrix *a, size_t t, size_t x, size_t y,
                           size_t z)
 {
@@ -228,9 +228,9 @@ static void try_one(const char *text, const char *style, size_t workers,
     kofn_free(a.data);
 }
 
-/* All (N, W) and (B, W, eps) of up to four workers and five rounds, in all
- * styles. */
-static void windows_hold(void **state)
+/* Tries all (N, W) and (B, W, eps) of up to four workers and five rounds, in
+ * all styles. */
+static void windows(void **state)
 {
     char text[80];
 
@@ -255,9 +255,9 @@ static void windows_hold(void **state)
             }
 }
 
-/* Every pattern that conforms comes, and no other: two workers and four rounds
- * have 256, of which brute force knows which. */
-static void every_conforming_one_comes(void **state)
+/* Two workers and four rounds have 256 patterns. Brute force finds those that
+ * conform. */
+static void all_patterns(void **state)
 {
     static const struct {
         const char *text;
@@ -293,9 +293,10 @@ static void every_conforming_one_comes(void **state)
     }
 }
 
-/* A lot for each round and worker: a longer pattern begins as a shorter one,
- * and where workers are independent a wider one has the narrower one in it. */
-static void draws_are_named(void **state)
+/* Each round and worker has its own draw. So a longer pattern begins like a
+ * shorter one. If workers are independent, a wider pattern contains the
+ * narrower one. */
+static void draws(void **state)
 {
     static const char *const text[] = {"iid:p=0.4", "fritchman:a=0.3,b=0.4,M=3",
                                        "arbitrary:N=5,W=3",
@@ -320,7 +321,7 @@ static void draws_are_named(void **state)
     }
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void refused(const char *text, kofn_status st, const char *words)
 {
@@ -371,8 +372,7 @@ static void wrong_arguments(void **state)
 
 /* ---- files --------------------------------------------------------------- */
 
-/* Written as .npy or .csv, infinity and all, and read again. */
-static void files_of_patterns(void **state)
+static void files(void **state)
 {
     double x[] = {1, 5, HUGE_VAL, 0, 2.5, 1};
     kofn_matrix a = {x, 2, 3, 3, KOFN_F64}, b;
@@ -405,14 +405,19 @@ static void files_of_patterns(void **state)
 TEST_FILE(pattern_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(iid),
-        cmocka_unit_test(fritchman),
-        cmocka_unit_test(lengths_of_bursts),
-        cmocka_unit_test(windows_hold),
-        cmocka_unit_test(every_conforming_one_comes),
-        cmocka_unit_test(draws_are_named),
-        cmocka_unit_test(wrong_arguments),
-        cmocka_unit_test(files_of_patterns),
+        TEST(iid, "pattern: iid has its share and pairs of slow rounds"),
+        TEST(fritchman, "pattern: fritchman has its runs and share"),
+        TEST(burst_lengths,
+             "pattern: fritchman bursts have their distribution (chi-squared)"),
+        TEST(windows,
+             "pattern: arbitrary and bursty patterns obey their windows"),
+        TEST(all_patterns,
+             "pattern: every conforming pattern occurs, and no other"),
+        TEST(draws,
+             "pattern: longer and wider patterns contain the shorter ones"),
+        TEST(wrong_arguments, "pattern: invalid arguments are refused"),
+        TEST(files,
+             "pattern: files of patterns are written and read (.npy, .csv)"),
     };
 
     rig_begin();

@@ -1,10 +1,9 @@
-/* pcr_errors_test.c -- wrong answers E' E x, whose rounding is known by what
- * answers say themselves (math/errors.md 9): through whole jobs on simulated
- * workers, some of which send something else than they computed, beside sums in
- * long double.
+/* pcr_errors_test.c -- wrong answers E' E x. Their rounding is estimated from
+ * the answers alone (math/errors.md 9). Whole jobs run on simulated workers,
+ * and some workers are faulty. Results are compared with sums in long double.
  *
  * KOFN_TEST_SCALE=100 tries 10^5 clean rounds. */
-#include "between.h"
+#include "altered_port.h"
 #include "rig.h"
 
 #include "code/code.h"
@@ -22,19 +21,19 @@
 typedef enum kind {
     NORMAL,
     POSITIVE,
-    EQUAL,       /* one number everywhere                                */
-    HALVES,      /* equal rows, whose halves cancel when multiplied by x */
-    BAD_ROWS,    /* of sizes from 1e-9 to 1e9                            */
-    BAD_BANDS,   /* the same by parts                                    */
-    BAD_COLUMNS, /* and in x                                             */
-    CANCELLING,  /* A x is tiny beside its terms                         */
+    EQUAL,  /* one number everywhere */
+    HALVES, /* equal rows, and the halves of each cancel when multiplied by x */
+    BAD_ROWS,    /* of sizes from 1e-9 to 1e9 */
+    BAD_BANDS,   /* the same by parts */
+    BAD_COLUMNS, /* and in x */
+    CANCELLING,  /* A x is tiny compared with its terms */
     HOLES,
-    TINY, /* products of which are no numbers any more */
+    TINY, /* products underflow */
     KINDS
 } kind;
 
 typedef struct job {
-    struct crooked *c;
+    struct faulty_port *c;
     kofn_plan *plan;
     kofn_job *job;
     kofn_matrix A, x, y;
@@ -44,8 +43,8 @@ typedef struct job {
     kofn_errors errors;
     kf_rng r;
     long double want[LONGEST];
-    double scale[LONGEST];  /* of entries, but for the floor */
-    unsigned located[MOST]; /* rounds, so far */
+    double scale[LONGEST];  /* scale of each entry, without the floor */
+    unsigned located[MOST]; /* rounds in which each worker was located */
 } job;
 
 static void write_at(kofn_matrix *y, size_t i, size_t k, double x)
@@ -115,7 +114,7 @@ static void fill_A(job *j)
             write_at(&j->A, i, k, draw_A(j, i, k));
 }
 
-/* And what is to come of it. */
+/* Draws x, and computes the right result. */
 static void fill_x(job *j)
 {
     size_t m = j->A.rows, n = j->A.cols;
@@ -151,7 +150,7 @@ static void fill_x(job *j)
                      fmaxl(sqrtl(margins), fmaxl(sqrtl(squares), all / 8)));
 }
 
-/* ---- workers that send something else ------------------------------------ */
+/* ---- faulty workers ------------------------------------------------------ */
 
 typedef enum way {
     FLIP,
@@ -164,16 +163,15 @@ typedef enum way {
     WAYS
 } way;
 
-typedef struct crooked {
-    between port;
+typedef struct faulty_port {
+    altered_port port;
     const job *of;
     bool liar[MOST];
     way way;
-    uint32_t
-        enormous; /* 1 + the liar who sends that whatever the others send */
+    uint32_t enormous; /* 1 + the worker that always sends ENORMOUS; 0: none */
     unsigned bit;
     kf_rng r;
-} crooked;
+} faulty_port;
 
 static void flip_at(kofn_matrix *y, size_t e, unsigned bit)
 {
@@ -183,7 +181,7 @@ static void flip_at(kofn_matrix *y, size_t e, unsigned bit)
         ((uint32_t *)y->data)[e] ^= UINT32_C(1) << bit % 32;
 }
 
-static double other_number(crooked *c, way w, double y, double scale)
+static double other_number(faulty_port *c, way w, double y, double scale)
 {
     switch (w) {
     case SHIFT:
@@ -199,7 +197,7 @@ static double other_number(crooked *c, way w, double y, double scale)
     }
 }
 
-static void send_other(crooked *c, way w, kofn_matrix *y)
+static void send_other(faulty_port *c, way w, kofn_matrix *y)
 {
     size_t n = y->rows, one = kf_rng_below(&c->r, n);
 
@@ -214,10 +212,10 @@ static void send_other(crooked *c, way w, kofn_matrix *y)
                 other_number(c, w, kf_mat_entry(y, e, 0), c->of->scale[e]));
 }
 
-static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kf_msg *m)
+static kofn_status faulty_wait(kofn_port *p, kofn_time until, kofn_time atmost,
+                               kf_msg *m)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
 
     if (st || m->type != KF_MSG_RESULT)
@@ -228,9 +226,9 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     return KOFN_OK;
 }
 
-static void crooked_close(kofn_port *p)
+static void faulty_close(kofn_port *p)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
 
     c->port.sim->close(c->port.sim);
     kf_free(c);
@@ -262,9 +260,9 @@ static void open_job(job *j, uint64_t seed)
     kofn_options o = KOFN_OPTIONS_INIT;
 
     j->c = numbers(1, sizeof *j->c);
-    between_open(&j->c->port, codes[j->code].workers, &w);
-    j->c->port.base.wait = crooked_wait;
-    j->c->port.base.close = crooked_close;
+    altered_open(&j->c->port, codes[j->code].workers, &w);
+    j->c->port.base.wait = faulty_wait;
+    j->c->port.base.close = faulty_close;
     j->c->r = kf_rng_stream(seed, KF_FOR_DATA, 4, 0);
     j->c->of = j;
     o.errors = j->errors;
@@ -295,7 +293,8 @@ static job *job_up(size_t code, kind k, kofn_dtype dtype, kofn_errors errors,
                    uint64_t seed)
 {
     kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 5, 0);
-    bool small = kf_rng_below(&r, 4) == 0; /* than the parts, perhaps */
+    bool small =
+        kf_rng_below(&r, 4) == 0; /* perhaps smaller than the number of parts */
     size_t m = 1 + kf_rng_below(&r, small ? 6 : ROWS);
     size_t n = 1 + kf_rng_below(&r, small ? 3 : COLS);
 
@@ -327,8 +326,8 @@ static void say_wrong(const job *j, const char *what, double x)
              (int)j->c->way, j->c->bit, what, x, kofn_errmsg());
 }
 
-/* Every entry, to within the floor and what rounding of so many terms makes in
- * any order (docs/numerics.md). */
+/* Checks every entry, within the floor and the rounding of sums with this
+ * number of terms in any order (docs/numerics.md). */
 static void within_floor(const job *j, const kofn_report *rep)
 {
     bool wide = j->dtype == KOFN_F64;
@@ -352,7 +351,7 @@ static void within_floor(const job *j, const kofn_report *rep)
 static const kofn_errors modes[] = {
     KOFN_ERRORS_DETECT, KOFN_ERRORS_PROBABILISTIC, KOFN_ERRORS_ADVERSARIAL};
 
-static void clean_rounds_are_clean(void **state)
+static void clean_rounds(void **state)
 {
     size_t rounds = often(2), total = 0;
 
@@ -377,8 +376,8 @@ static void clean_rounds_are_clean(void **state)
     print_message("%zu rounds\n", total);
 }
 
-/* Long sums, in which rounding that goes one way adds up. */
-static void long_ones_are_clean(void **state)
+/* In long sums rounding in one direction adds up. */
+static void long_sums(void **state)
 {
     static const kind kinds[] = {NORMAL, EQUAL, HALVES, CANCELLING};
 
@@ -397,11 +396,11 @@ static void long_ones_are_clean(void **state)
     }
 }
 
-/* ---- liars --------------------------------------------------------------- */
+/* ---- faulty workers ------------------------------------------------------ */
 
-/* Clean, and right to within the floor; corrected, and only liars named; or
- * declared. */
-static kofn_status lying_round(job *j, size_t *named)
+/* Plays a round with faulty workers. It is right within the floor, or the
+ * round fails. Only faulty workers are named. */
+static kofn_status faulty_round(job *j, size_t *named)
 {
     kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st = job_round(j, &rep);
@@ -413,7 +412,7 @@ static kofn_status lying_round(job *j, size_t *named)
         bool now = rep.located[i] > j->located[i];
 
         if (now && !j->c->liar[i])
-            say_wrong(j, "somebody honest was located", (double)i);
+            say_wrong(j, "an honest worker was located", (double)i);
         *named += now;
         j->located[i] = (unsigned)rep.located[i];
     }
@@ -422,7 +421,7 @@ static kofn_status lying_round(job *j, size_t *named)
     return st;
 }
 
-static void choose_liars(job *j, size_t liars)
+static void choose_faulty(job *j, size_t liars)
 {
     memset(j->c->liar, 0, sizeof j->c->liar);
     while (liars > 0) {
@@ -447,10 +446,10 @@ static void flipped_bits(void **state)
         for (size_t t = 0; t < rounds; t++) {
             size_t named;
 
-            choose_liars(j, 1);
+            choose_faulty(j, 1);
             j->c->way = FLIP;
             j->c->bit = (unsigned)((t * 37 + k) % (wide ? 64 : 32));
-            lying_round(j, &named);
+            faulty_round(j, &named);
             located += named;
             total++;
         }
@@ -465,10 +464,10 @@ static size_t answers_to_spare(const job *j)
     return codes[j->code].workers - j->plan->layout.threshold;
 }
 
-/* Up to half of the answers to spare lie in every way there is, and are left
- * out under `adversarial`.  In a few numbers of float32 other liars come so
- * near now and then that it is declared. */
-static void liars_up_to_half(void **state)
+/* Up to half of the spare workers are faulty in every way. `adversarial`
+ * leaves all of them out. In float32 with few numbers, other sets of workers
+ * sometimes fit nearly as well, and the round fails. */
+static void up_to_half(void **state)
 {
     size_t rounds = often(6), within = 0, corrected = 0, located = 0;
     size_t declared = 0;
@@ -485,9 +484,9 @@ static void liars_up_to_half(void **state)
             size_t named;
             kofn_status st;
 
-            choose_liars(j, 1 + t % half);
+            choose_faulty(j, 1 + t % half);
             j->c->way = (way)(1 + t % (WAYS - 1));
-            st = lying_round(j, &named);
+            st = faulty_round(j, &named);
             within++;
             corrected += st == KOFN_OK;
             located += named;
@@ -506,9 +505,9 @@ static void liars_up_to_half(void **state)
     assert_true(located > within / 2);
 }
 
-/* More, who do not conspire: `probabilistic` finds them in results that are
- * wide enough, or says that it cannot. */
-static void liars_beyond_half(void **state)
+/* More workers are faulty, without conspiracy. `probabilistic` finds them in
+ * results that are wide enough, or the round fails. */
+static void beyond_half(void **state)
 {
     size_t rounds = often(12), within = 0, corrected = 0;
 
@@ -522,9 +521,9 @@ static void liars_beyond_half(void **state)
         for (size_t t = 0; t < rounds && most > half; t++) {
             size_t named;
 
-            choose_liars(j, half + 1 + t % (most - half));
+            choose_faulty(j, half + 1 + t % (most - half));
             j->c->way = t % 2 ? DENSE : ENORMOUS;
-            corrected += lying_round(j, &named) == KOFN_OK;
+            corrected += faulty_round(j, &named) == KOFN_OK;
             within++;
         }
         job_down(j);
@@ -533,8 +532,8 @@ static void liars_beyond_half(void **state)
     assert_true(corrected > within / 2);
 }
 
-/* Two seats that stand opposite on the circle and are wrong by the same. */
-static void equal_errors_do_not_cancel(void **state)
+/* Two seats on opposite points of the circle are wrong by the same amount. */
+static void equal_errors(void **state)
 {
     size_t code = 4, n = codes[code].workers;
     job *j = job_up(code, NORMAL, KOFN_F64, KOFN_ERRORS_PROBABILISTIC, 7);
@@ -549,13 +548,13 @@ static void equal_errors_do_not_cancel(void **state)
             continue;
         memset(j->c->liar, 0, sizeof j->c->liar);
         j->c->liar[a] = j->c->liar[b] = true;
-        lying_round(j, &named);
+        faulty_round(j, &named);
     }
     job_down(j);
 }
 
-/* One who makes all of it seem larger than it is. */
-static void one_hides_the_other(void **state)
+/* One worker sends numbers so large that all others seem small. */
+static void hidden(void **state)
 {
     size_t code = 1, n = codes[code].workers, both = 0;
     job *j = job_up(code, NORMAL, KOFN_F64, KOFN_ERRORS_ADVERSARIAL, 1);
@@ -584,13 +583,16 @@ static void one_hides_the_other(void **state)
 TEST_FILE(pcr_errors_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clean_rounds_are_clean),
-        cmocka_unit_test(long_ones_are_clean),
-        cmocka_unit_test(flipped_bits),
-        cmocka_unit_test(liars_up_to_half),
-        cmocka_unit_test(liars_beyond_half),
-        cmocka_unit_test(equal_errors_do_not_cancel),
-        cmocka_unit_test(one_hides_the_other),
+        TEST(clean_rounds, "pcr errors: clean rounds raise no alarm"),
+        TEST(long_sums, "pcr errors: long sums raise no alarm"),
+        TEST(flipped_bits,
+             "pcr errors: flipped bits are located or below the floor"),
+        TEST(up_to_half, "pcr errors: half of the spare workers may be faulty"),
+        TEST(beyond_half,
+             "pcr errors: more independent faulty workers are mostly located"),
+        TEST(equal_errors,
+             "pcr errors: equal errors of two seats do not cancel"),
+        TEST(hidden, "pcr errors: a huge error does not hide another"),
     };
 
     rig_begin();

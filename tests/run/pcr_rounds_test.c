@@ -1,11 +1,11 @@
-/* pcr_rounds_test.c -- polynomially coded regression on real rounds: what is
- * received, and what is refused (math/regression.md 16). */
+/* pcr_rounds_test.c -- polynomially coded regression in real rounds: received
+ * answers, and refusals (math/regression.md 16). */
 #include "pcr_rig.h"
 
 /* ---- jobs ---------------------------------------------------------------- */
 
-/* K messages of d numbers are what the master receives (C8). */
-static void it_receives_K_answers(void **state)
+/* The master receives K messages of d numbers (C8). */
+static void K_answers(void **state)
 {
     static const struct {
         const char *spec;
@@ -44,9 +44,9 @@ static void it_receives_K_answers(void **state)
         }
 }
 
-/* Of 7 workers and c = 4 only those with plain blocks stay: 4 answers do,
- * where 7 are needed in general. */
-static void the_plain_ones_suffice(void **state)
+/* There are 7 workers and c = 4, and only workers with plain blocks stay. Their
+ * 4 answers suffice, although 7 are needed in general. */
+static void plain_blocks(void **state)
 {
     static const kofn_fault_event gone[] = {
         {1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
@@ -74,11 +74,11 @@ static void the_plain_ones_suffice(void **state)
         for (int round = 1; round <= 3; round++) {
             assert_ok(rig_round(&r, &rep));
             assert_at_most(rig_error(&r), 1e-13);
-            /* in round 2 worker 5 may answer before it goes */
+            /* in round 2 worker 5 may answer before it leaves */
             assert_true(rep.messages <= (round <= 2 ? 5 : 4));
         }
         assert_int_equal(rep.messages, 4);
-        /* one of the plain ones goes, and what it held is not to be had */
+        /* a worker with a plain block leaves, and its part is lost */
         assert_status(KOFN_TOOFEW, rig_round(&r, &rep));
         rig_down(&r);
     }
@@ -133,8 +133,8 @@ static void refusals(void **state)
     }
 }
 
-/* Fewer than K: an error, the output as it was, and no answer after. */
-static void too_few_write_nothing(void **state)
+/* With fewer than K answers the round fails and leaves the output unchanged. */
+static void too_few(void **state)
 {
     static const kofn_fault_event gone[] = {
         {1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
@@ -168,10 +168,10 @@ static void too_few_write_nothing(void **state)
 TEST_FILE(pcr_rounds_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_receives_K_answers),
-        cmocka_unit_test(the_plain_ones_suffice),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(too_few_write_nothing),
+        TEST(K_answers, "pcr: a round receives K answers"),
+        TEST(plain_blocks, "pcr: answers of all plain blocks suffice"),
+        TEST(refusals, "pcr: invalid arguments and operations are refused"),
+        TEST(too_few, "pcr: fewer than K answers leave the output unchanged"),
     };
 
     rig_begin();

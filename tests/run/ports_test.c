@@ -1,5 +1,6 @@
-/* ports_test.c -- the two ways to reach workers here: threads that are
- * interrupted in all they do, and a simulator in so far as it is the same. */
+/* ports_test.c -- the two ports of this process: threads, which are
+ * interrupted at any time, and the simulator, for what it has in common with
+ * them. */
 #include "rig.h"
 
 #include "run/run.h"
@@ -33,8 +34,8 @@ static void ports_close_unused(void **state)
     kofn_set_alloc(NULL, NULL);
 }
 
-/* BLAS is set to one thread while a port is open, and only then. */
-static void blas_threads_are_restored(void **state)
+/* BLAS has one thread while a port is open, and only then. */
+static void blas_threads(void **state)
 {
     (void)state;
     kf_blas_restore(2);
@@ -42,7 +43,7 @@ static void blas_threads_are_restored(void **state)
         int before = kf_blas_single();
         kofn_port *port;
 
-        assert_true(before == 0 || before == 2); /* 0: it cannot be told */
+        assert_true(before == 0 || before == 2); /* 0: BLAS cannot report it */
         kf_blas_restore(before);
         assert_ok(new_port(&port, sim, 3, NULL));
         assert_true(kf_blas_single() <= 1);
@@ -53,8 +54,7 @@ static void blas_threads_are_restored(void **state)
     kf_blas_single();
 }
 
-/* A job that cannot be opened closes the port it was given. */
-static void failed_jobs_close_their_port(void **state)
+static void failed_jobs(void **state)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 40, 5, 1, KOFN_F64, false);
 
@@ -82,7 +82,7 @@ static void failed_jobs_close_their_port(void **state)
     kofn_set_alloc(NULL, NULL);
 }
 
-/* The answer of row 4 of the code, part by part. */
+/* Computes the answer of row 4 of the code, part by part. */
 static void answer_of_row(const rig *r, kf_code *code, double *want)
 {
     const kf_seat *rows;
@@ -100,8 +100,8 @@ static void answer_of_row(const rig *r, kf_code *code, double *want)
     }
 }
 
-/* A worker answers a row whose block comes with the task, having none. */
-static void a_task_may_bring_its_block(void **state)
+/* The worker has no block before. */
+static void block_with_task(void **state)
 {
     const size_t seat = 4;
     rig_kind k = {
@@ -152,7 +152,7 @@ static void a_task_may_bring_its_block(void **state)
     }
 }
 
-static void a_port_without_workers(void **state)
+static void no_workers(void **state)
 {
     (void)state;
     for (int sim = 0; sim < PORTS; sim++) {
@@ -170,8 +170,8 @@ static void a_port_without_workers(void **state)
     }
 }
 
-/* Workers that leave before anybody heard of them, or at once after. */
-static void all_leave_at_once(void **state)
+/* Workers leave before any message of theirs, or just after. */
+static void all_leave(void **state)
 {
     (void)state;
     for (int sim = 0; sim < PORTS; sim++)
@@ -202,9 +202,9 @@ static void all_leave_at_once(void **state)
         }
 }
 
-/* Who leaves takes its block along: memory does not grow with those who were
- * there once. */
-static void the_gone_hold_no_memory(void **state)
+/* A leaver's block is freed: memory does not grow with the number of former
+ * workers. */
+static void leavers_memory(void **state)
 {
     kofn_fault_event events[120] = {{0}};
     kofn_options o = with_events(events, 120);
@@ -237,9 +237,9 @@ static void the_gone_hold_no_memory(void **state)
     kofn_set_alloc(NULL, NULL);
 }
 
-/* Results wander in after their round while joiners are still storing: they
- * belong to nobody. */
-static void latecomers_between_rounds(void **state)
+/* Results come after their round while joiners are still storing. They belong
+ * to no round. */
+static void late_results(void **state)
 {
     static const kofn_fault_event events[] = {
         {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
@@ -299,9 +299,9 @@ static void many_threads(void **state)
     }
 }
 
-static void a_thousand_tiny_rounds(void **state)
+static void tiny_rounds(void **state)
 {
-    /* nobody is asked twice, so nothing is dropped */
+    /* no worker is asked twice, so no result is dropped */
     kofn_options o = {.size = sizeof o, .late = -1};
     rig_kind k = {.spec = "elastic:k=3",
                   .workers = 5,
@@ -326,8 +326,8 @@ static void a_thousand_tiny_rounds(void **state)
     rig_down(&r);
 }
 
-/* k = 1: the first answer ends the round, and the others are told to stop in
- * the middle of a block that takes several looks up. */
+/* With k = 1 the first answer ends the round. The others are stopped within a
+ * block that takes several looks for cancellations. */
 static void cancelled_while_computing(void **state)
 {
     rig_kind k = {.spec = "mds:k=1,basis=gauss",
@@ -346,9 +346,9 @@ static void cancelled_while_computing(void **state)
     rig_down(&r);
 }
 
-/* One worker dawdles a million times as long as its work takes: nobody waits
- * for it, at the end of a round or at the end of all. */
-static void cancelled_while_dawdling(void **state)
+/* One worker sleeps a million times longer than its work takes. Neither the
+ * end of a round nor the end of the job waits for it. */
+static void cancelled_asleep(void **state)
 {
     static const kofn_fault_event events[] = {
         {1, 0, KOFN_FAULT_EVENT_SLOW, 2, 1e6},
@@ -369,8 +369,8 @@ static void cancelled_while_dawdling(void **state)
     rig_down(&r);
 }
 
-/* Lateness is noticed and others do the work. */
-static void hedged_while_dawdling(void **state)
+/* The delay is noticed, and other workers do the work. */
+static void hedged(void **state)
 {
     static const kofn_fault_event events[] = {
         {2, 0, KOFN_FAULT_EVENT_SLOW, 1, 1e6}};
@@ -396,8 +396,8 @@ static void hedged_while_dawdling(void **state)
     rig_down(&r);
 }
 
-/* Everybody comes and goes in the middle of everything. */
-static void turmoil(void **state)
+/* Workers join and leave at any time of a round. */
+static void joins_and_losses(void **state)
 {
     static const kofn_fault_event events[] = {
         {1, 0.01, KOFN_FAULT_EVENT_LEAVE, 0, 0},
@@ -436,8 +436,8 @@ static void turmoil(void **state)
     }
 }
 
-/* Closed with tasks in everybody's hands: no leak, no hang. */
-static void closed_in_the_middle(void **state)
+/* Each worker has outstanding tasks when the job is closed. */
+static void close_in_round(void **state)
 {
     static const kofn_fault_event events[] = {
         {1, 0, KOFN_FAULT_EVENT_SLOW, 0, 1e6},
@@ -474,8 +474,7 @@ static void closed_in_the_middle(void **state)
     kofn_set_alloc(NULL, NULL);
 }
 
-/* A round in many small helpings is the same round. */
-static void pumped_in_helpings(void **state)
+static void short_waits(void **state)
 {
     (void)state;
     for (int sim = 0; sim < PORTS; sim++) {
@@ -502,9 +501,9 @@ static void pumped_in_helpings(void **state)
     }
 }
 
-/* With nothing that checks them, corrupt results make a wrong answer. */
-/* Whether a round in which everybody's results are wrong went through; what is
- * no number is refused. */
+/* Without a check, wrong results make a wrong answer. */
+/* Plays a round in which all results are wrong. True if it was delivered.
+ * Results that are NaN or infinite are refused. */
 static bool delivered_wrong(rig *r)
 {
     kofn_status st = rig_round(r, NULL);
@@ -518,7 +517,7 @@ static bool delivered_wrong(rig *r)
     return true;
 }
 
-static void corruption_is_not_noticed(void **state)
+static void unchecked(void **state)
 {
     static const kofn_fault_event events[] = {
         {2, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0},
@@ -566,7 +565,7 @@ static void corruption_is_not_noticed(void **state)
         }
 }
 
-/* Stragglers by the fault model sleep for real, and results are right. */
+/* Stragglers of the fault model really sleep, and results are right. */
 static void real_faults(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.spread = 0.5, .straggle = 0.3,
@@ -604,9 +603,9 @@ static bool straggles(const kofn_faults *w, uint32_t worker, unsigned round)
     return kf_faults_stretch(w, worker, round, true, 1) > 1;
 }
 
-/* As many rounds straggle in bursts as without; how often that changes is 2 p
- * (1 - p) in one of `burst` rounds.  100,000 draws, of which those in bursts
- * are worth a twentieth: 3 sigma are 0.02. */
+/* Bursts do not change the share of slow rounds. Changes occur at 2 p (1 - p)
+ * in one of `burst` rounds. There are 100,000 draws. Draws in bursts count as
+ * a twentieth: 3 sigma are 0.02. */
 static void bursts(void **state)
 {
     static const double length[] = {0, 1, 10};
@@ -634,25 +633,33 @@ static void bursts(void **state)
 TEST_FILE(ports_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ports_close_unused),
-        cmocka_unit_test(blas_threads_are_restored),
-        cmocka_unit_test(failed_jobs_close_their_port),
-        cmocka_unit_test(a_task_may_bring_its_block),
-        cmocka_unit_test(a_port_without_workers),
-        cmocka_unit_test(all_leave_at_once),
-        cmocka_unit_test(the_gone_hold_no_memory),
-        cmocka_unit_test(latecomers_between_rounds),
-        cmocka_unit_test(many_threads),
-        cmocka_unit_test(a_thousand_tiny_rounds),
-        cmocka_unit_test(cancelled_while_computing),
-        cmocka_unit_test(cancelled_while_dawdling),
-        cmocka_unit_test(hedged_while_dawdling),
-        cmocka_unit_test(turmoil),
-        cmocka_unit_test(closed_in_the_middle),
-        cmocka_unit_test(pumped_in_helpings),
-        cmocka_unit_test(corruption_is_not_noticed),
-        cmocka_unit_test(real_faults),
-        cmocka_unit_test(bursts),
+        TEST(ports_close_unused, "ports: an unused port closes without a leak"),
+        TEST(blas_threads, "ports: BLAS has one thread while a port is open"),
+        TEST(failed_jobs, "ports: a job that cannot be opened closes its port"),
+        TEST(block_with_task, "ports: a task may bring its block"),
+        TEST(no_workers, "ports: a round of a port without workers fails"),
+        TEST(all_leave,
+             "ports: rounds are right or fail if all workers leave at once"),
+        TEST(leavers_memory, "ports: leavers hold no memory"),
+        TEST(late_results, "ports: late results between rounds are dropped"),
+        TEST(many_threads, "ports: rounds of 64 threads are right"),
+        TEST(tiny_rounds,
+             "ports: 1000 small rounds are right and drop nothing"),
+        TEST(cancelled_while_computing,
+             "ports: tasks are cancelled while they are computed"),
+        TEST(cancelled_asleep, "ports: no round waits for a sleeping worker"),
+        TEST(hedged,
+             "ports: the tasks of a sleeping worker are given to others"),
+        TEST(joins_and_losses,
+             "ports: rounds are right while workers join and leave"),
+        TEST(close_in_round,
+             "ports: a job closes within a round without a leak"),
+        TEST(short_waits, "ports: a round completes in many short waits"),
+        TEST(unchecked,
+             "ports: wrong results are delivered if no check is asked for"),
+        TEST(real_faults,
+             "ports: rounds are right with real stragglers and losses"),
+        TEST(bursts, "ports: bursts keep the share of slow rounds"),
     };
 
     rig_begin();

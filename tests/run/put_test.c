@@ -1,11 +1,11 @@
-/* put_test.c -- several products in flight on one job: each has an answer, a
- * status and a report of its own, in whatever order they are taken. */
+/* put_test.c -- several products in flight on one job. Each has its own
+ * answer, status and report, in whatever order they are taken. */
 #include "fleet.h"
 #include "put_rig.h"
 
 #include "ports/post.h"
 
-/* ---- sites --------------------------------------------------------------- */
+/* ---- ports --------------------------------------------------------------- */
 
 enum { THREADS, PACKETS, SIMULATOR };
 
@@ -53,8 +53,9 @@ static void down(rig *r, int site)
     rig_down(r);
 }
 
-/* One in `cancels` is cancelled (0: none), whatever workers have of it in hand;
- * the others come to their end, and what it cost is in the totals. */
+/* Computes products on all ports. One in `cancels` is cancelled, with tasks
+ * outstanding; 0: none. The others complete, and the totals have the whole
+ * cost. */
 static void fly_everywhere(uint32_t cancels, kf_rng *rng)
 {
     for (int site = 0; site < SITES; site++)
@@ -70,7 +71,7 @@ static void fly_everywhere(uint32_t cancels, kf_rng *rng)
         }
 }
 
-static void every_kind_everywhere(void **state)
+static void every_kind(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 40, 0);
 
@@ -79,7 +80,7 @@ static void every_kind_everywhere(void **state)
 }
 
 /* Computes further products until a wrong answer was compared. On a loaded
- * machine the worker that errs may be late for all of the first twenty. */
+ * machine the faulty worker may be late for all of the first twenty. */
 static void fly_until_wrong(const rig *r, kofn_report *sum)
 {
     for (uint32_t next = 21; sum->corrupt == 0 && next < 1000; next++) {
@@ -92,8 +93,8 @@ static void fly_until_wrong(const rig *r, kofn_report *sum)
     }
 }
 
-/* Who is slow, who goes and who lies concerns all that are open. */
-static void a_straggler_a_leaver_and_a_liar(void **state)
+/* A slow, a leaving and a faulty worker affect all open products. */
+static void faults_in_flight(void **state)
 {
     kf_rng rng = kf_rng_stream(2, KF_FOR_DATA, 41, 0);
     kofn_options o;
@@ -111,14 +112,14 @@ static void a_straggler_a_leaver_and_a_liar(void **state)
             assert_true(sum.corrupt > 0);
             assert_int_equal(sum.left, 2);
             assert_true(sum.located[2] > 0);
-            only_the_liar(&sum);
+            only_the_faulty(&sum);
             down(&r, site);
         }
 }
 
-/* Workers answer the inputs of the product that they were asked for, of both
- * uses of a plan, whatever else they were sent since. */
-static void left_and_right_together(void **state)
+/* Workers answer with the input of the requested product, for both uses of a
+ * plan, whatever they were sent since. */
+static void both_sides(void **state)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, 120, 36, 3, KOFN_F64, false);
@@ -176,10 +177,9 @@ static kofn_status full(kofn_transport *t, kofn_peer peer, const void *head,
     return KOFN_AGAIN;
 }
 
-/* An input that a later letter brings as well is not lost when an earlier one
- * is taken back: the worker will have it, and those that came before it as
- * well. */
-static void an_input_on_its_way_again(void **state)
+/* The input of a cancelled letter is not lost if a later letter brings it too.
+ * The worker will have it, and the inputs before it. */
+static void repeated_input(void **state)
 {
     static const uint64_t inputs[] = {1, 2, 3, 1};
     kofn_transport t = {.send = full};
@@ -203,10 +203,11 @@ static void an_input_on_its_way_again(void **state)
     kf_post_free(&b);
 }
 
-/* What counts on an input that is taken back gets it from the next that brings
- * it, or brings it itself, unless other inputs would then come in another
- * order. */
-static void an_input_that_others_count_on(void **state)
+/* A later letter may rely on the input of a cancelled one. It then gets the
+ * input from the next letter that brings it, or brings the input itself. The
+ * letter cannot be cancelled if other inputs would then come in another order.
+ */
+static void needed_input(void **state)
 {
     static const struct {
         uint64_t input[4]; /* + 10: without its numbers */
@@ -248,12 +249,12 @@ static void an_input_that_others_count_on(void **state)
     }
 }
 
-/* ---- the order of things ------------------------------------------------- */
+/* ---- the order of products ----------------------------------------------- */
 
 static const rig_kind small = {
     .spec = "elastic:k=3", .workers = 5, .m = 60, .n = 8, .p = 1, .sim = true};
 
-static void as_many_as_may_be_open(void **state)
+static void most_open(void **state)
 {
     flight f = {.open = 0};
     uint32_t number;
@@ -267,14 +268,14 @@ static void as_many_as_may_be_open(void **state)
     assert_status(KOFN_STATE, kofn_put(r.job, &r.x, &r.y, &number));
     assert_non_null(strstr(kofn_errmsg(), "kofn_take"));
     assert_status(KOFN_STATE, kofn_round(r.job, &r.x, &r.y, NULL));
-    take(&f, &r, 3, 1e-11, &rep); /* one makes room, over or not */
+    take(&f, &r, 3, 1e-11, &rep); /* taking one makes room, complete or not */
     put(&f, &r, KOFN_OPEN_MOST + 1);
     while (f.open)
         take(&f, &r, f.open / 2, 1e-11, &rep);
     rig_down(&r);
 }
 
-static void what_cannot_be_taken(void **state)
+static void invalid_takes(void **state)
 {
     uint32_t a, b;
     rig r;
@@ -287,7 +288,7 @@ static void what_cannot_be_taken(void **state)
     assert_status(KOFN_STATE, kofn_take(r.job, a + 1, KOFN_NEVER, NULL));
     assert_ok(kofn_take(r.job, a, KOFN_NEVER, NULL));
     assert_status(KOFN_STATE, kofn_take(r.job, a, KOFN_NEVER, NULL));
-    /* a product that does not fit is none */
+    /* a product of a wrong shape is not counted */
     assert_status(KOFN_SHAPE, kofn_put(r.job, &r.y, &r.y, &b));
     assert_status(KOFN_STATE, kofn_put_at(r.job, 0, true, &r.x, &r.y, &b));
     assert_ok(kofn_put(r.job, &r.x, &r.y, &b));
@@ -296,7 +297,7 @@ static void what_cannot_be_taken(void **state)
     rig_down(&r);
 }
 
-/* A round is a product beside the others. */
+/* A round is a product like the others. */
 static void rounds_among_products(void **state)
 {
     (void)state;
@@ -324,9 +325,9 @@ static void rounds_among_products(void **state)
     }
 }
 
-/* Workers do what is of the oldest first; but they do not wait for it to be
- * over.  The simulator's time is its own. */
-static void products_overlap_in_order(void **state)
+/* Workers compute the oldest product first, but do not wait for its end. The
+ * simulator has its own clock. */
+static void overlap(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.work = 1, .latency = 1e-3);
     rig_kind k = small;
@@ -347,7 +348,7 @@ static void products_overlap_in_order(void **state)
     assert_ok(rig_round(&r, &rep));
     for (uint32_t i = 2; i < 10; i++)
         put(&f, &r, i);
-    take(&f, &r, 7, 1e-11, &rep); /* the newest: all before it are over */
+    take(&f, &r, 7, 1e-11, &rep); /* the newest: all before it are complete */
     together = rep.took;
     while (f.open) {
         assert_ok(kofn_take(r.job, f.number[0], 0, &rep));
@@ -360,9 +361,9 @@ static void products_overlap_in_order(void **state)
     assert_true(together < alone / 2);
 }
 
-/* ---- cancelled ----------------------------------------------------------- */
+/* ---- cancelled products -------------------------------------------------- */
 
-static void some_are_cancelled(void **state)
+static void cancellations(void **state)
 {
     kf_rng rng = kf_rng_stream(5, KF_FOR_DATA, 44, 0);
 
@@ -370,8 +371,8 @@ static void some_are_cancelled(void **state)
     fly_everywhere(4, &rng);
 }
 
-/* One that waits for its beginning was never with the workers. */
-static void before_it_begins(void **state)
+/* A product that has not begun was never sent to workers. */
+static void cancelled_early(void **state)
 {
     flight f = {.open = 0};
     kofn_report rep = KOFN_REPORT_INIT;
@@ -379,7 +380,7 @@ static void before_it_begins(void **state)
 
     (void)state;
     rig_up(&r, &small);
-    put(&f, &r, 1); /* nobody has a block yet */
+    put(&f, &r, 1); /* no worker has a block at this time */
     put(&f, &r, 2);
     cancel(&f, &r, 0);
     take(&f, &r, 0, 1e-11, &rep);
@@ -388,7 +389,7 @@ static void before_it_begins(void **state)
     rig_down(&r);
 }
 
-static void what_cannot_be_cancelled(void **state)
+static void invalid_cancels(void **state)
 {
     uint32_t a;
     rig r;
@@ -409,7 +410,7 @@ static void what_cannot_be_cancelled(void **state)
     rig_down(&r);
 }
 
-/* ---- failing ------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------ */
 
 static kofn_status square(void *ctx, size_t part, size_t parts,
                           const kofn_matrix *in, kofn_matrix *out)
@@ -423,8 +424,7 @@ static kofn_status square(void *ctx, size_t part, size_t parts,
     return KOFN_OK;
 }
 
-/* Each has its own end, and its own words for it. */
-static void one_fails_and_others_do_not(void **state)
+static void one_fails(void **state)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 1, 1, 1, KOFN_F64, false);
     double in[5] = {0.5, 2, 0.25, 3, 1}, out[5];
@@ -454,7 +454,7 @@ static void one_fails_and_others_do_not(void **state)
             else
                 assert_true(fabs(out[i] - 4 * in[i] * in[i]) < 1e-9);
         }
-        in[1] = in[3] = 0.75; /* in the memory of those that failed */
+        in[1] = in[3] = 0.75; /* in the memory of the failed inputs */
     }
     kofn_close(j);
     kofn_plan_free(p);
@@ -469,9 +469,8 @@ static kofn_status half_done(void *ctx, size_t part, size_t parts,
     return part == 1 ? *(kofn_status *)ctx : KOFN_OK;
 }
 
-/* A function that says anything but KOFN_OK has no answer, whatever its
- * sign. */
-static void any_status_of_a_function_fails(void **state)
+/* A status other than KOFN_OK means failure, whatever its sign. */
+static void function_status(void **state)
 {
     static const kofn_status says[] = {KOFN_PARTIAL, KOFN_AGAIN, KOFN_IO};
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 1, 1, 1, KOFN_F64, false);
@@ -495,8 +494,6 @@ static void any_status_of_a_function_fails(void **state)
     }
 }
 
-/* Too few are left for all that are open: each says so, and the job can be used
- * once there are enough again. */
 static void too_few_for_all(void **state)
 {
     static const kofn_fault_event events[] = {
@@ -532,9 +529,8 @@ static void too_few_for_all(void **state)
 
 /* ---- the end ------------------------------------------------------------- */
 
-/* Whatever is open when the job is closed, and nothing is written
- * afterwards. */
-static void closed_with_products_open(void **state)
+/* Nothing is written into outputs after the close. */
+static void close_open(void **state)
 {
     kf_rng rng = kf_rng_stream(4, KF_FOR_DATA, 43, 0);
 
@@ -561,22 +557,33 @@ static void closed_with_products_open(void **state)
 TEST_FILE(put_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_everywhere),
-        cmocka_unit_test(a_straggler_a_leaver_and_a_liar),
-        cmocka_unit_test(left_and_right_together),
-        cmocka_unit_test(an_input_on_its_way_again),
-        cmocka_unit_test(an_input_that_others_count_on),
-        cmocka_unit_test(as_many_as_may_be_open),
-        cmocka_unit_test(what_cannot_be_taken),
-        cmocka_unit_test(rounds_among_products),
-        cmocka_unit_test(products_overlap_in_order),
-        cmocka_unit_test(some_are_cancelled),
-        cmocka_unit_test(before_it_begins),
-        cmocka_unit_test(what_cannot_be_cancelled),
-        cmocka_unit_test(one_fails_and_others_do_not),
-        cmocka_unit_test(any_status_of_a_function_fails),
-        cmocka_unit_test(too_few_for_all),
-        cmocka_unit_test(closed_with_products_open),
+        TEST(every_kind,
+             "put: products in flight are right (each code and port)"),
+        TEST(
+            faults_in_flight,
+            "put: products in flight are right (slow, leaving, faulty worker)"),
+        TEST(both_sides, "put: left and right products in flight are right"),
+        TEST(repeated_input,
+             "put: a cancelled input is kept if a later letter brings it"),
+        TEST(needed_input,
+             "put: a cancelled input moves to the next letter that needs it"),
+        TEST(most_open,
+             "put: one product too many is refused until one is taken"),
+        TEST(invalid_takes, "put: unknown and taken products cannot be taken"),
+        TEST(rounds_among_products, "put: a round may run among products"),
+        TEST(overlap, "put: products overlap and complete in order"),
+        TEST(cancellations,
+             "put: products are right while others are cancelled"),
+        TEST(cancelled_early,
+             "put: a product may be cancelled before it begins"),
+        TEST(invalid_cancels,
+             "put: unknown and taken products cannot be cancelled"),
+        TEST(one_fails, "put: one product fails, and the others do not"),
+        TEST(function_status,
+             "put: any other status of a function than KOFN_OK is a failure"),
+        TEST(too_few_for_all,
+             "put: products fail with too few workers, later ones are right"),
+        TEST(close_open, "put: a job closes with products in flight"),
     };
 
     rig_begin();

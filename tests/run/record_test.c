@@ -1,5 +1,5 @@
-/* record_test.c -- workers that are slow by a pattern, and what is recorded of
- * them, which is a pattern again. */
+/* record_test.c -- workers that are slow by a pattern, and records of rounds,
+ * which are patterns again. */
 #include "pattern_rig.h"
 
 #include <kofn/io.h>
@@ -8,9 +8,8 @@
 
 /* ---- workers by a pattern ------------------------------------------------ */
 
-/* Each round takes as long as its slowest worker, and the pattern begins again.
- * Three rounds of pattern, seven of products: each of four workers has 600
- * multiply-adds, a nanosecond each. */
+/* The pattern has three rounds and repeats, and there are seven products. Each
+ * of four workers has 600 multiply-adds, a nanosecond each. */
 static void simulated(void **state)
 {
     double x[] = {1, 1, 7, 1, 0, 1, 1, 1, 2, 2, 2.5, 2};
@@ -46,8 +45,8 @@ static void simulated(void **state)
     }
 }
 
-/* Who never answers is done without, on all ports; joiners are as usual. */
-static void who_never_answers(void **state)
+/* A worker that never answers is not needed, on both ports. */
+static void never_answering(void **state)
 {
     double x[] = {1, HUGE_VAL, 1, 1};
     kofn_matrix a = {x, 1, 4, 4, KOFN_F64};
@@ -79,7 +78,7 @@ static void who_never_answers(void **state)
     kofn_set_alloc(NULL, NULL);
 }
 
-/* ---- recorded, and again ------------------------------------------------- */
+/* ---- recorded, and replayed ---------------------------------------------- */
 
 static kofn_matrix recorded(const rig_kind *like, size_t rounds,
                             const kofn_matrix *by)
@@ -106,9 +105,9 @@ static kofn_matrix recorded(const rig_kind *like, size_t rounds,
     return a;
 }
 
-/* Of equal workers who all are waited for, the pattern itself, by the first of
- * each round; what that was made of gives the same again, to the bit. */
-static void recorded_and_replayed(void **state)
+/* If all workers are waited for and equal, the record is the pattern, relative
+ * to the first of each round. A replay gives the same record to the bit. */
+static void record_and_replay(void **state)
 {
     kofn_matrix a = pattern("fritchman:a=0.3,b=0.5,M=2", 6, 40, 5), b, c;
     rig_kind k = {.spec = "uncoded",
@@ -138,9 +137,9 @@ static void recorded_and_replayed(void **state)
     kofn_free(c.data);
 }
 
-/* Where some are not waited for they never answer, in the record and when it is
- * had again. */
-static void recorded_without_the_slow(void **state)
+/* Workers that the round does not wait for never answer, in the record and in
+ * its replay. */
+static void slow_left_out(void **state)
 {
     static const kofn_fault_event events[] = {
         {9, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
@@ -166,7 +165,7 @@ static void recorded_without_the_slow(void **state)
     assert_memory_equal(b.data, c.data, 100 * sizeof(double));
     kofn_free(b.data);
     kofn_free(c.data);
-    /* Who comes later has a column; who is not there is as usual. */
+    /* A joiner has a column. A missing worker counts as normal. */
     o.events = events;
     o.event_count = 2;
     k.spec = "elastic:k=3";
@@ -188,8 +187,8 @@ static void note_round(void *ud, const kofn_stream_round *r)
     memcpy(marks + 4 * (r->round - 1), r->mark, 4);
 }
 
-/* Of a stream, whose products last for several rounds: who is slow is marked,
- * and a stream under what was recorded is the same. */
+/* Products of a stream last for several rounds. Slow workers are marked, and a
+ * replay of the record gives the same marks. */
 static kofn_matrix recorded_stream(const kofn_matrix *by, uint8_t *marks)
 {
     enum { COUNT = 12 };
@@ -230,7 +229,7 @@ static kofn_matrix recorded_stream(const kofn_matrix *by, uint8_t *marks)
     return a;
 }
 
-static void recorded_of_streams(void **state)
+static void streams(void **state)
 {
     kofn_matrix a = pattern("arbitrary:N=5,W=3,style=uniform", 4, 64, 4), b, c;
     uint8_t marks[2][64 * 4] = {{0}};
@@ -258,8 +257,9 @@ static void recorded_of_streams(void **state)
     kofn_free(c.data);
 }
 
-/* Real workers: no more than that there is one who was first, or nobody. */
-static void recorded_of_threads(void **state)
+/* For real workers the record only shows that one was first, and which never
+ * answered. */
+static void threads(void **state)
 {
     double x[] = {1, 1, HUGE_VAL, 1};
     kofn_matrix a = {x, 1, 4, 4, KOFN_F64}, b;
@@ -305,7 +305,7 @@ static void wrong_records(void **state)
     kofn_close(job);
     assert_ok(kofn_port_sim(&port, 2, NULL));
     assert_ok(kofn_open(&job, r.plan, port, &o));
-    assert_status(KOFN_STATE, kofn_finish(job)); /* there was nothing */
+    assert_status(KOFN_STATE, kofn_finish(job)); /* there were no rounds */
     kofn_close(job);
     rig_down(&r);
 }
@@ -313,13 +313,20 @@ static void wrong_records(void **state)
 TEST_FILE(record_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulated),
-        cmocka_unit_test(who_never_answers),
-        cmocka_unit_test(recorded_and_replayed),
-        cmocka_unit_test(recorded_without_the_slow),
-        cmocka_unit_test(recorded_of_streams),
-        cmocka_unit_test(recorded_of_threads),
-        cmocka_unit_test(wrong_records),
+        TEST(simulated,
+             "record: rounds last as the pattern says, which repeats"),
+        TEST(never_answering,
+             "record: a worker that never answers is not needed"),
+        TEST(record_and_replay,
+             "record: records equal the pattern and their replay"),
+        TEST(slow_left_out,
+             "record: workers that are not waited for never answer"),
+        TEST(streams,
+             "record: records of streams mark slow workers, and replay"),
+        TEST(threads,
+             "record: records of threads have a first and a missing worker"),
+        TEST(wrong_records,
+             "record: records that cannot be written are refused"),
     };
 
     rig_begin();

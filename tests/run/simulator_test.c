@@ -1,5 +1,5 @@
-/* simulator_test.c -- the simulator's clock, known in closed form, and runs
- * that are the same from the same seed. */
+/* simulator_test.c -- the simulator's clock, which is known in closed form,
+ * and runs that repeat with their seed. */
 #include "rig.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 /* ---- the simulator's clock ----------------------------------------------- */
 
-/* A run on the simulator; what the rounds took goes to took[]. */
+/* Plays rounds on the simulator. took[]: the time of each. */
 static void simulate(const rig_kind *kind, size_t rounds, kofn_time *took)
 {
     rig_kind k = *kind;
@@ -31,15 +31,15 @@ static kofn_time simulate_one(const rig_kind *kind)
     return took;
 }
 
-/* Equal workers: as many nanoseconds as the multiply-adds of a share, one
- * second per 1e9 of them. */
+/* With equal workers a round takes a nanosecond for each multiply-add of a
+ * share, a second for 1e9 of them. */
 static void equal_workers(void **state)
 {
     /* A is 480 x 10, times 1 or 3 columns */
     static const struct {
         const char *spec;
         size_t workers;
-        kofn_time rows; /* that each touches */
+        kofn_time rows; /* rows that each worker computes */
     } all[] = {
         {"uncoded", 8, 60},
         {"replication:k=4", 8, 120},
@@ -89,7 +89,7 @@ static void sparse_workers(void **state)
     assert_int_equal(simulate_one(&k), most);
 }
 
-/* One straggler: who needs everybody waits for it, a code does not. */
+/* An uncoded round waits for its one straggler, a coded one does not. */
 static void one_straggler(void **state)
 {
     static const kofn_fault_event events[] = {
@@ -112,7 +112,7 @@ static void one_straggler(void **state)
     o.late = -1;
     simulate(&k, 2, took);
     assert_int_equal(took[0], 7 * 800);
-    /* ... unless others are asked: late at twice the time of the others, who
+    /* ... unless others are asked: late at twice the time of the others, which
      * then share its 20 strips of four rows: 4 strips each, 5 at most as cells
      * fall */
     o.late = 2;
@@ -122,9 +122,10 @@ static void one_straggler(void **state)
     assert_int_equal(took[1], 800);
 }
 
-/* By the fault model: who straggles takes `factor` times as long, or `delay`
- * longer, once in the round whatever the pieces. */
-static void stragglers_of_the_faults(void **state)
+/* A straggler of the fault model takes `factor` times the usual time, or
+ * `delay` longer. The delay counts once in a round, for any number of pieces.
+ */
+static void fault_model(void **state)
 {
     (void)state;
     for (unsigned pieces = 1; pieces < 6; pieces++) {
@@ -142,13 +143,13 @@ static void stragglers_of_the_faults(void **state)
         assert_int_equal(simulate_one(&k), 5 * 600);
         w.factor = 3;
         assert_int_equal(simulate_one(&k), 3 * 600);
-        w.delay = 1e-3; /* whose first piece is rounded down */
+        w.delay = 1e-3; /* its first piece is rounded down */
         assert_in_range(simulate_one(&k), 1000000 + 599, 1000000 + 600);
     }
 }
 
-/* Some straggle and some do not, as the named streams say. */
-static void chance_is_named(void **state)
+/* The named random streams decide which workers straggle. */
+static void named_streams(void **state)
 {
     kofn_faults w =
         KOFN_FAULTS_INIT(.straggle = 0.4, .factor = 10, .spread = 0.3);
@@ -184,7 +185,7 @@ static void chance_is_named(void **state)
 }
 
 /* latency + input / bandwidth + work + latency + result / bandwidth */
-static void messages_take_time(void **state)
+static void messages(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.latency = 2e-6, .bandwidth = 1e9);
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -207,11 +208,11 @@ static void messages_take_time(void **state)
     assert_int_equal(simulate_one(&k), 50 * 4 + 20 * 50 + 20 * 4);
 }
 
-/* Work that is taken back on its way is not done.  With the first result, at
- * 4000 + 500 + 800, two of four workers leave, one after the other: the deal
- * to three is cancelled before it has arrived, and the two that are left then
+/* Cancelled work that is on its way is not done. At the time of the first
+ * result, 4000 + 500 + 800, two of four workers leave one after the other. The
+ * deal to three is cancelled before it has arrived. The two that are left then
  * compute 40 rows of 50 each and send 320 bytes. */
-static void cancelled_on_the_way(void **state)
+static void cancelled(void **state)
 {
     static const kofn_fault_event events[] = {
         {1, 0.01, KOFN_FAULT_EVENT_LEAVE, 0, 0},
@@ -232,8 +233,8 @@ static void cancelled_on_the_way(void **state)
     assert_int_equal(simulate_one(&k), 5300 + 4000 + 2000 + 3200);
 }
 
-/* Tasks of no duration at all do not keep the clock from going on. */
-static void no_work_at_all(void **state)
+/* Tasks without duration do not stop the clock. */
+static void no_work(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.work = 1e-9);
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -250,7 +251,7 @@ static void no_work_at_all(void **state)
     assert_int_equal(simulate_one(&k), 0);
 }
 
-/* On the measured clock there is no closed form, but an order: it moves. */
+/* The measured clock has no closed form. It moves forward. */
 static void measured_clock(void **state)
 {
     kofn_faults w =
@@ -323,7 +324,7 @@ static char *journal_of(uint64_t seed, kofn_time *took)
     return text;
 }
 
-static void a_seed_repeats_a_run(void **state)
+static void repeated_run(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 10; seed++) {
@@ -344,16 +345,18 @@ static void a_seed_repeats_a_run(void **state)
 TEST_FILE(simulator_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_workers),
-        cmocka_unit_test(sparse_workers),
-        cmocka_unit_test(one_straggler),
-        cmocka_unit_test(stragglers_of_the_faults),
-        cmocka_unit_test(chance_is_named),
-        cmocka_unit_test(messages_take_time),
-        cmocka_unit_test(cancelled_on_the_way),
-        cmocka_unit_test(no_work_at_all),
-        cmocka_unit_test(measured_clock),
-        cmocka_unit_test(a_seed_repeats_a_run),
+        TEST(equal_workers, "sim: a round takes the time of a share's work"),
+        TEST(sparse_workers, "sim: sparse work is counted in entries"),
+        TEST(one_straggler, "sim: a straggler delays uncoded rounds only"),
+        TEST(fault_model,
+             "sim: stragglers follow the fault model, once a round"),
+        TEST(named_streams,
+             "sim: stragglers and speeds are those of the named streams"),
+        TEST(messages, "sim: messages take latency and bandwidth"),
+        TEST(cancelled, "sim: work that is cancelled on its way is not done"),
+        TEST(no_work, "sim: work without duration takes no time"),
+        TEST(measured_clock, "sim: the measured clock moves forward"),
+        TEST(repeated_run, "sim: a seed repeats a run to the byte"),
     };
 
     rig_begin();

@@ -1,6 +1,6 @@
-/* sizes_test.c -- structs that begin with their size, or have it told: of a
- * caller who was compiled when they were shorter, of one who has longer ones,
- * and of one who did not begin them. */
+/* sizes_test.c -- structs that begin with their size, or are given with it.
+ * Their caller was compiled with shorter ones, has longer ones, or did not
+ * initialize them. */
 #include "core_rig.h"
 #include "rig.h"
 
@@ -19,7 +19,7 @@ static bool untouched(const void *p, size_t from, size_t to)
     return true;
 }
 
-static void reports_reach_as_far_as_they_did(void **state)
+static void reports(void **state)
 {
     const size_t older = offsetof(kofn_report, number);
     struct {
@@ -44,8 +44,8 @@ static void reports_reach_as_far_as_they_did(void **state)
     rig_down(&r);
 }
 
-/* Nothing has been begun when it is refused. */
-static void reports_that_were_not_begun(void **state)
+/* Nothing has begun when it is refused. */
+static void empty_reports(void **state)
 {
     kofn_report none = {0}, rep = KOFN_REPORT_INIT;
     uint32_t number;
@@ -72,7 +72,8 @@ static void reports_that_were_not_begun(void **state)
     rig_down(&r);
 }
 
-/* What is told of a job, of its plan and of the machine, up to a member. */
+/* Figures of a job, of its plan and of the machine are filled up to the
+ * caller's size. */
 static void figures(void **state)
 {
     kofn_progress p;
@@ -129,7 +130,7 @@ static void problems(void **state)
     assert_non_null(strstr(kofn_errmsg(), "KOFN_PROBLEM_INIT"));
 }
 
-/* All results are wrong, had the struct been so long. */
+/* All results would be wrong if the struct were longer. */
 static void faults(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.corrupt = 1, .seed = 3);
@@ -179,7 +180,8 @@ static void events_and_actions(void **state)
             while (kofn_core_next(c, &a))
                 continue;
         }
-    ev.type = KOFN_EV_BEGIN; /* of a use that there is not, were it longer */
+    ev.type =
+        KOFN_EV_BEGIN; /* of a use that does not exist, if it were longer */
     ev.product = 1;
     assert_ok(kofn_core_step(c, &ev));
     memset(&a, 0xA5, sizeof a);
@@ -193,12 +195,16 @@ static void events_and_actions(void **state)
 TEST_FILE(sizes_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reports_reach_as_far_as_they_did),
-        cmocka_unit_test(reports_that_were_not_begun),
-        cmocka_unit_test(figures),
-        cmocka_unit_test(problems),
-        cmocka_unit_test(faults),
-        cmocka_unit_test(events_and_actions),
+        TEST(reports, "sizes: reports are filled up to the caller's size"),
+        TEST(empty_reports,
+             "sizes: reports without a size are refused before a call begins"),
+        TEST(figures, "sizes: figures are filled up to the caller's size"),
+        TEST(problems,
+             "sizes: shorter problems have defaults, empty ones are refused"),
+        TEST(faults,
+             "sizes: shorter fault models have defaults, empty ones refused"),
+        TEST(events_and_actions,
+             "sizes: events and actions have the caller's size"),
     };
 
     rig_begin();

@@ -1,7 +1,7 @@
-/* sums_audit_test.c -- sums that are coded and checked now and then: what is
- * computed in the rounds in between, by whom, and what becomes of them where
- * somebody is missing or answers what is no number. */
-#include "between.h"
+/* sums_audit_test.c -- coded sums that are checked in some rounds only. The
+ * tests concern the work of the rounds in between, and their result if a worker
+ * is missing or answers NaN. */
+#include "altered_port.h"
 #include "rig.h"
 
 #include "code/code.h"
@@ -11,7 +11,7 @@
 #define EVERY 4
 
 typedef struct parts {
-    unsigned calls; /* of f, in this round */
+    unsigned calls; /* calls of f in this round */
     double scale;
 } parts;
 
@@ -33,19 +33,19 @@ static kofn_status part_of(void *ctx, size_t part, size_t of,
     return KOFN_OK;
 }
 
-/* ---- workers that send something else ------------------------------------ */
+/* ---- faulty workers ------------------------------------------------------ */
 
-typedef struct crooked {
-    between port;
-    uint32_t liar;   /* 1 + who; 0: nobody      */
-    double by;       /* is added, or NaN        */
-    uint32_t leaver; /* 1 + who goes unanswered */
-} crooked;
+typedef struct faulty_port {
+    altered_port port;
+    uint32_t liar;   /* 1 + the faulty worker; 0: none */
+    double by;       /* added to its results, or NaN */
+    uint32_t leaver; /* 1 + the worker that leaves without an answer; 0: none */
+} faulty_port;
 
-static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kf_msg *m)
+static kofn_status faulty_wait(kofn_port *p, kofn_time until, kofn_time atmost,
+                               kf_msg *m)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
 
     if (st || m->type != KF_MSG_RESULT)
@@ -60,9 +60,9 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     return KOFN_OK;
 }
 
-static void crooked_close(kofn_port *p)
+static void faulty_close(kofn_port *p)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
 
     c->port.sim->close(c->port.sim);
     kf_free(c);
@@ -72,7 +72,7 @@ static void crooked_close(kofn_port *p)
 
 typedef struct job {
     parts p;
-    crooked *c;
+    faulty_port *c;
     kofn_plan *plan;
     kofn_job *job;
     double x, out[LENGTH];
@@ -85,11 +85,11 @@ static kofn_options audited(void)
 
     o.errors = KOFN_ERRORS_PROBABILISTIC;
     o.audit = EVERY;
-    o.late = -1; /* who computes what is counted */
+    o.late = -1; /* each computation is counted */
     return o;
 }
 
-/* `pattern`: how many times as long each takes, or NULL. */
+/* Opens a job. `pattern`: slowness of each worker, or NULL. */
 static void job_up_slow(job *j, const char *spec, size_t workers,
                         kofn_options o, const kofn_matrix *pattern)
 {
@@ -99,9 +99,9 @@ static void job_up_slow(job *j, const char *spec, size_t workers,
 
     *j = (job){.x = 1};
     j->c = numbers(1, sizeof *j->c);
-    between_open(&j->c->port, workers, &w);
-    j->c->port.base.wait = crooked_wait;
-    j->c->port.base.close = crooked_close;
+    altered_open(&j->c->port, workers, &w);
+    j->c->port.base.wait = faulty_wait;
+    j->c->port.base.close = faulty_close;
     assert_ok(kofn_plan_new(&j->plan, &pb, spec, workers, 1));
     assert_ok(kofn_open(&j->job, j->plan, &j->c->port.base, &o));
     assert_ok(kofn_place_parts(j->job, part_of, &j->p));
@@ -128,7 +128,7 @@ static kofn_status job_round(job *j, kofn_report *rep)
     return kofn_round(j->job, &in, &out, rep);
 }
 
-/* How far the sum is off, of its size. */
+/* Returns the relative error of the sum. */
 static double off(const job *j)
 {
     double most = 0;
@@ -143,7 +143,7 @@ static double off(const job *j)
     return most;
 }
 
-/* ---- who computes what --------------------------------------------------- */
+/* ---- the work of each worker --------------------------------------------- */
 
 static const struct {
     const char *spec;
@@ -156,7 +156,7 @@ static const struct {
     {"g-cgc:d=4,m=2", 13, 4},
 };
 
-static void in_between_each_part_is_computed_once(void **state)
+static void computed_once(void **state)
 {
     (void)state;
     for (size_t k = 0; k < sizeof codes / sizeof *codes; k++) {
@@ -189,9 +189,9 @@ static void in_between_each_part_is_computed_once(void **state)
     }
 }
 
-/* ---- somebody is missing ------------------------------------------------- */
+/* ---- a missing worker ---------------------------------------------------- */
 
-static void where_somebody_is_missing_it_is_coded(void **state)
+static void missing_worker(void **state)
 {
     job *j = numbers(1, sizeof *j);
 
@@ -211,11 +211,12 @@ static void where_somebody_is_missing_it_is_coded(void **state)
     kf_free(j);
 }
 
-/* ---- somebody lies ------------------------------------------------------- */
+/* ---- a faulty worker ----------------------------------------------------- */
 
-/* A lie passes before the next audit, and no longer: who is named there is not
- * believed again, and when that is more than chance gets no more work. */
-static void audits_name_liars(void **state)
+/* A wrong answer passes before the next audit, and not after it. The audit
+ * locates the worker. Its answers are not used again. Beyond chance it gets no
+ * more work. */
+static void faulty_worker(void **state)
 {
     job *j = numbers(1, sizeof *j);
     kofn_report rep = KOFN_REPORT_INIT;
@@ -238,10 +239,10 @@ static void audits_name_liars(void **state)
     kf_free(j);
 }
 
-/* An audit is not over before those who are believed until the next have
- * answered, however late they are: whether late rounds are hedged or not, the
- * sixth worker is thirty times as slow and lies from the beginning. */
-static void a_liar_that_is_always_last(void **state)
+/* An audit ends after the answers of all workers that are trusted until the
+ * next one, even if they are late. The sixth worker is thirty times slower and
+ * faulty from the beginning. Late rounds are hedged or not. */
+static void slow_faulty(void **state)
 {
     double times[9] = {1, 1, 1, 1, 1, 30, 1, 1, 1};
     const kofn_matrix slow = {times, 1, 9, 9, KOFN_F64};
@@ -267,8 +268,8 @@ static void a_liar_that_is_always_last(void **state)
     }
 }
 
-/* What is no number is seen where nothing is looked for. */
-static void what_is_no_number_is_coded(void **state)
+/* NaN is noticed in rounds without a check, too. */
+static void nan_answer(void **state)
 {
     job *j = numbers(1, sizeof *j);
     kofn_report rep = KOFN_REPORT_INIT;
@@ -289,7 +290,7 @@ static void what_is_no_number_is_coded(void **state)
 
 /* ---- several at once ----------------------------------------------------- */
 
-static void sums_that_overlap(void **state)
+static void overlap(void **state)
 {
     double x[6] = {1, 2, 3, 4, 5, 6}, y[6][LENGTH];
     kofn_report rep = KOFN_REPORT_INIT;
@@ -318,7 +319,7 @@ static void sums_that_overlap(void **state)
     kf_free(j);
 }
 
-/* ---- refused ------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void refused(const char *spec, kofn_op op, kofn_errors errors,
                     kofn_status st, const char *why)
@@ -338,7 +339,7 @@ static void refused(const char *spec, kofn_op op, kofn_errors errors,
     kofn_plan_free(plan);
 }
 
-static void what_cannot_be_audited_is_refused(void **state)
+static void refusals(void **state)
 {
     kofn_errors on = KOFN_ERRORS_DETECT;
 
@@ -354,13 +355,15 @@ static void what_cannot_be_audited_is_refused(void **state)
 TEST_FILE(sums_audit_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_between_each_part_is_computed_once),
-        cmocka_unit_test(where_somebody_is_missing_it_is_coded),
-        cmocka_unit_test(audits_name_liars),
-        cmocka_unit_test(a_liar_that_is_always_last),
-        cmocka_unit_test(what_is_no_number_is_coded),
-        cmocka_unit_test(sums_that_overlap),
-        cmocka_unit_test(what_cannot_be_audited_is_refused),
+        TEST(computed_once, "audit: between audits each part is computed once"),
+        TEST(missing_worker, "audit: rounds with a missing worker are coded"),
+        TEST(faulty_worker,
+             "audit: an audit names a faulty worker, which gets no more work"),
+        TEST(slow_faulty,
+             "audit: an audit waits for slow workers, and names a faulty one"),
+        TEST(nan_answer, "audit: a round with a NaN is coded"),
+        TEST(overlap, "audit: overlapping sums are right if a worker leaves"),
+        TEST(refusals, "audit: codes that cannot be audited are refused"),
     };
 
     rig_begin();

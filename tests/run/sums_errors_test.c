@@ -1,9 +1,9 @@
-/* sums_errors_test.c -- wrong answers to sums of functions, whose size nobody
- * knows but those who answer: through whole jobs on simulated workers, some of
- * which send something else than they computed.
+/* sums_errors_test.c -- wrong answers to sums of functions, with a size that
+ * only the workers know. Whole jobs run on simulated workers, and some workers
+ * are faulty.
  *
  * KOFN_TEST_SCALE=100 tries 10^5 clean rounds. */
-#include "between.h"
+#include "altered_port.h"
 #include "rig.h"
 
 #include "code/code.h"
@@ -11,7 +11,7 @@
 #include "data/port.h"
 #include <float.h>
 
-#define MOST 24   /* workers    */
+#define MOST 24   /* workers */
 #define LENGTH 60 /* of vectors */
 #define LANES 4
 
@@ -20,10 +20,10 @@
 typedef enum kind {
     NORMAL,
     POSITIVE,
-    EQUAL,      /* one number everywhere                     */
-    BAD_PARTS,  /* of sizes from 1e-9 to 1e9                 */
-    BAD_PLACES, /* the same by entries                       */
-    CANCELLING, /* whose sum is tiny beside them             */
+    EQUAL,      /* one number everywhere */
+    BAD_PARTS,  /* of sizes from 1e-9 to 1e9 */
+    BAD_PLACES, /* the same by entries */
+    CANCELLING, /* their sum is tiny compared with them */
     HOLES,
     KINDS
 } kind;
@@ -90,7 +90,7 @@ static kofn_status part_of(void *ctx, size_t part, size_t of,
     return KOFN_OK;
 }
 
-/* ---- workers that send something else ------------------------------------ */
+/* ---- faulty workers ------------------------------------------------------ */
 
 typedef enum way {
     FLIP,
@@ -102,19 +102,18 @@ typedef enum way {
     WAYS
 } way;
 
-typedef struct crooked {
-    between port;
+typedef struct faulty_port {
+    altered_port port;
     bool liar[MOST];
-    uint32_t honest; /* bits: submessages that liars leave as they are */
+    uint32_t honest; /* bits: submessages that faulty workers leave unchanged */
     way way;
-    uint32_t
-        enormous; /* 1 + the liar who sends that whatever the others send */
+    uint32_t enormous; /* 1 + the worker that always sends ENORMOUS; 0: none */
     unsigned bit;
     size_t span, submessages;
-    size_t longest; /* submessages that came of one worker in a round */
+    size_t longest; /* most submessages of one worker in a round */
     kf_rng r;
-    double most[LENGTH]; /* of the answers to a strip */
-} crooked;
+    double most[LENGTH]; /* largest answer at each entry of a strip */
+} faulty_port;
 
 static double read_at(const kofn_matrix *y, size_t e)
 {
@@ -138,7 +137,7 @@ static void flip_at(kofn_matrix *y, size_t e, unsigned bit)
         ((uint32_t *)y->data)[e] ^= UINT32_C(1) << bit % 32;
 }
 
-static void send_other(crooked *c, way w, kofn_matrix *y)
+static void send_other(faulty_port *c, way w, kofn_matrix *y)
 {
     size_t n = y->rows, one = kf_rng_below(&c->r, n);
 
@@ -158,10 +157,10 @@ static void send_other(crooked *c, way w, kofn_matrix *y)
         }
 }
 
-static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kf_msg *m)
+static kofn_status faulty_wait(kofn_port *p, kofn_time until, kofn_time atmost,
+                               kf_msg *m)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
     kofn_matrix *y;
 
@@ -181,9 +180,9 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     return KOFN_OK;
 }
 
-static void crooked_close(kofn_port *p)
+static void faulty_close(kofn_port *p)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
 
     c->port.sim->close(c->port.sim);
     kf_free(c);
@@ -193,7 +192,7 @@ static void crooked_close(kofn_port *p)
 
 static const struct {
     const char *spec;
-    size_t workers, beyond; /* answers to spare */
+    size_t workers, beyond; /* spare answers */
 } codes[] = {
     {"gc:d=2", 5, 1},
     {"gc:d=3", 7, 2},
@@ -218,14 +217,14 @@ static const struct {
 
 typedef struct job {
     parts p;
-    crooked *c;
+    faulty_port *c;
     kofn_plan *plan;
     kofn_job *job;
     kofn_matrix in, out;
     size_t code;
     kofn_dtype dtype;
     kofn_errors errors;
-    unsigned located[MOST]; /* rounds, so far */
+    unsigned located[MOST]; /* rounds in which each worker was located */
 } job;
 
 static void job_up_in(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
@@ -237,9 +236,9 @@ static void job_up_in(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
 
     *j = (job){.code = code, .dtype = dtype, .errors = errors};
     j->c = numbers(1, sizeof *j->c);
-    between_open(&j->c->port, n, &w);
-    j->c->port.base.wait = crooked_wait;
-    j->c->port.base.close = crooked_close;
+    altered_open(&j->c->port, n, &w);
+    j->c->port.base.wait = faulty_wait;
+    j->c->port.base.close = faulty_close;
     j->c->r = kf_rng_stream(seed, KF_FOR_DATA, 4, 0);
     o.errors = errors;
     o.quarantine = 1000000;
@@ -285,7 +284,7 @@ static void say_wrong(const job *j, const char *what, double x)
              kofn_errmsg());
 }
 
-/* Every entry, beside the sum in long double. */
+/* Compares every entry with the sum in long double. */
 static void within_floor(const job *j, const kofn_report *rep)
 {
     double unit = j->dtype == KOFN_F64 ? 0x1p-53 : 0x1p-24;
@@ -309,7 +308,7 @@ static void within_floor(const job *j, const kofn_report *rep)
 static const kofn_errors modes[] = {
     KOFN_ERRORS_DETECT, KOFN_ERRORS_PROBABILISTIC, KOFN_ERRORS_ADVERSARIAL};
 
-static void clean_rounds_are_clean(void **state)
+static void clean_rounds(void **state)
 {
     size_t rounds = often(14);
 
@@ -333,10 +332,10 @@ static void clean_rounds_are_clean(void **state)
     }
 }
 
-/* A worker to spare costs as much as a straggler: while none is missing
- * messages are ceil(lam / (d - s)) submessages long (docs/math/errors.md 10.2).
- * In float32 more may be wanted to be sure. */
-static void messages_are_short(void **state)
+/* A spare worker has the cost of a straggler. If none is missing, messages
+ * are ceil(lam / (d - s)) submessages long (docs/math/errors.md 10.2). In
+ * float32 more may be needed to be certain. */
+static void short_messages(void **state)
 {
     (void)state;
     for (size_t code = 0; code < CODES; code++)
@@ -361,11 +360,11 @@ static void messages_are_short(void **state)
         }
 }
 
-/* ---- liars --------------------------------------------------------------- */
+/* ---- faulty workers ------------------------------------------------------ */
 
-/* Within the limits: clean, and right to within the floor; corrected, and only
- * liars named; or declared. */
-static kofn_status lying_round(job *j, kind k, uint64_t seed, size_t *named)
+/* Plays a round with faulty workers. It is right within the floor, or the
+ * round fails. Only faulty workers are named. */
+static kofn_status faulty_round(job *j, kind k, uint64_t seed, size_t *named)
 {
     kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st = job_round(j, k, seed, &rep);
@@ -377,12 +376,12 @@ static kofn_status lying_round(job *j, kind k, uint64_t seed, size_t *named)
         bool now = rep.located[i] > j->located[i];
 
         if (now && !j->c->liar[i])
-            say_wrong(j, "somebody honest was located", (double)i);
+            say_wrong(j, "an honest worker was located", (double)i);
         *named += now;
         j->located[i] = (unsigned)rep.located[i];
     }
     if (!st) {
-        if (*named) /* who is left out has no say in the floor */
+        if (*named) /* an excluded worker does not affect the floor */
             for (size_t e = 0; e < LENGTH; e++)
                 j->c->most[e] = fmin(j->c->most[e], 1e12);
         within_floor(j, &rep);
@@ -407,7 +406,7 @@ static void flipped_bits(void **state)
             j->c->liar[who] = true;
             j->c->way = FLIP;
             j->c->bit = (unsigned)((t * 37 + k) % (wide ? 64 : 32));
-            lying_round(j, (kind)(t % KINDS), 1000 * k + t, &named);
+            faulty_round(j, (kind)(t % KINDS), 1000 * k + t, &named);
             located += named;
             total++;
         }
@@ -418,9 +417,8 @@ static void flipped_bits(void **state)
     assert_true(located > total / 8);
 }
 
-/* Up to half of the answers to spare lie in every way there is; more are
- * declared or found, and nobody honest is named. */
-static void liars_up_to_the_limit(void **state)
+/* Up to half of the spare workers are faulty in every way. */
+static void up_to_half(void **state)
 {
     size_t rounds = often(12), within = 0, corrected = 0;
 
@@ -444,7 +442,7 @@ static void liars_up_to_the_limit(void **state)
                 j->c->liar[who] = true;
             }
             j->c->way = (way)(1 + t % (WAYS - 1));
-            st = lying_round(j, NORMAL, 1000 * k + t, &named);
+            st = faulty_round(j, NORMAL, 1000 * k + t, &named);
             within++;
             corrected += st == KOFN_OK;
             if (st && errors == KOFN_ERRORS_ADVERSARIAL)
@@ -457,8 +455,8 @@ static void liars_up_to_the_limit(void **state)
     assert_true(corrected > within * 99 / 100);
 }
 
-/* Two of one group that are wrong alike: more of it than the code can tell from
- * each other would explain that as well. */
+/* More faulty workers of the group than the code can locate would explain the
+ * pair's answers as well. */
 static void pairs_of_one_group(void **state)
 {
     size_t code = CODES - 1, first = 5, n = codes[code].workers;
@@ -475,16 +473,16 @@ static void pairs_of_one_group(void **state)
             continue;
         memset(j->c->liar, 0, sizeof j->c->liar);
         j->c->liar[a] = j->c->liar[b] = true;
-        if (lying_round(j, NORMAL, pair, &named))
+        if (faulty_round(j, NORMAL, pair, &named))
             say_wrong(j, "two of one group: not corrected", (double)pair);
     }
     job_down(j);
     kf_free(j);
 }
 
-/* Every seat lies in every choice of its submessages, alone and with its
- * neighbour: one is corrected, and of two nobody honest is named. */
-static void every_choice_of_submessages(void **state)
+/* One faulty seat is corrected. With a faulty neighbour no honest worker is
+ * named. */
+static void every_choice(void **state)
 {
     size_t code = CODES - 7, n = codes[code].workers;
 
@@ -506,9 +504,9 @@ static void every_choice_of_submessages(void **state)
             j->c->liar[seat] = true;
             j->c->liar[(seat + 1) % n] |= two;
             j->c->honest = (uint32_t)(t / n % 63);
-            st = lying_round(j, NORMAL, t, &named);
+            st = faulty_round(j, NORMAL, t, &named);
             if (st && !two)
-                say_wrong(j, "one liar: not corrected", (double)seat);
+                say_wrong(j, "one faulty worker: not corrected", (double)seat);
             corrected += st == KOFN_OK;
         }
         print_message("%zu of %zu corrected\n", corrected, 2 * n * 63);
@@ -517,9 +515,9 @@ static void every_choice_of_submessages(void **state)
     }
 }
 
-/* One whose answer is so large that the other's lie is rounding beside it: what
- * is left without the first is compared anew. */
-static void one_hides_the_other(void **state)
+/* One answer is so large that the other's error looks like rounding. After the
+ * first is excluded, the rest is compared again. */
+static void hidden(void **state)
 {
     size_t code = 2, n = codes[code].workers, both = 0;
     job *j = numbers(1, sizeof *j);
@@ -550,13 +548,17 @@ static void one_hides_the_other(void **state)
 TEST_FILE(sums_errors_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clean_rounds_are_clean),
-        cmocka_unit_test(messages_are_short),
-        cmocka_unit_test(flipped_bits),
-        cmocka_unit_test(liars_up_to_the_limit),
-        cmocka_unit_test(pairs_of_one_group),
-        cmocka_unit_test(every_choice_of_submessages),
-        cmocka_unit_test(one_hides_the_other),
+        TEST(clean_rounds, "sum errors: clean rounds raise no alarm"),
+        TEST(short_messages,
+             "sum errors: messages are as short as the spare workers allow"),
+        TEST(flipped_bits,
+             "sum errors: flipped bits are located or below the floor"),
+        TEST(up_to_half, "sum errors: half of the spare workers may be faulty"),
+        TEST(pairs_of_one_group,
+             "sum errors: two equal errors of a group are corrected"),
+        TEST(every_choice,
+             "sum errors: any wrong submessages of a seat are corrected"),
+        TEST(hidden, "sum errors: a huge error does not hide another"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
-/* update_liars_test.c -- operands that change where their blocks lie, while
- * some of those who hold them lie. */
+/* update_liars_test.c -- operands that change at the workers, while some of
+ * these workers are faulty. */
 #include "update_rig.h"
 
 #include "run/job.h"
@@ -12,9 +12,9 @@ static const char *const checked[] = {
     "gpd:m=1,n=1,p=2", /* seats hold multiples of A */
 };
 
-/* Who lies from some step on is named in products, and so when it is read; that
- * is over when it lies with another block (heal_test.c). */
-static void liars_are_named(void **state)
+/* The worker is faulty from one step on. It is quarantined when it is wrong
+ * with another block, too (heal_test.c). */
+static void faulty_named(void **state)
 {
     static const kofn_fault_event lie = {4, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
 
@@ -57,9 +57,10 @@ static kofn_fault_event at_step(unsigned step, kofn_fault_event_kind kind,
     return (kofn_fault_event){step, 0, kind, worker, 0};
 }
 
-/* Who lies while blocks are made for joiners of what he holds spoils none: he
- * is named, and when he has gone, all that is left is right. */
-static void liars_spoil_no_block(void **state)
+/* A worker is faulty while blocks of joiners are made from its block. It
+ * spoils none of them. It is named, and after it has left all results are
+ * right. */
+static void joiners_blocks(void **state)
 {
     const kofn_fault_event come[] = {at_step(3, KOFN_FAULT_EVENT_CORRUPT, 2),
                                      at_step(4, KOFN_FAULT_EVENT_LEAVE, 0),
@@ -97,8 +98,7 @@ static void liars_spoil_no_block(void **state)
     }
 }
 
-/* Where there are more of them than can be told nobody gets a block of them. */
-static void too_many_liars(void **state)
+static void too_many(void **state)
 {
     const kofn_fault_event come[] = {at_step(3, KOFN_FAULT_EVENT_CORRUPT, 0),
                                      at_step(3, KOFN_FAULT_EVENT_CORRUPT, 1),
@@ -126,9 +126,9 @@ static void too_many_liars(void **state)
     held_down(&h);
 }
 
-/* Without a search for errors who reads NaN for a block is told who answered
- * it, and not that too few are left. */
-static void no_numbers(void **state)
+/* Without a check the error names the workers that answered NaN for a block,
+ * not a lack of workers. */
+static void nan_blocks(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
     kofn_fault_event come[12];
@@ -148,8 +148,8 @@ static void no_numbers(void **state)
     held_down(&h);
 }
 
-/* Of an operand that is small and moves fast, velocities are not measured by
- * what it is itself: nobody is named for their rounding. */
+/* The operand is small and moves fast. Its velocities are not measured by its
+ * own size, so no worker is named for their rounding. */
 static void fast_operands(void **state)
 {
     const kofn_change c = {sizeof c, 1e-10, 0, 0.9, false};
@@ -184,7 +184,7 @@ static void fast_operands(void **state)
     held_down(&h);
 }
 
-/* A third of A, and then nearly all that is left. */
+/* Takes away a third of A, and then nearly all that is left. */
 static void nearly_take_away(held *h, twin *t, size_t o)
 {
     size_t m = h->A[o].rows;
@@ -202,9 +202,9 @@ static void nearly_take_away(held *h, twin *t, size_t o)
     kf_free(U.data);
 }
 
-/* Of what has become small the rounding of before is left in blocks, also when
- * it was read, as a whole or to compare blocks, since. */
-static void what_was_large(void **state)
+/* The operand has become small, so its blocks have rounding from before. The
+ * operand is read since, as a whole or to compare blocks. */
+static void shrunk_operands(void **state)
 {
     (void)state;
     for (size_t s = 0; s < 2 * sizeof checked / sizeof *checked; s++) {
@@ -232,8 +232,7 @@ static void what_was_large(void **state)
     }
 }
 
-/* However often operands change, nobody is named who is honest. */
-static void the_honest_are_not_named(void **state)
+static void honest(void **state)
 {
     (void)state;
     for (size_t s = 0; s < sizeof checked / sizeof *checked; s++)
@@ -262,13 +261,20 @@ static void the_honest_are_not_named(void **state)
 TEST_FILE(update_liars_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(liars_are_named),
-        cmocka_unit_test(liars_spoil_no_block),
-        cmocka_unit_test(too_many_liars),
-        cmocka_unit_test(no_numbers),
-        cmocka_unit_test(fast_operands),
-        cmocka_unit_test(what_was_large),
-        cmocka_unit_test(the_honest_are_not_named),
+        TEST(faulty_named,
+             "update errors: a faulty worker is named and quarantined"),
+        TEST(joiners_blocks,
+             "update errors: a faulty worker spoils no block of a joiner"),
+        TEST(too_many,
+             "update errors: no block is made from too many wrong ones"),
+        TEST(nan_blocks,
+             "update errors: NaN in blocks is reported, not too few workers"),
+        TEST(fast_operands,
+             "update errors: small, fast operands raise no alarm"),
+        TEST(shrunk_operands,
+             "update errors: operands that became small raise no alarm"),
+        TEST(honest,
+             "update errors: honest workers are not named after many changes"),
     };
 
     rig_begin();

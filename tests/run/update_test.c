@@ -1,5 +1,5 @@
-/* update_test.c -- operands that change where their blocks lie, and are read
- * from them. */
+/* update_test.c -- operands that change at the workers, and are read from
+ * them. */
 #include "update_rig.h"
 
 #include "run/job.h"
@@ -23,8 +23,8 @@ static const char *const one_sided[] = {
 
 /* ---- updates ------------------------------------------------------------- */
 
-/* The caller's matrices are those of before, though blocks were views of
- * them. */
+/* Checks that the caller's matrices are unchanged, although blocks were views
+ * of them. */
 static void placed_are_never_written(held *h, double *const *before)
 {
     for (size_t o = 0; o < OPERANDS; o++) {
@@ -65,7 +65,7 @@ static void some_steps(held h, size_t way, double most)
     held_down(&h);
 }
 
-static void many_updates_are_plain_ones(void **state)
+static void updates(void **state)
 {
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
@@ -73,8 +73,7 @@ static void many_updates_are_plain_ones(void **state)
             some_steps((held){.spec = specs[s]}, way, 1e-10);
 }
 
-/* Where products are of one side only it is the same. */
-static void of_one_side(void **state)
+static void one_sided_codes(void **state)
 {
     (void)state;
     for (size_t s = 0; s < sizeof one_sided / sizeof *one_sided; s++)
@@ -82,7 +81,7 @@ static void of_one_side(void **state)
                    1e-10);
 }
 
-static void in_single_precision(void **state)
+static void float32(void **state)
 {
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs - 1; s++)
@@ -96,8 +95,8 @@ static void on_threads(void **state)
         some_steps((held){.spec = specs[s], .threads = true}, s % WAYS, 1e-10);
 }
 
-/* Half of U, and of V what is for all: to each of those who are live. */
-static void what_is_sent_is_counted(void **state)
+/* An update sends half of U and a V for all to each live worker. */
+static void traffic(void **state)
 {
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
     size_t each = (held_wide[1] + 1) / 2 + held_wide[0];
@@ -120,10 +119,9 @@ static void what_is_sent_is_counted(void **state)
     held_down(&h);
 }
 
-/* ---- who comes afterwards ------------------------------------------------ */
+/* ---- workers that join later --------------------------------------------- */
 
-static void with_everybody_replaced(held h, size_t way, double fraction,
-                                    double most)
+static void replace_workers(held h, size_t way, double fraction, double most)
 {
     kofn_fault_event come[2 * STEPS];
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -147,39 +145,39 @@ static void with_everybody_replaced(held h, size_t way, double fraction,
     held_down(&h);
 }
 
-static void joiners_have_what_is_now(void **state)
+static void joiners(void **state)
 {
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
         for (size_t half = 0; half < 2; half++)
-            with_everybody_replaced((held){.spec = specs[s]}, (s + half) % WAYS,
-                                    half ? 0.5 : 0, 1e-8);
+            replace_workers((held){.spec = specs[s]}, (s + half) % WAYS,
+                            half ? 0.5 : 0, 1e-8);
 }
 
-static void on_threads_too(void **state)
+static void joiners_threads(void **state)
 {
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
-        with_everybody_replaced((held){.spec = specs[s], .threads = true},
-                                s % WAYS, s % 2 ? 0.5 : 0, 1e-8);
+        replace_workers((held){.spec = specs[s], .threads = true}, s % WAYS,
+                        s % 2 ? 0.5 : 0, 1e-8);
 }
 
-/* Where messages take time by their size, work does not come before the change
- * that it is of. */
-static void changes_are_not_overtaken(void **state)
+/* Messages take time by their size. Work does not overtake the change that it
+ * needs. */
+static void slow_messages(void **state)
 {
     const kofn_faults slow =
         KOFN_FAULTS_INIT(.latency = 1, .bandwidth = 1000, .seed = 1);
 
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
-        with_everybody_replaced((held){.spec = specs[s], .faults = &slow},
-                                s % WAYS, 0.5, 1e-8);
+        replace_workers((held){.spec = specs[s], .faults = &slow}, s % WAYS,
+                        0.5, 1e-8);
 }
 
-/* What is read back for a joiner comes in windows that are worth their
- * messages: 64 x 7 numbers in one, though products move less. */
-static void small_operands_are_read_at_once(void **state)
+/* The windows that are read for a joiner are not smaller than is worth a
+ * message: 64 x 7 numbers are read at once, although products move less. */
+static void small_operands(void **state)
 {
     enum { ROUNDS = 6 };
     const kofn_fault_event come[] = {{2, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
@@ -202,7 +200,7 @@ static void small_operands_are_read_at_once(void **state)
     rig_down(&r);
 }
 
-static void starved_products_go_on(void **state)
+static void starved_products(void **state)
 {
     (void)state;
     for (size_t threads = 0; threads < 2; threads++)
@@ -218,9 +216,10 @@ static void starved_products_go_on(void **state)
         }
 }
 
-/* A product is put when three have come, and is cancelled after so many
- * moments, in which blocks may be read for them; then operands change.  In the
- * end what they hold is needed.  False: it was over before. */
+/* A product is put after three workers have joined. It is cancelled after
+ * `moments` moments, in which their blocks may be read. Then operands change,
+ * and in the end these workers' blocks are needed. Returns false if the
+ * product was complete before. */
 static bool cancelled_after(size_t moments)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
@@ -251,7 +250,7 @@ static bool cancelled_after(size_t moments)
     return st == KOFN_AGAIN;
 }
 
-static void blocks_stand_still_while_they_are_read(void **state)
+static void stable_blocks(void **state)
 {
     size_t moments = 0;
 
@@ -261,10 +260,10 @@ static void blocks_stand_still_while_they_are_read(void **state)
     assert_true(moments > 3);
 }
 
-/* Before each product those four of ten are replaced who have been there for
- * longest, and nobody more may be lost, for products from the left need six:
- * the others have their blocks by then. */
-static void blocks_are_made_as_fast_as_they_are_lost(void **state)
+/* Before each product the four oldest of ten workers are replaced. Left
+ * products need six workers, so no further one may be lost. The others have
+ * their blocks by then. */
+static void fast_replacement(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 10};
     kofn_fault_event come[4 * 8];
@@ -289,8 +288,8 @@ static void blocks_are_made_as_fast_as_they_are_lost(void **state)
     held_down(&h);
 }
 
-/* With fewer than determine them nobody has what the operands are. */
-static void what_is_lost_is_said(void **state)
+/* Too few workers are left to determine the operands. */
+static void lost_operand(void **state)
 {
     (void)state;
     for (size_t threads = 0; threads < 2; threads++) {
@@ -315,9 +314,9 @@ static void what_is_lost_is_said(void **state)
     }
 }
 
-/* Also where the last one who holds an operand goes before another has its
- * block, which is asked for then: nothing comes any more that would show it. */
-static void nobody_waits_for_what_is_lost(void **state)
+/* The last worker with an operand leaves before another has its block, which
+ * is requested then. No later message would show the loss. */
+static void lost_at_once(void **state)
 {
     const kofn_fault_event come[] = {{2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
                                      {2, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0}};
@@ -340,7 +339,7 @@ static void nobody_waits_for_what_is_lost(void **state)
     }
 }
 
-static void journals_of_it_replay(void **state)
+static void journals(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8, .threads = true};
     kofn_fault_event come[2 * STEPS];
@@ -365,17 +364,17 @@ static void journals_of_it_replay(void **state)
     unlink(path);
 }
 
-/* ---- how large they are -------------------------------------------------- */
+/* ---- sizes --------------------------------------------------------------- */
 
-/* Everything that changes goes one way: a += ... u v', u and v positive, so
- * that nothing is less than it might be. */
+/* All changes go one way: a += ... u v', with positive u and v. So no estimate
+ * is smaller than it may be. */
 static double along(size_t i, double unit)
 {
     return unit * (double)(1 + i * 7 % 5);
 }
 
-/* U' V is -u v' of an even number of rows, of which every second is so many
- * times the first. */
+/* U' V is -u v', in an even number of rows. Every second row is `times` times
+ * the first. */
 static void lay_along(const kofn_matrix *A, const kofn_matrix *U,
                       const kofn_matrix *V, double unit, double times)
 {
@@ -394,15 +393,15 @@ static void lay_along(const kofn_matrix *A, const kofn_matrix *U,
     }
 }
 
-/* Between what it is and `more` times as much. */
+/* Checks that `kept` is between `is` and `more` times `is`. */
 static void is_kept(double kept, double is, double more)
 {
     assert_at_most(is * (1 - 1e-12), kept);
     assert_at_most(kept, is * more * (1 + 1e-12));
 }
 
-/* What is kept of operand 0 is that of what it is now; of its elements only
- * where they are huge. */
+/* Compares the sizes that are kept of operand 0 with those of its present
+ * value. Those of elements count only if they are huge. */
 static void sizes_are(const held *h, double elements, double norms)
 {
     const kf_held *kept = &h->job->held[0];
@@ -423,8 +422,8 @@ static void sizes_are(const held *h, double elements, double norms)
     kf_resident_free(&is.resident);
 }
 
-/* Far from 1, too, where blocks are of A divided by a power of two; of so many
- * rows. */
+/* The same for sizes far from 1, with blocks of A divided by a power of two,
+ * and with `rows` rows. */
 static void sizes_grow_with(held h, const kofn_change *c, double unit,
                             size_t rows, double times)
 {
@@ -445,7 +444,7 @@ static void sizes_grow_with(held h, const kofn_change *c, double unit,
     for (unsigned step = 0; step < 6; step++) {
         kofn_change way = *c;
 
-        way.momentum *= step != 3; /* what there is of it is forgotten */
+        way.momentum *= step != 3; /* the present momentum is forgotten */
         assert_ok(kofn_update(h.job, 0, &way, &U, &V));
         twin_step(&t, 0, &way, &U, &V);
         now(&h, &t);
@@ -462,7 +461,7 @@ static void sizes_grow_with(held h, const kofn_change *c, double unit,
     kf_free(V.data);
 }
 
-static void sizes_are_kept(void **state)
+static void kept_sizes(void **state)
 {
     static const kofn_change c[] = {
         {sizeof(kofn_change), 0.5, 0, 0, false},
@@ -479,7 +478,7 @@ static void sizes_are_kept(void **state)
             size_t rows = kind < 3 ? 2 : 70;
             kofn_change way = c[i];
 
-            if (huge) /* they would not be held to the same power of two */
+            if (huge) /* else they would need another power of two */
                 way.step = 0.02;
             sizes_grow_with((held){.spec = "gpd:m=2,n=2,p=1"}, &way, unit, rows,
                             times);
@@ -525,11 +524,10 @@ static void refused(held *h, kofn_status st, const kofn_change *c,
                     const kofn_matrix *U, const kofn_matrix *V)
 {
     assert_status(st, kofn_update(h->job, 0, c, U, V));
-    held_right(h, 0, 1e-10); /* and nothing has come of it */
+    held_right(h, 0, 1e-10); /* the operand is unchanged */
 }
 
-/* Products of others, or that are over and not taken, are not in the way. */
-static void others_are_not_in_the_way(void **state)
+static void other_products(void **state)
 {
     held h = {.spec = "elastic:k=3", .workers = 5};
     uint32_t first, second;
@@ -629,7 +627,7 @@ static void refusals(void **state)
     assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], NULL));
     assert_status(KOFN_STATE, kofn_update(h.job, 0, &c, &U, &V));
     A = random_matrix(held_wide[1], held_wide[0], KOFN_F64, 3);
-    assert_ok(kofn_fetch(h.job, 0, false, &A, NULL)); /* the others go on */
+    assert_ok(kofn_fetch(h.job, 0, false, &A, NULL)); /* other calls continue */
     assert_ok(kofn_take(h.job, 0, KOFN_NEVER, NULL));
     held_down(&h);
 
@@ -655,25 +653,36 @@ static void refusals(void **state)
 TEST_FILE(update_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_updates_are_plain_ones),
-        cmocka_unit_test(of_one_side),
-        cmocka_unit_test(in_single_precision),
-        cmocka_unit_test(on_threads),
-        cmocka_unit_test(what_is_sent_is_counted),
-        cmocka_unit_test(joiners_have_what_is_now),
-        cmocka_unit_test(on_threads_too),
-        cmocka_unit_test(changes_are_not_overtaken),
-        cmocka_unit_test(small_operands_are_read_at_once),
-        cmocka_unit_test(starved_products_go_on),
-        cmocka_unit_test(blocks_stand_still_while_they_are_read),
-        cmocka_unit_test(blocks_are_made_as_fast_as_they_are_lost),
-        cmocka_unit_test(what_is_lost_is_said),
-        cmocka_unit_test(nobody_waits_for_what_is_lost),
-        cmocka_unit_test(journals_of_it_replay),
-        cmocka_unit_test(sizes_are_kept),
-        cmocka_unit_test(others_are_not_in_the_way),
-        cmocka_unit_test(no_factors),
-        cmocka_unit_test(refusals),
+        TEST(updates, "update: operands are right after changes (each code)"),
+        TEST(one_sided_codes,
+             "update: operands of one-sided codes are right after changes"),
+        TEST(float32, "update: operands in float32 are right after changes"),
+        TEST(on_threads, "update: operands are right after changes (threads)"),
+        TEST(traffic, "update: the sent bytes are those of U and V"),
+        TEST(joiners,
+             "update: blocks of joiners are right after all others left"),
+        TEST(joiners_threads, "update: blocks of joiners are right (threads)"),
+        TEST(slow_messages,
+             "update: work does not overtake changes (slow messages)"),
+        TEST(small_operands,
+             "update: a small operand is read for a joiner at once"),
+        TEST(starved_products,
+             "update: products wait for joiners' blocks, and are right"),
+        TEST(stable_blocks,
+             "update: cancelled products do not change blocks that are read"),
+        TEST(fast_replacement,
+             "update: blocks are rebuilt before the next workers leave"),
+        TEST(lost_operand, "update: a lost operand is reported"),
+        TEST(
+            lost_at_once,
+            "update: an operand that is lost with its last worker is reported"),
+        TEST(journals, "update: journals of updates replay"),
+        TEST(kept_sizes, "update: kept sizes are those of the changed operand"),
+        TEST(other_products,
+             "update: products of other operands do not prevent an update"),
+        TEST(no_factors, "update: decay and momentum alone change an operand"),
+        TEST(refusals,
+             "update: invalid updates are refused and change nothing"),
     };
 
     rig_begin();

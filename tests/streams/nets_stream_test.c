@@ -1,7 +1,7 @@
-/* nets_stream_test.c -- five networks trained side by side, each product of
- * each of them one of a stream of coded products: eight an iteration with two
- * hidden layers, put while those of the others are under way (math/training.md
- * 3). */
+/* nets_stream_test.c -- five networks are trained together. Each of their
+ * products is one of a stream of coded products. With two hidden layers there
+ * are eight in an iteration. They are put while the products of other networks
+ * are under way (math/training.md 3). */
 #include "alloc_rig.h"
 #include "train_rig.h"
 
@@ -14,9 +14,8 @@
 static const size_t widths[] = {64, 24, 16, 10};
 static const double steps[NETS] = {0.1, 0.15, 0.2, 0.25, 0.3};
 
-/* Networks on a job of their own, and what their watch was told. */
-typedef struct class
-{
+/* Networks on one job, and the reports to their watch function. */
+typedef struct networks {
     kofn_net *net[NETS];
     digits d;
     kofn_nets *nets;
@@ -24,12 +23,12 @@ typedef struct class
     kofn_job *job;
     size_t products, over;
     double apart, loss[NETS];
-    unsigned stop; /* after so many products; 0: never */
-} class;
+    unsigned stop; /* stops after this number of products; 0: never */
+} networks;
 
 static int watch(void *ud, const kofn_nets_step *now, const kofn_report *rep)
 {
-    class *c = ud;
+    networks *c = ud;
 
     if (!now)
         return 0;
@@ -56,7 +55,7 @@ static kofn_net_shape shape(void)
                             .activation = KOFN_RELU};
 }
 
-static kofn_nets_options options(class *c)
+static kofn_nets_options options(networks *c)
 {
     return (kofn_nets_options){.size = sizeof(kofn_nets_options),
                                .step = steps,
@@ -68,8 +67,9 @@ static kofn_nets_options options(class *c)
                                .watch_ud = c};
 }
 
-static void begin(class *c, const kofn_net_shape *s, const kofn_nets_options *o,
-                  const char *spec, bool sim, const kofn_faults *faults)
+static void begin(networks *c, const kofn_net_shape *s,
+                  const kofn_nets_options *o, const char *spec, bool sim,
+                  const kofn_faults *faults)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_STREAM, BATCH, 65, 24, s->dtype, false);
@@ -85,7 +85,7 @@ static void begin(class *c, const kofn_net_shape *s, const kofn_nets_options *o,
     assert_ok(kofn_open(&c->job, c->plan, port, NULL));
 }
 
-static void end(class *c)
+static void end(networks *c)
 {
     kofn_close(c->job);
     kofn_plan_free(c->plan);
@@ -95,11 +95,11 @@ static void end(class *c)
     digits_free(&c->d);
 }
 
-/* ---- to the plain weights ------------------------------------------------ */
+/* ---- the plain weights --------------------------------------------------- */
 
-/* What kofn_train_plain makes of the same network, which goes another way
- * through the same batches. */
-static void assert_trained(const class *c, size_t i, const kofn_net_shape *s)
+/* Compares network i with the result of kofn_train_plain, which computes the
+ * same batches in another way. */
+static void assert_trained(const networks *c, size_t i, const kofn_net_shape *s)
 {
     kofn_train_options o = {.size = sizeof o,
                             .step = steps[i],
@@ -122,7 +122,7 @@ static void assert_trained(const class *c, size_t i, const kofn_net_shape *s)
 static void train_five(const char *spec, bool sim, const kofn_faults *faults)
 {
     kofn_net_shape s = shape();
-    class c = {.products = 0};
+    networks c = {.products = 0};
     kofn_nets_options o = options(&c);
 
     begin(&c, &s, &o, spec, sim, faults);
@@ -153,8 +153,8 @@ static void five_networks(void **state)
 
 /* ---- gradients ----------------------------------------------------------- */
 
-/* Mean cost over all points with weight j another. */
-static double cost_with(const class *c, kofn_net *net, double *w, size_t j,
+/* Returns the mean cost over all points with weight j changed by `by`. */
+static double cost_with(const networks *c, kofn_net *net, double *w, size_t j,
                         double by)
 {
     double was = w[j];
@@ -167,13 +167,13 @@ static double cost_with(const class *c, kofn_net *net, double *w, size_t j,
     return score.loss;
 }
 
-/* A step over all points, of sigmoids, which have no corners: what it changed
- * by is how the cost changes. */
+/* Makes a step over all points. The activations are sigmoids, which have no
+ * corners. The change of the weights is compared with the slope of the cost. */
 static void gradients(void **state)
 {
     static const double one[NETS] = {1, 1, 1, 1, 1};
     kofn_net_shape s = shape();
-    class c = {.products = 0};
+    networks c = {.products = 0};
     kofn_nets_options o = options(&c);
     kofn_net *at = make_net(&(kofn_net_shape){.size = sizeof s,
                                               .layers = 3,
@@ -209,11 +209,11 @@ static void gradients(void **state)
 
 /* ---- others -------------------------------------------------------------- */
 
-/* In single precision, and stopped on the way: what was done is done. */
+/* The training in single precision is stopped. Completed steps stay. */
 static void float32_and_stopped(void **state)
 {
     kofn_net_shape s = shape();
-    class c = {.stop = 8 * NETS + 3};
+    networks c = {.stop = 8 * NETS + 3};
     kofn_nets_options o = options(&c);
 
     (void)state;
@@ -240,7 +240,7 @@ static void refusals(void **state)
                         .sparsity = 0.1,
                         .sparsity_weight = 1},
                    b = {.size = sizeof b, .layers = 2, .widths = narrow};
-    class c = {.products = 0};
+    networks c = {.products = 0};
     kofn_nets_options o = options(&c);
     kofn_net *good = make_net(&s), *bad = make_net(&a), *other = make_net(&b);
     kofn_net *const five[] = {good, good, good, good, good};
@@ -264,12 +264,13 @@ static void refusals(void **state)
     digits_free(&d);
 }
 
-/* Steps so long that numbers end: it is told whose. */
-static void too_long(void **state)
+/* The step of one network is so large that numbers overflow. The error names
+ * the network. */
+static void overflow(void **state)
 {
     static const double step[NETS] = {0.1, 0.1, 1e200, 0.1, 0.1};
     kofn_net_shape s = shape();
-    class c = {.products = 0};
+    networks c = {.products = 0};
     kofn_nets_options o = options(&c);
 
     (void)state;
@@ -281,9 +282,9 @@ static void too_long(void **state)
     end(&c);
 }
 
-/* ---- as many as the delay takes ------------------------------------------ */
+/* ---- networks for a delay ------------------------------------------------ */
 
-static void a_long_delay_is_refused(void **state)
+static void long_delay(void **state)
 {
     static const char *const specs[] = {"dip:m=2,p=3,T=4,lambda=1",
                                         "idip:m=2,p=3,N=14,W=5"};
@@ -291,7 +292,7 @@ static void a_long_delay_is_refused(void **state)
 
     (void)state;
     for (size_t k = 0; k < COUNT(specs); k++) {
-        class c = {.products = 0};
+        networks c = {.products = 0};
         kofn_nets_options o = options(&c);
 
         begin(&c, &s, &o, specs[k], true, NULL);
@@ -365,13 +366,17 @@ static void memory_runs_out(void **state)
 TEST_FILE(nets_stream_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(five_networks),
-        cmocka_unit_test(gradients),
-        cmocka_unit_test(float32_and_stopped),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(too_long),
-        cmocka_unit_test(a_long_delay_is_refused),
-        cmocka_unit_test(memory_runs_out),
+        TEST(five_networks,
+             "nets: weights are the plain ones (five networks, four codes)"),
+        TEST(gradients, "nets: a step follows the gradient of the cost"),
+        TEST(float32_and_stopped,
+             "nets: a stopped training keeps its steps (float32)"),
+        TEST(refusals, "nets: invalid networks, data and options are refused"),
+        TEST(overflow, "nets: an overflow names its network and iteration"),
+        TEST(long_delay,
+             "nets: a stream's delay beyond five networks is refused"),
+        TEST(memory_runs_out,
+             "nets: a training without memory fails and leaks nothing"),
     };
 
     rig_begin();

@@ -1,6 +1,7 @@
-/* pair_test.c -- products of streams on workers that compute: every scheme and
- * port, odd and changing shapes, both types, against BLAS and below the error
- * that is predicted; who comes and goes; what is refused. */
+/* pair_test.c -- products of streams on workers that compute. Each scheme and
+ * port is compared with BLAS, in odd and changing shapes and in both types.
+ * Errors are below the prediction. Workers join and leave, and invalid calls
+ * are refused. */
 #include "pair_rig.h"
 
 #include "code/code.h"
@@ -34,8 +35,8 @@ static const size_t shapes[COUNT][3] = {{30, 20, 30}, {31, 7, 29}, {1, 1, 1},
                                         {5, 40, 2},   {64, 3, 1},  {30, 20, 30},
                                         {17, 17, 17}};
 
-/* Seven products of as many shapes, `ahead` of which are put before the first
- * is taken. */
+/* Computes seven products of seven shapes. `ahead` of them are put before the
+ * first is taken. */
 static void run_stream(const char *spec, size_t workers, kofn_dtype dtype,
                        bool sim, const kofn_faults *faults,
                        const kofn_options *opt, size_t ahead)
@@ -94,7 +95,7 @@ static const char *const specs[] = {
     "uncoded",
 };
 
-static void answers_are_those_of_blas(void **state)
+static void right_products(void **state)
 {
     kofn_faults slow = KOFN_FAULTS_INIT(.straggle = 0.3, .seed = 4);
 
@@ -106,7 +107,7 @@ static void answers_are_those_of_blas(void **state)
         }
 }
 
-static void float32_has_its_own_error(void **state)
+static void float32(void **state)
 {
     kofn_faults slow = KOFN_FAULTS_INIT(.straggle = 0.3, .seed = 9);
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -117,7 +118,7 @@ static void float32_has_its_own_error(void **state)
         run_stream(specs[i], 4, KOFN_F32, true, &slow, &o, 3);
 }
 
-static void threads_compute_them_too(void **state)
+static void threads(void **state)
 {
     kofn_faults slow =
         KOFN_FAULTS_INIT(.straggle = 0.3, .factor = 2, .seed = 5);
@@ -127,7 +128,7 @@ static void threads_compute_them_too(void **state)
         run_stream(specs[i], 4, KOFN_F64, false, i % 2 ? &slow : NULL, NULL, 3);
 }
 
-static void one_worker_is_a_stream(void **state)
+static void one_worker(void **state)
 {
     (void)state;
     run_stream("dip:T=1", 1, KOFN_F64, true, NULL, NULL, 2);
@@ -135,10 +136,10 @@ static void one_worker_is_a_stream(void **state)
     run_stream("uncoded", 1, KOFN_F64, false, NULL, NULL, 0);
 }
 
-/* ---- whoever waits ------------------------------------------------------- */
+/* ---- taking -------------------------------------------------------------- */
 
-/* Number 0: each once, as they are over. */
-static void any_product_can_be_taken(void **state)
+/* With number 0 each product is taken once, in the order of their ends. */
+static void take_any(void **state)
 {
     kofn_plan *plan;
     kofn_job *job =
@@ -169,9 +170,9 @@ static void any_product_can_be_taken(void **state)
     close_stream(job, plan);
 }
 
-/* What is lent may change, and go, as soon as the product was taken: workers
- * that are still at it have copies. */
-static void operands_are_the_callers_again(void **state)
+/* Lent matrices may change, and be freed, once their product was taken.
+ * Workers that still compute have copies. */
+static void returned_operands(void **state)
 {
     kofn_faults slow =
         KOFN_FAULTS_INIT(.straggle = 0.5, .factor = 3, .seed = 2);
@@ -192,9 +193,9 @@ static void operands_are_the_callers_again(void **state)
     close_stream(job, plan);
 }
 
-/* X, Y and the output are parts of larger matrices, of which nothing else is
- * touched. */
-static void views_will_do(void **state)
+/* X, Y and the output are parts of larger matrices. The rest of these stays
+ * unchanged. */
+static void views(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
@@ -257,9 +258,9 @@ static void see(void *ud, const kofn_stream_round *r)
     s->load = fmax(s->load, r->load);
 }
 
-/* A worker that takes five times as long is marked in every round; a list of
- * three tasks has three quarters of a product's work. */
-static void rounds_are_shown(void **state)
+/* A worker that is five times slower is marked in every round. A list of three
+ * tasks has three quarters of a product's work. */
+static void shown_rounds(void **state)
 {
     const kofn_fault_event slow = {
         .round = 1, .kind = KOFN_FAULT_EVENT_SLOW, .worker = 2, .factor = 5};
@@ -285,9 +286,9 @@ static void rounds_are_shown(void **state)
     close_stream(job, plan);
 }
 
-/* ---- who comes and goes -------------------------------------------------- */
+/* ---- workers that join and leave ----------------------------------------- */
 
-static void workers_come_and_go(void **state)
+static void joins_and_losses(void **state)
 {
     static const kofn_fault_event events[] = {
         {.round = 2, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 0},
@@ -309,7 +310,7 @@ static void workers_come_and_go(void **state)
         }
 }
 
-static void nobody_left_is_said(void **state)
+static void no_worker_left(void **state)
 {
     static const kofn_fault_event events[] = {
         {.round = 2, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 0},
@@ -330,9 +331,9 @@ static void nobody_left_is_said(void **state)
     close_stream(job, plan);
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
-static void what_does_not_fit_is_refused(void **state)
+static void refusals(void **state)
 {
     kofn_plan *plan;
     kofn_job *job = open_stream(&plan, "dip", 4, KOFN_F64, true, NULL, NULL);
@@ -370,17 +371,21 @@ static void what_does_not_fit_is_refused(void **state)
 TEST_FILE(pair_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_those_of_blas),
-        cmocka_unit_test(float32_has_its_own_error),
-        cmocka_unit_test(threads_compute_them_too),
-        cmocka_unit_test(one_worker_is_a_stream),
-        cmocka_unit_test(any_product_can_be_taken),
-        cmocka_unit_test(operands_are_the_callers_again),
-        cmocka_unit_test(views_will_do),
-        cmocka_unit_test(rounds_are_shown),
-        cmocka_unit_test(workers_come_and_go),
-        cmocka_unit_test(nobody_left_is_said),
-        cmocka_unit_test(what_does_not_fit_is_refused),
+        TEST(right_products,
+             "pair: products are right (each code, with stragglers)"),
+        TEST(float32,
+             "pair: products in float32 are below their predicted error"),
+        TEST(threads, "pair: products on threads are right (each code)"),
+        TEST(one_worker, "pair: products of one worker are right"),
+        TEST(take_any, "pair: number 0 takes each product once"),
+        TEST(returned_operands,
+             "pair: lent matrices may be freed once the product is taken"),
+        TEST(views, "pair: views work, and the rest of their matrices stays"),
+        TEST(shown_rounds, "pair: rounds report times, marks, slots and load"),
+        TEST(joins_and_losses,
+             "pair: products are right while workers join and leave"),
+        TEST(no_worker_left, "pair: a product fails if no worker is left"),
+        TEST(refusals, "pair: invalid matrices, calls and options are refused"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

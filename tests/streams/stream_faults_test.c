@@ -1,21 +1,21 @@
-/* stream_faults_test.c -- streams of products with workers that come, go, fail
- * and hang at any event: every product in time, or a clear error when nobody is
- * left; and events in any order. */
+/* stream_faults_test.c -- streams of products with workers that join, leave,
+ * fail and hang at any event. Every product is in time, or the error says that
+ * no worker is left. Also events in any order. */
 #include "stream_rig.h"
 
 #include "base/rng.h"
 
 #include <stdio.h>
 
-/* ---- one thing, at any event --------------------------------------------- */
+/* ---- one fault, at any event --------------------------------------------- */
 
 enum { LEAVE, NOTICE, FAIL, JOIN, THINGS };
 
-typedef struct plot {
+typedef struct fault {
     int what;
     uint32_t who;
-    size_t when; /* after so many answers */
-} plot;
+    size_t when; /* after this number of answers */
+} fault;
 
 static void drop_errands(stage *s, uint32_t worker)
 {
@@ -24,7 +24,7 @@ static void drop_errands(stage *s, uint32_t worker)
             s->errand[i].state = LOST;
 }
 
-/* Its oldest task, if it has one. */
+/* Fails the worker's oldest task, if it has one. */
 static void fail_one(stage *s, uint32_t worker)
 {
     for (size_t i = 0; i < s->errands; i++) {
@@ -42,7 +42,7 @@ static void fail_one(stage *s, uint32_t worker)
     }
 }
 
-static void happens(stage *s, const plot *p)
+static void happens(stage *s, const fault *p)
 {
     switch (p->what) {
     case LEAVE:
@@ -62,8 +62,8 @@ static void happens(stage *s, const plot *p)
     }
 }
 
-/* The next task in the order of its turn: one of each worker after the other,
- * or of the last one first. */
+/* Returns the next task in its turn: one of each worker in a row, or the last
+ * one first. */
 static errand *next_errand(stage *s, bool back)
 {
     errand *found = NULL;
@@ -74,7 +74,7 @@ static errand *next_errand(stage *s, bool back)
     return found;
 }
 
-static size_t play_plot(stage *s, size_t products, const plot *p, bool back)
+static size_t play_fault(stage *s, size_t products, const fault *p, bool back)
 {
     size_t answers = 0;
 
@@ -115,8 +115,8 @@ static const char *const specs[] = {
     "uncoded",
 };
 
-/* At every event of a short run, to every worker. */
-static void anything_at_any_event(void **state)
+/* The fault comes at every event of a short run, to every worker. */
+static void one_fault(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
@@ -125,14 +125,14 @@ static void anything_at_any_event(void **state)
         size_t events;
 
         stage_open(&s, plan, NULL);
-        events = play_plot(&s, 4, &(plot){JOIN, 0, SIZE_MAX}, false);
+        events = play_fault(&s, 4, &(fault){JOIN, 0, SIZE_MAX}, false);
         stage_close(&s);
         for (size_t k = 0; k < events * THINGS * 3 * 2; k++) {
-            plot p = {(int)(k / 2 % THINGS), (uint32_t)(k / 2 / THINGS % 3),
-                      k / 2 / THINGS / 3};
+            fault p = {(int)(k / 2 % THINGS), (uint32_t)(k / 2 / THINGS % 3),
+                       k / 2 / THINGS / 3};
 
             stage_open(&s, plan, NULL);
-            play_plot(&s, 4, &p, k % 2);
+            play_fault(&s, 4, &p, k % 2);
             check_deadlines(&s);
             stage_close(&s);
         }
@@ -140,19 +140,19 @@ static void anything_at_any_event(void **state)
     }
 }
 
-/* ---- the same with a liar ------------------------------------------------ */
+/* ---- the same with a faulty worker --------------------------------------- */
 
 static size_t present(const stage *s)
 {
     size_t n = 0;
 
-    for (size_t w = 0; w < MEN; w++)
+    for (size_t w = 0; w < MOST_WORKERS; w++)
         n += s->here[w];
     return n;
 }
 
-/* It is named, or the product is declared a failure, which it is only when
- * there are not two honest workers any more, or no rows. */
+/* The faulty worker is named, or the product fails. A product fails only if
+ * there are fewer than two honest workers, or no rows are left. */
 static void check_liar(stage *s, bool few)
 {
     for (size_t i = 1; i <= s->products; i++) {
@@ -165,8 +165,8 @@ static void check_liar(stage *s, bool few)
     }
 }
 
-/* One liar among four, and anything else at any event. */
-static void a_liar_and_anything(void **state)
+/* One of four workers is faulty, and another fault comes at any event. */
+static void faulty_worker(void **state)
 {
     static const kofn_errors modes[] = {KOFN_ERRORS_PROBABILISTIC,
                                         KOFN_ERRORS_ADVERSARIAL};
@@ -184,19 +184,19 @@ static void a_liar_and_anything(void **state)
 
         stage_open(&s, plan, &o);
         s.liar[1] = true;
-        events = play_plot(&s, 3, &(plot){JOIN, 0, SIZE_MAX}, false);
+        events = play_fault(&s, 3, &(fault){JOIN, 0, SIZE_MAX}, false);
         check_liar(&s, few);
         hold(&s, few || s.core->fleet.located[1] > 0);
         stage_close(&s);
         for (size_t k = 0; k < events * THINGS * 4; k++) {
-            plot p = {(int)(k % THINGS), (uint32_t)(k / THINGS % 4),
-                      k / THINGS / 4};
+            fault p = {(int)(k % THINGS), (uint32_t)(k / THINGS % 4),
+                       k / THINGS / 4};
 
             if (test_scale() <= 1 && k % 3)
                 continue;
             stage_open(&s, plan, &o);
             s.liar[1] = true;
-            play_plot(&s, 3, &p, k % 2);
+            play_fault(&s, 3, &p, k % 2);
             check_liar(&s, few);
             for (uint32_t w = 0; w < s.core->fleet.workers; w++)
                 hold(&s, w == 1 || s.core->fleet.located[w] == 0);
@@ -206,9 +206,9 @@ static void a_liar_and_anything(void **state)
     }
 }
 
-/* ---- hours of bad luck --------------------------------------------------- */
+/* ---- many faults --------------------------------------------------------- */
 
-/* Whoever is left finishes; at least one stays. */
+/* At least one worker stays and completes the products. */
 static void random_events(void **state)
 {
     size_t runs = (size_t)(300 * test_scale());
@@ -234,9 +234,9 @@ static void random_events(void **state)
                 s.now += UNIT / 8;
                 ring(&s, s.now);
                 if (kf_rng_below(&r, 25) == 0 && s.here[who] && present(&s) > 1)
-                    happens(&s, &(plot){(int)kf_rng_below(&r, 2), who, 0});
-                if (kf_rng_below(&r, 40) == 0 && s.P < MEN) {
-                    happens(&s, &(plot){JOIN, 0, 0});
+                    happens(&s, &(fault){(int)kf_rng_below(&r, 2), who, 0});
+                if (kf_rng_below(&r, 40) == 0 && s.P < MOST_WORKERS) {
+                    happens(&s, &(fault){JOIN, 0, 0});
                     s.P++;
                 }
                 for (size_t i = 0; i < s.errands; i++)
@@ -258,8 +258,7 @@ static void random_events(void **state)
     }
 }
 
-/* What was cancelled comes after all, and twice: it counts once. */
-static void what_was_cancelled_may_come(void **state)
+static void late_results(void **state)
 {
     kofn_plan *plan = stream_plan("idip:W=3,N=4", 3);
     static stage s;
@@ -294,9 +293,9 @@ static void what_was_cancelled_may_come(void **state)
     kofn_plan_free(plan);
 }
 
-/* ---- nobody, and who answers nothing ------------------------------------- */
+/* ---- no worker, and workers that do not answer --------------------------- */
 
-static void nobody_is_left(void **state)
+static void no_worker_left(void **state)
 {
     static const kofn_below below[] = {KOFN_BELOW_REFUSE, KOFN_BELOW_PAUSE};
 
@@ -309,8 +308,8 @@ static void nobody_is_left(void **state)
 
         stage_open(&s, plan, &o);
         begin_round(&s, true);
-        happens(&s, &(plot){LEAVE, 0, 0});
-        happens(&s, &(plot){LEAVE, 1, 0});
+        happens(&s, &(fault){LEAVE, 0, 0});
+        happens(&s, &(fault){LEAVE, 1, 0});
         if (below[i] == KOFN_BELOW_REFUSE) {
             assert_int_equal(s.product[1].status, KOFN_TOOFEW);
             assert_false(s.running);
@@ -326,7 +325,7 @@ static void nobody_is_left(void **state)
     }
 }
 
-static void patience_runs_out(void **state)
+static void patience(void **state)
 {
     kofn_core_options o = {
         .size = sizeof o, .below = KOFN_BELOW_PAUSE, .patience = KOFN_SECOND};
@@ -336,7 +335,7 @@ static void patience_runs_out(void **state)
     (void)state;
     stage_open(&s, plan, &o);
     begin_round(&s, true);
-    happens(&s, &(plot){LEAVE, 0, 0});
+    happens(&s, &(fault){LEAVE, 0, 0});
     assert_int_equal(kf_core_alarm(s.core), s.now + KOFN_SECOND);
     ring(&s, s.now + KOFN_SECOND);
     assert_int_equal(s.product[1].status, KOFN_LATE);
@@ -344,9 +343,7 @@ static void patience_runs_out(void **state)
     kofn_plan_free(plan);
 }
 
-/* A worker that hangs is given up, and the product it was needed for is over
- * without it. */
-static void who_hangs_is_given_up(void **state)
+static void hanging(void **state)
 {
     kofn_core_options o = {.size = sizeof o, .lease = KOFN_SECOND};
     kofn_plan *plan = stream_plan("uncoded", 3);
@@ -387,8 +384,8 @@ static void who_hangs_is_given_up(void **state)
     kofn_plan_free(plan);
 }
 
-/* What cannot be is dropped and counted, and nothing comes of it. */
-static void nonsense_is_dropped(void **state)
+/* Impossible events are dropped and counted, and have no effect. */
+static void impossible_events(void **state)
 {
     static const kofn_event wrong[] = {
         {.type = KOFN_EV_BEGIN},
@@ -430,14 +427,21 @@ static void nonsense_is_dropped(void **state)
 TEST_FILE(stream_faults_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(anything_at_any_event),
-        cmocka_unit_test(a_liar_and_anything),
-        cmocka_unit_test(random_events),
-        cmocka_unit_test(what_was_cancelled_may_come),
-        cmocka_unit_test(nobody_is_left),
-        cmocka_unit_test(patience_runs_out),
-        cmocka_unit_test(who_hangs_is_given_up),
-        cmocka_unit_test(nonsense_is_dropped),
+        TEST(one_fault,
+             "stream: products are in time with one fault at any event"),
+        TEST(
+            faulty_worker,
+            "stream: a faulty worker is named with another fault at any event"),
+        TEST(random_events, "stream: products are in time under random faults"),
+        TEST(late_results,
+             "stream: a cancelled result counts once if it comes"),
+        TEST(no_worker_left,
+             "stream: without workers a product fails, or waits for a joiner"),
+        TEST(patience, "stream: a product fails when the patience is over"),
+        TEST(hanging,
+             "stream: a hanging worker is evicted, and others do its task"),
+        TEST(impossible_events,
+             "stream: impossible events are dropped and counted"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

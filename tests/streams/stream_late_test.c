@@ -1,11 +1,11 @@
-/* stream_late_test.c -- streams of products whose workers may answer nothing,
- * and are there: they are waited for no longer than `late` says, every product
- * is in time all the same, and the marks are those of the model. */
+/* stream_late_test.c -- streams of products with workers that stay and do not
+ * answer. The wait for them is limited by `late`. Every product is still in
+ * time, and the marks are those of the model. */
 #include "stream_rig.h"
 
 #include <stdio.h>
 
-#define NEVER_ENDING 1000000 /* as many times as long as others */
+#define NEVER_ENDING 1000000 /* slowdown of a worker that never answers */
 
 static const kofn_core_options impatient = {
     .size = sizeof impatient, .mu = 0.25, .late = 1.5};
@@ -35,8 +35,8 @@ typedef struct law {
     size_t B, W, N; /* idip; B > 0: bursty, N is eps */
 } law;
 
-/* The first is done after its list, half of that later who is not is late, and
- * what the others are asked for instead comes at once. */
+/* The first worker completes its list. Half of that time later all others are
+ * late. The tasks that replace theirs are answered at once. */
 static void check_time(const law *l)
 {
     for (unsigned t = 1; t <= s.round; t++)
@@ -47,7 +47,7 @@ static void check_time(const law *l)
              l->B ? bursty(&s, l->B, l->W, l->N) : arbitrary(&s, l->W, l->N));
 }
 
-/* Those where somebody answers in every round. */
+/* Decodes the pattern. True if at least one worker answers in every round. */
 static bool spelt(const law *l, size_t bits, unsigned *slow)
 {
     unsigned all = (1u << l->P) - 1;
@@ -60,7 +60,7 @@ static bool spelt(const law *l, size_t bits, unsigned *slow)
     return true;
 }
 
-static void nobody_is_waited_for(void **state)
+static void every_pattern(void **state)
 {
     static const law laws[] = {
         {"dip:m=2,p=2,T=0", 3, 3, 0, 0, 0},
@@ -122,8 +122,9 @@ static void comes(errand *e)
                           .row = e->row});
 }
 
-/* To the nanosecond, from the last list that was done. */
-static void patience_is_that_of_late(void **state)
+/* The limit is exact to the nanosecond, from the end of the last completed
+ * list. */
+static void late_factor(void **state)
 {
     kofn_plan *plan = up("dip:m=1,p=3,T=0", 3, &impatient);
 
@@ -144,8 +145,8 @@ static void patience_is_that_of_late(void **state)
     down(plan);
 }
 
-/* Nor ever less than the noise of a machine. */
-static void nobody_is_late_at_once(void **state)
+/* The limit is not below the noise of a machine. */
+static void late_minimum(void **state)
 {
     kofn_core_options o = impatient;
     kofn_plan *plan;
@@ -163,7 +164,7 @@ static void nobody_is_late_at_once(void **state)
     down(plan);
 }
 
-static void without_late_all_is_waited_for(void **state)
+static void no_limit(void **state)
 {
     kofn_plan *plan = up("dip:m=1,p=2,T=0", 2, NULL);
 
@@ -179,8 +180,8 @@ static void without_late_all_is_waited_for(void **state)
     down(plan);
 }
 
-/* Whoever was asked instead may answer nothing as well: then others are. */
-static void who_stands_in_may_be_late_too(void **state)
+/* A replacement may not answer either. Then another worker is asked. */
+static void late_replacement(void **state)
 {
     kofn_plan *plan = up("uncoded", 3, &impatient);
 
@@ -202,8 +203,8 @@ static void who_stands_in_may_be_late_too(void **state)
     down(plan);
 }
 
-/* The same row is had once, whoever is first. */
-static void the_late_may_be_first(void **state)
+/* The row is needed once, from either worker. */
+static void late_first(void **state)
 {
     kofn_plan *plan = up("matdot:n=2", 3, &impatient);
     errand *late;
@@ -223,9 +224,9 @@ static void the_late_may_be_first(void **state)
     down(plan);
 }
 
-/* Two of four are late.  Whoever stood in for one that came after all has
- * nothing to do any more, and who came may stand in for the other. */
-static void whoever_comes_back_is_as_others(void **state)
+/* Two of four workers are late. When one of them answers, its replacement has
+ * no task left. The worker that answered may replace the other one. */
+static void returning(void **state)
 {
     kofn_plan *plan = up("uncoded", 4, &impatient);
     kofn_stream_round r;
@@ -264,8 +265,8 @@ static void whoever_comes_back_is_as_others(void **state)
     down(plan);
 }
 
-/* The last who may stand in is one that was late. */
-static void who_was_late_stands_in(void **state)
+/* The last available replacement was late itself. */
+static void late_replaces(void **state)
 {
     kofn_plan *plan = up("uncoded", 3, &impatient);
     errand *e;
@@ -289,8 +290,8 @@ static void who_was_late_stands_in(void **state)
     down(plan);
 }
 
-/* Where all are slow nobody stands in for anybody until somebody is done. */
-static void all_may_be_slow(void **state)
+/* If all workers are slow, none is replaced until one is done. */
+static void all_slow(void **state)
 {
     kofn_plan *plan = up("dip:m=1,p=2,T=0", 2, &impatient);
 
@@ -312,8 +313,8 @@ static void all_may_be_slow(void **state)
     down(plan);
 }
 
-/* Whoever comes while the only worker that has tasks answers nothing. */
-static void a_joiner_stands_in(void **state)
+/* A worker joins while the only worker with tasks does not answer. */
+static void joiner_replaces(void **state)
 {
     kofn_plan *plan = up("dip:m=1,p=2,T=0", 2, &impatient);
 
@@ -337,8 +338,8 @@ static void a_joiner_stands_in(void **state)
     down(plan);
 }
 
-/* What the scheme does not admit is not marked, and shown. */
-static void the_late_are_excused(void **state)
+/* A mark that the scheme does not admit is not made, but shown. */
+static void excused(void **state)
 {
     kofn_plan *plan = up("idip:W=2,N=1", 3, &impatient);
 
@@ -353,16 +354,16 @@ static void the_late_are_excused(void **state)
     down(plan);
 }
 
-/* ---- with somebody who lies ---------------------------------------------- */
+/* ---- with a faulty worker ------------------------------------------------ */
 
 #define LEASE (500 * UNIT)
 
 typedef struct stopped {
     const char *spec;
     size_t P;
-    bool liar; /* worker 0; the last one never answers */
+    bool liar; /* worker 0 is faulty; the last one never answers */
     kofn_status is;
-    bool lease; /* it takes as long, once */
+    bool lease; /* one round takes the time of the lease */
 } stopped;
 
 static void play_stopped(const stopped *x)
@@ -395,10 +396,11 @@ static void play_stopped(const stopped *x)
     down(plan);
 }
 
-/* Of codes that have only so many rows nobody does more than others for who is
- * late, for its lies would be as many more: what is here is looked at without,
- * and where that is too little the lease decides. */
-static void among_liars_the_late_are_done_without(void **state)
+/* Codes with a limited number of rows give no late worker's rows to others. If
+ * one of these were faulty, it would have more wrong rows. The answers that
+ * are there are checked without the late one. If they do not suffice, the
+ * lease decides. */
+static void late_and_faulty(void **state)
 {
     static const stopped cases[] = {
         {"polynomial:m=1,p=2,basis=circle", 5, true, KOFN_OK, false},
@@ -420,18 +422,27 @@ static void among_liars_the_late_are_done_without(void **state)
 TEST_FILE(stream_late_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_is_waited_for),
-        cmocka_unit_test(patience_is_that_of_late),
-        cmocka_unit_test(nobody_is_late_at_once),
-        cmocka_unit_test(without_late_all_is_waited_for),
-        cmocka_unit_test(who_stands_in_may_be_late_too),
-        cmocka_unit_test(the_late_may_be_first),
-        cmocka_unit_test(whoever_comes_back_is_as_others),
-        cmocka_unit_test(who_was_late_stands_in),
-        cmocka_unit_test(all_may_be_slow),
-        cmocka_unit_test(a_joiner_stands_in),
-        cmocka_unit_test(the_late_are_excused),
-        cmocka_unit_test(among_liars_the_late_are_done_without),
+        TEST(every_pattern,
+             "stream: products are in time if late workers never answer"),
+        TEST(late_factor,
+             "stream: a worker is late after `late` times the first's time"),
+        TEST(late_minimum, "stream: a worker is not late before late_least"),
+        TEST(no_limit, "stream: without `late` all answers are waited for"),
+        TEST(late_replacement,
+             "stream: a replacement that is late is replaced, too"),
+        TEST(late_first, "stream: a late answer counts if it comes first"),
+        TEST(returning,
+             "stream: a late worker that answers may replace others"),
+        TEST(late_replaces,
+             "stream: a worker that was late may replace another"),
+        TEST(all_slow,
+             "stream: if all are slow none is replaced until one is done"),
+        TEST(joiner_replaces,
+             "stream: a joiner replaces a worker that does not answer"),
+        TEST(excused,
+             "stream: marks that the scheme does not admit are excused"),
+        TEST(late_and_faulty,
+             "stream: checked products do not wait for late workers"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

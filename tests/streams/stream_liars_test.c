@@ -1,11 +1,11 @@
-/* stream_liars_test.c -- streams of products some of whose workers lie, in
+/* stream_liars_test.c -- streams of products with faulty workers, wrong in
  * every way of verdicts_test.c, on simulated workers and on threads.
  *
- * Whatever they do, no product is wrong by more than its floor and nobody
- * honest is named; one liar whose lies show is named, and no product fails for
- * it.
+ * In every case no product is wrong by more than its floor, and no honest
+ * worker is named. One faulty worker with visible errors is named, and no
+ * product fails because of it.
  *
- * KOFN_TEST_SCALE=10 tries ten times as many. */
+ * KOFN_TEST_SCALE=10 tries ten times more. */
 #include "rig.h"
 #include "verdicts_rig.h"
 
@@ -15,31 +15,33 @@
 
 #include <string.h>
 
-#define MEN 8
+#define MOST_WORKERS 8
 #define INNER 23
 #define LARGEST 4096 /* numbers of a result */
 
-/* ---- what is sent, made wrong on its way --------------------------------- */
+/* ---- results that are changed on their way ------------------------------- */
 
 typedef struct said {
-    double *x; /* what it should have sent last ... */
-    size_t n;  /* ... so many numbers, 0: nothing   */
+    double *x; /* the right numbers of its last result */
+    size_t n;  /* their number; 0: no result before */
 } said;
 
-/* A port some of whose workers send something else. */
-typedef struct crooked {
+/* A port with some workers that send other numbers. */
+typedef struct faulty_port {
     kofn_port base;
     kofn_port *inner;
-    bool liar[MEN];
-    uint32_t partner[MEN]; /* with whom results are swapped */
+    bool liar[MOST_WORKERS];
+    uint32_t
+        partner[MOST_WORKERS]; /* the worker with which results are swapped */
     way way;
-    double size, constant, often; /* often: the share of results that lie */
+    double size, constant,
+        often; /* often: the share of results that are wrong */
     kf_rng r;
-    said said[MEN];
-    bool lied[MEN]; /* so far */
-} crooked;
+    said said[MOST_WORKERS];
+    bool lied[MOST_WORKERS]; /* workers that were wrong before */
+} faulty_port;
 
-static double other_number(crooked *c, const said *old, const said *partner,
+static double other_number(faulty_port *c, const said *old, const said *partner,
                            size_t e, double y)
 {
     switch (c->way) {
@@ -60,7 +62,7 @@ static double other_number(crooked *c, const said *old, const said *partner,
     }
 }
 
-static void send_other(crooked *c, uint32_t worker, kofn_matrix *y)
+static void send_other(faulty_port *c, uint32_t worker, kofn_matrix *y)
 {
     const said *old = &c->said[worker], *other = &c->said[c->partner[worker]];
     size_t n = y->rows * y->cols;
@@ -90,10 +92,10 @@ static void remember(said *s, const double *x, size_t n)
     s->n = n;
 }
 
-static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kf_msg *m)
+static kofn_status faulty_wait(kofn_port *p, kofn_time until, kofn_time atmost,
+                               kf_msg *m)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
     kofn_status st = c->inner->wait(c->inner, until, atmost, m);
     kofn_matrix *y;
     double *honest;
@@ -110,49 +112,49 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     return KOFN_OK;
 }
 
-static kofn_status crooked_send(kofn_port *p, kf_msg *m)
+static kofn_status faulty_send(kofn_port *p, kf_msg *m)
 {
-    kofn_port *inner = ((crooked *)p)->inner;
+    kofn_port *inner = ((faulty_port *)p)->inner;
 
     return inner->send(inner, m);
 }
 
-static kofn_time crooked_now(kofn_port *p)
+static kofn_time faulty_now(kofn_port *p)
 {
-    kofn_port *inner = ((crooked *)p)->inner;
+    kofn_port *inner = ((faulty_port *)p)->inner;
 
     return inner->now(inner);
 }
 
-static void crooked_spend(kofn_port *p, kofn_time cpu)
+static void faulty_spend(kofn_port *p, kofn_time cpu)
 {
-    kofn_port *inner = ((crooked *)p)->inner;
+    kofn_port *inner = ((faulty_port *)p)->inner;
 
     inner->spend(inner, cpu);
 }
 
-static void crooked_close(kofn_port *p)
+static void faulty_close(kofn_port *p)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
 
     c->inner->close(c->inner);
-    for (size_t i = 0; i < MEN; i++)
+    for (size_t i = 0; i < MOST_WORKERS; i++)
         kf_free(c->said[i].x);
     kf_free(c);
 }
 
 /* Takes the port over. */
-static crooked *crooked_port(kofn_port *inner)
+static faulty_port *new_faulty_port(kofn_port *inner)
 {
-    crooked *c = numbers(1, sizeof *c);
+    faulty_port *c = numbers(1, sizeof *c);
 
     c->inner = inner;
     c->base = *inner;
-    c->base.send = crooked_send;
-    c->base.wait = crooked_wait;
-    c->base.now = crooked_now;
-    c->base.spend = inner->spend ? crooked_spend : NULL;
-    c->base.close = crooked_close;
+    c->base.send = faulty_send;
+    c->base.wait = faulty_wait;
+    c->base.now = faulty_now;
+    c->base.spend = inner->spend ? faulty_spend : NULL;
+    c->base.close = faulty_close;
     c->base.admit = NULL;
     c->base.remove = NULL;
     c->base.slow = NULL;
@@ -160,7 +162,7 @@ static crooked *crooked_port(kofn_port *inner)
     c->base.name_of = NULL;
     c->base.storing = NULL;
     c->base.coming = NULL;
-    for (size_t i = 0; i < MEN; i++)
+    for (size_t i = 0; i < MOST_WORKERS; i++)
         c->said[i].x = numbers(LARGEST, sizeof(double));
     return c;
 }
@@ -174,10 +176,11 @@ typedef struct run {
     size_t workers, liars;
     mode mode;
     way way;
-    bool wide, threads, certain; /* certain: it must be right, and named */
+    bool wide, threads,
+        certain; /* certain: the result must be right, and the worker named */
     double often, straggle;
     uint64_t seed;
-    /* what came of it */
+    /* results */
     size_t products, right, declared, located;
 } run_of;
 
@@ -187,11 +190,12 @@ static const kofn_errors errors_of[] = {
 static void say_wrong(const run_of *x, uint32_t product, const char *what,
                       double off)
 {
-    fail_msg("%s of %zu, %s, float%d, %s, %zu liars, %s, seed %zu, product %u: "
-             "%s (%g)",
-             x->spec, x->workers, mode_names[x->mode], x->wide ? 64 : 32,
-             x->threads ? "threads" : "sim", x->liars, way_names[x->way],
-             (size_t)x->seed, product, what, off);
+    fail_msg(
+        "%s of %zu, %s, float%d, %s, %zu faulty, %s, seed %zu, product %u: "
+        "%s (%g)",
+        x->spec, x->workers, mode_names[x->mode], x->wide ? 64 : 32,
+        x->threads ? "threads" : "sim", x->liars, way_names[x->way],
+        (size_t)x->seed, product, what, off);
 }
 
 typedef struct pair {
@@ -199,7 +203,8 @@ typedef struct pair {
     uint32_t number;
 } pair;
 
-/* Norms of rows of a, or of its columns, those `each` apart together. */
+/* Returns norms of rows of a, or of its columns. Those at a distance of `each`
+ * are taken together. */
 static double *norms(const kofn_matrix *a, bool columns, size_t each)
 {
     size_t n = columns ? a->cols : a->rows;
@@ -236,18 +241,18 @@ static void within_floor(const run_of *x, const kofn_layout *L, const pair *a,
     kf_free(col);
 }
 
-static crooked *port_of(const run_of *x)
+static faulty_port *port_of(const run_of *x)
 {
     kofn_faults w =
         KOFN_FAULTS_INIT(.seed = x->seed, .straggle = x->straggle, .factor = 3);
     kf_rng r = kf_rng_stream(x->seed, KF_FOR_SAMPLE, 7, 7);
-    uint32_t who[MEN];
+    uint32_t who[MOST_WORKERS];
     kofn_port *inner;
-    crooked *c;
+    faulty_port *c;
 
     assert_ok(x->threads ? kofn_port_threads(&inner, x->workers, &w)
                          : kofn_port_sim(&inner, x->workers, &w));
-    c = crooked_port(inner);
+    c = new_faulty_port(inner);
     shuffle(who, x->workers, &r);
     for (size_t i = 0; i < x->liars; i++) {
         c->liar[who[i]] = true;
@@ -255,7 +260,7 @@ static crooked *port_of(const run_of *x)
     }
     c->way = x->way;
     c->often = x->often;
-    /* one liar that must be named lies by more than rounding hides */
+    /* a worker that must be named is wrong by more than rounding hides */
     c->size = x->certain ? (x->wide ? 1e-3 : 10)
                          : (x->wide ? 1e-14 : 1e-5) *
                                pow(10, 7 * kf_rng_uniform(&r) - 1);
@@ -264,14 +269,14 @@ static crooked *port_of(const run_of *x)
     return c;
 }
 
-static void judge(run_of *x, const crooked *c, const kofn_layout *L,
+static void judge(run_of *x, const faulty_port *c, const kofn_layout *L,
                   const pair *a, const kofn_report *rep, kofn_status st)
 {
     x->products++;
     for (size_t i = 0; i < rep->workers; i++) {
         x->located += rep->located[i] > 0;
         if (rep->located[i] && !c->lied[i])
-            say_wrong(x, rep->number, "somebody honest was named", (double)i);
+            say_wrong(x, rep->number, "an honest worker was named", (double)i);
     }
     if (st == KOFN_OK) {
         x->right++;
@@ -310,7 +315,7 @@ static void run_stream(run_of *x)
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, 30, INNER, 30,
                                         x->wide ? KOFN_F64 : KOFN_F32, false);
     kofn_options o = KOFN_OPTIONS_INIT;
-    crooked *c = port_of(x);
+    faulty_port *c = port_of(x);
     pair a[PRODUCTS];
     kofn_plan *plan;
     kofn_job *job;
@@ -335,11 +340,11 @@ static void run_stream(run_of *x)
     kofn_plan_free(plan);
 }
 
-/* ---- one liar ------------------------------------------------------------ */
+/* ---- one faulty worker --------------------------------------------------- */
 
-/* So many liars can be told from the others, whatever they do apart from each
- * other: one of four, two of six; of codes that have a row a worker and no more
- * of K one where K + 2 are there. */
+/* The number of faulty workers that can be located if they act independently:
+ * one of four, two of six. Codes with one row for each worker locate one if K
+ * + 2 workers are there. */
 static const struct {
     const char *spec;
     size_t workers, liars;
@@ -364,8 +369,9 @@ static const struct {
 
 #define STREAMS (sizeof streams / sizeof *streams)
 
-/* A lie that cannot be overlooked, in every result or in every second one. */
-static void one_liar_is_named(void **state)
+/* The errors are too large to be overlooked, in every result or in every
+ * second one. */
+static void one_faulty(void **state)
 {
     static const way ways[] = {DENSE, CONSTANT, DOUBLED, ZEROS, STALE};
 
@@ -386,12 +392,12 @@ static void one_liar_is_named(void **state)
             continue;
         run_stream(&x);
         if (x.located == 0 &&
-            strstr(x.spec, "dip")) /* all of its were weighed */
-            say_wrong(&x, 0, "nobody was named", 0);
+            strstr(x.spec, "dip")) /* all of its results were compared */
+            say_wrong(&x, 0, "no worker was named", 0);
     }
 }
 
-/* ---- any number of them, in every way ------------------------------------ */
+/* ---- any number of faulty workers, in every way -------------------------- */
 
 static void campaign(bool threads, size_t runs)
 {
@@ -423,13 +429,13 @@ static void campaign(bool threads, size_t runs)
     print_message("\n");
 }
 
-static void liars_of_every_kind(void **state)
+static void every_kind(void **state)
 {
     (void)state;
     campaign(false, often(STREAMS * WAYS / 2));
 }
 
-static void liars_on_threads(void **state)
+static void every_kind_threads(void **state)
 {
     (void)state;
     campaign(true, often(STREAMS * WAYS / 4));
@@ -463,9 +469,9 @@ static void see(void *ud, const kofn_stream_round *r)
     s->load = r->load;
 }
 
-/* Who lies in every product has no list any more once that is more than chance,
- * and products are right without it. */
-static void liars_are_left_out(void **state)
+/* The worker is wrong in every product. Once that exceeds chance it gets no
+ * list. Products are right without it. */
+static void quarantined(void **state)
 {
     const kofn_fault_event lies = {
         .round = 1, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 2};
@@ -501,7 +507,7 @@ static void liars_are_left_out(void **state)
     kofn_plan_free(plan);
 }
 
-static void what_cannot_be_compared_is_refused(void **state)
+static void refusals(void **state)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_job *job;
@@ -517,9 +523,9 @@ static void what_cannot_be_compared_is_refused(void **state)
     kofn_plan_free(plan);
 }
 
-/* Of two it is found out that one lies, and not which; and one that is left has
- * nobody to be compared with. */
-static void two_are_compared(void **state)
+/* With two workers an error is found, but the faulty one is not. A single
+ * worker cannot be compared. */
+static void two_workers(void **state)
 {
     static const kofn_fault_event events[] = {
         {.round = 2, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 0},
@@ -553,12 +559,18 @@ static void two_are_compared(void **state)
 TEST_FILE(stream_liars_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_liar_is_named),
-        cmocka_unit_test(liars_of_every_kind),
-        cmocka_unit_test(liars_on_threads),
-        cmocka_unit_test(liars_are_left_out),
-        cmocka_unit_test(what_cannot_be_compared_is_refused),
-        cmocka_unit_test(two_are_compared),
+        TEST(one_faulty,
+             "stream errors: a faulty worker is named, products are right"),
+        TEST(every_kind,
+             "stream errors: products are right or fail (every kind of error)"),
+        TEST(every_kind_threads,
+             "stream errors: products are right or fail (threads)"),
+        TEST(quarantined,
+             "stream errors: a faulty worker gets no list after some rounds"),
+        TEST(refusals,
+             "stream errors: codes that cannot be compared are refused"),
+        TEST(two_workers,
+             "stream errors: two workers detect an error, and locate none"),
     };
 
     rig_begin();

@@ -1,7 +1,7 @@
-/* comma.h -- a locale that has a comma in its numbers, made here, because few
- * machines have one ready. */
-#ifndef KF_TEST_COMMA_H
-#define KF_TEST_COMMA_H
+/* comma_locale.h -- makes a locale with a decimal comma, because few machines
+ * have one installed. */
+#ifndef KF_TEST_COMMA_LOCALE_H
+#define KF_TEST_COMMA_LOCALE_H
 
 #include "support.h"
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Makes it in this folder and gives it to the process; false: localedef, which
- * is a part of glibc, is missing. */
+/* Makes the locale in this folder and gives it to the process. Returns false
+ * if localedef, a part of glibc, is missing. */
 static inline bool comma_begin(const char *folder)
 {
     char name[512], command[2048];

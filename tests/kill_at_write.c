@@ -1,9 +1,9 @@
-/* deadly.c -- `deadly N COMMAND...` runs a command and kills it as it is about
- * to change a file for the Nth time: to write, cut, rename, remove or force to
- * disk.
+/* kill_at_write.c -- `kill_at_write N COMMAND...` runs a command and kills it
+ * when it is about to change a file for the Nth time. A change is a write,
+ * truncation, renaming, removal or sync.
  *
- * Exit status: that of the command, where it ends before; 137 where it was
- * killed; 77 where processes may not be traced here. */
+ * Exit status: that of the command, if it ends before; 137 if it was killed;
+ * 77 if processes may not be traced here. */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 #ifdef __x86_64__
-/* A file, not a pipe or a terminal, which nobody finds there afterwards. */
+/* True for a file. A pipe or a terminal leaves nothing that can be found
+ * afterwards. */
 static bool is_file(pid_t who, unsigned long long fd)
 {
     char path[64];
@@ -55,8 +56,9 @@ static bool changes(pid_t who)
     }
 }
 
-/* Calls are stopped at twice, as they begin and as they end; that of a thread
- * that ends in between is counted once more, which does no harm. */
+/* Traces the command. It is stopped twice in each call, at the begin and at
+ * the end. A call of a thread that ends within it is counted twice, which does
+ * no harm. */
 static int watch(pid_t child, long left)
 {
     static bool inside[1 << 22];

@@ -1,6 +1,6 @@
-/* plague.h -- workers who send anything at any time, under many names. */
-#ifndef KF_TEST_PLAGUE_H
-#define KF_TEST_PLAGUE_H
+/* flooder.h -- workers that send anything at any time, under many numbers. */
+#ifndef KF_TEST_FLOODER_H
+#define KF_TEST_FLOODER_H
 
 #include "support.h"
 
@@ -25,9 +25,9 @@ typedef struct hostile {
     kofn_peer hub;
     bool here, stores;
     uint64_t job;
-    kf_head work, old; /* the last that it was to do, and one before */
+    kf_head work, old; /* the last task, and one before */
     kf_head store;
-    uint32_t number[IDENTITIES]; /* it was given */
+    uint32_t number[IDENTITIES]; /* the numbers that it was given */
     size_t numbers;
     size_t sent;
 } hostile;
@@ -53,7 +53,7 @@ static inline void say(hostile *h, kf_head head, size_t body_bytes)
     h->sent++;
 }
 
-/* What a worker could say to this work, true or not. */
+/* Sends an answer to this task, true or not. */
 static inline void answer(hostile *h, const kf_head *w)
 {
     size_t bytes = w->out_rows * w->out_cols * (w->dtype == KOFN_F32 ? 4 : 8);
@@ -67,7 +67,7 @@ static inline void answer(hostile *h, const kf_head *w)
                     .cols = w->out_cols};
 
     switch (kf_rng_below(&h->r, 12)) {
-    case 0: /* never */
+    case 0: /* never answers */
         return;
     case 1:
         head.round += 1 + (uint32_t)kf_rng_below(&h->r, 2);
@@ -88,7 +88,7 @@ static inline void answer(hostile *h, const kf_head *w)
         bytes = kf_rng_below(&h->r, 1 << 20);
         break;
     case 6:
-        say(h, head, bytes); /* and once more */
+        say(h, head, bytes); /* twice */
         break;
     case 7:
         head.product += 1 + (uint32_t)kf_rng_below(&h->r, 2);
@@ -102,7 +102,7 @@ static inline void answer(hostile *h, const kf_head *w)
     say(h, head, bytes);
 }
 
-/* Whatever comes to mind. */
+/* Sends a random packet. */
 static inline void babble(hostile *h)
 {
     kf_head head = {.type = (kf_wire)(1 + kf_rng_below(&h->r, 50)),
@@ -146,7 +146,7 @@ static inline void hear(hostile *h, const kofn_packet *k)
         break;
     case KF_WIRE_STORE:
         h->store = head;
-        if (h->stores) /* it has nothing */
+        if (h->stores) /* it stored no block */
             say(h, (kf_head){.type = KF_WIRE_STORED, .block = head.block}, 0);
         break;
     case KF_WIRE_WORK:
@@ -160,7 +160,7 @@ static inline void hear(hostile *h, const kofn_packet *k)
     }
 }
 
-static inline void plague_turn(hostile *h)
+static inline void flooder_turn(hostile *h)
 {
     kofn_packet k = {0};
 
@@ -172,17 +172,17 @@ static inline void plague_turn(hostile *h)
     if (h->job && kf_rng_below(&h->r, 3) == 0)
         babble(h);
     if (h->job && h->numbers < 40 && kf_rng_below(&h->r, 150) == 0) {
-        h->t->forget(h->t, h->hub); /* as another */
+        h->t->forget(h->t, h->hub); /* returns as another worker */
         h->here = false;
     }
 }
 
-static inline void *plague(void *ud)
+static inline void *flooder(void *ud)
 {
     hostile *h = ud;
 
     while (!atomic_load(&h->stop))
-        plague_turn(h);
+        flooder_turn(h);
     return NULL;
 }
 

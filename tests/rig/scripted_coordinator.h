@@ -1,61 +1,63 @@
-/* office.h -- a coordinator in a test that says what its script says: a
- * transport whose other end sends WELCOME, STORE, whatever is asked for, WORK
- * and DISMISS, one after the other, without a thread. */
-#ifndef KF_TEST_OFFICE_H
-#define KF_TEST_OFFICE_H
+/* scripted_coordinator.h -- a coordinator that follows a script, for one
+ * worker. It is a transport with a far end that sends WELCOME, STORE, the
+ * requested pieces, WORK and DISMISS, one after the other, without a thread. */
+#ifndef KF_TEST_SCRIPTED_COORDINATOR_H
+#define KF_TEST_SCRIPTED_COORDINATOR_H
 
 #include "rig.h"
 
 #include "base/lent.h"
 #include "wire/wire.h"
 
-#define OFFICE_BODY ((size_t)1 << 16)
+#define SCRIPT_BODY ((size_t)1 << 16)
 
-typedef struct office {
+typedef struct scripted {
     kofn_transport base;
     unsigned char block_spec[4096];
     size_t block_spec_bytes;
     struct {
         unsigned char p[4096];
-        size_t unit; /* bytes; 0: not what is asked for, but 64 KiB of 'A' */
+        size_t unit; /* bytes; 0: sends 64 KiB of 'A' instead of the requested
+                        units */
     } section[4];
     kf_head work; /* the task, or all 0: none */
-    size_t works; /* so many such tasks, one behind the other; 0: one */
+    size_t works; /* number of such tasks, one behind the other; 0: one */
     const kofn_faults *faults; /* of the worker, or NULL */
-    bool pair;                 /* it brings its block, and none is stored; */
-    size_t bytes;              /* so many in all; 0: as many as it says   */
-    kf_head asked[16];         /* pieces that were not sent yet */
+    bool pair;         /* the task brings its block, and none is stored */
+    size_t bytes;      /* length of the body; 0: as the head says */
+    kf_head asked[16]; /* pieces that were not sent */
     size_t first, asks;
-    unsigned char body[OFFICE_BODY];
+    unsigned char body[SCRIPT_BODY];
     int said;
     size_t given, results, failures;
-    size_t changed;            /* updates that it says are done      */
-    const kofn_change *change; /* that an UPDATE brings; NULL: zeros */
-    bool forgotten;            /* the worker has hung up: that is the end */
-} office;
+    size_t changed;            /* updates that the worker reports as done */
+    const kofn_change *change; /* the change of an UPDATE; NULL: zeros */
+    bool forgotten; /* the worker has hung up, which ends the script */
+} scripted;
 
-/* One task of a stream, of five rows and three columns, six numbers deep. */
-static inline office office_pair(void)
+/* Returns a task of a stream with five rows, three columns, and an inner size
+ * of six. */
+static inline scripted script_pair(void)
 {
-    return (office){.pair = true,
-                    .work = {.type = KF_WIRE_WORK,
-                             .how = KF_HOW_ROWS,
-                             .task = 1,
-                             .row = 7,
-                             .round = 1,
-                             .product = 1,
-                             .hi = 5,
-                             .rows = 6,
-                             .cols = 3,
-                             .out_rows = 5,
-                             .out_cols = 3}};
+    return (scripted){.pair = true,
+                      .work = {.type = KF_WIRE_WORK,
+                               .how = KF_HOW_ROWS,
+                               .task = 1,
+                               .row = 7,
+                               .round = 1,
+                               .product = 1,
+                               .hi = 5,
+                               .rows = 6,
+                               .cols = 3,
+                               .out_rows = 5,
+                               .out_cols = 3}};
 }
 
-static inline kofn_status office_send(kofn_transport *t, kofn_peer peer,
+static inline kofn_status script_send(kofn_transport *t, kofn_peer peer,
                                       const void *head, size_t head_bytes,
                                       const kofn_lent *body, bool urgent)
 {
-    office *o = (office *)t;
+    scripted *o = (scripted *)t;
     kf_head h;
 
     (void)peer, (void)body, (void)urgent;
@@ -71,7 +73,7 @@ static inline kofn_status office_send(kofn_transport *t, kofn_peer peer,
     return KOFN_OK;
 }
 
-static inline size_t office_piece(office *o, kf_head *h)
+static inline size_t script_piece(scripted *o, kf_head *h)
 {
     kf_head need = o->asked[o->first++];
     size_t unit = o->section[need.which % 4].unit, bytes;
@@ -82,9 +84,9 @@ static inline size_t office_piece(office *o, kf_head *h)
     h->lo = need.lo;
     h->hi = need.hi;
     if (!unit) {
-        h->hi = OFFICE_BODY / 8;
-        memset(o->body, 'A', OFFICE_BODY);
-        return OFFICE_BODY;
+        h->hi = SCRIPT_BODY / 8;
+        memset(o->body, 'A', SCRIPT_BODY);
+        return SCRIPT_BODY;
     }
     bytes = unit * (need.hi - need.lo);
     assert_true(need.which < 4 && need.hi * unit <= sizeof o->section[0].p);
@@ -92,8 +94,8 @@ static inline size_t office_piece(office *o, kf_head *h)
     return bytes;
 }
 
-/* It sends this block. */
-static inline void office_offer(office *o, const kf_block *b)
+/* Makes the script send this block. */
+static inline void script_offer(scripted *o, const kf_block *b)
 {
     kf_bytes block_spec = {0};
 
@@ -119,8 +121,8 @@ static inline void office_offer(office *o, const kf_block *b)
     }
 }
 
-/* What comes next, and the length of its body. */
-static inline size_t office_says(office *o, kf_head *h)
+/* Writes the next head, and its body. Returns the length of the body. */
+static inline size_t script_says(scripted *o, kf_head *h)
 {
     if (o->said == 1) {
         o->said += o->pair ? 2 : 1;
@@ -136,7 +138,7 @@ static inline size_t office_says(office *o, kf_head *h)
         return o->block_spec_bytes;
     }
     if (o->first < o->asks)
-        return office_piece(o, h);
+        return script_piece(o, h);
     h->type = KF_WIRE_DISMISS;
     if (o->said > 3 || !o->work.type)
         return 0;
@@ -155,10 +157,10 @@ static inline size_t office_says(office *o, kf_head *h)
     return h->rows * h->cols * 8;
 }
 
-static inline kofn_status office_wait(kofn_transport *t, kofn_time atmost,
+static inline kofn_status script_wait(kofn_transport *t, kofn_time atmost,
                                       kofn_packet *k)
 {
-    office *o = (office *)t;
+    scripted *o = (scripted *)t;
     kf_head h = {.type = KF_WIRE_DISMISS};
 
     if (o->forgotten)
@@ -169,10 +171,10 @@ static inline kofn_status office_wait(kofn_transport *t, kofn_time atmost,
         return KOFN_OK;
     }
     if (o->said == 4 && atmost == 0)
-        return KOFN_AGAIN; /* it is not dismissed from its work */
+        return KOFN_AGAIN; /* it is not dismissed while it works */
     h.job = 5;
     k->what = KOFN_PACKET;
-    k->body_bytes = office_says(o, &h);
+    k->body_bytes = script_says(o, &h);
     h.job = 5;
     h.body_sum = 0;
     if (k->body_bytes) {
@@ -184,34 +186,34 @@ static inline kofn_status office_wait(kofn_transport *t, kofn_time atmost,
     return KOFN_OK;
 }
 
-static inline void office_forget(kofn_transport *t, kofn_peer peer)
+static inline void script_forget(kofn_transport *t, kofn_peer peer)
 {
     (void)peer;
-    ((office *)t)->forgotten = true;
+    ((scripted *)t)->forgotten = true;
 }
 
-static inline void office_release(kofn_transport *t, void *own)
+static inline void script_release(kofn_transport *t, void *own)
 {
     (void)t, (void)own;
 }
 
-static inline void office_close(kofn_transport *t, kofn_time linger)
+static inline void script_close(kofn_transport *t, kofn_time linger)
 {
     (void)t, (void)linger;
 }
 
-/* A worker's whole life with it. */
-static inline kofn_status office_serve(office *o, size_t memory)
+/* Runs a worker from hello to dismissal with this coordinator. */
+static inline kofn_status script_serve(scripted *o, size_t memory)
 {
     kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
 
     o->base = (kofn_transport){.size = sizeof(kofn_transport),
                                .name = "test",
-                               .send = office_send,
-                               .wait = office_wait,
-                               .release = office_release,
-                               .forget = office_forget,
-                               .close = office_close};
+                               .send = script_send,
+                               .wait = script_wait,
+                               .release = script_release,
+                               .forget = script_forget,
+                               .close = script_close};
     o->said = 0;
     o->forgotten = false;
     o->given = o->first = o->asks = o->results = o->failures = 0;

@@ -1,11 +1,11 @@
-/* turncoat.c -- the kofn command, whose node of a mesh lies: what it computes
- * is right, and what it sends over its sockets is not.
+/* faulty_node.c -- the kofn command with a faulty node of a mesh. The node
+ * computes right results, and sends wrong ones over its sockets.
  *
  * KOFN_LIES=T: from iterate T on every piece, vector, block, sketch and
- * fingerprint, the digests of its iterates, every second word on where it
- * stands, and which pieces are to be decoded are false, with the checksums of
- * what is sent.  KOFN_LIES=T:SET: only notes of the types of which SET has the
- * bit.  It tells on standard error, once, that it has begun.  Linked with
+ * fingerprint is wrong. So are the digests of its iterates, every second note
+ * on its own state, and the lists of pieces to be decoded. Checksums match the
+ * wrong contents. KOFN_LIES=T:SET: only notes of the types with a bit in SET.
+ * It reports its first wrong note on standard error. Linked with
  * --wrap=kofn_net_mesh. */
 #include "base/base.h"
 #include "base/lent.h"
@@ -24,19 +24,20 @@ extern kofn_status __real_kofn_net_mesh(kofn_transport **out,
 kofn_status __wrap_kofn_net_mesh(kofn_transport **out, const char *address,
                                  const kofn_net_options *o);
 
-static kofn_status (*send_truth)(kofn_transport *t, kofn_peer peer,
+static kofn_status (*send_right)(kofn_transport *t, kofn_peer peer,
                                  const void *head, size_t head_bytes,
                                  const kofn_lent *body, bool urgent);
-static uint64_t since, kinds, lies;
+static uint64_t since, kinds, count;
 
-/* The numbers; of a vector also the turns that are told behind them stay. */
+/* Changes the numbers of a body. The turns behind the numbers of a vector
+ * stay. */
 static void spoil(double *x, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++)
-        x[i] += (1 + fabs(x[i])) * (double)(1 + (i * 7 + lies * 11) % 13);
+        x[i] += (1 + fabs(x[i])) * (double)(1 + (i * 7 + count * 11) % 13);
 }
 
-/* Of the same number of seats, the lowest. */
+/* Lists the lowest seats, in the same number. */
 static void list_others(kf_note *note, void *body, size_t bytes)
 {
     uint32_t *list;
@@ -54,7 +55,7 @@ static void list_others(kf_note *note, void *body, size_t bytes)
 
 static void falsify(kf_note *note, void *body, size_t bytes)
 {
-    note->digest.exact ^= note->digest.exact ? 1 + lies : 0;
+    note->digest.exact ^= note->digest.exact ? 1 + count : 0;
     note->digest.sum += 1 + fabs(note->digest.sum);
     switch (note->type) {
     case KF_NOTE_PIECE:
@@ -70,17 +71,17 @@ static void falsify(kf_note *note, void *body, size_t bytes)
         list_others(note, body, bytes);
         break;
     case KF_NOTE_BEAT:
-        note->at.step += lies % 2 * 3;
-        note->at.lineage ^= lies % 2;
+        note->at.step += count % 2 * 3;
+        note->at.lineage ^= count % 2;
         break;
     default:
         break;
     }
 }
 
-static kofn_status send_lie(kofn_transport *t, kofn_peer peer, const void *head,
-                            size_t head_bytes, const kofn_lent *body,
-                            bool urgent)
+static kofn_status send_wrong(kofn_transport *t, kofn_peer peer,
+                              const void *head, size_t head_bytes,
+                              const kofn_lent *body, bool urgent)
 {
     unsigned char other[KF_NOTE_HEAD];
     size_t bytes = body ? body->bytes : 0;
@@ -92,9 +93,9 @@ static kofn_status send_lie(kofn_transport *t, kofn_peer peer, const void *head,
     memcpy(&job, (const char *)head + 8, sizeof job);
     if (kf_note_read(&note, head, head_bytes, job) || note.at.step < since ||
         (kinds && !(kinds >> note.type & 1)))
-        return send_truth(t, peer, head, head_bytes, body, urgent);
-    if (lies++ == 0)
-        fprintf(stderr, "turncoat: lies from iterate %llu on\n",
+        return send_right(t, peer, head, head_bytes, body, urgent);
+    if (count++ == 0)
+        fprintf(stderr, "faulty_node: wrong notes from iterate %llu on\n",
                 (unsigned long long)note.at.step);
     false_body.data = false_body.ud = malloc(bytes + 1);
     if (!false_body.ud)
@@ -103,10 +104,10 @@ static kofn_status send_lie(kofn_transport *t, kofn_peer peer, const void *head,
         memcpy(false_body.ud, body->data, bytes);
     falsify(&note, false_body.ud, bytes);
     kf_note_write(other, &note, job, false_body.ud, bytes);
-    st = send_truth(t, peer, other, sizeof other, body ? &false_body : NULL,
+    st = send_right(t, peer, other, sizeof other, body ? &false_body : NULL,
                     urgent);
     if (!body || st == KOFN_AGAIN)
-        free(false_body.ud); /* it was not taken */
+        free(false_body.ud); /* it was not accepted */
     if (st != KOFN_AGAIN)
         kf_give_back(body);
     return st;
@@ -123,7 +124,7 @@ kofn_status __wrap_kofn_net_mesh(kofn_transport **out, const char *address,
         return st;
     since = strtoull(words, &rest, 10);
     kinds = *rest ? strtoull(rest + 1, NULL, 0) : 0;
-    send_truth = (*out)->send;
-    (*out)->send = send_lie;
+    send_right = (*out)->send;
+    (*out)->send = send_wrong;
     return KOFN_OK;
 }

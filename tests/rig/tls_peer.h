@@ -1,5 +1,5 @@
-/* hand_rig.h -- somebody whose bytes go through our hands, so that a handshake
- * of TLS can be cut short, changed or left (keys_rig.h). */
+/* tls_peer.h -- a TLS peer that sends and receives through the test, so that a
+ * handshake can be cut short, changed or left (keys_rig.h). */
 #ifndef KF_TEST_HAND_RIG_H
 #define KF_TEST_HAND_RIG_H
 
@@ -10,16 +10,17 @@
 #include <fcntl.h>
 #include <openssl/err.h>
 
-typedef struct hand {
+typedef struct tls_peer {
     SSL_CTX *context;
     SSL *ssl;
     int fd;
-} hand;
+} tls_peer;
 
-/* Somebody with such a key, whose bytes go through our hands. */
-static inline hand hand_of(const char *crt, const char *key, bool listens)
+/* Makes a peer with this key. Its bytes pass through the test. */
+static inline tls_peer tls_peer_of(const char *crt, const char *key,
+                                   bool listens)
 {
-    hand h = {SSL_CTX_new(TLS_method()), NULL, -1};
+    tls_peer h = {SSL_CTX_new(TLS_method()), NULL, -1};
 
     assert_int_equal(
         SSL_CTX_use_certificate_file(h.context, crt, SSL_FILETYPE_PEM), 1);
@@ -34,16 +35,16 @@ static inline hand hand_of(const char *crt, const char *key, bool listens)
     return h;
 }
 
-/* With anna's key, or as who listens with the coordinator's. */
-static inline hand hand_new(bool listens)
+/* Makes a peer with anna's key, or a listener with the coordinator's. */
+static inline tls_peer tls_peer_new(bool listens)
 {
-    return listens ? hand_of(in(&ring, "coordinator.crt"),
-                             in(&ring, "coordinator.key"), true)
-                   : hand_of(in(&ring, "anna.crt"),
-                             in(&ring, "anna/worker.key"), false);
+    return listens ? tls_peer_of(in(&ring, "coordinator.crt"),
+                                 in(&ring, "coordinator.key"), true)
+                   : tls_peer_of(in(&ring, "anna.crt"),
+                                 in(&ring, "anna/worker.key"), false);
 }
 
-static inline void hand_free(hand *h)
+static inline void tls_peer_free(tls_peer *h)
 {
     SSL_free(h->ssl);
     SSL_CTX_free(h->context);
@@ -51,8 +52,8 @@ static inline void hand_free(hand *h)
         close(h->fd);
 }
 
-/* What it would say now. */
-static inline size_t hand_says(hand *h, char *text, size_t room)
+/* Returns the bytes that the peer would send now. */
+static inline size_t tls_peer_says(tls_peer *h, char *text, size_t room)
 {
     int n;
 
@@ -61,7 +62,7 @@ static inline size_t hand_says(hand *h, char *text, size_t room)
     return n > 0 ? (size_t)n : 0;
 }
 
-static inline void hand_hears(hand *h, kofn_transport *t)
+static inline void tls_peer_hears(tls_peer *h, kofn_transport *t)
 {
     char text[4096];
     kofn_packet p;
@@ -82,7 +83,7 @@ static inline void hang_up(int fd, bool reset)
     close(fd);
 }
 
-/* Somebody honest comes in, and is heard. */
+/* Connects an honest peer, and checks that it is heard. */
 static inline void visit(kofn_transport *t)
 {
     const kofn_net_options o = with(in(&ring, "anna"));
@@ -103,15 +104,15 @@ static inline void visit(kofn_transport *t)
     while (p.what != KOFN_WENT);
 }
 
-/* Of a connection that has begun, and of the longest record that may come the
- * first bytes. */
+/* Makes a client's first flight, and then the first bytes of the longest
+ * allowed record. */
 static inline size_t hello_and_half(char *text, size_t room, size_t *first)
 {
     static const char half[] = {23, 3, 3, 0x20, 0, 'h', 'a', 'l', 'f'};
-    hand h = hand_new(false);
-    size_t n = hand_says(&h, text, room - sizeof half);
+    tls_peer h = tls_peer_new(false);
+    size_t n = tls_peer_says(&h, text, room - sizeof half);
 
-    hand_free(&h);
+    tls_peer_free(&h);
     *first = n;
     memcpy(text + n, half, sizeof half);
     return n + sizeof half;
