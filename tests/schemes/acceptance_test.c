@@ -56,7 +56,7 @@ static size_t missing(unsigned set, size_t n, kofn_fault_event *gone)
 }
 
 /* A step of length 1 from w shows the gradient there. */
-static void check_gradient(const data *d, kofn_loss loss, const fleet *k)
+static void check_gradient(const data *d, kofn_loss loss, const worker_setup *k)
 {
     kofn_regress_options o = {.size = sizeof o,
                               .loss = loss,
@@ -94,7 +94,7 @@ static void gradients_of_every_live_set(void **state)
                 kofn_options opt = KOFN_OPTIONS_INIT;
                 kofn_fault_event gone[8];
                 char spec[40];
-                fleet k = {spec, code[c].n, true, NULL, &opt};
+                worker_setup k = {spec, code[c].n, true, NULL, &opt};
 
                 opt.events = gone;
                 opt.event_count = missing(set, code[c].n, gone);
@@ -126,7 +126,7 @@ static void sums_are_answered_once(void **state)
         for (size_t k = 1; k <= n; k++)
             for (int sim = 0; sim < 2; sim++) {
                 char spec[60];
-                fleet crew = {spec, n, sim, NULL, &opt};
+                worker_setup setup = {spec, n, sim, NULL, &opt};
                 rig_kind kind = {.spec = spec,
                                  .workers = n,
                                  .m = 11,
@@ -139,7 +139,7 @@ static void sums_are_answered_once(void **state)
                 rig r;
 
                 snprintf(spec, sizeof spec, "elastic:k=%zu,basis=gauss", k);
-                assert_ok(fit_up(&f, &d, &o, &crew));
+                assert_ok(fit_up(&f, &d, &o, &setup));
                 assert_ok(kofn_regress(f.r, &f.w, &f.res));
                 assert_int_equal(f.res.rounds.scalars,
                                  (103 + k - 1) / k * k + 7 * n);
@@ -207,11 +207,11 @@ static void changes_within_gradients(void **state)
                  trial % 3 ? "" : ",deal=speed",
                  trial % 4 ? "" : ",cut=columns");
         for (int mode = 0; mode < 3; mode++) {
-            fleet crew = {spec, 7, trial % 5 > 0, NULL, &opt};
+            worker_setup setup = {spec, 7, trial % 5 > 0, NULL, &opt};
             fit f;
 
             opt.in_flight = (kofn_in_flight)mode;
-            assert_ok(fit_up(&f, &d, &o, &crew));
+            assert_ok(fit_up(&f, &d, &o, &setup));
             assert_ok(kofn_regress(f.r, &f.w, &f.res));
             assert_at_most(relative_error(f.w.data, want, 13), 1e-12);
             assert_int_equal(f.res.rounds.rounds, 2 * STEPS);
@@ -396,7 +396,7 @@ static void searches_from_nowhere(void **state)
         for (size_t i = 0; i < 3; i++) {
             kofn_regress_options o = {
                 .size = sizeof o, .rule = rule[i], .max_iterations = 5};
-            fleet k = {spec[s], 6, true, NULL, NULL};
+            worker_setup k = {spec[s], 6, true, NULL, NULL};
             kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
             double *want = plain(&d, &o, &res);
             fit f;

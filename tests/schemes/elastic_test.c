@@ -26,18 +26,18 @@ static void shares_follow_the_live_set(void **state)
         for (size_t span = 1; span < 60; span += 29) {
             char spec[40];
             kofn_plan *p;
-            walk w;
+            scripted_core w;
 
             snprintf(spec, sizeof spec, "elastic:k=%zu,basis=gauss", L);
             p = core_plan(spec, 2 * L, L * span);
             assert_int_equal(p->span, span);
-            walk_up(&w, p, NULL);
+            script_up(&w, p, NULL);
             for (size_t n = 2 * L; n >= L; n--) {
                 size_t total = 0;
 
-                walk_begin(&w);
+                script_begin(&w);
                 for (uint32_t i = 0; i < w.workers; i++) {
-                    size_t load = walk_load(&w, i, 0);
+                    size_t load = script_load(&w, i, 0);
 
                     total += load;
                     assert_true(w.gone[i]
@@ -46,13 +46,13 @@ static void shares_follow_the_live_set(void **state)
                                           load == kf_ceil_div(L * span, n));
                 }
                 assert_int_equal(total, L * span);
-                walk_answer_all(&w);
+                script_answer_all(&w);
                 assert_int_equal(w.ended, KOFN_OK);
-                walk_leave(&w, (uint32_t)(2 * L - n) * 13 % w.workers);
+                script_leave(&w, (uint32_t)(2 * L - n) * 13 % w.workers);
             }
-            walk_begin(&w);
+            script_begin(&w);
             assert_int_equal(w.ended, KOFN_TOOFEW);
-            walk_down(&w);
+            script_down(&w);
             kofn_plan_free(p);
         }
 }
@@ -69,7 +69,7 @@ static void one_loss_opens_L_groups(void **state)
             kofn_core_options o = {.size = sizeof o, .pieces = 1};
             size_t span = 5 * n;
             kofn_plan *p;
-            walk w;
+            scripted_core w;
 
             snprintf(spec, sizeof spec, "elastic:k=%zu,basis=gauss", L);
             p = core_plan(spec, n, L * span);
@@ -77,13 +77,13 @@ static void one_loss_opens_L_groups(void **state)
                 bool open[60] = {false};
                 size_t before, again = 0;
 
-                walk_up(&w, p, &o);
-                walk_begin(&w);
+                script_up(&w, p, &o);
+                script_begin(&w);
                 for (size_t i = 0; i < w.tasks; i++)
                     if (w.task[i].worker != lost)
-                        walk_answer(&w, i, 0);
+                        script_answer(&w, i, 0);
                 before = w.tasks;
-                walk_leave(&w, lost);
+                script_leave(&w, lost);
                 for (size_t i = before; i < w.tasks; i++)
                     for (size_t s = w.task[i].lo; s < w.task[i].hi; s++) {
                         assert_false(open[s]); /* one more result suffices */
@@ -94,9 +94,9 @@ static void one_loss_opens_L_groups(void **state)
                 for (size_t j = 0; j < n; j++) /* groups lost .. lost+L-1 */
                     for (size_t s = 5 * j; s < 5 * j + 5; s++)
                         assert_true(open[s] == ((j + n - lost) % n < L));
-                walk_answer_all(&w);
+                script_answer_all(&w);
                 assert_int_equal(w.ended, KOFN_OK);
-                walk_down(&w);
+                script_down(&w);
             }
             kofn_plan_free(p);
         }
@@ -120,27 +120,28 @@ static void tolerance_and_load_of_the_paper(void **state)
         char spec[40];
         kofn_plan_info info = KOFN_PLAN_INFO_INIT;
         kofn_plan *p;
-        walk w;
+        scripted_core w;
 
         snprintf(spec, sizeof spec, "elastic:k=%zu", facts[f].L);
         p = core_plan(spec, facts[f].n, facts[f].N);
         assert_ok(kofn_plan_describe(p, false, &info));
         assert_int_equal(info.block_rows, facts[f].m);
         assert_int_equal(info.workers - info.threshold, facts[f].e);
-        walk_up(&w, p, NULL);
-        walk_begin(&w);
+        script_up(&w, p, NULL);
+        script_begin(&w);
         for (uint32_t i = 0; i < w.workers; i++)
-            assert_int_equal(walk_load(&w, i, 0) * p->layout.lanes, facts[f].u);
-        walk_answer_all(&w);
+            assert_int_equal(script_load(&w, i, 0) * p->layout.lanes,
+                             facts[f].u);
+        script_answer_all(&w);
         for (uint32_t i = 0; i < facts[f].e; i++)
-            walk_leave(&w, i);
-        walk_begin(&w);
-        walk_answer_all(&w);
+            script_leave(&w, i);
+        script_begin(&w);
+        script_answer_all(&w);
         assert_int_equal(w.ended, KOFN_OK);
-        walk_leave(&w, (uint32_t)facts[f].e);
-        walk_begin(&w);
+        script_leave(&w, (uint32_t)facts[f].e);
+        script_begin(&w);
         assert_int_equal(w.ended, KOFN_TOOFEW);
-        walk_down(&w);
+        script_down(&w);
         kofn_plan_free(p);
     }
 }
@@ -289,23 +290,23 @@ static double survival(size_t P, size_t L, size_t g, size_t e)
 static bool survives(const kofn_plan *p, size_t losses, kf_rng *r)
 {
     bool alive;
-    walk w;
+    scripted_core w;
 
-    walk_up(&w, p, NULL);
+    script_up(&w, p, NULL);
     for (size_t i = 0; i < losses;) {
         uint32_t who = (uint32_t)kf_rng_below(r, w.workers);
 
         if (w.gone[who])
             continue;
-        walk_leave(&w, who);
+        script_leave(&w, who);
         i++;
     }
-    walk_begin(&w);
-    walk_answer_all(&w);
+    script_begin(&w);
+    script_answer_all(&w);
     assert_false(w.running);
     alive = w.ended == KOFN_OK;
     assert_true(alive || w.ended == KOFN_TOOFEW);
-    walk_down(&w);
+    script_down(&w);
     return alive;
 }
 
@@ -351,19 +352,19 @@ static void unequal_speeds_example(void **state)
     kofn_core_options o = {.size = sizeof o, .pieces = 1};
     kofn_plan *p = core_plan("elastic:k=3,basis=gauss,deal=speed", 5, 66);
     bool used[22][5] = {{false}};
-    walk w;
+    scripted_core w;
 
     (void)state;
     assert_int_equal(p->span, 22);
-    walk_up(&w, p, &o);
-    walk_begin(&w);
+    script_up(&w, p, &o);
+    script_begin(&w);
     for (size_t i = 0; i < w.tasks; i++)
-        walk_answer(&w, i,
-                    (kofn_time)((double)(w.task[i].hi - w.task[i].lo) /
-                                speed[w.task[i].worker] * 1e6));
-    walk_begin(&w);
+        script_answer(&w, i,
+                      (kofn_time)((double)(w.task[i].hi - w.task[i].lo) /
+                                  speed[w.task[i].worker] * 1e6));
+    script_begin(&w);
     for (uint32_t i = 0; i < 5; i++)
-        assert_int_equal(walk_load(&w, i, 0), rows[i]);
+        assert_int_equal(script_load(&w, i, 0), rows[i]);
     for (size_t i = 0; i < w.tasks; i++)
         for (size_t s = w.task[i].lo; s < w.task[i].hi; s++)
             used[s][w.task[i].worker] = true;
@@ -373,7 +374,7 @@ static void unequal_speeds_example(void **state)
         assert_true(used[s][1] == (s >= 6 && s < 11));
         assert_true(used[s][3] == (s >= 11));
     }
-    walk_down(&w);
+    script_down(&w);
     kofn_plan_free(p);
 }
 

@@ -20,7 +20,7 @@ static kofn_fault_event *make_trace(size_t P, size_t L, uint64_t seed)
 {
     kofn_fault_event *h = numbers(EVENTS, sizeof *h);
     kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 60, 0);
-    bool gone[WALKERS] = {false};
+    bool gone[SCRIPT_WORKERS] = {false};
     size_t there = P, live = P, most = P;
 
     for (size_t i = 0; i < EVENTS; i++)
