@@ -12,7 +12,7 @@
 #define MOST 400  /* workers */
 
 typedef struct hunt {
-    fleet f;
+    sum_case f;
     size_t d, lam;    /* lam: 0 if there is one message */
     bool grouped;     /* s are missing in each group */
     double worst, of; /* errors: of all sets; of sets of s */
@@ -134,10 +134,10 @@ static double search(const char *spec, size_t n, hunt *h, size_t most,
 {
     h->worst = 0;
     h->r = kf_rng_stream(9, KF_FOR_SAMPLE, (uint32_t)n, (uint32_t)h->d);
-    fleet_up(&h->f, spec, n, SHORT, dtype);
+    case_up(&h->f, spec, n, SHORT, dtype);
     for (size_t s = most > 2 ? most - 2 : 0; s <= most; s++)
         sets_of(h, s, tries);
-    fleet_down(&h->f);
+    case_down(&h->f);
     return h->worst;
 }
 
@@ -273,7 +273,7 @@ static void long_vectors(void **state)
         size_t s = t[i].d - t[i].m;
         double few = search(t[i].spec, 20, &h, s, KOFN_F32, often(10)), many;
 
-        fleet_up(&h.f, t[i].spec, 20, 1000000 / SLOWED, KOFN_F32);
+        case_up(&h.f, t[i].spec, 20, 1000000 / SLOWED, KOFN_F32);
         many = error_without(&h.f, h.set, submessages_for(&h, s));
         print_message("%-12s short vectors %.2e, long %.2e\n", t[i].spec, few,
                       many);
@@ -281,7 +281,7 @@ static void long_vectors(void **state)
         assert_at_most(many, t[i].limit);
         /* equal within the spread of such an average */
         assert_true(many > 0.7 * h.of && many < 1.3 * h.of);
-        fleet_down(&h.f);
+        case_down(&h.f);
     }
 }
 

@@ -30,14 +30,14 @@ typedef struct tally {
 } tally;
 
 typedef struct pair {
-    fleet f[2];
+    product_case f[2];
     size_t n, k;
 } pair;
 
 static void pair_of(pair *p, kofn_op op, const char *spec, size_t n, sides s)
 {
     for (int t = 0; t < 2; t++)
-        fleet_up(&p->f[t], op, spec, n, n, s, t ? KOFN_F32 : KOFN_F64, 1);
+        case_up(&p->f[t], op, spec, n, n, s, t ? KOFN_F32 : KOFN_F64, 1);
     p->n = n;
     p->k = p->f[0].L->enough;
     assert_true(n <= MOST);
@@ -50,8 +50,8 @@ static void pair_up(pair *p, kofn_op op, const char *spec, size_t n)
 
 static void pair_down(pair *p)
 {
-    fleet_down(&p->f[0]);
-    fleet_down(&p->f[1]);
+    case_down(&p->f[0]);
+    case_down(&p->f[1]);
 }
 
 /* A larger prediction says only that nothing is left of the answer. */

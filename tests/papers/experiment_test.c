@@ -415,7 +415,7 @@ TEST_FILE(experiment_test)
              "papers: random numbers are the specified ones"),
         TEST(dice_do_not_repeat,
              "papers: streams of random numbers are independent"),
-        TEST(thresholds, "pcr: thresholds are the published ones"),
+        TEST(thresholds, "pcr, simulated: thresholds are the published ones"),
         TEST(tables_III_to_VI, "pcr: Tables III to VI are within the bands"),
         TEST(sleepers, "pcr: sleeping workers slow codes that wait for many"),
         TEST(the_law_of_sleep, "pcr: uncoded sleeps as the law says"),

@@ -398,7 +398,7 @@ TEST_FILE(train_campaign_test)
     const struct CMUnitTest tests[] = {
         TEST_AROUND(
             histories,
-            "train: seeded histories of faults end with the plain weights",
+            "train, campaign: seeded histories of faults end well",
             NULL, print_scenario),
         TEST_AROUND(
             left_behind,

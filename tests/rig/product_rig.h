@@ -28,7 +28,7 @@ typedef struct sides {
     size_t rows, len, cols;
 } sides;
 
-typedef struct fleet {
+typedef struct product_case {
     kofn_plan *plan;
     const kofn_layout *L;
     kf_code *code;
@@ -39,7 +39,7 @@ typedef struct fleet {
     double **part[2]; /* of A and of the input */
     double *result;   /* (seat, lane), rows x cols, rounded */
     long double *want;
-} fleet;
+} product_case;
 
 static inline void *room(size_t n, size_t size)
 {
@@ -55,7 +55,8 @@ static inline double rounded(double x, kofn_dtype dtype)
 }
 
 /* Returns the sides of a part of operand w; in B A, A is the right one. */
-static inline void part_sides(const fleet *f, int w, size_t *r, size_t *c)
+static inline void part_sides(const product_case *f, int w, size_t *r,
+                              size_t *c)
 {
     bool first = (w == 0) != f->left;
 
@@ -63,7 +64,7 @@ static inline void part_sides(const fleet *f, int w, size_t *r, size_t *c)
     *c = first ? f->s.len : f->s.cols;
 }
 
-static inline void make_parts(fleet *f)
+static inline void make_parts(product_case *f)
 {
     for (int w = 0; w < 2; w++) {
         size_t n = f->L->cut[w].rows * f->L->cut[w].cols, r, c;
@@ -80,7 +81,7 @@ static inline void make_parts(fleet *f)
 }
 
 /* Mixes the parts of a row, in double, rounded once. */
-static inline double *mixed(const fleet *f, int w, const kf_row *row)
+static inline double *mixed(const product_case *f, int w, const kf_row *row)
 {
     size_t r, c;
     double *x;
@@ -96,8 +97,8 @@ static inline double *mixed(const fleet *f, int w, const kf_row *row)
 }
 
 /* Converts numbers to the type of the data, or back to double. */
-static inline kofn_matrix typed(const fleet *f, const double *x, size_t rows,
-                                size_t cols)
+static inline kofn_matrix typed(const product_case *f, const double *x,
+                                size_t rows, size_t cols)
 {
     kofn_matrix a = {room(rows * cols, sizeof *x), rows, cols, cols, f->dtype};
 
@@ -110,8 +111,8 @@ static inline kofn_matrix typed(const fleet *f, const double *x, size_t rows,
 }
 
 /* Computes out += X Y in the type of the data, as workers do. */
-static inline void multiply(const fleet *f, const double *X, const double *Y,
-                            double *out)
+static inline void multiply(const product_case *f, const double *X,
+                            const double *Y, double *out)
 {
     kofn_matrix x = typed(f, X, f->s.rows, f->s.len);
     kofn_matrix y = typed(f, Y, f->s.len, f->s.cols);
@@ -126,7 +127,7 @@ static inline void multiply(const fleet *f, const double *X, const double *Y,
     kf_free(z.data);
 }
 
-static inline void compute(fleet *f, size_t seat)
+static inline void compute(product_case *f, size_t seat)
 {
     const kofn_layout *L = f->L;
     const kf_row whole = {1, (uint32_t[]){0}, (double[]){1}};
@@ -147,7 +148,8 @@ static inline void compute(fleet *f, size_t seat)
 }
 
 /* Computes block (i, k) of the product from the plain parts. */
-static inline void reference(fleet *f, size_t i, size_t k, long double *out)
+static inline void reference(product_case *f, size_t i, size_t k,
+                             long double *out)
 {
     const kofn_cut *cut = f->L->cut;
     size_t sum = f->left ? cut[0].rows : cut[0].cols;
@@ -176,7 +178,7 @@ static inline kofn_status plan_of(kofn_plan **out, kofn_op op, const char *spec,
 }
 
 /* Makes the same code for operands with parts of these sides. */
-static inline void fit(fleet *f, kofn_op op, const char *spec, size_t n,
+static inline void fit(product_case *f, kofn_op op, const char *spec, size_t n,
                        uint64_t seed)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(op, 1, 1, 1, f->dtype, false);
@@ -198,13 +200,13 @@ static inline void fit(fleet *f, kofn_op op, const char *spec, size_t n,
     kofn_plan_free(probe);
 }
 
-static inline void fleet_up(fleet *f, kofn_op op, const char *spec, size_t n,
-                            size_t seats, sides s, kofn_dtype dtype,
-                            uint64_t seed)
+static inline void case_up(product_case *f, kofn_op op, const char *spec,
+                           size_t n, size_t seats, sides s, kofn_dtype dtype,
+                           uint64_t seed)
 {
     size_t size;
 
-    *f = (fleet){.dtype = dtype, .s = s, .seats = seats};
+    *f = (product_case){.dtype = dtype, .s = s, .seats = seats};
     f->left = op == KOFN_LEFT;
     if (op == KOFN_MATVEC)
         f->s.cols = 1;
@@ -224,7 +226,7 @@ static inline void fleet_up(fleet *f, kofn_op op, const char *spec, size_t n,
                   f->want + w * size);
 }
 
-static inline void fleet_down(fleet *f)
+static inline void case_down(product_case *f)
 {
     for (int w = 0; w < 2; w++) {
         for (size_t j = 0; j < f->L->cut[w].rows * f->L->cut[w].cols; j++)
@@ -238,8 +240,8 @@ static inline void fleet_down(fleet *f)
 }
 
 /* Decodes want w. */
-static inline void decoded(const fleet *f, const kofn_decoder *d, size_t w,
-                           size_t row, double *out)
+static inline void decoded(const product_case *f, const kofn_decoder *d,
+                           size_t w, size_t row, double *out)
 {
     size_t size = f->s.rows * f->s.cols, lanes = f->L->lanes;
 
@@ -258,7 +260,7 @@ static inline void decoded(const fleet *f, const kofn_decoder *d, size_t w,
 }
 
 /* Returns ||got - exact||_F / ||exact||_F over all wants. */
-static inline double error_of(const fleet *f, const kofn_decoder *d)
+static inline double error_of(const product_case *f, const kofn_decoder *d)
 {
     size_t size = f->s.rows * f->s.cols, row = 0;
     double *got = room(size, sizeof *got);

@@ -117,12 +117,12 @@ static void vandermonde_by_hand(void **state)
         0,    -2.5,  -1.25, 0.5,  -1.25, 2,    0, 0, 0, -0.5, -1.25,
         2.5,  -1.25, 2.5,   1.25, 0.5,   1.25, 0, 0, 3, 0};
     double E[32] = {0};
-    fleet f;
+    sum_case f;
 
     (void)state;
     assert_ok(kf_gradient_paper_polynomial(4, 3, 2, x, E));
     assert_close(E, want, 32, 1e-14);
-    fleet_plan(&f, "cgc:d=3,m=2,construction=vandermonde", 4, 8, KOFN_F64);
+    case_plan(&f, "cgc:d=3,m=2,construction=vandermonde", 4, 8, KOFN_F64);
     for (size_t i = 0; i < 4; i++) {
         double row[8] = {0};
         const kf_seat *rows;
@@ -132,7 +132,7 @@ static void vandermonde_by_hand(void **state)
             row[rows->G[0].col[e]] = rows->G[0].val[e];
         assert_close(row, want + 8 * i, 8, 1e-14);
     }
-    fleet_down(&f);
+    case_down(&f);
 }
 
 /* math/gradients.md 3: the usual example. Its first row is printed at half the
@@ -174,13 +174,13 @@ static void progress_by_hand(void **state)
     (void)state;
     for (size_t form = 1; form < 3; form++) {
         char spec[100];
-        fleet f;
+        sum_case f;
 
         snprintf(spec, sizeof spec, "agc:d=3,lam=6,form=%s", forms[form]);
-        fleet_up(&f, spec, 4, LENGTH, KOFN_F64);
+        case_up(&f, spec, 4, LENGTH, KOFN_F64);
         for (size_t k = 0; k < sizeof t / sizeof *t; k++)
             try_counts(&f, spec, t[k].count, t[k].whole, 1e-6);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
@@ -271,9 +271,9 @@ static void holders(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof t / sizeof *t; k++) {
         size_t with[9] = {0};
-        fleet f;
+        sum_case f;
 
-        fleet_plan(&f, t[k].spec, t[k].n, LENGTH, KOFN_F64);
+        case_plan(&f, t[k].spec, t[k].n, LENGTH, KOFN_F64);
         for (size_t a = 0; a < t[k].n * f.L->submessages; a++) {
             bool mine[9] = {false};
             const kf_seat *rows;
@@ -290,7 +290,7 @@ static void holders(void **state)
         }
         for (size_t j = 0; j < t[k].n; j++)
             assert_int_equal(with[j], t[k].each);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
@@ -309,12 +309,12 @@ static void groups_share(void **state)
     for (size_t k = 0; k < sizeof t / sizeof *t; k++)
         for (size_t s = 0; s < 2; s++) {
             char spec[50];
-            fleet f;
+            sum_case f;
             size_t from = 0;
 
             snprintf(spec, sizeof spec, "%s:d=%zu", s ? "g-cgc" : "g-agc",
                      t[k].d);
-            fleet_plan(&f, spec, t[k].n, LENGTH, KOFN_F64);
+            case_plan(&f, spec, t[k].n, LENGTH, KOFN_F64);
             for (size_t h = 0; t[k].sizes[h]; from += t[k].sizes[h++])
                 for (size_t i = from; i < from + t[k].sizes[h]; i++) {
                     const kf_seat *rows;
@@ -329,16 +329,16 @@ static void groups_share(void **state)
                                          1);
                 }
             assert_int_equal(from, t[k].n);
-            fleet_down(&f);
+            case_down(&f);
         }
 }
 
 static void same_rows(const char *one, const char *other, size_t n)
 {
-    fleet a, b;
+    sum_case a, b;
 
-    fleet_plan(&a, one, n, LENGTH, KOFN_F64);
-    fleet_plan(&b, other, n, LENGTH, KOFN_F64);
+    case_plan(&a, one, n, LENGTH, KOFN_F64);
+    case_plan(&b, other, n, LENGTH, KOFN_F64);
     assert_int_equal(a.L->symbols, b.L->symbols);
     for (size_t i = 0; i < n * a.L->submessages; i++) {
         const kf_seat *x, *y;
@@ -351,8 +351,8 @@ static void same_rows(const char *one, const char *other, size_t n)
             assert_close(x->G[l].val, y->G[l].val, x->G[l].n, 0);
         }
     }
-    fleet_down(&a);
-    fleet_down(&b);
+    case_down(&a);
+    case_down(&b);
 }
 
 /* One segment is gradient coding; a single group is no grouping. */
@@ -372,10 +372,10 @@ static void whole_groups(void **state)
 {
     kf_rng r = kf_rng_stream(42, KF_FOR_SAMPLE, 0, 0);
     size_t count[8];
-    fleet f;
+    sum_case f;
 
     (void)state;
-    fleet_up(&f, "g-agc:d=3,lam=5,form=decoupled", 3, LENGTH, KOFN_F64);
+    case_up(&f, "g-agc:d=3,lam=5,form=decoupled", 3, LENGTH, KOFN_F64);
     for (size_t trial = 0; trial < often(300); trial++) {
         uint32_t answer[5];
         size_t n = 0;
@@ -384,22 +384,22 @@ static void whole_groups(void **state)
         for (uint32_t a = 0; n < 5; a++)
             if (kf_rng_below(&r, 15 - a) < 5 - n)
                 answer[n++] = a;
-        e = fleet_error(&f, answer, 5);
+        e = case_error(&f, answer, 5);
         assert_true(e >= 0 && e <= 1e-9);
-        assert_true(fleet_error(&f, answer, 4) < 0);
+        assert_true(case_error(&f, answer, 4) < 0);
     }
-    fleet_down(&f);
+    case_down(&f);
     for (size_t n = 1; n <= LARGEST; n++)
         for (size_t d = 1; d <= n && d <= 4; d++) {
             char spec[50];
 
             snprintf(spec, sizeof spec, "g-agc:d=%zu", d);
-            fleet_up(&f, spec, n, LENGTH, KOFN_F64);
+            case_up(&f, spec, n, LENGTH, KOFN_F64);
             for (size_t i = 0; i < n; i++) /* the first d - 1 of each group */
                 count[i] =
                     i % d < d - 1 && i / d < n / d ? 0 : f.L->submessages;
             try_counts(&f, spec, count, true, 1e-12);
-            fleet_down(&f);
+            case_down(&f);
         }
 }
 

@@ -51,16 +51,16 @@ static bool decodable(const code_kind *k, const size_t *count)
 /* One message each: tries all sets. */
 static void all_sets(const char *spec, const code_kind *k, double worst)
 {
-    fleet f;
+    sum_case f;
     size_t count[8];
 
-    fleet_up(&f, spec, k->n, LENGTH, KOFN_F64);
+    case_up(&f, spec, k->n, LENGTH, KOFN_F64);
     for (unsigned set = 0; set < 1u << k->n; set++) {
         for (size_t i = 0; i < k->n; i++)
             count[i] = set >> i & 1;
         try_counts(&f, spec, count, decodable(k, count), worst);
     }
-    fleet_down(&f);
+    case_down(&f);
 }
 
 /* Returns the allowed error: of the default construction and its kin, or of a
@@ -121,10 +121,10 @@ static void plain_by_all_sets(void **state)
 
     (void)state;
     for (size_t s = 0; s < sizeof spec / sizeof *spec; s++) {
-        fleet f;
+        sum_case f;
         size_t count[8];
 
-        fleet_up(&f, spec[s], 8, LENGTH, KOFN_F64);
+        case_up(&f, spec[s], 8, LENGTH, KOFN_F64);
         for (unsigned set = 0; set < 256; set++) {
             unsigned held = 0;
 
@@ -139,7 +139,7 @@ static void plain_by_all_sets(void **state)
             try_counts(&f, spec[s], count, held == (1u << f.plan->parts) - 1,
                        1e-15);
         }
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
@@ -149,10 +149,10 @@ static void plain_by_all_sets(void **state)
 static void all_sets_of_submessages(const char *spec, const code_kind *k,
                                     double worst)
 {
-    fleet f;
+    sum_case f;
     size_t count[8];
 
-    fleet_up(&f, spec, k->n, LENGTH, KOFN_F64);
+    case_up(&f, spec, k->n, LENGTH, KOFN_F64);
     for (unsigned set = 0; set < 1u << k->n; set++) {
         size_t s = 0, submessages;
 
@@ -168,7 +168,7 @@ static void all_sets_of_submessages(const char *spec, const code_kind *k,
             try_counts(&f, spec, count, decodable(k, count), worst);
         }
     }
-    fleet_down(&f);
+    case_down(&f);
 }
 
 static void agc_by_all_sets(void **state)
@@ -232,11 +232,11 @@ static void any_progress(void **state)
         size_t form = trial % 3, lam = form == 2 ? 5 + trial % 4 : lcm[d];
         code_kind k = {n, d, lam, trial % 2 == 1};
         size_t count[8];
-        fleet f;
+        sum_case f;
 
         snprintf(spec, sizeof spec, "%s:d=%zu,lam=%zu,form=%s",
                  k.grouped ? "g-agc" : "agc", d, lam, forms[form]);
-        fleet_up(&f, spec, n, LENGTH, KOFN_F64);
+        case_up(&f, spec, n, LENGTH, KOFN_F64);
         for (size_t p = 0; p < often(100); p++) {
             bool rule;
 
@@ -253,7 +253,7 @@ static void any_progress(void **state)
             }
             try_counts(&f, spec, count, rule, 1e-5);
         }
-        fleet_down(&f);
+        case_down(&f);
     }
     print_message(
         "sequential submessages: %zu of %zu sets beyond full rounds\n", must,
@@ -330,11 +330,11 @@ static void products_are_the_decoder(void **state)
             uint32_t answers[400];
             bool out[40] = {false};
             kofn_decoder *d;
-            fleet f;
+            sum_case f;
 
             for (size_t k = 0; k < t[i].out; k++)
                 out[k] = true;
-            fleet_plan(&f, t[i].spec, t[i].n, 480, dtype);
+            case_plan(&f, t[i].spec, t[i].n, 480, dtype);
             assert_ok(kf_decoder_new(
                 &d, f.code, answers,
                 answers_of(&f, out, t[i].submessages, answers), false));
@@ -344,7 +344,7 @@ static void products_are_the_decoder(void **state)
                 compare_factor(d, 9001 / SLOWED, dtype);
             }
             kf_decoder_free(d);
-            fleet_down(&f);
+            case_down(&f);
         }
 }
 
@@ -356,10 +356,10 @@ static void groups_read_what_they_need(void **state)
     uint32_t answers[400];
     kofn_decoder *dec;
     size_t lanes;
-    fleet f;
+    sum_case f;
 
     (void)state;
-    fleet_plan(&f, "g-agc:d=4", n, 480, KOFN_F64);
+    case_plan(&f, "g-agc:d=4", n, 480, KOFN_F64);
     assert_int_equal(f.L->submessages, lam);
     lanes = f.L->lanes;
     assert_ok(kf_decoder_new(&dec, f.code, answers,
@@ -376,7 +376,7 @@ static void groups_read_what_they_need(void **state)
         assert_true((most > 0) == (submessage < lam / (seat < d ? d - 1 : d)));
     }
     kf_decoder_free(dec);
-    fleet_down(&f);
+    case_down(&f);
 }
 
 /* Pieces of long vectors begin at cache lines; none is empty. */
@@ -390,9 +390,9 @@ static void long_pieces_begin_on_lines(void **state)
     for (size_t i = 0; i < sizeof spec / sizeof *spec; i++)
         for (size_t p = 60; p < 400000; p = p * 7 + 2) {
             size_t span, wants;
-            fleet f;
+            sum_case f;
 
-            fleet_plan(&f, spec[i], n, p, KOFN_F32);
+            case_plan(&f, spec[i], n, p, KOFN_F32);
             span = f.plan->span;
             wants = f.L->wants;
             assert_true(span * wants >= p);
@@ -401,17 +401,17 @@ static void long_pieces_begin_on_lines(void **state)
             else
                 assert_true(span % 16 == 0 && span * (wants - 1) < p &&
                             span - p / wants <= 16);
-            fleet_down(&f);
+            case_down(&f);
         }
     for (size_t i = 0; i < sizeof spec / sizeof *spec; i++) {
         size_t count[40];
-        fleet f;
+        sum_case f;
 
-        fleet_up(&f, spec[i], n, 150001, KOFN_F64);
+        case_up(&f, spec[i], n, 150001, KOFN_F64);
         for (size_t k = 0; k < n; k++)
             count[k] = f.L->submessages;
         assert_at_most(error_after(&f, count), 1e-13);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
@@ -439,9 +439,9 @@ static void short_vectors_are_padded(void **state)
         for (size_t p = 1; p <= 2 * wants; p++) {
             kofn_dtype dtype = p % 3 ? KOFN_F64 : KOFN_F32;
             bool out[8] = {false};
-            fleet f;
+            sum_case f;
 
-            fleet_up(&f, t[k].spec, t[k].n, p, dtype);
+            case_up(&f, t[k].spec, t[k].n, p, dtype);
             wants = f.L->wants;
             assert_int_equal(f.plan->span, (p + wants - 1) / wants);
             for (size_t gone = 0; gone <= t[k].spare; gone++) {
@@ -451,7 +451,7 @@ static void short_vectors_are_padded(void **state)
                 assert_at_most(e, dtype == KOFN_F64 ? 1e-9 : 1e-4);
                 out[gone] = true;
             }
-            fleet_down(&f);
+            case_down(&f);
         }
         assert_true(wants > 1);
     }

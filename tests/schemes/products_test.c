@@ -73,7 +73,7 @@ static size_t tried, lucky;
 /* Any `enough` seats of a few sets decode correctly. One seat fewer is
  * refused, and insufficient except for rare chance. If noise hides the ranks,
  * an error below the prediction must do. */
-static void try_enough(fleet *f, const uint32_t *set, size_t k)
+static void try_enough(product_case *f, const uint32_t *set, size_t k)
 {
     uint32_t fewer[128];
     kofn_decoder *d;
@@ -108,11 +108,11 @@ static void check_code(kofn_op op, const char *spec, size_t K)
 
     for (int type = 0; type < 2; type++) {
         size_t n = K + 1 + (size_t)kf_rng_below(&r, 3);
-        fleet f;
+        product_case f;
 
         if (EVERY > 1 && turn++ % 12)
             continue;
-        fleet_up(&f, op, spec, n, n, s, type ? KOFN_F32 : KOFN_F64, 3);
+        case_up(&f, op, spec, n, n, s, type ? KOFN_F32 : KOFN_F64, 3);
         assert_int_equal(f.L->enough, K);
         if (strstr(spec, "complex")) /* half the answers decode, but not well */
             assert_int_equal(f.L->threshold,
@@ -124,7 +124,7 @@ static void check_code(kofn_op op, const char *spec, size_t K)
             random_set(&r, set, K, n);
             try_enough(&f, set, K);
         }
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
@@ -251,7 +251,7 @@ static void other_bases(void **state)
 }
 
 /* A coefficient of B near 0 would spoil a seat for a whole column of B. */
-static void check_reals(fleet *f)
+static void check_reals(product_case *f)
 {
     for (size_t i = f->L->enough; f->L->cut[1].cols > 1 && i < f->seats; i++) {
         const kf_seat *s;
@@ -276,11 +276,11 @@ static void khatri_rao(void **state)
             kf_rng r = kf_rng_stream(c, KF_FOR_SAMPLE, 2, 0);
             uint32_t set[128];
             char s[80];
-            fleet f;
+            product_case f;
 
             snprintf(s, sizeof s, "polynomial:m=%zu,p=%zu", m, p);
-            fleet_up(&f, KOFN_MATMUL, s, K + 2, K + 9, (sides){2, 3, 2},
-                     type ? KOFN_F32 : KOFN_F64, 1);
+            case_up(&f, KOFN_MATMUL, s, K + 2, K + 9, (sides){2, 3, 2},
+                    type ? KOFN_F32 : KOFN_F64, 1);
             assert_int_equal(f.L->enough, K);
             assert_true(f.L->max_seats == SIZE_MAX && f.L->lanes == 4);
             for (int t = 0; t < 20; t++) {
@@ -290,7 +290,7 @@ static void khatri_rao(void **state)
             first_set(set, K); /* nothing to solve */
             try_enough(&f, set, K);
             check_reals(&f);
-            fleet_down(&f);
+            case_down(&f);
         }
 }
 
@@ -304,9 +304,9 @@ static void every_subset(const char *spec, size_t n, size_t K, size_t angles)
 {
     size_t sure = n;
     bool tight = false, special = false;
-    fleet f;
+    product_case f;
 
-    fleet_up(&f, KOFN_MATMUL, spec, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
+    case_up(&f, KOFN_MATMUL, spec, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
     assert_int_equal(f.L->enough, K);
     for (uint32_t bits = 0; bits<1u << n; bits += EVERY> 1 ? 13 : 1) {
         size_t count = 0, points = 0;
@@ -336,7 +336,7 @@ static void every_subset(const char *spec, size_t n, size_t K, size_t angles)
     }
     assert_true(EVERY > 1 || (sure == K && (tight || special)));
     assert_true(f.L->W || !special);
-    fleet_down(&f);
+    case_down(&f);
 }
 
 static void replicated_angles(void **state)
@@ -422,10 +422,10 @@ static void every_pattern(size_t m, size_t m2, size_t p, size_t p2)
     size_t n = m2 * p2, lost = (m2 - m + 1) * (p2 - p + 1);
     bool tight = false, more = false;
     char s[80];
-    fleet f;
+    product_case f;
 
     snprintf(s, sizeof s, "product:m=%zu,m2=%zu,p=%zu,p2=%zu", m, m2, p, p2);
-    fleet_up(&f, KOFN_MATMUL, s, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
+    case_up(&f, KOFN_MATMUL, s, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
     assert_int_equal(f.L->enough, m * p);
     assert_int_equal(f.L->threshold, n - lost + 1);
     assert_int_equal(f.L->max_seats, n);
@@ -457,7 +457,7 @@ static void every_pattern(size_t m, size_t m2, size_t p, size_t p2)
     assert_true(EVERY > 1 || tight);
     print_message("    %s: %s\n", s,
                   more ? "also sets that do not peel" : "the sets that peel");
-    fleet_down(&f);
+    case_down(&f);
 }
 
 static void product_codes(void **state)
