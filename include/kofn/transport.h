@@ -10,11 +10,12 @@
  *
  * Guarantees of a transport:
  *   - A packet is a head of at most KOFN_HEAD_MAX bytes and a body.
- *   - Packets of an incarnation of a peer arrive complete and in the order of
- *     sending.  Urgent packets may overtake others.
- *   - If a packet does not arrive, the incarnation ends.  Nothing is sent
- *     again.
- *   - If an incarnation ends at one side it ends at the other, even if nothing
+ *   - A peer is one connection (kofn_peer): a process that connects again is
+ *     another peer with another number.
+ *   - Packets of a peer arrive complete and in the order of sending.  Urgent
+ *     packets may overtake others.
+ *   - If a packet does not arrive, the connection ends.  Nothing is sent again.
+ *   - If the connection ends at one side it ends at the other, even if nothing
  *     more is sent.
  *   - Only one thread uses a transport, except for `release`.
  */

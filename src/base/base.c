@@ -83,7 +83,7 @@ kofn_status kf_begun(const void *to, const char *init)
     if (!to || size_of(to) >= sizeof(size_t))
         return KOFN_OK;
     return kf_fail(KOFN_INVAL,
-                   "a struct that says that it has %zu bytes: begin with %s",
+                   "the struct's size is %zu bytes: initialise it with %s",
                    size_of(to), init);
 }
 
@@ -104,7 +104,7 @@ kofn_status kf_complete(const void *given, size_t bytes, const char *name)
         return KOFN_OK;
     return kf_fail(
         KOFN_INVAL,
-        "a %s that says that it has %zu bytes, and has %zu here: begin with "
+        "the size of a %s is %zu bytes, but %zu here: initialise it with "
         ".size = sizeof(%s), and compile it with the headers of this kofn",
         name, size_of(given), bytes, name);
 }

@@ -35,8 +35,9 @@ static cli_option options[] = {
      IN_JOB | IN_SCHEMES, NUMBER(CLI_SIZE, 1, 1e6, workers),
      .given = AT(workers_given)},
     {'s', "scheme", "NAME[:key=value,...]",
-     "the code; see kofn schemes (elastic; stream: dip; regress: pcr or "
-     "gc if X is small; train: gc:d=3, --masterless: gpd)",
+     "the code; see kofn schemes (elastic; stream: dip; regress with a small "
+     "X and 3 to 16 workers: pcr, or gc if pcr does not fit the loss; train: "
+     "gc:d=3, or gpd with --masterless)",
      IN_JOB, OF(CLI_TEXT, scheme), .given = AT(scheme_given)},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "location of the workers: threads of this process, a deterministic "
@@ -224,10 +225,10 @@ static cli_option options[] = {
      "work, latency, bandwidth, whole",
      IN_JOB | IN_WORKER, OF(CLI_TEXT, faults_text), .check = cli_read_faults},
     {0, "pattern", "MODEL:key=value,...|FILE",
-     "pattern of slow workers by round: iid:p, fritchman:a,b,M, "
-     "arbitrary:N,W,style or bursty:B,W,eps,style (slower by the factor "
-     "of --faults); or a file of --record or kofn gen pattern; worker: "
-     "such a file",
+     "the workers that are slow in each round: a model with its keys (iid, "
+     "fritchman, arbitrary or bursty; see kofn gen --help), or a file made "
+     "by --record or kofn gen pattern; kofn worker takes a file only. A slow "
+     "worker is slower by factor= of --faults",
      IN_JOB | IN_WORKER, OF(CLI_FILE, pattern_text)},
     {0, "record", NULL, "for --pattern", IN_TRACE, OF(CLI_JOB, job.record)},
     {0, "factor", "F", "pattern: slowdown of slow workers, or inf (5)", IN_GEN,
@@ -262,8 +263,9 @@ static cli_option options[] = {
      IN_CHECK, NUMBER(CLI_REAL, 0, 1, tolerance)},
     {0, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN | IN_TRAIN,
      OF(CLI_WORD, dtype)},
-    {0, "rows", "N", "number of rows of A for the figures (100000)", IN_SCHEMES,
-     NUMBER(CLI_SIZE, 1, 1e9, rows)},
+    {0, "rows", "N",
+     "number of rows of the A whose needs and costs are printed (100000)",
+     IN_SCHEMES, NUMBER(CLI_SIZE, 1, 1e9, rows)},
     {0, "show", NULL,
      "print a line for each round: the share of its block that each "
      "worker computes",

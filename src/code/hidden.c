@@ -59,7 +59,8 @@ static bool extend(hidden *h, size_t n)
     return true;
 }
 
-/* Returns |D_U H_U^+| of the n nodes of U for the worst want. */
+/* Returns the largest |row of D_U H_U^+| over the rows of D, which are the
+ * wanted parts.  U: the first n nodes. */
 static double gain(const hidden *h, size_t n)
 {
     double worst = 0;

@@ -354,9 +354,9 @@ static bool suspend_by_columns(state *s)
 
 /* ---- the verdict --------------------------------------------------------- */
 
-/* Returns the number t of corrupt nodes that can be located if their errors
- * span this number of directions: t - directions + 1 + max(t, liars) <= over
- * (math/errors.md 2.3). */
+/* Returns the largest number of corrupt nodes that can be located if their
+ * errors span this number of directions, but at least 1.  It is the largest t
+ * with t - directions + 1 + max(t, liars) <= over (math/errors.md 2.3). */
 static size_t can_tell(const state *s, size_t directions)
 {
     size_t over = s->e->over + kf_max(directions, 1) - 1;

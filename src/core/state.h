@@ -122,7 +122,9 @@ struct kofn_core {
                               workers, learnt by experience */
     size_t generous;       /* further rounds in which each worker is asked for
                               everything */
-    size_t generosity;     /* length of the last such run of rounds */
+    size_t generosity;     /* length of the last such run of rounds, halved in
+                              each later round without late workers; the next
+                              run is twice as long, 4 to 64 rounds */
     unsigned mutes;        /* workers evicted since the last product was over */
     uint32_t unresponsive; /* the last of them */
     size_t dropped;

@@ -48,8 +48,8 @@ typedef struct kf_found {
                      */
 } kf_found;
 
-/* Returns the number of n results that may be wrong in any way and still must
- * show, if `located` are known. */
+/* Returns how many of n results may be wrong in any way, besides the `located`
+ * wrong ones, without escaping the check; at least 1. */
 size_t kf_check_few(const kf_check *c, size_t n, size_t located);
 /* Sets H, q and hidden; all other members must be set. */
 kofn_status kf_check_know(kf_check *c, kf_cache *cache);

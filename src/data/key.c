@@ -454,8 +454,8 @@ static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
     }
 }
 
-/* Returns the largest effect of the smallest number of the type on the sums of
- * a column. */
+/* Returns the largest change of the sums of column j by digits that results
+ * lost below the smallest number of their type. */
 static double least(const kf_keyed *of, const sums *s, size_t j)
 {
     int digits = of->out->dtype == KOFN_F64 ? 1074 : 149;

@@ -99,9 +99,9 @@ static kofn_status next_member(flow *f)
     if (!zeros || !is_member(f->in, at))
         return KOFN_OK;
     return kf_fail(KOFN_FORMAT,
-                   "byte %zu: more that gzip compressed follows %zu zeros, and "
-                   "programs do not agree whether it belongs to the file; "
-                   "unpack it with gunzip and look",
+                   "byte %zu: compressed data follows %zu zeros, and programs "
+                   "disagree on whether it belongs to the file; unpack it "
+                   "with gunzip and look",
                    at, zeros);
 }
 

@@ -74,9 +74,8 @@ static kofn_status index_fail(const kf_text *t, const char *word)
     kf_io_show_word(shown, word, t->end);
     if (strncmp(shown, "qid:", 4) == 0)
         return kf_fail(KOFN_FORMAT,
-                       "line %zu: '%s' says to which query of a ranking the "
-                       "point belongs, which is not supported; take every "
-                       "qid: out of the file",
+                       "line %zu: '%s': queries of rankings are not "
+                       "supported; remove every qid: from the file",
                        t->line, shown);
     return kf_fail(KOFN_FORMAT,
                    "line %zu: '%s' is not index:value with an index from 1 to "

@@ -83,8 +83,8 @@ static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
 
     if (in->rows != n + 1 || in->cols != 1 || out->rows != n + 1)
         return kf_fail(KOFN_SHAPE,
-                       "the gradient over rows of %zu numbers "
-                       "makes %zu numbers of %zu, not %zu of %zu",
+                       "the gradient over rows of %zu numbers turns %zu "
+                       "numbers into %zu, not %zu into %zu",
                        n, n + 1, n + 1, out->rows, in->rows * in->cols);
     if (!(arg[0] == KOFN_LOSS_SQUARES || arg[0] == KOFN_LOSS_LOGISTIC ||
           arg[0] == KOFN_LOSS_POISSON) ||

@@ -1,5 +1,5 @@
-/* decay.h -- exp(x) for x <= 0 and log(1 + e), in arithmetic that compilers
- * vectorise.
+/* decay.h -- exp(x) for x <= 0 and log(1 + y) for 0 <= y <= 1, in arithmetic
+ * that compilers vectorise.
  *
  * Both are polynomials. So the bits of a result do not depend on the
  * processor, its vector units or its mathematical library. A file that calls

@@ -213,9 +213,9 @@ static kofn_status check_gram(const kofn_regression *r)
                        "code or scheme elastic");
     if (r->opt.descent == KOFN_DESCENT_SGD)
         return kf_fail(KOFN_UNSUITED,
-                       "the scheme mixes all points before "
-                       "anything is known of them, so that there are no "
-                       "batches; use a gradient code or scheme elastic");
+                       "the scheme mixes all points when they are placed, so "
+                       "it has no batches; use a gradient code or scheme "
+                       "elastic");
     return KOFN_OK;
 }
 

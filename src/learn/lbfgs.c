@@ -167,8 +167,10 @@ static bool serves(const line *l, const point *at)
              at->slope <= (2 * ARMIJO - 1) * l->slope));
 }
 
-/* Returns the next trial: between two points, at the zero of the slopes'
- * secant, or beyond. */
+/* Returns the next t to try.  If hi is a bound, t lies between lo and hi, where
+ * the secant of their slopes is zero; if F is infinite at hi, at a tenth of the
+ * way.  Without a bound t is 2 to 10 times lo->t, and lies where the secant of
+ * the slopes of `before` and lo is zero. */
 static double next_look(const point *lo, const point *hi, const point *before)
 {
     double room = hi->t - lo->t, at;

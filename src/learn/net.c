@@ -231,8 +231,8 @@ kofn_status kf_net_check_targets(const kofn_net *net, size_t m,
     if (net->shape.autoencoder)
         return !y ? KOFN_OK
                   : kf_fail(KOFN_INVAL,
-                            "%s is of no use: what should come out of an "
-                            "autoencoder are its points",
+                            "%s is not used: the targets of an autoencoder "
+                            "are its points",
                             name);
     TRY(check_plain(y, name));
     *classes = net->shape.cost == KOFN_COST_SOFTMAX || (y->cols == 1 && n > 1);

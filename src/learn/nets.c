@@ -61,8 +61,8 @@ static kofn_status check_net(const kofn_nets *n, size_t i, const kofn_net *net,
                        step, i);
     if (kf_passes_means(net))
         return kf_fail(KOFN_UNSUITED,
-                       "network %zu has a penalty on sparsity, which networks "
-                       "side by side do not; train it by kofn_train",
+                       "network %zu has a sparsity penalty, which networks "
+                       "side by side do not support; use kofn_train",
                        i);
     TRY(kf_net_check_points(net, &n->X, "X"));
     return kf_net_check_targets(net, n->X.rows, y, "y", classes);
@@ -128,7 +128,9 @@ static kofn_status fill(kofn_nets *n, kofn_net *const *net, size_t nets,
                         const kofn_nets_options *opt)
 {
     if (nets < 1 || nets > KOFN_OPEN_MOST)
-        return kf_fail(KOFN_INVAL, "%zu networks; side by side go 1 to %d",
+        return kf_fail(KOFN_INVAL,
+                       "%zu networks; the limit is 1 to %d side "
+                       "by side",
                        nets, KOFN_OPEN_MOST);
     TRY(kf_mat_check_matrix(X, "X"));
     n->X = *X;
@@ -359,8 +361,8 @@ static kofn_status check_delay(const kofn_nets *n, const kofn_job *job)
 kofn_status kofn_nets_train(kofn_nets *n, kofn_job *job)
 {
     if (n->begun)
-        return kf_fail(KOFN_STATE, "these networks were trained already; make "
-                                   "others by kofn_nets_new");
+        return kf_fail(KOFN_STATE, "these networks are already trained; "
+                                   "create others with kofn_nets_new");
     TRY(check_delay(n, job));
     n->begun = true;
     for (size_t i = 0; i < n->nets; i++) {

@@ -527,7 +527,7 @@ kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
                          kofn_regress_result *res)
 {
     if (!r->job)
-        return kf_fail(KOFN_STATE, "the data is not with any workers; call "
+        return kf_fail(KOFN_STATE, "no worker has the data; call "
                                    "kofn_regression_place");
     return kf_learn_descend((kf_descent){.r = r, .job = r->job, .way = r->way},
                             w, res);

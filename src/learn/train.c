@@ -304,7 +304,7 @@ static kofn_status sum(run *r, const kf_batch *batch)
     if (!r->some && fabs(r->out[m - 1] - 1) > 1e-3)
         return kf_fail(KOFN_NONFINITE,
                        "step %u: the gradient is so large that rounding hides "
-                       "all that is small; %s",
+                       "its small parts; %s",
                        r->now.step, remedy(r));
     return r->out[m - 1] > 1e-9
                ? KOFN_OK
@@ -548,11 +548,11 @@ static kofn_status train(run r, kofn_train_result *res)
 kofn_status kofn_train(kofn_training *t, kofn_train_result *res)
 {
     if (!t->job)
-        return kf_fail(KOFN_STATE, "the points are not with any workers; call "
+        return kf_fail(KOFN_STATE, "no worker has the points; call "
                                    "kofn_training_place");
     if (t->opt.scrub && !t->placed)
         return kf_fail(KOFN_UNSUITED,
-                       "scrubs are of weights that live with the workers "
+                       "only coded weights at the workers can be scrubbed "
                        "(kofn_training_plans)");
     return train((run){.t = t}, res);
 }

@@ -92,8 +92,7 @@ static bool is_count(double x, double most)
 static kofn_status odd(const char *what, double x)
 {
     return kf_fail(KOFN_INVAL,
-                   "a gradient of a network is asked for with %s "
-                   "%g, which there is not",
+                   "a request for a network's gradient has the invalid %s %g",
                    what, x);
 }
 
@@ -173,8 +172,8 @@ static kofn_status check_rows(const question *q, const kofn_rows *part)
 
     if (part->X.cols != kf_train_columns(&q->net, q->classes))
         return kf_fail(KOFN_SHAPE,
-                       "a network of %zu inputs and %zu outputs does not go "
-                       "with rows of %zu numbers",
+                       "a network of %zu inputs and %zu outputs does not fit "
+                       "rows of %zu numbers",
                        q->net.widths[0], classes, part->X.cols);
     for (size_t i = 0; i < part->X.rows && q->classes; i++)
         if (!(part->y[i] < (double)classes && is_count(part->y[i], 0x1p31)))
@@ -204,15 +203,15 @@ static kofn_status take_question(question *q, const kofn_rows *part,
 
     if (in->rows < HEAD || in->cols != 1 || out->cols != 1)
         return kf_fail(KOFN_SHAPE,
-                       "the gradient of a network is asked for by %d numbers "
-                       "and its weights, not %zu x %zu",
+                       "a request for a network's gradient has %d numbers and "
+                       "the weights, not %zu x %zu",
                        HEAD, in->rows, in->cols);
     TRY(take_shape(q, x));
     if (in->rows != kf_train_input(&q->net) ||
         out->rows != q->net.total + KF_SUM_EXTRA)
         return kf_fail(KOFN_SHAPE,
-                       "a network of %zu weights is asked for by %zu numbers "
-                       "and answered by %zu, not %zu by %zu",
+                       "a network of %zu weights has requests of %zu numbers "
+                       "and answers of %zu, not %zu and %zu",
                        q->net.total, kf_train_input(&q->net),
                        q->net.total + KF_SUM_EXTRA, in->rows, out->rows);
     TRY(take_batch(q, x, part));

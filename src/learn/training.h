@@ -46,7 +46,8 @@ typedef struct kf_train_mesh {
     double *means, *v;
 } kf_train_mesh;
 
-/* Sets up the program. v: the first vector. */
+/* Sets up m, and sets *program and *v, the start vector.  Both point into m and
+ * are valid until kf_train_mesh_free. */
 kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
                               const kofn_plan *const *plan,
                               kofn_program *program, kofn_matrix *v);

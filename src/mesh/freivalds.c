@@ -330,8 +330,8 @@ kofn_status kf_mesh_freivalds_next(kf_host *h)
     if (h->program.change)
         return h->freivalds.odd && h->opt.errors == KOFN_ERRORS_NONE
                    ? kf_fail(KOFN_NONFINITE,
-                             "what stage %zu makes of iterate %llu is "
-                             "not finite",
+                             "the result of stage %zu for iterate %llu is not "
+                             "finite",
                              (size_t)(h->on - h->product),
                              (unsigned long long)h->at.step)
                    : KOFN_OK;

@@ -264,7 +264,7 @@ static kofn_status compute(kf_host *h, const kf_node_task *t)
     return done(h, t, false);
 }
 
-/* Stores the result of a group as it is sent. */
+/* Keeps a copy of the result of a group, in the layout in which it is sent. */
 static kofn_status keep_result(kf_host *h, size_t group)
 {
     const kf_mesh_product *on = h->on;

@@ -576,7 +576,8 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                            kf_buffer *body);
 
 /* block_comparison.c */
-/* Compares the windows and drops wrong ones.  KOFN_TOOFEW: more are needed. */
+/* Compares the borrowed windows (rows of our blocks that other nodes computed,
+ * rebuild.c) and drops wrong ones.  KOFN_TOOFEW: more are needed. */
 kofn_status kf_borrowed_compare(kf_host *h, uint32_t operand);
 
 /* freivalds.c */
@@ -621,7 +622,8 @@ void kf_comparison_forget(kf_host *h);
 void kf_comparison_free(kf_host *h);
 
 /* vector_quorum.c */
-/* Returns our own fingerprint, as it is sent. */
+/* Returns the fingerprint of our vector under this key, as the 64 bits of the
+ * note PRINT. */
 uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key);
 /* Asks other nodes for fingerprints; `incarnation` was asked for its
  * iterate. */

@@ -385,8 +385,8 @@ kofn_status kf_keep_open(kf_host *h)
     if (!h->opt.keep)
         return KOFN_OK;
     if (h->opt.every == 0)
-        return kf_fail(KOFN_INVAL, "a node keeps what it has after every so "
-                                   "many turns, and `every` is 0");
+        return kf_fail(KOFN_INVAL, "`every` is 0; a node saves its state "
+                                   "every `every` turns, so give 1 or more");
     if (!h->opt.resume)
         return KOFN_OK;
     TRY(list_files(h));

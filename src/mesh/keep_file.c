@@ -4,13 +4,15 @@
  * Its name is seat-3-step-000000000120.draft, or .kept.  Its content,
  * little-endian:
  *
- *      0  "kofnkept"   8  u64  job          32  u64  turns that are complete
+ *      0  "kofnkept"   8  u64  job          32  u64  complete turns (steps of
+ *                                                    the program)
  *     16  u64  number of the iterate        40  u32  seat, u32 matrices
  *     24  u64  ... and its lineage          48  u64  bytes of the vector
  *
- * Then follow the vector as in VECTOR, and for each matrix u64 bytes and the
- * block as in BLOCK.  XXH3 of all that ends the file, each part seeded by the
- * hash before it.
+ * Then follow the vector as in the note VECTOR and, for each matrix, the length
+ * of its block (u64, 0 if it does not change) and the block as in the note
+ * BLOCK.  The file ends with a hash of all before it: XXH3 part by part, each
+ * seeded with the hash so far.
  *
  * Owns nothing: keep.c decides about the files.  A file is first written under
  * another name.  Nothing of a damaged file is used. */
@@ -156,8 +158,8 @@ kofn_status kf_kept_write(kf_host *h, const kf_kept *k)
 static kofn_status damaged(const char *path)
 {
     return kf_fail(KOFN_FORMAT,
-                   "%s is damaged, or was cut short; remove it, and what this "
-                   "node had is made of what the others have",
+                   "%s is damaged or incomplete; remove it, and the node's "
+                   "state is rebuilt from the other nodes",
                    path);
 }
 

@@ -632,8 +632,7 @@ static kofn_status lose_all(kf_host *h)
     kf_node_look(h->node, &view);
     if (view.over || view.failed)
         return KOFN_OK;
-    return kf_fail_in(KOFN_TRANSPORT,
-                      "iteration %llu is the last that this node has",
+    return kf_fail_in(KOFN_TRANSPORT, "this node reached iteration %llu",
                       (unsigned long long)view.at.step);
 }
 

@@ -87,8 +87,8 @@ static kofn_status check_head(const unsigned char *head, size_t bytes,
                        "a packet that is not kofn's: %zu bytes of head", bytes);
     if (get(head + 4, 2) != KF_NOTE_VERSION)
         return kf_fail(KOFN_FORMAT,
-                       "a node speaks version %u of the mesh, "
-                       "this one version %d; let all run the same release",
+                       "another node uses protocol version %u, this one "
+                       "version %d; run the same release on all nodes",
                        (unsigned)get(head + 4, 2), KF_NOTE_VERSION);
     if (bytes != KF_NOTE_HEAD || head_sum(head) != get32(head + SUM_AT))
         return kf_fail(KOFN_FORMAT,
@@ -96,8 +96,9 @@ static kofn_status check_head(const unsigned char *head, size_t bytes,
                        bytes);
     if (get(head + 8, 8) != job)
         return kf_fail(KOFN_FORMAT,
-                       "a node works on job %016llx, this one on %016llx; give "
-                       "all the same matrix, scheme, nodes, seed and options",
+                       "a node works on job %016llx, this one on %016llx; "
+                       "give all nodes the same matrix, scheme, nodes, seed "
+                       "and options",
                        (unsigned long long)get(head + 8, 8),
                        (unsigned long long)job);
     return KOFN_OK;
@@ -112,7 +113,7 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
     TRY(check_head(head, head_bytes, job));
     type = get(head + 6, 2);
     if (type < KF_NOTE_BEAT || type > KF_NOTE_SKETCH)
-        return kf_fail(KOFN_FORMAT, "a note of type %u, which there is not",
+        return kf_fail(KOFN_FORMAT, "a note has the unknown type %u",
                        (unsigned)type);
     flags = get32(head + 80);
     *note = (kf_note){.type = (kf_note_type)type,

@@ -52,17 +52,16 @@ kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
     kf_node_look(h->node, &view);
     if (h->blown.step == h->at.step && h->blown.lineage == h->at.lineage)
         return kf_fail(KOFN_NONFINITE,
-                       "what is multiplied in iterate %llu, or changes the "
-                       "matrices, is not finite, and no other node has "
-                       "another; begin again, with a shorter step",
+                       "a factor or an update in iterate %llu is not finite, "
+                       "on all nodes; restart with a shorter step",
                        (unsigned long long)h->at.step);
     if (st == KOFN_TOOFEW && h->program.change && view.live >= h->opt.nodes)
         return kf_fail(st,
-                       "all %zu nodes are there, but too few have right blocks "
-                       "of step %llu to make the next iterate, or to rebuild "
-                       "blocks from; too many were wrong before a comparison; "
-                       "compare them more often (scrub), keep steps to go "
-                       "back to (checkpoint), or start more nodes",
+                       "all %zu nodes are there, but too few have right "
+                       "blocks of step %llu to compute the next iterate or to "
+                       "rebuild blocks; too many became wrong between two "
+                       "comparisons; compare more often (scrub), or save "
+                       "steps (checkpoint), or start more nodes",
                        view.live, (unsigned long long)h->changing.turn);
     return st == KOFN_CORRUPT
                ? kf_fail(

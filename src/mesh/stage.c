@@ -76,8 +76,8 @@ static kofn_status check_type(const kofn_program *program,
                        type_of(type), type_of(dtype_of(p)));
     if (type != KOFN_F64 && (!program->change || !program->input))
         return kf_fail(KOFN_UNSUITED,
-                       "a mesh multiplies in float32 only with matrices that "
-                       "change (`change`), by what `input` makes; use float64");
+                       "in float32 a mesh multiplies only changing matrices "
+                       "(`change`) with the result of `input`; use float64");
     return KOFN_OK;
 }
 
@@ -114,8 +114,8 @@ static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
         (rows == 1 && cols == v->rows))
         return KOFN_OK;
     return kf_fail(KOFN_SHAPE,
-                   "the vector of a mesh is %zu x 1 and a stage multiplies "
-                   "with %zu x %zu; say by `input` how to make that of it",
+                   "the vector of a mesh is %zu x 1, but a stage multiplies "
+                   "with %zu x %zu; set `input` to convert it",
                    v->rows, rows, cols);
 }
 
@@ -128,15 +128,15 @@ static kofn_status check_change(const kofn_program *p, size_t i)
     if (!p->change)
         return s->read ? kf_fail(KOFN_INVAL,
                                  "stage %zu reads a matrix that does not "
-                                 "change; let it be a product",
+                                 "change; make it a product",
                                  i)
                        : KOFN_OK;
     return kf_code_can_be_read(s->plan)
                ? KOFN_OK
                : kf_fail(KOFN_UNSUITED,
-                         "blocks of scheme %s in this operation do not change: "
-                         "a dense matrix, one product of it and no pairs of "
-                         "blocks are wanted (basis=circle)",
+                         "blocks of scheme %s in this operation cannot "
+                         "change: that needs a dense matrix, one product of "
+                         "it and no pairs of blocks (basis=circle)",
                          s->plan->scheme->name);
 }
 
@@ -145,8 +145,8 @@ static kofn_status check_course(const kofn_program *p,
 {
     if (p->change && p->recalls < 2)
         return kf_fail(KOFN_INVAL,
-                       "the vector recalls %zu turns; it takes 2 at least, the "
-                       "last and the one under way",
+                       "`recalls` is %zu; it must be at least 2, for the last "
+                       "turn and the current one",
                        p->recalls);
     if (p->change && opt->confirm > 1 && opt->errors == KOFN_ERRORS_NONE)
         return kf_fail(KOFN_UNSUITED,

@@ -9,8 +9,10 @@
 
 static kofn_status absent(void)
 {
-    return kf_fail(KOFN_UNSUITED, "this kofn was built without addresses: "
-                                  "configure it with -DKOFN_NET=ON");
+    return kf_fail(
+        KOFN_UNSUITED,
+        "this kofn was built without src/net, so it has no addresses "
+        "(tcp:, ipc:) and no keys; configure it with -DKOFN_NET=ON");
 }
 
 #define OPENS(name)                                                            \

@@ -417,7 +417,8 @@ ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts);
 ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts);
 /* Updates what the loop waits for. */
 void kf_link_watch(kf_link *l);
-/* calm: only more than a beat makes the link ready. */
+/* calm: the loop wakes up only if more bytes than a heartbeat have arrived
+ * (SO_RCVLOWAT).  It does nothing under TLS and on Unix sockets. */
 void kf_link_calm(kf_link *l, bool calm);
 /* Checks whether anything arrived on a calm link. */
 void kf_link_listen(kf_link *l);

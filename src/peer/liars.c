@@ -262,8 +262,8 @@ kofn_status kf_peer_fail(kf_node *n, kofn_status st)
     return kf_peer_beat_all(n);
 }
 
-/* Repeats the iterate or fails: all pieces were compared, and it is not clear
- * which are wrong. */
+/* Repeats the iterate or fails.  Either all pieces were compared and it is not
+ * clear which are wrong, or some disagree under KOFN_ERRORS_DETECT. */
 static kofn_status give_up(kf_node *n, size_t group, kofn_status st)
 {
     if (n->mine & kf_bit(group)) {

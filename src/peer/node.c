@@ -616,7 +616,7 @@ static kofn_status check_options(const kf_node_options *o)
 {
     if (o->incarnation == 0)
         return kf_fail(KOFN_INVAL,
-                       "incarnation 0 is nobody's; number incarnations from 1");
+                       "incarnation 0 is reserved; number incarnations from 1");
     if (o->groups < 1 || o->groups > KF_MAX_GROUPS)
         return kf_fail(KOFN_INVAL, "%zu groups; a mesh has 1 to %d", o->groups,
                        KF_MAX_GROUPS);
@@ -631,8 +631,8 @@ static kofn_status check_options(const kf_node_options *o)
                        "take probabilistic or adversarial");
     if (o->errors != KOFN_ERRORS_NONE && o->decoding != KOFN_DECODE_REPLICATED)
         return kf_fail(KOFN_UNSUITED,
-                       "errors are looked for in pieces that every node "
-                       "decodes itself: let decoding be replicated");
+                       "errors can be located only with replicated decoding; "
+                       "set decoding to replicated");
     return KOFN_OK;
 }
 

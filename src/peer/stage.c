@@ -70,8 +70,8 @@ static kofn_status check_stage(const kofn_stage *all, size_t i)
         return kf_fail(KOFN_INVAL, "stage %zu has no plan", i);
     if (s->left && s->read)
         return kf_fail(KOFN_INVAL,
-                       "stage %zu is a left product and reads the matrix; let "
-                       "it be one of them",
+                       "stage %zu both reads the matrix and is a left "
+                       "product; choose one",
                        i);
     if (s->left && !s->plan->left)
         return kf_fail(KOFN_INVAL,
@@ -160,11 +160,11 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
 {
     TRY(kf_node_stages_check(stage, stages));
     if (opt->turns ? !opt->after || opt->after >= stages : opt->after > 0)
-        return kf_fail(KOFN_INVAL,
-                       "%zu of %zu stages come once, after %llu turns of the "
-                       "others; let there be turns and both kinds, or none of "
-                       "that",
-                       opt->after, stages, (unsigned long long)opt->turns);
+        return kf_fail(
+            KOFN_INVAL,
+            "%zu of %zu stages run once, after %llu turns of the "
+            "others; give both kinds of stages and turns, or neither",
+            opt->after, stages, (unsigned long long)opt->turns);
     TRY_ZERO(n->stage, stages);
     n->course = (kf_course){stages, opt->turns, opt->after};
     n->on = n->stage;

@@ -129,9 +129,9 @@ kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
     if (errors == KOFN_ERRORS_NONE || pieces > L->enough)
         return KOFN_OK;
     return kf_fail(KOFN_TOOFEW,
-                   "the pieces of %zu nodes are needed to find errors with %s, "
-                   "and those of %zu can be had; let there be %zu nodes, or "
-                   "choose another scheme",
+                   "the pieces of %zu nodes are needed to locate errors with "
+                   "%s, but only %zu are available; use %zu nodes, or "
+                   "another scheme",
                    L->enough + 1, plan->spec, pieces, L->enough + 1);
 }
 

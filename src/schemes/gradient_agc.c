@@ -23,8 +23,6 @@
 #include "gcd.h"
 #include "gradient.h"
 
-/* Up to this d, complex numbers are as good as quaternions. */
-#define COMPLEX 8
 /* Number of draws, and of multiply-adds to compare them. */
 #define DRAWS 8
 #define COMPARING 2e8

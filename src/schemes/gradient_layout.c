@@ -8,14 +8,14 @@
  * it. */
 #include "gradient.h"
 
-/* Most numbers in the table that sums up the parts, and in the tables of a
- * code. */
+/* Most numbers in the table that sums up the parts. */
 #define TABLE ((size_t)1 << 27)
+/* Most numbers in the tables of a code. */
+#define CODES ((size_t)1 << 24)
 /* A vector of any length may be cut into this number of segments, the most that
  * agc chooses itself.  More segments than the vector has numbers gain nothing
  * and make decoding slow. */
 #define PADDED 60
-#define CODES ((size_t)1 << 24)
 
 static void free_state(void *state)
 {

@@ -40,7 +40,8 @@ static const kofn_param dip_params[] = {
     {"lambda", KOFN_AUTO, 1, 1000000,
      "workers that can finish what is due; auto: all", NULL},
     {"plain", KOFN_AUTO, 0, 0,
-     "products of parts as they are before coded ones; auto: yes, but no if n > "
+     "products of parts as they are before coded ones; auto: yes, but no if n "
+     "> "
      "1 or basis=monomial; no: as published",
      "yes|no"},
     {"order", NEWEST, 0, 0, "which product a worker begins with", "newest|due"},
@@ -61,7 +62,8 @@ static const kofn_param idip_params[] = {
      NULL},
     {"model", ARBITRARY, 0, 0, "of stragglers", "arbitrary|bursty"},
     {"B", KOFN_AUTO, 1, 1000,
-     "model=bursty: rounds within which a worker's marks in a window lie; auto: "
+     "model=bursty: rounds within which a worker's marks in a window lie; "
+     "auto: "
      "1",
      NULL},
     {"eps", KOFN_AUTO, 1, 1000000,
@@ -245,8 +247,8 @@ static kofn_status dip_layout(kofn_layout *L)
     due = kf_ceil_div(s.K, lambda);
     if (s.K > 100000 || due > 100000)
         return kofn_say(KOFN_INVAL,
-                        "dip: m = %zu, n = %zu and p = %zu take %zu answers "
-                        "a product, which is too many; cut less",
+                        "dip: m = %zu, n = %zu and p = %zu need %zu answers "
+                        "per product, which is too many; use fewer parts",
                         s.m, s.n, s.p, s.K);
     L->delay = given(L, "T");
     L->slots = L->delay + due;
@@ -255,7 +257,9 @@ static kofn_status dip_layout(kofn_layout *L)
                   P * L->slots);
 }
 
-/* Algorithm 1 of SEQ: line 5 and, when the product is due, line 10. */
+/* Algorithm 1 of the paper (the head of this file): line 5, one answer in each
+ * round; when the product is due line 10, enough answers that any lambda live
+ * workers can finish it. */
 static void dip_ask(const kofn_layout *L, const kofn_pending *x,
                     const kofn_past *past, size_t who, kofn_ask *out)
 {
@@ -351,8 +355,9 @@ static bool too_long(const model *x, const kofn_past *past, size_t age,
     return false;
 }
 
-/* Algorithm 2 of SEQ, line 13.  Every worker answers one row.  The row is plain
- * if the model guarantees that the worker answers while the product is open. */
+/* Algorithm 2 of the paper, line 13.  Every worker answers one row.  The row is
+ * plain if the model guarantees that the worker answers while the product is
+ * open. */
 static void idip_ask(const kofn_layout *L, const kofn_pending *pending,
                      const kofn_past *past, size_t who, kofn_ask *out)
 {
@@ -418,13 +423,13 @@ static kofn_status settle_model(const kofn_layout *L, size_t all, size_t *k)
     marks = given(L, of) * each;
     if (marks >= all)
         return kofn_say(KOFN_INVAL,
-                        "idip: %zu rows may fail of the %zu that a product "
-                        "takes, which leaves none; give a smaller %s",
+                        "idip: %zu of the %zu rows of a product may fail, "
+                        "which leaves none; give a smaller %s",
                         marks, all, of);
     if (*k && *k != all - marks)
         return kofn_say(KOFN_INVAL,
-                        "idip: m p = %zu, and of %zu rows that a product "
-                        "takes the model leaves %zu; make them the same",
+                        "idip: m p = %zu, but of %zu rows of a product the "
+                        "model leaves %zu; make them equal",
                         *k, all, all - marks);
     *k = all - marks;
     return KOFN_OK;
@@ -454,14 +459,13 @@ static kofn_status idip_layout(kofn_layout *L)
     if (L->delay > MOST_DELAY)
         return kofn_say(KOFN_INVAL,
                         "idip: with these windows a product may take %zu "
-                        "rounds; %d are the most",
+                        "rounds; the limit is %d",
                         L->delay + 1, MOST_DELAY + 1);
     TRY(settle_model(L, P * L->slots, &k));
     if (k > 100000 || !factor(L, k))
         return kofn_say(KOFN_INVAL,
-                        "idip: %zu answers a product are no m p with what "
-                        "was given for m and p, or too many; leave m and p "
-                        "out or give another model",
+                        "idip: %zu answers per product do not equal m p, or "
+                        "are too many; omit m and p, or give another model",
                         k);
     settle(L, "basis", 0);
     L->memory = W;

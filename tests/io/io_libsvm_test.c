@@ -92,7 +92,7 @@ static void libsvm_refusals(void **state)
         {"1 1:1\n1 4294967296:1\n",
          "line 2: '4294967296:1' is not|from 1 to 4294967295"},
         {"1 18446744073709551617:1\n", "'18446744073709551617:1' is not"},
-        {"1 1:1\n2 qid:3 1:1\n", "line 2: 'qid:3'|not supported|take every"},
+        {"1 1:1\n2 qid:3 1:1\n", "line 2: 'qid:3'|not supported|remove every"},
         {"1\n2\n", "2 lines have labels and none has an index:value"},
         {"# nothing\n", "0 lines"},
         {"1 1:1\r2 1:1\n", "line 1"},

@@ -396,10 +396,9 @@ static void flipped_and_kept(void **state)
 TEST_FILE(train_campaign_test)
 {
     const struct CMUnitTest tests[] = {
-        TEST_AROUND(
-            histories,
-            "train, campaign: seeded histories of faults end well",
-            NULL, print_scenario),
+        TEST_AROUND(histories,
+                    "train, campaign: seeded histories of faults end well",
+                    NULL, print_scenario),
         TEST_AROUND(
             left_behind,
             "train: a node left behind does not count ended nodes as quorum",
