@@ -588,7 +588,7 @@ TEST_FILE(update_away_test)
         TEST(bad_connections,
              "update: operands are right over bad connections"),
         TEST(joiners,
-             "update: blocks of joiners are right after all others left"),
+             "update, packets: blocks of joiners are right after all left"),
         TEST(falling_behind,
              "update: a worker that falls behind is admitted anew"),
         TEST(flipped_bit,

@@ -1,7 +1,7 @@
-/* blocks_test.c -- blocks of A themselves: updated in coded form, read, and
- * made from others, for all survivor sets of all schemes that serve both
- * products. */
-#include "data/data.h" /* has arguments called U */
+/* blocks_test.c -- operations on the blocks of A: updated in coded form, read,
+ * and rebuilt from others, for all survivor sets of all schemes that serve
+ * both products. */
+#include "data/data.h" /* it has arguments called U */
 
 #include "code_rig.h"
 
@@ -15,10 +15,10 @@ typedef struct rig {
     kf_code *code, *reading;
     const kofn_layout *L;
     size_t seats, high, wide; /* rows and columns of a part */
-    double *A, **block;       /* lanes high x wide          */
+    double *A, **block;       /* lanes high x wide */
 } rig;
 
-/* Part j of a matrix that is ROWS x COLS, as far as there is any. */
+/* Returns an entry of part j of a ROWS x COLS matrix; 0 beyond its edge. */
 static double of_part(const rig *r, const double *A, size_t j, size_t i,
                       size_t c)
 {
@@ -85,7 +85,7 @@ static void down(rig *r)
 
 /* ---- updates ------------------------------------------------------------- */
 
-/* sum_j row[j] of the column blocks of X, STEP x cols, each `wide`. */
+/* Returns sum_j row[j] of the column blocks of X, STEP x cols, each `wide`. */
 static double *coded(const double *X, size_t cols, const double *row, size_t n,
                      size_t wide)
 {
@@ -98,7 +98,7 @@ static double *coded(const double *X, size_t cols, const double *row, size_t n,
     return Y;
 }
 
-/* A + U' V in long double. */
+/* Returns A + U' V in long double. */
 static double *updated(const double *A, const double *U_, const double *V)
 {
     double *B = numbers(ROWS * COLS);
@@ -166,7 +166,7 @@ static void updates(rig *r)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* How many singular values of these rows are there at all. */
+/* Returns the number of singular values of these rows that are not 0. */
 static size_t rank_of(double *G, size_t rows, size_t cols)
 {
     size_t small = rows < cols ? rows : cols, rank = 0;
@@ -186,7 +186,8 @@ static size_t rank_of(double *G, size_t rows, size_t cols)
     return rank;
 }
 
-/* Of the blocks of these seats, and of one more unless it is SIZE_MAX. */
+/* Returns the rank of the blocks of these seats, and of one more unless it is
+ * SIZE_MAX. */
 static size_t rank_with(rig *r, const uint32_t *set, size_t n, size_t more)
 {
     size_t lanes = r->L->lanes, parts = r->plan->parts, rows = 0, rank;
@@ -205,7 +206,8 @@ static size_t rank_with(rig *r, const uint32_t *set, size_t n, size_t more)
     return rank;
 }
 
-/* A from the blocks of the set, if they determine it. */
+/* Reads A from the blocks of the set. Returns false if they do not determine
+ * it. */
 static bool read_back(rig *r, const uint32_t *set, size_t n)
 {
     size_t lanes = r->L->lanes;
@@ -236,12 +238,12 @@ static bool read_back(rig *r, const uint32_t *set, size_t n)
     return true;
 }
 
-/* The block of a seat from those of the set, if they determine it. */
+/* Rebuilds the block of a seat from those of the set, if they determine it. */
 static void regenerate(rig *r, const uint32_t *set, size_t n, size_t seat)
 {
     size_t lanes = r->L->lanes, size = r->high * r->wide;
     double *x = numbers(lanes * n * lanes), *got = numbers(lanes * size);
-    double predicted, largest = 4; /* of normal numbers and their mixtures */
+    double predicted, largest = 4; /* normal numbers and their mixtures */
     kofn_status st = kf_code_regenerator(r->code, set, n, seat, x, &predicted);
 
     if (rank_with(r, set, n, seat) > rank_with(r, set, n, SIZE_MAX)) {
@@ -263,8 +265,8 @@ static void regenerate(rig *r, const uint32_t *set, size_t n, size_t seat)
     kf_free(got);
 }
 
-/* The least number of seats of which any reads A; each set reads it or not as
- * its rank says. */
+/* Tries every set; it reads A exactly if its rank says so. Returns the least
+ * number of seats that always suffices. */
 static size_t every_set(rig *r)
 {
     size_t least = 0;
@@ -315,9 +317,9 @@ static const char *const both[] = {
     "grid:copies=1,m=2,n=1,m2=4",
 };
 
-/* Seats of which any read A: what one can expect of a code of so many parts. Of
- * a grid a block is gone with all of its copies, and a part with so many of its
- * row and its column as are more than needed. */
+/* Returns the least number of seats that always reads A, as expected of a code
+ * with this number of parts. In a grid a block is lost with all of its copies,
+ * and a part is lost with too many of its row and column. */
 static size_t fewest(const rig *r, const char *spec)
 {
     size_t parts = kf_ceil_div(r->plan->parts, r->L->lanes);
@@ -352,7 +354,7 @@ static size_t try_spec(const char *spec, kofn_op op)
     return tried;
 }
 
-/* Encoded for A B and for B A the blocks are the same, and so is all else. */
+/* Encoded for A B and for B A, the blocks and everything else agree. */
 static void codes_of_both_products(void **state)
 {
     (void)state;
@@ -414,7 +416,7 @@ static void blocks_that_stand_for_two(void **state)
     }
 }
 
-/* A scheme whose blocks are sums that no two vectors make. */
+/* A scheme with blocks that no outer product of two vectors gives. */
 static kofn_status layout_of_corners(kofn_layout *L)
 {
     L->seats = L->max_seats = L->workers;
@@ -434,7 +436,7 @@ static kofn_status seat_of_corners(const kofn_layout *L, size_t seat,
     return KOFN_OK;
 }
 
-/* Knows how to decode products of it; nothing else is to be decoded so. */
+/* Decodes its products. Nothing else may be decoded by this function. */
 static kofn_status decode_corners(const kofn_layout *L, const uint32_t *seats,
                                   size_t n, double *D)
 {
@@ -479,7 +481,7 @@ static void sums_of_two_outer_products(void **state)
     kofn_plan_free(plan);
 }
 
-/* Two lanes each, of the parts that say `parts` by seat and lane. */
+/* Two lanes per seat, from the parts that `parts` names by seat and lane. */
 static kofn_status layout_of_pairs(kofn_layout *L)
 {
     L->seats = L->max_seats = L->workers;
@@ -502,7 +504,7 @@ static kofn_status seat_of_pairs(const kofn_layout *L, size_t seat, double *E0,
     return KOFN_OK;
 }
 
-/* A block is made of others where they determine all of its lanes. */
+/* A block is rebuilt from others if they determine all of its lanes. */
 static void every_lane_counts(void **state)
 {
     static const kofn_param none[] = {{0}};
@@ -530,7 +532,7 @@ static void every_lane_counts(void **state)
     kofn_plan_free(plan);
 }
 
-/* One whose block is of nothing. */
+/* A scheme with a block of no part. */
 static kofn_status layout_of_nothing(kofn_layout *L)
 {
     L->seats = L->max_seats = L->workers;
@@ -612,12 +614,12 @@ static void nothing_to_read(void **state)
     assert_status(KOFN_STATE, kf_code_reader(&again, reader));
     kofn_plan_free(reader);
     kofn_plan_free(plan);
-    /* the operation is of readers only */
+    /* readers alone have this operation */
     dense.op = KF_READ;
     assert_status(KOFN_UNSUITED, kofn_plan_new(&plan, &dense, "mds:k=2", 4, 3));
 }
 
-/* math/training.md 8: all seats of a circle are a tight frame. */
+/* math/training.md 8: all seats of a circle form a tight frame. */
 static void frames(void **state)
 {
     (void)state;
@@ -669,16 +671,24 @@ static void failing_allocations(void **state)
 TEST_FILE(blocks_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_of_both_products),
-        cmocka_unit_test(none_is_left_out),
-        cmocka_unit_test(codes_of_one_product),
-        cmocka_unit_test(blocks_that_stand_for_two),
-        cmocka_unit_test(sums_of_two_outer_products),
-        cmocka_unit_test(every_lane_counts),
-        cmocka_unit_test(nothing_is_an_outer_product),
-        cmocka_unit_test(nothing_to_read),
-        cmocka_unit_test(frames),
-        cmocka_unit_test(failing_allocations),
+        TEST(codes_of_both_products,
+             "blocks: encoded for A B and for B A they agree (every scheme)"),
+        TEST(none_is_left_out,
+             "blocks: the test covers every scheme that serves both products"),
+        TEST(codes_of_one_product,
+             "blocks: schemes of one product refuse updates and reading"),
+        TEST(blocks_that_stand_for_two,
+             "blocks: a block that answers for two seats is refused"),
+        TEST(sums_of_two_outer_products,
+             "blocks: sums of two outer products are refused"),
+        TEST(every_lane_counts,
+             "blocks: a block is rebuilt only if all its lanes are determined"),
+        TEST(nothing_is_an_outer_product,
+             "blocks: an empty block counts as an outer product"),
+        TEST(nothing_to_read, "blocks: impossible readers are refused"),
+        TEST(frames, "blocks: all seats of a circle form a tight frame"),
+        TEST(failing_allocations,
+             "blocks: each failing allocation is reported"),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,5 +1,5 @@
-/* code_test.c -- what decodes which results, against LAPACK and published
- * numbers, and the cache of decoders. */
+/* code_test.c -- decoders against LAPACK and published numbers, and the cache
+ * of decoders. */
 #include "code_rig.h"
 #include "figure1.h"
 #include "sets.h"
@@ -43,7 +43,7 @@ static double frobenius(const double *a, size_t n)
     return sqrt(sum);
 }
 
-/* Rows of G of the survivors, results x symbols. */
+/* Returns the survivors' rows of G, results x symbols. */
 static double *survivor_rows(rig *r, const uint32_t *set, size_t n)
 {
     double *G = numbers(n * r->lanes * r->wants);
@@ -60,7 +60,7 @@ static double *survivor_rows(rig *r, const uint32_t *set, size_t n)
     return G;
 }
 
-/* wants x results, copies included. */
+/* Returns the decoder as wants x results, copies included. */
 static double *whole_decoder(const kofn_decoder *d)
 {
     double *F = numbers(d->wants * d->results);
@@ -77,7 +77,7 @@ static double *whole_decoder(const kofn_decoder *d)
     return F;
 }
 
-/* By LAPACK; *cond is the Frobenius condition number. */
+/* Inverts by LAPACK. *cond is the Frobenius condition number. */
 static double *inverse(const double *G, size_t n, double *cond)
 {
     lapack_int size = (lapack_int)n, *pivot = kf_new(n, sizeof *pivot);
@@ -101,7 +101,7 @@ static double distance(const double *a, const double *b, size_t n)
     return sqrt(sum);
 }
 
-/* ||F G - I||_F */
+/* Returns ||F G - I||_F. */
 static double not_identity(const double *F, const double *G, size_t wants,
                            size_t results)
 {
@@ -118,7 +118,7 @@ static double not_identity(const double *F, const double *G, size_t wants,
     return sqrt(sum);
 }
 
-/* ||F diag(row norms of G)||_F / sqrt(wants) */
+/* Returns ||F diag(row norms of G)||_F / sqrt(wants). */
 static double noise_of(const double *F, const double *G, size_t wants,
                        size_t results)
 {
@@ -133,7 +133,7 @@ static double noise_of(const double *F, const double *G, size_t wants,
     return sqrt(sum / (double)wants);
 }
 
-/* The result that is symbol w as it stands, or KF_MIXED. */
+/* Returns the result that equals symbol w, or KF_MIXED. */
 static int plain_result(const double *G, size_t results, size_t wants, size_t w)
 {
     for (size_t t = 0; t < results; t++) {
@@ -181,7 +181,7 @@ static const char *const bases[] = {"quaternion", "harmonic", "haar",
 static const size_t shapes[][2] = {{6, 3}, {6, 1}, {5, 5},
                                    {8, 5}, {9, 4}, {7, 6}};
 
-/* All sets of `count` survivors. */
+/* Calls `check` for all sets of `count` survivors. */
 static void for_sets(const char *spec, size_t n, size_t count,
                      void (*check)(rig *, const uint32_t *, size_t))
 {
@@ -213,9 +213,9 @@ static void every_set_is_inverted(void **state)
     for_sets("mds:k=5,weight=4,basis=gauss", 9, 5, check_exact_set);
 }
 
-/* What least squares makes of more results than unknowns, by LAPACK.  Plain
- * symbols are taken as they are; the others solve G_QU x_U = y_Q - G_QK x_K
- * for the results Q that say something about them. */
+/* Returns the least-squares decoder for more results than unknowns, by LAPACK.
+ * Plain symbols are copied. The others solve G_QU x_U = y_Q - G_QK x_K for the
+ * results Q that involve them. */
 static double *least_squares_decoder(const rig *r, const kofn_decoder *d,
                                      const double *G)
 {
@@ -311,8 +311,8 @@ static void too_few_is_said(void **state)
     }
 }
 
-/* Partial: what survivors hold plainly is copied, the rest is lost, nothing
- * is guessed. */
+/* Partial decoding copies what survivors hold plainly; the rest is lost, and
+ * nothing is guessed. */
 static void partial_decoders(void **state)
 {
     uint32_t set[16];
@@ -345,10 +345,10 @@ static void partial_decoders(void **state)
 }
 
 /* Three standard deviations of the rounding of a sum in any order, u sqrt(0.8
- * terms), and what else rounds: 6.5 u^2 in single precision, (24 u)^2 in
- * double. The terms are the columns of A, in single precision 4096 at a time,
- * and in double the results that the decoder sums as well.  The decoder itself
- * is the same for both types. */
+ * terms), and other rounding: 6.5 u^2 in single precision, (24 u)^2 in double.
+ * The terms are the columns of A, in single precision 4096 at a time, and in
+ * double also the results that the decoder sums. The decoder is the same for
+ * both types. */
 static void check_prediction(size_t n, size_t k, size_t columns, double terms64,
                              double terms32)
 {
@@ -391,7 +391,8 @@ static void prediction_follows_type_and_length(void **state)
     check_prediction(260, 256, 7, 7 + 1024, 7);
 }
 
-/* The 1-norm condition of what was solved, for a basis that solves for all. */
+/* The 1-norm condition of the solved system, for a basis that solves for all
+ * symbols. */
 static void condition_is_lapacks(void **state)
 {
     static const uint32_t set[] = {0, 2, 3, 5, 7};
@@ -440,7 +441,7 @@ static void cache_knows_sets(void **state)
         assert_int_equal(i, 56);
         kf_cache_trim(cache);
     }
-    /* a prefix, and the same as partial, are other questions */
+    /* a prefix, and the same set as partial, are other keys */
     assert_ok(kf_cache_get(cache, copy, 5, true, &d));
     for (size_t i = 0; i < 56; i++)
         assert_ptr_not_equal(d, first[i]);
@@ -450,8 +451,8 @@ static void cache_knows_sets(void **state)
     rig_down(&r);
 }
 
-/* A budget for about three decoders keeps the last three used; nothing goes
- * before it is trimmed; what comes back is the same to the bit. */
+/* A budget for about three decoders keeps the last three used. Nothing is
+ * dropped before trimming. A decoder made again is equal to the bit. */
 static void cache_drops_the_least_recent(void **state)
 {
     static const uint32_t sets[4][5] = {
@@ -510,7 +511,7 @@ static void cache_survives_no_budget(void **state)
     rig_down(&r);
 }
 
-/* A decoder that was had since the last time stays, whatever the budget. */
+/* A decoder used since the last trim stays, whatever the budget. */
 static void cache_keeps_what_is_in_use(void **state)
 {
     static const uint32_t sets[2][5] = {{0, 1, 5, 6, 7}, {0, 2, 5, 6, 7}};
@@ -538,7 +539,8 @@ static void cache_keeps_what_is_in_use(void **state)
     rig_down(&r);
 }
 
-/* ---- a scheme of one's own: figure 1 of the paper ------------------------ */
+/* ---- a scheme of the test: figure 1 of the paper --------------------------
+ */
 
 static const kofn_scheme fig1_scheme = {
     .size = sizeof(kofn_scheme),
@@ -549,8 +551,8 @@ static const kofn_scheme fig1_scheme = {
     .seat = fig1_seat,
 };
 
-/* facts cec.fig1d.H0: (G_0^T)^-1 for machines {0,4,5}, so that its columns
- * are the rows of the decoder. */
+/* facts cec.fig1d.H0: (G_0^T)^-1 for machines {0,4,5}; its columns are the
+ * rows of the decoder. */
 static void figure_1_decodes(void **state)
 {
     static const double H0[3][3] = {{1.0, -1.0, 0.3333333333333333},
@@ -606,8 +608,8 @@ static void figure_1_multiplies(void **state)
     kofn_plan_free(plan);
 }
 
-/* Rows 3 and 4 are the same: sets that need both are singular, and no answer
- * comes of them. */
+/* Rows 3 and 4 are equal: sets that need both are singular and give no answer.
+ */
 static kofn_status twin_seat(const kofn_layout *L, size_t seat, double *E0,
                              double *E1, double *G)
 {
@@ -651,7 +653,8 @@ static void schemes_say_how_long_they_are(void **state)
     kofn_plan *plan;
 
     (void)state;
-    old.size = offsetof(kofn_scheme, decode); /* has no such hook */
+    old.size =
+        offsetof(kofn_scheme, decode); /* the older struct has no such hook */
     old.decode = (kofn_status(*)(const kofn_layout *, const uint32_t *, size_t,
                                  double *))(uintptr_t)1;
     assert_ok(kofn_plan_new_for(&plan, &matvec, &old, NULL, 6, 1));
@@ -666,20 +669,30 @@ static void schemes_say_how_long_they_are(void **state)
 TEST_FILE(code_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_set_is_inverted),
-        cmocka_unit_test(more_results_are_least_squares),
-        cmocka_unit_test(too_few_is_said),
-        cmocka_unit_test(partial_decoders),
-        cmocka_unit_test(prediction_follows_type_and_length),
-        cmocka_unit_test(condition_is_lapacks),
-        cmocka_unit_test(cache_knows_sets),
-        cmocka_unit_test(cache_drops_the_least_recent),
-        cmocka_unit_test(cache_survives_no_budget),
-        cmocka_unit_test(cache_keeps_what_is_in_use),
-        cmocka_unit_test(figure_1_decodes),
-        cmocka_unit_test(figure_1_multiplies),
-        cmocka_unit_test(singular_sets_are_refused),
-        cmocka_unit_test(schemes_say_how_long_they_are),
+        TEST(every_set_is_inverted,
+             "decoder: every survivor set is inverted as by LAPACK"),
+        TEST(more_results_are_least_squares,
+             "decoder: more results than needed give least squares (LAPACK)"),
+        TEST(too_few_is_said,
+             "decoder: too few results are refused with the numbers"),
+        TEST(partial_decoders,
+             "decoder: partial decoding copies plain symbols and guesses none"),
+        TEST(prediction_follows_type_and_length,
+             "decoder: predictions follow type and length (f32, f64)"),
+        TEST(condition_is_lapacks, "decoder: the condition number is LAPACK's"),
+        TEST(cache_knows_sets,
+             "cache: a set is found again, whatever else is asked"),
+        TEST(cache_drops_the_least_recent,
+             "cache: trimming drops the least recently used"),
+        TEST(cache_survives_no_budget, "cache: a budget of 0 works"),
+        TEST(cache_keeps_what_is_in_use, "cache: decoders in use stay"),
+        TEST(figure_1_decodes,
+             "elastic: the decoder of the paper's figure 1 is right"),
+        TEST(figure_1_multiplies,
+             "elastic: the product of the paper's figure 1 is right"),
+        TEST(singular_sets_are_refused, "decoder: singular sets are refused"),
+        TEST(schemes_say_how_long_they_are,
+             "scheme: structs of older callers are accepted"),
     };
 
     return cmocka_run_group_tests_name("code", tests, setup, NULL);

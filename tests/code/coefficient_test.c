@@ -1,5 +1,5 @@
 /* coefficient_test.c -- the families of coefficients against closed forms and
- * what defines them. */
+ * their definitions. */
 #include "code_rig.h"
 
 static double *basis_rows(kf_basis b, size_t i, size_t n, size_t k, size_t w,
@@ -15,8 +15,8 @@ static double *basis_rows(kf_basis b, size_t i, size_t n, size_t k, size_t w,
     return rows;
 }
 
-/* Every 4 x 4 block is L(q) as math/numerics.md 2.1 prints it, with components
- * of 16 random bits, so that L(q)^T L(q) = |q|^2 I holds exactly. */
+/* Every 4 x 4 block is L(q) of math/numerics.md 2.1, with components of 16
+ * random bits, so that L(q)^T L(q) = |q|^2 I holds exactly. */
 static void quaternion_rows(void **state)
 {
     static const double sign[4][4] = {
@@ -61,8 +61,8 @@ static void quaternion_rows(void **state)
     assert_at_most(fabs(square / count - 1 / 3.0), 5 * sqrt(4 / 45.0 / count));
 }
 
-/* A joiner's row is a function of (seed, seat, block) alone: of neither the
- * number of workers nor, up to a power of two, of k. */
+/* A joining worker's row depends on (seed, seat, block) alone: not on the
+ * number of workers nor, up to a power of two, on k. */
 static void open_rows_do_not_depend_on_n(void **state)
 {
     static const kf_basis open[] = {KF_BASIS_QUATERNION, KF_BASIS_GAUSS_SYS,
@@ -113,7 +113,7 @@ static void systematic_rows_are_units(void **state)
         }
 }
 
-/* All n rows, one below the other. */
+/* Returns all n rows, one below the other. */
 static double *whole_basis(kf_basis b, size_t n, size_t k)
 {
     double *G = numbers(n * k);
@@ -127,7 +127,7 @@ static double *whole_basis(kf_basis b, size_t n, size_t k)
     return G;
 }
 
-/* The columns of all n rows of the trigonometric frame are orthogonal and of
+/* The columns of all n rows of the trigonometric frame are orthogonal with
  * norm^2 n: sums of roots of unity. */
 static void harmonic_frame_is_tight(void **state)
 {
@@ -174,7 +174,7 @@ static void haar_slice_is_orthonormal(void **state)
     }
 }
 
-/* facts nodes.perm: the rank of the node of each seat among cheb(M). */
+/* facts nodes.perm: the rank of each seat's node among cheb(M). */
 static void chebyshev_points_are_spread(void **state)
 {
     static const size_t perm[3][12] = {{0, 4, 2, 5, 3, 1},
@@ -222,8 +222,8 @@ static void closed_forms(void **state)
     kf_free(C);
 }
 
-/* The angle is reduced in integers: exact at the axes, the same after any
- * number of turns, and within an ulp of 1 everywhere. */
+/* The angle is reduced in integers: exact at the axes, equal after any number
+ * of turns, and within an ulp of 1 everywhere. */
 static void cosines(void **state)
 {
     double c, s, d, t;
@@ -247,8 +247,8 @@ static void cosines(void **state)
         }
 }
 
-/* math/numerics.md 2.5: columns floor(i k/n) .. + w-1, cyclically; a joiner
- * beyond the first n mixes all. */
+/* math/numerics.md 2.5: columns floor(i k/n) .. + w-1, cyclically; a joining
+ * worker beyond the first n mixes all. */
 static void light_rows_have_their_support(void **state)
 {
     static const size_t shapes[][3] = {
@@ -275,15 +275,25 @@ static void light_rows_have_their_support(void **state)
 TEST_FILE(coefficient_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quaternion_rows),
-        cmocka_unit_test(open_rows_do_not_depend_on_n),
-        cmocka_unit_test(systematic_rows_are_units),
-        cmocka_unit_test(harmonic_frame_is_tight),
-        cmocka_unit_test(haar_slice_is_orthonormal),
-        cmocka_unit_test(chebyshev_points_are_spread),
-        cmocka_unit_test(closed_forms),
-        cmocka_unit_test(cosines),
-        cmocka_unit_test(light_rows_have_their_support),
+        TEST(quaternion_rows,
+             "coefficients: quaternion blocks are L(q), uniform and exact"),
+        TEST(open_rows_do_not_depend_on_n,
+             "coefficients: a joining worker's row depends on seed and seat "
+             "only"),
+        TEST(systematic_rows_are_units,
+             "coefficients: systematic rows are unit vectors"),
+        TEST(harmonic_frame_is_tight,
+             "coefficients: the harmonic frame is tight"),
+        TEST(haar_slice_is_orthonormal,
+             "coefficients: the Haar slice is orthonormal"),
+        TEST(chebyshev_points_are_spread,
+             "coefficients: Chebyshev points are spread over the seats"),
+        TEST(closed_forms,
+             "coefficients: the other families equal their closed forms"),
+        TEST(cosines,
+             "coefficients: cosines are exact at the axes and within an ulp"),
+        TEST(light_rows_have_their_support,
+             "coefficients: light rows have the published support"),
     };
 
     return cmocka_run_group_tests_name("coefficient", tests, setup, NULL);

@@ -1,5 +1,6 @@
-/* combine_test.c -- the dot-product engine, at every level of SIMD that this
- * machine has, against sums in long double and against its own promises. */
+/* combine_test.c -- the dot-product engine, at every SIMD level of this
+ * machine, against sums in long double and against its documented properties.
+ */
 #define _DEFAULT_SOURCE
 #include "support.h"
 
@@ -16,7 +17,7 @@
 static const char *const levels[] = {"plain", "avx2", "avx512"};
 #define LEVELS (sizeof levels / sizeof levels[0])
 
-#define GAP 80 /* bytes before and behind a destination that are checked */
+#define GAP 80 /* checked bytes before and after a destination */
 #define MARK 0xa5
 
 static kf_rng rng;
@@ -61,8 +62,8 @@ typedef struct problem {
     size_t output_bytes;
 } problem;
 
-/* Everything lies a random number of `unit` bytes off any alignment.  What D
- * holds between its rows is NaN. */
+/* Places everything a random number of `unit` bytes off any alignment. The
+ * gaps between rows of D hold NaN. */
 static problem make(size_t m, size_t k, size_t len, kofn_dtype dtype,
                     size_t unit)
 {
@@ -106,7 +107,7 @@ static void drop(problem *p)
     kf_free(p->outputs);
 }
 
-/* An output against the header's bound. */
+/* Checks an output against the header's bound. */
 static void check_output(const problem *p, size_t i)
 {
     for (size_t t = 0; t < p->len; t++) {
@@ -136,7 +137,7 @@ static void check_output(const problem *p, size_t i)
     }
 }
 
-/* All outputs are right and nothing else was written. */
+/* Checks that all outputs are right and nothing else was written. */
 static void check(const problem *p)
 {
     const char *at = p->outputs;
@@ -176,7 +177,7 @@ static void all_levels(size_t m, size_t k, size_t len, bool any_byte)
     }
 }
 
-/* Once for each level and type. */
+/* Calls f for each level and type. */
 static void for_each_level(void (*f)(kofn_dtype dtype))
 {
     for (size_t l = 0; l < LEVELS; l++) {
@@ -220,7 +221,7 @@ static void large_shapes(void **state)
         all_levels(shape[i][0], shape[i][1], shape[i][2], false);
 }
 
-/* Shapes of no particular kind, as many as the scale says. */
+/* Random shapes; KOFN_TEST_SCALE sets their number. */
 static void random_shapes(void **state)
 {
     (void)state;
@@ -229,7 +230,7 @@ static void random_shapes(void **state)
                    kf_rng_below(&rng, 600), trial % 2);
 }
 
-/* One call, and the same in pieces of random length, give the same bits. */
+/* One call, and calls for pieces of random length, give the same bits. */
 static void check_pieces(kofn_dtype dtype)
 {
     for (int trial = 0; trial < 20; trial++) {
@@ -279,7 +280,7 @@ static void pieces_change_no_bit(void **state)
     for_each_level(check_pieces);
 }
 
-/* So much is written that it goes around the cache; sources share memory.
+/* The output is so long that it goes around the cache; sources share memory.
  * Compared with the same in pieces, which are checked above. */
 static void check_far(size_t m, size_t k, size_t len, kofn_dtype dtype)
 {
@@ -297,7 +298,7 @@ static void check_far(size_t m, size_t k, size_t len, kofn_dtype dtype)
         set_element(in, t, dtype, (double)(t * 2654435761u % 8191) / 4096 - 1);
     for (size_t j = 0; j < k; j++)
         src[j] = in + (j * 7 % k) * size;
-    for (size_t i = 0; i < m; i++) { /* some end up on the same alignment */
+    for (size_t i = 0; i < m; i++) { /* some have the same alignment */
         dst[i] = out + i * room + (i % 3) * size + 24;
         w[i] = want + i * piece * size;
     }
@@ -340,14 +341,15 @@ static void around_the_cache(void **state)
     for_each_level(far);
 }
 
-/* ---- what is touched ----------------------------------------------------- */
+/* ---- touched memory -------------------------------------------------------
+ */
 
 static size_t page(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* One page, between two that cannot be touched. */
+/* Returns one page between two inaccessible ones. */
 static char *put_up(void)
 {
     char *p =
@@ -397,7 +399,7 @@ static void touches_nothing_else(void **state)
     for_each_level(check_fenced);
 }
 
-/* Sources without a coefficient cannot be read; then none can. */
+/* Sources without a coefficient are inaccessible; then all are. */
 static void check_unread(kofn_dtype dtype)
 {
     const size_t ks[] = {4, 40, 300};
@@ -429,7 +431,7 @@ static void zero_columns_are_not_read(void **state)
     for_each_level(check_unread);
 }
 
-/* A source that one row uses is read by all: 0 * inf is NaN. */
+/* A source that one row uses is read by all rows: 0 * inf is NaN. */
 static void check_special(kofn_dtype dtype)
 {
     const double nan = (double)NAN, inf = (double)INFINITY;
@@ -485,7 +487,8 @@ static void nothing_to_do(void **state)
 
 /* ---- levels and threads -------------------------------------------------- */
 
-/* A process that has used no level yet takes the best up to levels[l]. */
+/* True if a process that has used no level takes the best one up to levels[l].
+ */
 static bool starts_with(const char *variable, size_t l)
 {
     pid_t child = fork();
@@ -537,7 +540,7 @@ static void *combine_often(void *arg)
     return NULL;
 }
 
-/* Also the first use in this process: the threads choose the level. */
+/* This is the first use in this process, so the threads choose the level. */
 static void two_threads(void **state)
 {
     problem p[2] = {make(70, 40, 300, KOFN_F64, 8),
@@ -564,19 +567,29 @@ static void two_threads(void **state)
 TEST_FILE(combine_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(environment_lowers_level), /* before any use */
-        cmocka_unit_test(two_threads),              /* the first */
-        cmocka_unit_test(level_by_name),
-        cmocka_unit_test(every_length),
-        cmocka_unit_test(small_shapes),
-        cmocka_unit_test(large_shapes),
-        cmocka_unit_test(random_shapes),
-        cmocka_unit_test(pieces_change_no_bit),
-        cmocka_unit_test(around_the_cache),
-        cmocka_unit_test(touches_nothing_else),
-        cmocka_unit_test(zero_columns_are_not_read),
-        cmocka_unit_test(infinities_and_nan_go_through),
-        cmocka_unit_test(nothing_to_do),
+        TEST(environment_lowers_level,
+             "engine: KOFN_SIMD lowers the SIMD level"), /* before any use */
+        TEST(two_threads,
+             "engine: two threads choose the level at the same time"), /* the
+                                                                          first
+                                                                          use */
+        TEST(level_by_name, "engine: a level is set by its name"),
+        TEST(every_length,
+             "engine: every length is right (every level and type)"),
+        TEST(small_shapes, "engine: every small shape is right"),
+        TEST(large_shapes, "engine: large shapes are right"),
+        TEST(random_shapes, "engine: random shapes are right"),
+        TEST(pieces_change_no_bit,
+             "engine: computing in pieces changes no bit"),
+        TEST(around_the_cache,
+             "engine: outputs written around the cache are right"),
+        TEST(touches_nothing_else,
+             "engine: no byte outside sources and outputs is touched"),
+        TEST(zero_columns_are_not_read,
+             "engine: sources with coefficients 0 are not read"),
+        TEST(infinities_and_nan_go_through,
+             "engine: infinities and NaN spread as in plain sums"),
+        TEST(nothing_to_do, "engine: empty calls do nothing"),
     };
 
     rng = kf_rng_stream(1, KF_FOR_DATA, 7, 0);

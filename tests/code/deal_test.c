@@ -1,16 +1,16 @@
-/* deal_test.c -- who is dealt which strips, against published deals and the
- * water level of unequal speeds. */
+/* deal_test.c -- the strips dealt to each worker, against published deals and
+ * the water level of unequal speeds. */
 #include "code_rig.h"
 
 #include "core/core.h"
 
-/* A core that is asked for rounds and answered by hand. */
+/* A core that starts rounds; the test answers by hand. */
 typedef struct floor {
     kofn_plan *plan;
     kofn_core *core;
     kofn_action work[400];
     size_t works;
-    uint32_t product; /* its number */
+    uint32_t product; /* product number */
     bool delivered;
 } floor_t;
 
@@ -42,7 +42,7 @@ static void join_all(floor_t *f, size_t n)
 static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
                      const char *deal)
 {
-    /* one task an arc, and no matter how noisy */
+    /* one task per arc, and any noise is allowed */
     kofn_core_options opt = {
         .size = sizeof opt, .pieces = 1, .tolerance = 1e300};
     kofn_problem pb =
@@ -71,7 +71,8 @@ static void begin(floor_t *f)
     tell(f, (kofn_event){.type = KOFN_EV_BEGIN, .product = ++f->product});
 }
 
-/* The time that the core, which counts 1e-9 s, reads as exactly `seconds`. */
+/* Returns the time, in nanoseconds, that the core reads as exactly `seconds`.
+ */
 static kofn_time exactly(double seconds)
 {
     kofn_time guess = (kofn_time)(seconds * 1e9);
@@ -82,7 +83,7 @@ static kofn_time exactly(double seconds)
     return guess;
 }
 
-/* Answers all that was asked for, as workers of these speeds would. */
+/* Answers all requests as workers of these speeds would. */
 static void answer(floor_t *f, const double *speed)
 {
     size_t works = f->works;
@@ -101,8 +102,8 @@ static void answer(floor_t *f, const double *speed)
     assert_true(f->delivered && f->works == works);
 }
 
-/* used[worker][strip], load[worker]; at most two arcs each, together one arc
- * of the circle; every strip has k members. */
+/* Fills used[worker][strip] and load[worker]. A worker has at most two arcs,
+ * together one arc of the circle; every strip has k members. */
 static void read_deal(const floor_t *f, size_t n, bool used[][200],
                       size_t *load)
 {
@@ -151,7 +152,8 @@ static void users_are(bool used[][200], size_t lo, size_t hi, const int *users,
         }
 }
 
-/* facts cec.fig1b.users and cec.fig1d.users, spans that divide and do not. */
+/* facts cec.fig1b.users and cec.fig1d.users, for spans that divide and others.
+ */
 static void figure_1_is_dealt(void **state)
 {
     static const int all[6][3] = {{0, 4, 5}, {0, 1, 5}, {0, 1, 2},
@@ -237,7 +239,7 @@ static void equal_deals(void **state)
     }
 }
 
-/* The level c with sum of min(1, c v) = k, by bisection. */
+/* Returns the level c with sum of min(1, c v) = k, by bisection. */
 static double water_level(const double *v, size_t n, size_t k)
 {
     double lo = 0, hi = 1;
@@ -254,9 +256,9 @@ static double water_level(const double *v, size_t n, size_t k)
     return hi;
 }
 
-/* Shares mu <= 1 with sum k and T = max mu/v have mu <= min(1, T v), whose
- * sum reaches k at the water level and not below it: no shares finish before
- * c, so shares of whole strips next to the level are optimal to a strip. */
+/* Shares mu <= 1 with sum k and T = max mu/v have mu <= min(1, T v). This sum
+ * reaches k at the water level and not below. So no shares finish before c,
+ * and whole strips next to the level are optimal to a strip. */
 static void deals_follow_the_water(const double *v, const size_t *load,
                                    size_t n, size_t k, size_t span)
 {
@@ -300,9 +302,9 @@ static void unequal_deals(void **state)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* In how many results who is given a whole block of two sends them: four, but
- * one for every 256 rows where 64 columns or more come of a product of 4e7
- * multiply-adds or more.  Rows of all lanes count. */
+/* A whole block of two lanes comes in four results. Products of 4e7
+ * multiply-adds or more with 64 columns or more send one result per 256 rows.
+ * Rows of all lanes count. */
 static void pieces_of_a_share(void **state)
 {
     static const struct {
@@ -357,11 +359,16 @@ static void pieces_of_a_share(void **state)
 TEST_FILE(deal_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figure_1_is_dealt),
-        cmocka_unit_test(unequal_example_is_dealt),
-        cmocka_unit_test(equal_deals),
-        cmocka_unit_test(unequal_deals),
-        cmocka_unit_test(pieces_of_a_share),
+        TEST(
+            figure_1_is_dealt,
+            "deal: figure 1 of the paper is dealt (spans that divide, others)"),
+        TEST(unequal_example_is_dealt,
+             "deal: the paper's unequal speeds are dealt (1 1 4 2 8)"),
+        TEST(equal_deals, "deal: equal deals are those of the theorem"),
+        TEST(unequal_deals,
+             "deal: unequal deals follow the water level to a strip"),
+        TEST(pieces_of_a_share,
+             "deal: a share comes in the documented number of results"),
     };
 
     return cmocka_run_group_tests_name("deal", tests, setup, NULL);

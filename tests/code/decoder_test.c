@@ -1,5 +1,5 @@
-/* decoder_test.c -- wants that are combinations of symbols: D = W G^+ against
- * LAPACK, and layouts of a test's own that no scheme of the library has. */
+/* decoder_test.c -- wanted combinations of symbols: D = W G^+ against LAPACK,
+ * and layouts of the test that no scheme of the library has. */
 #include "product_rig.h"
 
 #include <lapacke.h>
@@ -8,8 +8,8 @@
 
 /* ---- D = W G^+ ----------------------------------------------------------- */
 
-/* A of so many rows and columns of rank `rank`, columns scaled by powers of
- * `scale`, and `twins` rows that repeat others. */
+/* Returns an A of this shape and rank, with columns scaled by powers of
+ * `scale` and `twins` repeated rows. */
 static double *random_rows(size_t rows, size_t cols, size_t rank, double scale,
                            size_t twins, kf_rng *r)
 {
@@ -33,7 +33,7 @@ static double *random_rows(size_t rows, size_t cols, size_t rank, double scale,
     return A;
 }
 
-/* The smallest D' that comes closest to A' D' = W', by SVD. */
+/* Returns the smallest D' that comes closest to A' D' = W', by SVD. */
 static double *by_lapack(const double *A, size_t rows, size_t cols,
                          const double *W, size_t wants)
 {
@@ -73,8 +73,8 @@ static double off_by(const double *D, const double *Dt, size_t wants,
     return sqrt(top / bottom);
 }
 
-/* Of wants that the rows determine, since to those the scale of symbols makes
- * no difference. */
+/* Uses wants that the rows determine: for those the scale of symbols makes no
+ * difference. */
 static void pseudo_inverses(void **state)
 {
     static const struct {
@@ -105,7 +105,7 @@ static void pseudo_inverses(void **state)
                 }
             assert_ok(kf_pseudo(&(kf_equation){rows, cols, A, wants, W}, D,
                                 &condition));
-            /* for LAPACK without the scale, which W in the span of A undoes */
+            /* LAPACK gets it unscaled, which W in the span of A undoes */
             for (size_t j = 0; j < cols; j++) {
                 double unscale = pow(scale, -(double)j);
 
@@ -124,8 +124,8 @@ static void pseudo_inverses(void **state)
         }
 }
 
-/* What cannot be had is missed by as little as can be. */
-static void what_is_out_of_reach(void **state)
+/* An impossible want is missed by as little as possible. */
+static void out_of_reach(void **state)
 {
     static const double G[] = {1, 0, 0, 0, 1, 0}, W[] = {3, 4, 5};
     static const double none[6];
@@ -138,10 +138,11 @@ static void what_is_out_of_reach(void **state)
     assert_true(D[0] == 0 && D[1] == 0);
 }
 
-/* ---- layouts of one's own ------------------------------------------------ */
+/* ---- layouts of the test --------------------------------------------------
+ */
 
 /* The sum of k row blocks on k seats: seat i holds the sum of blocks i and
- * i+1, so that half as many seats as blocks can be enough. */
+ * i+1, so half the seats can suffice. */
 static const kofn_param none[] = {{0}};
 
 static kofn_status sum_layout(kofn_layout *L)
@@ -204,7 +205,7 @@ static void fewer_results_than_symbols(void **state)
                 set[n++] = i;
             else
                 other |= 1u << i;
-        /* all of the even or all of the odd seats are a partition */
+        /* all even or all odd seats form a partition */
         have = (bits & 0x15) == 0x15 || (bits & 0x2a) == 0x2a;
         if (!have) {
             assert_status(KOFN_TOOFEW, kf_decoder_new(&d, code, set, n, false));
@@ -230,8 +231,8 @@ static void fewer_results_than_symbols(void **state)
     kofn_plan_free(p);
 }
 
-/* The same where seats 0 and 1 are the same: what `threshold` promises is not
- * kept, which is the code's fault and not the workers'. */
+/* The same with equal seats 0 and 1: the promised threshold is false, which is
+ * the code's fault and not the workers'. */
 static kofn_status twin_seat(const kofn_layout *L, size_t seat, double *E0,
                              double *E1, double *G)
 {
@@ -269,7 +270,7 @@ static void broken_promises(void **state)
     kofn_plan_free(p);
 }
 
-/* Twins tell the same: their rounding does not average out. */
+/* Equal seats give equal rounding, which does not average out. */
 static kofn_status copies_layout(kofn_layout *L)
 {
     L->seats = L->workers;
@@ -318,7 +319,7 @@ static void twins_do_not_average(void **state)
     kofn_plan_free(p);
 }
 
-/* A want that a seat holds as it is is copied though W is no identity. */
+/* A want that a seat holds unchanged is copied although W is no identity. */
 static kofn_status some_layout(kofn_layout *L)
 {
     L->seats = 4;
@@ -332,7 +333,7 @@ static kofn_status some_layout(kofn_layout *L)
     if (!L->W)
         return KOFN_NOMEM;
     L->W[0] = 1;           /* symbol 0 */
-    L->W[4] = L->W[5] = 1; /* 1 + 2    */
+    L->W[4] = L->W[5] = 1; /* symbols 1 + 2 */
     return KOFN_OK;
 }
 
@@ -376,7 +377,7 @@ static void plain_wants_are_copied(void **state)
     kofn_plan_free(p);
 }
 
-/* A seat whose coefficients are all 0 says nothing and does no harm. */
+/* A seat with coefficients 0 gives no information and does no harm. */
 static kofn_status empty_seat(const kofn_layout *L, size_t seat, double *E0,
                               double *E1, double *G)
 {
@@ -408,13 +409,19 @@ static void empty_rows(void **state)
 TEST_FILE(decoder_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pseudo_inverses),
-        cmocka_unit_test(what_is_out_of_reach),
-        cmocka_unit_test(fewer_results_than_symbols),
-        cmocka_unit_test(broken_promises),
-        cmocka_unit_test(twins_do_not_average),
-        cmocka_unit_test(plain_wants_are_copied),
-        cmocka_unit_test(empty_rows),
+        TEST(pseudo_inverses, "decoder: D = W G^+ agrees with LAPACK"),
+        TEST(out_of_reach,
+             "decoder: an impossible want is missed by the least amount"),
+        TEST(fewer_results_than_symbols,
+             "decoder: fewer results than symbols can suffice for sums"),
+        TEST(broken_promises,
+             "decoder: a false threshold is reported as the code's fault"),
+        TEST(twins_do_not_average,
+             "decoder: rounding of equal seats does not average"),
+        TEST(plain_wants_are_copied,
+             "decoder: plain wants are copied although W is no identity"),
+        TEST(empty_rows,
+             "decoder: a seat of zeros gives nothing and does no harm"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

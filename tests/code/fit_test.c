@@ -1,12 +1,11 @@
-/* fit_test.c -- whether a few nodes explain a column of syndromes, found
- * quickly, is what it is found to be exactly. */
+/* fit_test.c -- the quick test whether a few nodes explain a column of
+ * syndromes agrees with the exact one. */
 #include "suspect_rig.h"
 
 #include "code/syndrome.h"
 
-/* Columns that those of `want` nodes make, of any size, and noise of any size
- * beside them. */
-static void make_results(const fleet *f, const uint32_t *nodes, size_t want,
+/* Makes columns from `want` nodes of any size, plus noise of any size. */
+static void make_results(const code_case *f, const uint32_t *nodes, size_t want,
                          double noise, double *Y, kf_rng *r)
 {
     double size = pow(10, 18 * kf_rng_uniform(r) - 12);
@@ -18,11 +17,10 @@ static void make_results(const fleet *f, const uint32_t *nodes, size_t want,
             size * kf_rng_normal(r);
 }
 
-/* Of how many sets it was asked whether they leave more than a thousandth of
- * what they do, and of how many it was found quickly. */
+/* Sets tested with a residual above a thousandth, and sets decided quickly. */
 static size_t asked, found;
 
-/* Limits beside what is left, on both sides, of sets side by side. */
+/* Tries limits on both sides of the residual, for sets side by side. */
 static void same_as_exactly(kf_fit *fit, const uint32_t *pick, size_t nodes,
                             size_t n)
 {
@@ -57,7 +55,7 @@ static void try_fleet(const char *spec, size_t nodes, size_t rounds)
     kf_arrays a = {0};
     kf_syndromes t;
     kf_fit fit;
-    fleet f;
+    code_case f;
     size_t q;
 
     fleet_up(&f, spec, nodes);
@@ -115,9 +113,9 @@ static void quickly_as_exactly(void **state)
     assert_true(100 * found > 95 * asked);
 }
 
-/* A node that is struck off takes the parities that see it, as many as it has
- * lanes; struck off again it takes none. */
-static void nobody_is_struck_off_twice(void **state)
+/* A node that is removed takes the parities that involve it, one per lane.
+ * Removed again, it takes none. */
+static void removed_twice(void **state)
 {
     static const struct {
         const char *spec;
@@ -130,7 +128,7 @@ static void nobody_is_struck_off_twice(void **state)
         double *H, *Y, allowance = 1;
         kf_evidence e;
         kf_syndromes t;
-        fleet f;
+        code_case f;
         size_t q;
 
         fleet_up(&f, codes[c].spec, codes[c].nodes);
@@ -166,8 +164,9 @@ static void nobody_is_struck_off_twice(void **state)
 TEST_FILE(fit_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quickly_as_exactly),
-        cmocka_unit_test(nobody_is_struck_off_twice)};
+        TEST(quickly_as_exactly,
+             "fit: the quick test agrees with the exact one"),
+        TEST(removed_twice, "fit: a node is removed once only")};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

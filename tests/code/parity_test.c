@@ -1,7 +1,7 @@
 /* parity_test.c -- the parities of survivor sets, against LAPACK. */
 #include "suspect_rig.h"
 
-/* How many parities there are, by singular values of the weighted rows. */
+/* Returns the number of parities by singular values of the weighted rows. */
 static size_t by_rank(const double *G, size_t rows, size_t cols)
 {
     double *A = kf_new(rows * cols, sizeof *A);
@@ -24,8 +24,9 @@ static size_t by_rank(const double *G, size_t rows, size_t cols)
     return rows - rank;
 }
 
-/* Of these seats: as many as there must be, orthonormal, and H G = 0. */
-static void check_parities(const fleet *f, const uint32_t *seat, size_t n)
+/* Checks these seats: the right number of parities, orthonormal, and H G = 0.
+ */
+static void check_parities(const code_case *f, const uint32_t *seat, size_t n)
 {
     size_t rows = n * f->lanes, q;
     double *G = kf_new(rows * f->symbols, sizeof *G), *H;
@@ -60,7 +61,7 @@ static void parities(void **state)
 {
     static const struct {
         const char *spec;
-        size_t nodes, joined; /* fresh seats besides */
+        size_t nodes, joined; /* joined: fresh seats besides */
     } codes[] = {
         {"mds:k=5", 12, 0},
         {"mds:k=5,weight=4", 12, 0},
@@ -73,7 +74,7 @@ static void parities(void **state)
         {"replication:k=2", 9, 0},
         {"uncoded", 7, 0},
         {"matdot:n=4,angles=12", 12, 0},
-        {"matdot:n=3,angles=7", 20, 0}, /* each angle again and again */
+        {"matdot:n=3,angles=7", 20, 0}, /* each angle several times */
         {"polynomial:m=2,p=3", 10, 0},
         {"gpd:m=2,n=2,p=2", 14, 0},
         {"product:m=2,m2=3,p=2,p2=4", 12, 0},
@@ -81,7 +82,7 @@ static void parities(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        fleet f;
+        code_case f;
         size_t seats;
 
         fleet_up(&f, codes[i].spec, codes[i].nodes);
@@ -101,14 +102,14 @@ static void parities(void **state)
     }
 }
 
-/* The larger the code the more it matters that only what is lost is solved
- * for: of a thousand, three are. */
+/* In large codes it matters that only lost symbols are solved for: here three
+ * of a thousand. */
 static void parities_of_a_thousand(void **state)
 {
     uint32_t seat[1000];
     size_t n = 0, q;
     double *H, *y, *sum;
-    fleet f;
+    code_case f;
 
     (void)state;
     fleet_up(&f, "mds:k=990", 1000);
@@ -143,8 +144,10 @@ static void parities_of_a_thousand(void **state)
 TEST_FILE(parity_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parities),
-        cmocka_unit_test(parities_of_a_thousand),
+        TEST(parities,
+             "parity: parities are orthonormal and complete (LAPACK ranks)"),
+        TEST(parities_of_a_thousand,
+             "parity: three of a thousand are found by solving for them only"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* plan_test.c -- what plans read in argument strings and of problems, and what
- * they refuse. */
+/* plan_test.c -- argument strings and problems that plans accept and refuse. */
 #include "code_rig.h"
 
 typedef struct spelling {
@@ -8,8 +7,8 @@ typedef struct spelling {
     const char *whole; /* with every default */
 } spelling;
 
-/* mds spares a quarter of the workers (half of fewer than 8), elastic half,
- * neither more than 16; replication uses half of them for bands. */
+/* mds keeps a quarter of the workers to spare (half of fewer than 8), elastic
+ * half; neither more than 16. replication uses half of them for bands. */
 static const spelling spellings[] = {
     {"uncoded", 3, "uncoded"},
     {"replication", 7, "replication:k=4"},
@@ -50,8 +49,8 @@ static void defaults_are_spelled_out(void **state)
     }
 }
 
-/* ceil(k (n-k+1) / n) blocks a row, which is necessary, and one more for
- * every 48; a dense operand is mixed whole. */
+/* ceil(k (n-k+1) / n) blocks per row are necessary; one more per 48. A dense
+ * operand is mixed whole. */
 static void sparse_operands_get_light_rows(void **state)
 {
     static const size_t codes[][3] = {{6, 4, 2},   {12, 9, 3},   {40, 30, 9},
@@ -76,8 +75,7 @@ static void sparse_operands_get_light_rows(void **state)
         }
 }
 
-/* Of 196 blocks of four parts: where A has no more rows or columns than
- * parts. */
+/* Of 196 blocks of four parts: if A has no more rows or columns than parts. */
 static void unless_solving_is_more_work(void **state)
 {
     static const struct {
@@ -88,10 +86,10 @@ static void unless_solving_is_more_work(void **state)
         {"elastic:k=196", 784, 785, 0},
         {"elastic:k=196", 785, 784, 0},
         {"elastic:k=196", 50, 50, 0},
-        {"elastic:k=196,weight=9", 50, 50, 9}, /* as one wishes */
+        {"elastic:k=196,weight=9", 50, 50, 9}, /* as requested */
         {"elastic:k=128", 50, 50, 49},         /* 512 parts */
         {"elastic:k=129", 50, 50, 0},
-        /* of each of two groups 49 blocks of 98 or 147 of 150 */
+        /* each of two groups mixes 49 blocks of 98 or 147 of 150 */
         {"elastic:k=98,groups=2", 50, 50, 27},
         {"elastic:k=294,groups=2", 1176, 589, 0},
         {"elastic:k=294,groups=2", 1177, 589, 7},
@@ -114,7 +112,7 @@ static void unless_solving_is_more_work(void **state)
     }
 }
 
-/* "a|b|c" from `choices`, or the ends of the range. */
+/* Splits "a|b|c" of `choices`, or takes the ends of the range. */
 static size_t values_of(const kofn_param *p, char value[][40])
 {
     size_t n = 0;
@@ -134,8 +132,8 @@ static size_t values_of(const kofn_param *p, char value[][40])
     }
 }
 
-/* The table's own range and choices are understood, beyond it they are not:
- * a refusal may come of the numbers together, but never of reading one. */
+/* The table's range and choices are accepted, values beyond are refused.
+ * Numbers may be refused together, but never because one cannot be read. */
 static void every_parameter_is_read(void **state)
 {
     const kofn_scheme *s;
@@ -263,12 +261,17 @@ static void problems_are_checked(void **state)
 TEST_FILE(plan_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_spelled_out),
-        cmocka_unit_test(sparse_operands_get_light_rows),
-        cmocka_unit_test(unless_solving_is_more_work),
-        cmocka_unit_test(every_parameter_is_read),
-        cmocka_unit_test(junk_is_refused),
-        cmocka_unit_test(problems_are_checked),
+        TEST(defaults_are_spelled_out,
+             "plan: a scheme is spelled out with every default"),
+        TEST(sparse_operands_get_light_rows,
+             "plan: sparse operands get light rows"),
+        TEST(unless_solving_is_more_work,
+             "plan: rows stay full if solving is more work"),
+        TEST(every_parameter_is_read,
+             "plan: every parameter is read within its range only"),
+        TEST(junk_is_refused,
+             "plan: malformed strings are refused with the reason"),
+        TEST(problems_are_checked, "plan: impossible problems are refused"),
     };
 
     return cmocka_run_group_tests_name("plan", tests, setup, NULL);

@@ -1,5 +1,5 @@
-/* promise_test.c -- how many results are awaited and how many liars are told,
- * against numbers worked out by hand from docs/errors.md and
+/* promise_test.c -- how many results are awaited and how many faulty workers
+ * are located, against numbers worked out by hand from docs/errors.md and
  * docs/math/errors.md. */
 #include "code_rig.h"
 
@@ -24,16 +24,16 @@ typedef struct promised {
         .errors = mode, .enough = k, .surely = any, .copies = true             \
     }
 
-/* n results of which any K decode: spare ones, with those known counted out,
- * and what a check of them may tell. */
+/* n results: any K decode, some are spare, known wrong ones are left out; and
+ * the findings that a check of them permits. */
 static const promised table[] = {
     {"nothing is looked for",
      OF(KOFN_ERRORS_NONE, 9, 9),
      {.all = 12},
      {0, 0, 0, 0, 0}},
-    /* docs/errors.md, the table of modes, of 12 answers of which 9 decode: k +
-     * 1 are awaited; n - k - 1 = 2 are promised to be seen, and 1 who conspires
-     */
+    /* docs/errors.md, the table of modes, for 12 answers, any 9 decode: k
+     * + 1 are awaited; n - k - 1 = 2 errors are promised to be seen, and 1
+     * from a conspiracy */
     {"detect", OF(DETECT, 9, 9), {.all = 12, .here = 10}, {1, 1, 0, 1, 2}},
     {"detect, all", OF(DETECT, 9, 9), {.all = 12, .here = 12}, {1, 1, 0, 1, 2}},
     {"by chance, k + 1",
@@ -44,7 +44,9 @@ static const promised table[] = {
      OF(PROBABLY, 9, 9),
      {.all = 12, .here = 12},
      {1, 1, 2, 1, 2}},
-    /* k + floor((n - k)/2), as many located: of 18 of which 9 decode four */
+    /* k + floor((n - k)/2), the number located: for 18 answers, any 9 decode,
+     * four
+     */
     {"whatever they do, k + 4",
      OF(SURELY, 9, 9),
      {.all = 18, .here = 13},
@@ -53,7 +55,8 @@ static const promised table[] = {
      OF(SURELY, 9, 9),
      {.all = 18, .here = 18},
      {4, 4, 5, 4, 4}},
-    /* "Whose a worker is": as many as one principal can give, in every mode */
+    /* principals: the number of results that one principal can give, in every
+     * mode */
     {"three of one, detect",
      OF(DETECT, 9, 9),
      {.one = 3, .all = 12, .here = 12},
@@ -66,8 +69,8 @@ static const promised table[] = {
      OF(SURELY, 9, 9),
      {.one = 6, .all = 18, .here = 18},
      {6, 6, 3, 6, 6}},
-    /* math/errors.md 2.5: e less those who have no part in these, of whom one
-     * more is awaited all the same */
+    /* math/errors.md 2.5: e minus those without a part in these; one more is
+     * awaited all the same */
     {"two are known",
      OF(SURELY, 9, 9),
      {.all = 18, .here = 16, .known = 2},
@@ -76,13 +79,13 @@ static const promised table[] = {
      OF(SURELY, 9, 9),
      {.all = 18, .here = 14, .known = 4},
      {4, 1, 4, 0, 0}},
-    /* nobody of a principal of three is named by one result to spare */
+    /* one spare result names no worker of a principal with three */
     {"three of one, others known",
      OF(PROBABLY, 9, 9),
      {.one = 3, .all = 12, .here = 10, .known = 2},
      {3, 1, 0, 1, 1}},
     /* math/errors.md 6: copies, K = 1, wait for floor((n - 1)/2) and promise
-       that */
+     * that */
     {"copies, by chance",
      ALIKE(PROBABLY, 1, 1),
      {.all = 8, .here = 8},
@@ -95,14 +98,14 @@ static const promised table[] = {
      ALIKE(DETECT, 1, 1),
      {.all = 8, .here = 2},
      {1, 1, 0, 1, 1}},
-    /* four may decode, any seven do: 12 - 7 = 5 are beyond for who lies, and 8
-     * of 12 beyond for who is located */
+    /* four may decode, any seven do: 12 - 7 = 5 are spare for adversaries, and
+     * 8 of 12 for locating */
     {"some decode",
      ALIKE(PROBABLY, 4, 7),
      {.all = 12, .here = 12},
      {2, 2, 7, 2, 2}},
-    /* 6: who says nothing is not counted: one, besides the one that all are
-     * but */
+    /* 6: a silent worker does not count: one, besides the one that all but one
+     * are */
     {"one is silent",
      OF(PROBABLY, 9, 9),
      {.all = 13, .here = 13, .silent = 1},
@@ -116,7 +119,8 @@ static const promised table[] = {
      OF(PROBABLY, 9, 9),
      {.all = 7, .here = 7},
      {1, 1, 0, 1, 1}},
-    /* who has left was heard: those here are more than could come */
+    /* answers of workers that left count: there are more than could still come
+     */
     {"some have left",
      OF(SURELY, 9, 9),
      {.all = 12, .here = 15},
@@ -172,7 +176,7 @@ static const kind kinds[] = {
     {KOFN_MATVEC, "replication:k=1", 3, 90, KOFN_ERRORS_NONE, 1, 1, false,
      false},
     /* two copies of each of four: four may decode, and any seven of the eight
-       do */
+     * do */
     {KOFN_MATMUL, "grid:m=2,n=2,copies=2", 8, 90, PROBABLY, 4, 7, true, true},
     /* 5 of 9 rows are more than half of the parts, 4 are fewer */
     {KOFN_MATVEC, "mds:k=9,basis=gauss", 12, 5, PROBABLY, 9, 9, false, false},
@@ -205,9 +209,12 @@ static void as_of_plans(void **state)
 TEST_FILE(promise_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_by_hand),
-        cmocka_unit_test(asks_for_those_that_tell),
-        cmocka_unit_test(as_of_plans)};
+        TEST(
+            as_by_hand,
+            "bounds: awaited and located results agree with hand calculations"),
+        TEST(asks_for_those_that_tell,
+             "bounds: a check asks for K + e + 1 results"),
+        TEST(as_of_plans, "bounds: plans give the documented bounds")};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

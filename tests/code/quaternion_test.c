@@ -1,10 +1,10 @@
-/* quaternion_test.c -- products in tiles against one number after the other,
- * and matrices of blocks L(q) against the same taken for any matrices. */
+/* quaternion_test.c -- tiled products against simple loops, and matrices of
+ * blocks L(q) against the code for general matrices. */
 #include "code_rig.h"
 
 /* ---- products ------------------------------------------------------------ */
 
-/* The order of terms is part of what is promised: to the bit. */
+/* The order of terms is guaranteed: results are equal to the bit. */
 static void one_product(size_t m, size_t k, size_t n)
 {
     size_t lda = k + 3, ldb = n + 2, ldc = n + 5;
@@ -41,7 +41,7 @@ static void products_keep_their_order(void **state)
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* Hamilton's table: what the product of units l' and l is, and its sign. */
+/* Hamilton's table: the product of units a and b, and its sign. */
 static void units(size_t a, size_t b, size_t *unit, double *sign)
 {
     static const int table[4][4] = {
@@ -52,7 +52,7 @@ static void units(size_t a, size_t b, size_t *unit, double *sign)
     *sign = entry < 0 ? -1 : 1;
 }
 
-/* m x n of blocks of what multiplying with random quaternions does to units. */
+/* Returns an m x n matrix of blocks: multiplication by random quaternions. */
 static double *blocks(size_t m, size_t n, uint32_t tag)
 {
     double *q = normals(m * n / 4, tag), *A = numbers(m * n);
@@ -119,7 +119,7 @@ static void numbers_come_in_fours(void **state)
     assert_true(kf_code_in_fours(x, 12, 99));
     assert_true(kf_code_in_fours(x, 0, 99));
     assert_false(kf_code_in_fours(x, 11, 99));
-    for (size_t i = 0; i < 12; i++) { /* any of them elsewhere, or missing */
+    for (size_t i = 0; i < 12; i++) { /* each of them changed, or missing */
         uint32_t was = x[i];
 
         x[i] = 20;
@@ -153,7 +153,7 @@ static void products_of_blocks(void **state)
 
 /* ---- decoders ------------------------------------------------------------ */
 
-/* The same, made with nothing known of blocks. */
+/* Makes the same decoder without using blocks. */
 static kofn_decoder *by_numbers(kf_code *c, const uint32_t *seats, size_t n)
 {
     kofn_decoder *d;
@@ -169,7 +169,7 @@ static kofn_decoder *by_numbers(kf_code *c, const uint32_t *seats, size_t n)
     return d;
 }
 
-/* Both invert what is no worse than `condition`, and polish it. */
+/* Both invert, and refine, sets with a condition of at most `condition`. */
 static void same_decoders(kf_code *c, const uint32_t *seats, size_t n)
 {
     kofn_decoder *d, *e;
@@ -228,11 +228,16 @@ static void decoders_of_blocks(void **state)
 TEST_FILE(quaternion_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_keep_their_order),
-        cmocka_unit_test(blocks_are_recognised),
-        cmocka_unit_test(numbers_come_in_fours),
-        cmocka_unit_test(products_of_blocks),
-        cmocka_unit_test(decoders_of_blocks),
+        TEST(products_keep_their_order,
+             "quaternions: tiled products keep the order of terms to the bit"),
+        TEST(blocks_are_recognised,
+             "quaternions: matrices of blocks L(q) are recognised"),
+        TEST(numbers_come_in_fours,
+             "quaternions: runs of four consecutive numbers are recognised"),
+        TEST(products_of_blocks,
+             "quaternions: products of blocks equal general products"),
+        TEST(decoders_of_blocks,
+             "quaternions: decoders of blocks equal general decoders"),
     };
 
     return cmocka_run_group_tests_name("quaternion", tests, setup, NULL);

@@ -1,9 +1,9 @@
-/* solver_test.c -- small dense systems, square and of least squares, against
+/* solver_test.c -- small dense systems, square and least squares, against
  * LAPACK. */
 #include "code_rig.h"
 
-/* P X = B with its leading dimensions; the gaps hold NaN, which spreads if it
- * is read and is missed if it is written over. */
+/* P X = B with leading dimensions. The gaps hold NaN, which spreads if it is
+ * read and is missed if it is overwritten. */
 typedef struct system {
     size_t m, n, cols, ldp, ldb;
     double *P, *B;
@@ -91,11 +91,11 @@ static double row_top(const system_t *s, size_t i)
     return top;
 }
 
-/* Largest |b - P x|_i over its bound: rows are taken relative to their largest
- * entry, columns to theirs after that, since elimination with row scaling and
- * partial pivoting is indifferent to both.  3 n u is the classical constant
- * of factoring and two substitutions (Higham 2002, theorem 9.4) where pivots
- * do not grow. */
+/* Returns the largest |b - P x|_i over its bound. Rows are relative to their
+ * largest entry, then columns to theirs: elimination with row scaling and
+ * partial pivoting depends on neither. 3 n u is the classical constant of
+ * factoring and two substitutions (Higham 2002, theorem 9.4) if pivots do not
+ * grow. */
 static double backward_error(const system_t *s, const double *X, size_t ldx)
 {
     size_t n = s->n;
@@ -122,8 +122,8 @@ static double backward_error(const system_t *s, const double *X, size_t ldx)
     return worst;
 }
 
-/* Both are exact solutions of systems that close: they differ by at most the
- * condition number times that. */
+/* Both are exact solutions of nearby systems. They differ by at most the
+ * condition number times the distance. */
 static void agrees_with_dgesv(const system_t *s, const double *X, size_t ldx)
 {
     lapack_int n = (lapack_int)s->n, pivot[256];
@@ -176,15 +176,14 @@ static void solves(void **state)
                     solve_one(kind, sizes[i], widths[w]);
 }
 
-/* A row of the smallest numbers there are has no power of two that brings it
- * to 1. */
+/* No power of two scales a row of the smallest numbers to 1. */
 static void solves_subnormal_rows(void **state)
 {
     double P[4] = {0x1p-1074, 0x1p-1073, 1, 1};
     double B[2] = {0x1p-1074 * 5, 3}; /* x + 2 y = 5, x + y = 3 */
 
     (void)state;
-    assert_ok(kf_solve(0, P, 2, 1, B, 1)); /* of none there is nothing to do */
+    assert_ok(kf_solve(0, P, 2, 1, B, 1)); /* an empty system */
     assert_true(B[1] == 3);
     assert_ok(kf_solve(2, P, 2, 1, B, 1));
     assert_true(B[0] == 1 && B[1] == 2);
@@ -222,8 +221,8 @@ static void refuses_singular(void **state)
     }
 }
 
-/* Optimality: the residual is orthogonal to every column, relative to what
- * rounding in Householder's method allows (Higham 2002, theorem 20.3). */
+/* Returns how far the residual is from orthogonal to every column, relative to
+ * the rounding of Householder's method (Higham 2002, theorem 20.3). */
 static double least_squares_error(const system_t *s, const double *X,
                                   size_t ldx)
 {
@@ -263,8 +262,8 @@ static double least_squares_error(const system_t *s, const double *X,
     return worst;
 }
 
-/* kappa + kappa^2 ||r|| bounds what the same backward error does to the
- * solution; random tall systems are well conditioned. */
+/* kappa + kappa^2 ||r|| bounds the effect of the same backward error on the
+ * solution. Random tall systems are well conditioned. */
 static void agrees_with_dgels(const system_t *s, const double *X, size_t ldx)
 {
     system_t t = copy_system(s), v = copy_system(s);
@@ -338,8 +337,8 @@ static void least_squares_refuses_singular(void **state)
     assert_non_null(strstr(kofn_errmsg(), "singular"));
 }
 
-/* Twice the same, to the bit; and a right-hand side has the same solution
- * whatever others it is solved with.  Replays depend on it. */
+/* Repeated calls are equal to the bit. A right-hand side has the same solution
+ * whatever it is solved with. Replays depend on that. */
 static void solutions_repeat(void **state)
 {
     (void)state;
@@ -375,12 +374,15 @@ static void solutions_repeat(void **state)
 TEST_FILE(solver_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(solves),
-        cmocka_unit_test(solves_subnormal_rows),
-        cmocka_unit_test(refuses_singular),
-        cmocka_unit_test(least_squares),
-        cmocka_unit_test(least_squares_refuses_singular),
-        cmocka_unit_test(solutions_repeat),
+        TEST(solves, "solver: square systems agree with LAPACK's dgesv"),
+        TEST(solves_subnormal_rows,
+             "solver: rows of subnormal numbers are solved"),
+        TEST(refuses_singular, "solver: singular systems are refused"),
+        TEST(least_squares, "solver: least squares agree with LAPACK's dgels"),
+        TEST(least_squares_refuses_singular,
+             "solver: singular least squares are refused"),
+        TEST(solutions_repeat,
+             "solver: solutions repeat to the bit, alone or with others"),
     };
 
     return cmocka_run_group_tests_name("solver", tests, setup, NULL);

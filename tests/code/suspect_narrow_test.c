@@ -1,10 +1,10 @@
-/* suspect_narrow_test.c -- who lied, from results a few entries wide.  Run once
- * more under Valgrind: a search that ends early must not have left anything
- * unwritten that is read afterwards. */
+/* suspect_narrow_test.c -- locates faulty workers from results a few entries
+ * wide. It also runs under Valgrind: a search that ends early must not leave
+ * memory unwritten that is read later. */
 #include "suspect_rig.h"
 
-/* All are wrong by hardly more than raises the alarm: so many that nobody can
- * be named, so little that it may be let be before anybody is ranked. */
+/* All are wrong by slightly more than the alarm. They are too many to locate,
+ * and so little wrong that they may be accepted before ranking. */
 static void hardly_above_the_alarm(void **state)
 {
     (void)state;
@@ -12,7 +12,7 @@ static void hardly_above_the_alarm(void **state)
         kf_rng r = kf_rng_stream(8, KF_FOR_SAMPLE, (uint32_t)i, 0);
         const size_t *z = sizes[kf_rng_below(&r, SIZES)];
         double size = ALARM * (1 + 7 * kf_rng_uniform(&r));
-        fleet f;
+        code_case f;
         cell c;
 
         fleet_of(&f, kf_rng_below(&r, FAMILIES), z[0], z[1]);
@@ -28,14 +28,14 @@ static void hardly_above_the_alarm(void **state)
     }
 }
 
-/* Whoever lies and in whatever way, up to all of them. */
+/* Any number of wrong nodes, up to all, in any way. */
 static void few_columns(void **state)
 {
     (void)state;
     for (size_t i = 0; i < effort(200); i++) {
         kf_rng r = kf_rng_stream(11, KF_FOR_SAMPLE, (uint32_t)i, 0);
         const size_t *z = sizes[kf_rng_below(&r, SIZES)];
-        fleet f;
+        code_case f;
         cell c;
 
         fleet_of(&f, kf_rng_below(&r, FAMILIES), z[0], z[1]);
@@ -54,8 +54,11 @@ static void few_columns(void **state)
 TEST_FILE(suspect_narrow_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hardly_above_the_alarm),
-        cmocka_unit_test(few_columns),
+        TEST(hardly_above_the_alarm,
+             "errors, narrow: many errors just above the alarm name no one "
+             "wrong"),
+        TEST(few_columns,
+             "errors, narrow: any number of wrong nodes, in any way"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

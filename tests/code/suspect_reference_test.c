@@ -1,19 +1,19 @@
-/* suspect_reference_test.c -- who lied, beside other ways to tell: Algorithm 1
- * of Dutta et al. 2018, the smallest explanation of one column by trying all,
- * and its L1 relaxation by GLPK. */
+/* suspect_reference_test.c -- locating compared with other methods: Algorithm
+ * 1 of Dutta et al. 2018, the smallest explanation of one column by trying
+ * all, and its L1 relaxation by GLPK. */
 #include "sets.h"
 #include "suspect_rig.h"
 
 #include <glpk.h>
 
-/* One column of a code without lanes: s = H y. */
+/* Computes s = H y for one column of a code without lanes. */
 static void syndrome(const cell *c, double *s)
 {
     cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)c->q, (int)c->n, 1, c->H,
                 (int)c->n, c->Y, 1, 0, s, 1);
 }
 
-/* Does s lie in the span of these columns of H?  Least squares by LAPACK. */
+/* True if s lies in the span of these columns of H. Least squares by LAPACK. */
 static bool explains(const cell *c, const double *s, const uint32_t *nodes,
                      size_t t)
 {
@@ -39,8 +39,8 @@ static bool explains(const cell *c, const double *s, const uint32_t *nodes,
     return sqrt(rest) <= 1e-10 * sqrt(all) + 1e-13;
 }
 
-/* The size of the smallest explanation, in nodes[]; MOST_NODES: there is none
- * with a parity to spare. */
+/* Returns the size of the smallest explanation, in nodes[]. MOST_NODES: none
+ * leaves a parity to confirm it. */
 static size_t algorithm1(const cell *c, uint32_t *nodes)
 {
     double s[MOST_NODES];
@@ -62,7 +62,7 @@ static void like_algorithm_1(void **state)
     for (size_t z = 0; z < 3; z++)
         for (size_t family = 1; family < FAMILIES; family++) {
             size_t P = sizes[z][0], K = sizes[z][1];
-            fleet f;
+            code_case f;
 
             fleet_of(&f, family, P, K);
             for (size_t i = 0; i < effort(20); i++) {
@@ -81,7 +81,7 @@ static void like_algorithm_1(void **state)
                 least = algorithm1(&c, nodes);
                 assert_int_equal(least, t + K < P ? t : MOST_NODES);
                 ask(&c, P - K - 1);
-                /* Ours may decline where one column says too little. */
+                /* kofn may decline if one column does not suffice. */
                 if (judge(&c, "one column")) {
                     assert_int_equal(c.count, least);
                     for (size_t j = 0; j < least; j++)
@@ -95,8 +95,8 @@ static void like_algorithm_1(void **state)
         }
 }
 
-/* min sum |e| with H e = s, as a linear program in e = a - b; the t largest
- * entries. */
+/* Solves min sum |e| with H e = s, as a linear program in e = a - b, and takes
+ * the t largest entries. */
 static bool by_l1(const cell *c, size_t t)
 {
     glp_prob *lp = glp_create_prob();
@@ -143,8 +143,8 @@ static bool by_l1(const cell *c, size_t t)
     return right == t;
 }
 
-/* E.9: of so many columns with t liars each, how many does it get right?  The
- * L1 relaxation falls short of half of the results over; guessing does not. */
+/* E.9: counts how many columns with t errors each it locates correctly. The L1
+ * relaxation handles fewer than half of the spare results. */
 static void better_than_l1(void **state)
 {
     static const size_t codes[][2] = {{14, 5}, {18, 9}};
@@ -154,7 +154,7 @@ static void better_than_l1(void **state)
     for (size_t z = 0; z < 2; z++) {
         size_t P = codes[z][0], K = codes[z][1], missed = 0;
         char spec[40];
-        fleet f;
+        code_case f;
 
         snprintf(spec, sizeof spec, "mds:k=%zu,basis=chebyshev", K);
         fleet_up(&f, spec, P);
@@ -194,8 +194,10 @@ static void better_than_l1(void **state)
 TEST_FILE(suspect_reference_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(like_algorithm_1),
-        cmocka_unit_test(better_than_l1),
+        TEST(like_algorithm_1,
+             "errors: agrees with Algorithm 1 of Dutta et al. 2018"),
+        TEST(better_than_l1,
+             "errors: locates more than the L1 relaxation (GLPK)"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

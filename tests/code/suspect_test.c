@@ -1,6 +1,5 @@
-/* suspect_test.c -- who lied, the verdict held against the truth.  In every
- * trial, whatever it is: nobody honest is named, and a lie that passes is
- * below the floor that is stated. */
+/* suspect_test.c -- verdicts compared with the truth. In every trial no
+ * correct node is named, and an error that passes is below the stated floor. */
 #include "suspect_rig.h"
 
 /* ---- up to the limit ----------------------------------------------------- */
@@ -9,7 +8,8 @@ typedef struct tally {
     size_t trials, sorted;
 } tally;
 
-/* The only column in which a node is wrong; SIZE_MAX if there are more. */
+/* Returns the only column in which a node is wrong; SIZE_MAX if there are
+ * more. */
 static size_t only_column(const cell *c, size_t node)
 {
     size_t n = 0, column = SIZE_MAX;
@@ -26,10 +26,10 @@ static size_t only_column(const cell *c, size_t node)
     return n == 1 ? column : SIZE_MAX;
 }
 
-/* There is a combination of columns in which a liar is wrong and no other but
- * those who are wrong in the same column only.  With as many more as may lie in
- * another explanation those have to be no more than what is over
- * (docs/math/errors.md 2.3). */
+/* True if the evidence suffices: for each wrong node there is a combination of
+ * columns in which no other is wrong, except nodes wrong in the same column
+ * only. The number of wrong nodes and of the other explanation together may
+ * not exceed the spare results (docs/math/errors.md 2.3). */
 static bool suffices(const cell *c, size_t t)
 {
     size_t over = c->n - c->f->k, column[MOST_NODES], met[MOST_NODES] = {0};
@@ -47,10 +47,10 @@ static bool suffices(const cell *c, size_t t)
     return true;
 }
 
-/* Some nodes lost, t liars: sorted out where the evidence suffices, but for
- * some when there is only one result over. */
-static void try_liars(const fleet *f, size_t t, way w, kf_rng *r, tally *within,
-                      tally *edge)
+/* Loses some nodes and makes t wrong. They are located if the evidence
+ * suffices, except for some cases with one spare result. */
+static void try_liars(const code_case *f, size_t t, way w, kf_rng *r,
+                      tally *within, tally *edge)
 {
     size_t spare = f->nodes - f->k - 1 - t;
     size_t lost = kf_rng_below(r, 2) * kf_rng_below(r, spare + 1);
@@ -81,7 +81,7 @@ static void up_to_the_limit(void **state)
         tally within = {0}, edge = {0};
 
         for (size_t family = 0; family < FAMILIES; family++) {
-            fleet f;
+            code_case f;
 
             fleet_of(&f, family, P, K);
             for (size_t t = 0; t + K + 1 <= P; t++)
@@ -108,14 +108,15 @@ static void up_to_the_limit(void **state)
 
 /* ---- beyond it ----------------------------------------------------------- */
 
-/* Lies in all entries by more than there is room for: a declared failure. */
+/* Errors in all entries, in more nodes than can be located: the check must
+ * fail. */
 static void beyond_the_limit(void **state)
 {
     (void)state;
     for (size_t z = 0; z < SIZES; z++)
         for (size_t family = 0; family < FAMILIES; family++) {
             size_t P = sizes[z][0], K = sizes[z][1];
-            fleet f;
+            code_case f;
 
             fleet_of(&f, family, P, K);
             for (size_t t = P - K; t <= P; t++)
@@ -136,8 +137,8 @@ static void beyond_the_limit(void **state)
         }
 }
 
-/* Clean is clean, and one column, one entry, one node wrong is seen; without
- * being asked for names it gives none. */
+/* Correct results pass. One column, one entry or one node wrong is detected.
+ * Names are given only if asked for. */
 static void detection(void **state)
 {
     size_t seen = 0;
@@ -147,7 +148,7 @@ static void detection(void **state)
         kf_rng r = kf_rng_stream(7, KF_FOR_SAMPLE, (uint32_t)i, 0);
         const size_t *z = sizes[kf_rng_below(&r, SIZES)];
         size_t lies;
-        fleet f;
+        code_case f;
         cell c;
 
         fleet_of(&f, kf_rng_below(&r, FAMILIES), z[0], z[1]);
@@ -164,16 +165,17 @@ static void detection(void **state)
     assert_happened(seen > 0);
 }
 
-/* ---- liars who conspire -------------------------------------------------- */
+/* ---- conspiracies ---------------------------------------------------------
+ */
 
-/* What is added to the results of a node in one column. */
+/* Adds an error to the results of a node in one column. */
 static void add_to(cell *c, size_t node, size_t column, const double *lie_of)
 {
     for (size_t l = 0; l < c->f->lanes; l++)
         c->Y[(node * c->f->lanes + l) * c->columns + column] += lie_of[l];
 }
 
-/* The same numbers in all the liars, in all columns or in one. */
+/* Adds the same numbers to all wrong nodes, in all columns or in one. */
 static void the_same(cell *c, kf_rng *r)
 {
     bool one = kf_rng_below(r, 2) == 0;
@@ -190,12 +192,11 @@ static void the_same(cell *c, kf_rng *r)
     }
 }
 
-/* Symbols that K-1 of the nodes do not see: their word is zero there and
- * nowhere else. */
+/* Computes a word that is zero at K-1 given nodes and nowhere else. */
 static void shortest_word(cell *c, const size_t *unseen, double *word,
                           kf_rng *r)
 {
-    const fleet *f = c->f;
+    const code_case *f = c->f;
     size_t rows = (f->k - 1) * f->lanes, m = f->symbols;
     double *A = kofn_layout_table(rows, m), *S = kf_new(rows + 1, sizeof *S);
     double *V = kf_new(m * m, sizeof *V), *x = kf_zero(m, sizeof *x);
@@ -229,8 +230,8 @@ static void shortest_word(cell *c, const size_t *unseen, double *word,
     kf_free(row);
 }
 
-/* Liars who move their results towards another word of the code, one that
- * differs from the truth in as few nodes as there can be. */
+/* Moves the wrong results towards another word of the code, which differs from
+ * the truth in the least possible number of nodes. */
 static void another_word(cell *c, kf_rng *r)
 {
     size_t unseen[MOST_NODES], n = 0, asked = 0;
@@ -255,7 +256,7 @@ static void another_word(cell *c, kf_rng *r)
     kf_free(word);
 }
 
-/* Up to half of the results over, whatever they agree on. */
+/* Up to half of the spare results may conspire in any way. */
 static void conspiracies(void **state)
 {
     size_t trials = 0;
@@ -264,7 +265,7 @@ static void conspiracies(void **state)
     for (size_t z = 0; z < SIZES; z++)
         for (size_t family = 0; family < FAMILIES; family++) {
             size_t P = sizes[z][0], K = sizes[z][1];
-            fleet f;
+            code_case f;
 
             fleet_of(&f, family, P, K);
             for (size_t t = 1; t <= (P - K) / 2; t++)
@@ -283,7 +284,7 @@ static void conspiracies(void **state)
                         another_word(&c, &r);
                     ask(&c, (P - K) / 2);
                     if (!judge(&c, "conspiracy"))
-                        fail_msg("%s: %zu liars who %s were not found",
+                        fail_msg("%s: %zu wrong nodes (%s) were not located",
                                  f.plan->spec, t,
                                  i % 2 ? "say the same" : "agree on a word");
                     cell_free(&c);
@@ -293,7 +294,7 @@ static void conspiracies(void **state)
     print_message("    %zu conspiracies found out\n", trials);
 }
 
-/* Right about another input: all zeros, or what another round would be. */
+/* Results that are right for another input: zeros, or another round's. */
 static void another_input(cell *c, bool zeros, kf_rng *r)
 {
     cell other = {.f = c->f, .n = c->n, .rows = c->rows};
@@ -309,7 +310,7 @@ static void another_input(cell *c, bool zeros, kf_rng *r)
     cell_free(&other);
 }
 
-/* The same in all, times a number of each one's own. */
+/* The same error in all, times a factor of each node. */
 static void in_proportion(cell *c, kf_rng *r)
 {
     double x[256];
@@ -325,9 +326,8 @@ static void in_proportion(cell *c, kf_rng *r)
         }
 }
 
-/* Beyond half of the results over, and with lies that are not independent,
- * there need be no verdict, but there must be no wrong one as long as K + 1
- * are honest. */
+/* Beyond half of the spare results, dependent errors need not be located. But
+ * no verdict may be wrong while K + 1 nodes are correct. */
 static void no_wrong_verdict(void **state)
 {
     size_t sorted = 0;
@@ -337,7 +337,7 @@ static void no_wrong_verdict(void **state)
         kf_rng r = kf_rng_stream(9, KF_FOR_SAMPLE, (uint32_t)i, 0);
         const size_t *z = sizes[kf_rng_below(&r, SIZES)];
         size_t spare = z[0] - z[1], half = spare / 2;
-        fleet f;
+        code_case f;
         cell c;
 
         fleet_of(&f, kf_rng_below(&r, FAMILIES), z[0], z[1]);
@@ -360,9 +360,15 @@ static void no_wrong_verdict(void **state)
 TEST_FILE(suspect_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(up_to_the_limit),  cmocka_unit_test(beyond_the_limit),
-        cmocka_unit_test(detection),        cmocka_unit_test(conspiracies),
-        cmocka_unit_test(no_wrong_verdict),
+        TEST(up_to_the_limit,
+             "errors: wrong nodes are located up to the limit"),
+        TEST(beyond_the_limit, "errors: beyond the limit the check fails"),
+        TEST(detection,
+             "errors: one wrong entry is detected, correct results pass"),
+        TEST(conspiracies,
+             "errors: conspiracies up to half of the spare are located"),
+        TEST(no_wrong_verdict,
+             "errors: beyond half of the spare no verdict is wrong"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* laws_codes_test.c -- laws of every scheme's code and deal, over a grid of
  * the parameters it declares: laws 1, 2, 3, 7 and 8. */
 #include "laws_rig.h"
+#include "scripted_core.h"
 #include "sets.h"
-#include "walk.h"
 
 #include "data/kernel.h"
 #include "run/run.h"
@@ -327,31 +327,31 @@ static void meaning_and_noise(void **state)
 /* I2: each strip has `enough` different seats, and exactly that number if the
  * scheme deals. I3: then shares differ by at most one strip, and their sum is
  * `enough` blocks. */
-static void the_deal_covers(const walk *w, size_t group, bool equal)
+static void the_deal_covers(const scripted_core *w, size_t group, bool equal)
 {
     const kofn_layout *L = &w->plan->layout;
-    size_t span = w->plan->span, n = walk_alive(w, group), total = 0;
-    uint8_t *users = numbers(span * WALKERS, 1);
+    size_t span = w->plan->span, n = script_alive(w, group), total = 0;
+    uint8_t *users = numbers(span * SCRIPT_WORKERS, 1);
 
     for (size_t i = 0; i < w->tasks; i++) {
-        const walk_task *t = &w->task[i];
+        const script_task *t = &w->task[i];
 
         /* strips beyond the last are the first ones, if answers are sums */
         check(t->lo < span && t->hi <= (L->adjoint ? 2 : 1) * span);
         for (size_t s = t->lo; s < t->hi && t->seat % L->groups == group; s++)
-            check(++users[s % span * WALKERS + t->worker] == 1);
+            check(++users[s % span * SCRIPT_WORKERS + t->worker] == 1);
     }
     for (size_t s = 0; s < span; s++) {
         size_t count = 0;
 
         for (size_t i = 0; i < w->workers; i++)
-            count += users[s * WALKERS + i];
+            count += users[s * SCRIPT_WORKERS + i];
         check(w->plan->scheme->deal ? count == L->enough : count == n);
         total += count;
     }
     check(!w->plan->scheme->deal || total == L->enough * span);
     for (uint32_t i = 0; equal && i < w->workers; i++) {
-        size_t load = walk_load(w, i, 0);
+        size_t load = script_load(w, i, 0);
 
         check(w->gone[i] || w->seat[i] % L->groups != group ||
               load == L->enough * span / n ||
@@ -360,7 +360,7 @@ static void the_deal_covers(const walk *w, size_t group, bool equal)
     kf_free(users);
 }
 
-static void same_deal(const walk *a, const walk *b)
+static void same_deal(const scripted_core *a, const scripted_core *b)
 {
     check(a->tasks == b->tasks);
     for (size_t i = 0; i < a->tasks; i++)
@@ -369,17 +369,17 @@ static void same_deal(const walk *a, const walk *b)
 }
 
 /* I6: another core reaches the same live set by another way. */
-static void deals_alike(const walk *w, const kofn_core_options *o,
+static void deals_alike(const scripted_core *w, const kofn_core_options *o,
                         const uint32_t *left, size_t lost)
 {
-    walk v;
+    scripted_core v;
 
-    walk_up(&v, w->plan, o);
+    script_up(&v, w->plan, o);
     for (size_t i = lost; i-- > 0;)
-        walk_leave(&v, left[i]);
-    walk_begin(&v);
+        script_leave(&v, left[i]);
+    script_begin(&v);
     same_deal(w, &v);
-    walk_down(&v);
+    script_down(&v);
 }
 
 /* Runs rounds with ever smaller live sets. Workers report times of all speeds.
@@ -390,30 +390,30 @@ static void deals_cover(const point *at, const kofn_plan *p, kf_rng *r)
                            .pieces = 1 + (unsigned)kf_rng_below(r, 4),
                            .tolerance = 1e300};
     bool speeds = kf_rng_below(r, 2);
-    uint32_t left[WALKERS];
+    uint32_t left[SCRIPT_WORKERS];
     size_t lost = 0;
-    walk w;
+    scripted_core w;
 
     (void)at;
     if (p->layout.submessages > 1 || p->op->stream)
         return; /* lists of streams: stream_test.c */
-    walk_up(&w, p, &o);
+    script_up(&w, p, &o);
     for (int round = 0; round < 4; round++) {
-        walk_begin(&w);
+        script_begin(&w);
         for (size_t g = 0; g < p->layout.groups; g++)
             the_deal_covers(&w, g, p->scheme->deal && (!speeds || round == 0));
         if (!speeds)
             deals_alike(&w, &o, left, lost);
         for (size_t i = 0; i < w.tasks && w.running; i++)
             if (w.task[i].out)
-                walk_answer(&w, i,
-                            speeds ? 1 + (kofn_time)kf_rng_below(r, 9) : 0);
+                script_answer(&w, i,
+                              speeds ? 1 + (kofn_time)kf_rng_below(r, 9) : 0);
         check(!w.running && w.ended == KOFN_OK);
-        left[lost] = walk_spare(&w, r);
+        left[lost] = script_spare(&w, r);
         if (left[lost] != UINT32_MAX)
-            walk_leave(&w, left[lost++]);
+            script_leave(&w, left[lost++]);
     }
-    walk_down(&w);
+    script_down(&w);
 }
 
 static void deal(void **state)
@@ -430,31 +430,31 @@ static void rounds_end(const point *at, const kofn_plan *p, kf_rng *r)
                            .pieces = 1 + (unsigned)kf_rng_below(r, 4),
                            .in_flight = (kofn_in_flight)kf_rng_below(r, 3),
                            .tolerance = 1e300};
-    walk w;
+    scripted_core w;
 
     (void)at;
     if (p->op->stream)
         return;
-    walk_up(&w, p, &o);
+    script_up(&w, p, &o);
     for (int round = 0; round < 6; round++) {
-        walk_begin(&w);
+        script_begin(&w);
         while (w.running) {
             size_t n = 0, pick = SIZE_MAX;
             uint32_t gone =
-                kf_rng_below(r, 12) ? UINT32_MAX : walk_spare(&w, r);
+                kf_rng_below(r, 12) ? UINT32_MAX : script_spare(&w, r);
 
             if (gone != UINT32_MAX)
-                walk_leave(&w, gone);
+                script_leave(&w, gone);
             for (size_t i = 0; i < w.tasks; i++)
                 if (w.task[i].out && kf_rng_below(r, ++n) == 0)
                     pick = i;
             check(pick != SIZE_MAX || !w.running); /* waits for nothing */
             if (w.running)
-                walk_answer(&w, pick, 0);
+                script_answer(&w, pick, 0);
         }
         check(w.ended == KOFN_OK);
     }
-    walk_down(&w);
+    script_down(&w);
 }
 
 static void liveness(void **state)

@@ -1,5 +1,4 @@
-/* activation_test.c -- what units make of what they are given, against long
- * double. */
+/* activation_test.c -- activation functions, compared with long double. */
 #include "support.h"
 
 #include "learn/net.h"
@@ -16,9 +15,9 @@ static long double sigmoid_of(long double x)
     return (x > 0 ? 1 : e) / (1 + e);
 }
 
-/* The exponential to less than 2 units in the last place, a sum and a quotient:
- * less than 3; what is subnormal to one of its units more. */
-static void is_near(double x, double is)
+/* The exponential has an error below 2 units in the last place. With a sum and
+ * a quotient it is below 3. Subnormal results have one more of their units. */
+static void assert_sigmoid(double x, double is)
 {
     long double want = sigmoid_of(x);
 
@@ -39,11 +38,11 @@ static void sigmoids_are_exact(void **state)
             x[j] = y[j] = most * (2 * kf_rng_uniform(&r) - 1);
         kf_activation_apply(KOFN_SIGMOID, y, ROW - (size_t)i % 8);
         for (size_t j = 0; j < ROW - (size_t)i % 8; j++)
-            is_near(x[j], y[j]);
+            assert_sigmoid(x[j], y[j]);
     }
 }
 
-/* Where powers of 2 change, and at the ends. */
+/* Covers places at which the power of 2 changes, and the ends. */
 static void sigmoids_have_no_seams(void **state)
 {
     (void)state;
@@ -56,11 +55,11 @@ static void sigmoids_have_no_seams(void **state)
         memcpy(y, x, sizeof y);
         kf_activation_apply(KOFN_SIGMOID, y, 5);
         for (size_t j = 0; j < 5; j++)
-            is_near(x[j], y[j]);
+            assert_sigmoid(x[j], y[j]);
     }
 }
 
-static void ends_are_kept(void **state)
+static void special_values(void **state)
 {
     double x[] = {0, -0.0, INFINITY, -INFINITY, NAN, -NAN, DBL_MAX, -DBL_MAX};
 
@@ -72,8 +71,8 @@ static void ends_are_kept(void **state)
     assert_true(x[6] == 1 && x[7] == 0);
 }
 
-/* By differences of f: their error is that of a third derivative, of magnitude
- * 2 at most, and that of rounding. */
+/* Differences of f give the expected slope. Their error is from a third
+ * derivative of at most 2 and from rounding. */
 static void slopes_are_derivatives(void **state)
 {
     static const kofn_activation f[] = {KOFN_SIGMOID, KOFN_TANH, KOFN_RELU,
@@ -97,10 +96,13 @@ static void slopes_are_derivatives(void **state)
 TEST_FILE(activation_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sigmoids_are_exact),
-        cmocka_unit_test(sigmoids_have_no_seams),
-        cmocka_unit_test(ends_are_kept),
-        cmocka_unit_test(slopes_are_derivatives),
+        TEST(sigmoids_are_exact,
+             "activation: sigmoids are exact to 3 units in the last place"),
+        TEST(sigmoids_have_no_seams,
+             "activation: sigmoids are exact where the power of 2 changes"),
+        TEST(special_values,
+             "activation: sigmoids of zeros, infinities and NaN are right"),
+        TEST(slopes_are_derivatives, "activation: slopes are the derivatives"),
     };
 
     return cmocka_run_group_tests_name("activation", tests, NULL, NULL);

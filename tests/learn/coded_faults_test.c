@@ -1,34 +1,34 @@
-/* coded_faults_test.c -- what goes wrong does not show in what is learnt:
- * trainings on coded weights under every kind of fault end as near to the plain
- * one as one does that rounds every number once more. */
+/* coded_faults_test.c -- faults do not change what is learnt. Trainings on
+ * coded weights under every kind of fault end close to the plain one. A plain
+ * training with one more rounding per number has a similar deviation. */
 #include "train_rig.h"
 
 #include "learn/net.h"
 
-/* So many times as far from the plain weights as a twin may a coded training
- * be: it rounds more often than once, and codes enlarge that.  Where lies are
- * found, those below the floor that is reported may have passed, which is as if
- * it had been rounded to that. */
+/* A coded training may deviate from the plain weights by this factor more than
+ * a rounded one. It rounds more than once, and codes amplify that. With error
+ * search, errors below the reported floor may have passed; they count as
+ * roundings of that size. */
 #define TIMES 100
 
 static const size_t widths[] = {64, 17, 11, 10};
 
-/* ---- a twin -------------------------------------------------------------- */
+/* ---- rounded trainings --------------------------------------------------- */
 
-/* The plain training, every number of every product rounded once more, up or
- * down. */
-typedef struct twin {
+/* The plain training with every number of every product rounded once more, up
+ * or down at random. */
+typedef struct rounded_training {
     kofn_net *net;
     kf_rng r;
-    double round; /* of a number: 0, for the plain training itself */
-} twin;
+    double round; /* relative size; 0: the plain training itself */
+} rounded_training;
 
-static double rounded(twin *t, double x)
+static double rounded(rounded_training *t, double x)
 {
     return x * (1 + (kf_rng_below(&t->r, 2) ? t->round : -t->round));
 }
 
-static void round_all(twin *t, const kofn_matrix *a)
+static void round_all(rounded_training *t, const kofn_matrix *a)
 {
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++) {
@@ -48,7 +48,7 @@ static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
                             const kofn_matrix *a, const kofn_matrix *b,
                             kofn_matrix *out)
 {
-    twin *t = ud;
+    rounded_training *t = ud;
 
     TRY(kf_multiplier_plain.multiply(NULL, pass, layer, a, b, out));
     if (t->round > 0)
@@ -56,7 +56,7 @@ static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
     return KOFN_OK;
 }
 
-/* W and its velocity, of which all numbers lie together. */
+/* Changes W and its velocity. All numbers of each are contiguous. */
 static void move(const kofn_train_options *o, size_t n, const double *G,
                  double *W, double *M)
 {
@@ -68,8 +68,9 @@ static void move(const kofn_train_options *o, size_t n, const double *G,
     }
 }
 
-static void twin_step(twin *t, kf_passes *p, const digits *d, size_t epoch,
-                      size_t from, const kofn_train_options *o, kofn_net *G)
+static void rounded_step(rounded_training *t, kf_passes *p, const digits *d,
+                         size_t epoch, size_t from, const kofn_train_options *o,
+                         kofn_net *G)
 {
     size_t to = kf_min(from + o->batch, d->X.rows);
     double weight = 1 / (double)(to - from), cost = 0, right = 0;
@@ -86,7 +87,8 @@ static void twin_step(twin *t, kf_passes *p, const digits *d, size_t epoch,
     assert_ok(kf_passes_back(p, weight, NULL, &by, G->W));
 }
 
-static void train_twin(twin *t, const digits *d, const kofn_train_options *o)
+static void train_rounded(rounded_training *t, const digits *d,
+                          const kofn_train_options *o)
 {
     size_t n = t->net->total;
     double *W = numbers(n, 8), *M = numbers(n, 8), *g = numbers(n, 8);
@@ -97,7 +99,7 @@ static void train_twin(twin *t, const digits *d, const kofn_train_options *o)
     assert_ok(kf_passes_new(&p, t->net, true, o->batch));
     for (size_t epoch = 0; epoch < o->epochs; epoch++)
         for (size_t from = 0; from < d->X.rows; from += o->batch) {
-            twin_step(t, &p, d, epoch, from, o, G);
+            rounded_step(t, &p, d, epoch, from, o, G);
             kf_net_read(t->net, W);
             kf_net_read(G, g);
             move(o, n, g, W, M);
@@ -112,31 +114,33 @@ static void train_twin(twin *t, const digits *d, const kofn_train_options *o)
 
 /* ---- a training with faults ---------------------------------------------- */
 
-typedef struct lesson {
+typedef struct coded_case {
     kofn_net_shape shape;
     kofn_train_options o;
     size_t points;
     digits d, held_out;
     kofn_net *plain;
-    double accuracy; /* of the held-out points, with the plain weights */
-    double twin;     /* how far from them a twin ends                  */
-} lesson;
+    double accuracy;  /* of the held-out points, with the plain weights */
+    double deviation; /* deviation of a rounded training from them */
+} coded_case;
 
-static double unit_of(const lesson *t)
+static double unit_of(const coded_case *t)
 {
     return t->shape.dtype == KOFN_F64 ? 0x1p-53 : 0x1p-24;
 }
 
-/* The farthest of a few; the first is the plain training itself. */
-static double farthest_twin(const lesson *t)
+/* Returns the largest deviation of a few rounded trainings. The first is the
+ * plain training itself. */
+static double largest_deviation(const coded_case *t)
 {
     double unit = unit_of(t), most = 0;
 
     for (size_t i = 0; i < 4; i++) {
-        twin w = {make_net(&t->shape),
-                  kf_rng_stream(9, KF_FOR_DATA, 7, (uint32_t)i), i ? unit : 0};
+        rounded_training w = {make_net(&t->shape),
+                              kf_rng_stream(9, KF_FOR_DATA, 7, (uint32_t)i),
+                              i ? unit : 0};
 
-        train_twin(&w, &t->d, &t->o);
+        train_rounded(&w, &t->d, &t->o);
         if (i)
             most = fmax(most, apart(w.net, t->plain));
         else
@@ -146,7 +150,7 @@ static double farthest_twin(const lesson *t)
     return most;
 }
 
-static double accuracy_of(const lesson *t, const kofn_net *net)
+static double accuracy_of(const coded_case *t, const kofn_net *net)
 {
     kofn_score s;
 
@@ -154,31 +158,31 @@ static double accuracy_of(const lesson *t, const kofn_net *net)
     return s.accuracy;
 }
 
-static void lesson_up(lesson *t)
+static void case_up(coded_case *t)
 {
     t->d = make_digits(t->points, 8, 10, 1);
     t->held_out = make_digits(500, 8, 10, 2);
     t->plain = make_net(&t->shape);
     train_plain(t->plain, &t->d.X, &t->d.y, &t->o, NULL);
     t->accuracy = accuracy_of(t, t->plain);
-    t->twin = farthest_twin(t);
-    assert_true(t->twin > 0);
+    t->deviation = largest_deviation(t);
+    assert_true(t->deviation > 0);
 }
 
-static void lesson_down(lesson *t)
+static void case_down(coded_case *t)
 {
     digits_free(&t->d);
     digits_free(&t->held_out);
     kofn_net_free(t->plain);
 }
 
-/* What goes wrong. */
+/* A kind of fault. */
 typedef struct fault {
     const char *name;
     kofn_faults faults;
     const kofn_fault_event *events;
     size_t count, left, joined;
-    bool lies;
+    bool wrong_answers;
     kofn_errors errors;
 } fault;
 
@@ -196,7 +200,7 @@ static const kofn_fault_event leave[] = {
     {2, 0.5, LEAVE, 3, 0},
     {9, 0, LEAVE, 0, 0},
 };
-/* In the end nobody is left who was there at the start. */
+/* In the end no worker of the start is left. */
 static const kofn_fault_event exchange[] = {
     {2, 0, LEAVE, 0, 0},    {2, 0.3, JOIN, 0, 0},  {4, 0.5, LEAVE, 1, 0},
     {4, 0.5, JOIN, 0, 0},   {6, 0.2, LEAVE, 2, 0}, {7, 0, JOIN, 0, 0},
@@ -205,8 +209,8 @@ static const kofn_fault_event exchange[] = {
     {15, 0.7, LEAVE, 6, 0}, {15, 0.8, JOIN, 0, 0}, {17, 0.1, LEAVE, 7, 0},
     {17, 0.1, JOIN, 0, 0},
 };
-/* From step 5 on worker 2 lies, and later somebody else. */
-static const kofn_fault_event lie[] = {
+/* Worker 2 errs from step 5 on, and later another worker too. */
+static const kofn_fault_event errs[] = {
     {5, 0, CORRUPT, 2, 0},
     {12, 0.5, CORRUPT, 6, 0},
     {13, 0.5, NORMAL, 6, 0},
@@ -230,26 +234,26 @@ static const fault faults[] = {
     {.name = "leaves", HAPPEN(leave), .left = 2},
     {.name = "leaves and joins", HAPPEN(exchange), .left = 8, .joined = 8},
 };
-static const fault lies[] = {
+static const fault wrong_answers[] = {
     {.name = "none, checked", .errors = KOFN_ERRORS_ADVERSARIAL},
-    {.name = "a liar",
-     HAPPEN(lie),
-     .lies = true,
+    {.name = "a faulty worker",
+     HAPPEN(errs),
+     .wrong_answers = true,
      .errors = KOFN_ERRORS_ADVERSARIAL},
     {.name = "wrong answers now and then",
      .faults = {.corrupt = 0.01, .seed = 3},
-     .lies = true,
+     .wrong_answers = true,
      .errors = KOFN_ERRORS_PROBABILISTIC},
     {.name = "all together",
      .faults = {.spread = 0.3, .straggle = 0.1, .factor = 10, .seed = 4},
      HAPPEN(all),
      .left = 3,
      .joined = 3,
-     .lies = true,
+     .wrong_answers = true,
      .errors = KOFN_ERRORS_ADVERSARIAL},
 };
 
-static kofn_status train_coded(const lesson *t, const char *spec, bool sim,
+static kofn_status train_coded(const coded_case *t, const char *spec, bool sim,
                                const fault *f, kofn_net *net,
                                kofn_train_result *res)
 {
@@ -281,7 +285,8 @@ static kofn_status train_coded(const lesson *t, const char *spec, bool sim,
     return st;
 }
 
-static void under(const lesson *t, const char *spec, bool sim, const fault *f)
+static void try_fault(const coded_case *t, const char *spec, bool sim,
+                      const fault *f)
 {
     double few = t->shape.dtype == KOFN_F64 ? 1e-12 : 1e-5, far;
     kofn_net *net = make_net(&t->shape);
@@ -291,43 +296,44 @@ static void under(const lesson *t, const char *spec, bool sim, const fault *f)
     if (st)
         fail_msg("%s under %s: %s", spec, f->name, kofn_errmsg());
     far = apart(net, t->plain);
-    if (!(far <= t->twin * (TIMES + res.rounds.floor / unit_of(t))) ||
-        (TIMES * t->twin <= few && !f->lies && !(far <= few)))
-        fail_msg("%s under %s: %.2e from the plain weights, and a twin %.2e",
-                 spec, f->name, far, t->twin);
+    if (!(far <= t->deviation * (TIMES + res.rounds.floor / unit_of(t))) ||
+        (TIMES * t->deviation <= few && !f->wrong_answers && !(far <= few)))
+        fail_msg(
+            "%s under %s: %.2e from the plain weights, rounded training %.2e",
+            spec, f->name, far, t->deviation);
     assert_int_equal(res.rounds.left, f->left);
     assert_int_equal(res.rounds.joined, f->joined);
-    assert_int_equal(res.rounds.corrupt > 0, f->lies);
+    assert_int_equal(res.rounds.corrupt > 0, f->wrong_answers);
     assert_at_most(fabs(accuracy_of(t, net) - t->accuracy), 0.002);
     kofn_net_free(net);
 }
 
-static lesson gentle(kofn_dtype dtype)
+static coded_case small_case(kofn_dtype dtype)
 {
-    return (lesson){.shape = {.size = sizeof(kofn_net_shape),
-                              .layers = 3,
-                              .widths = widths,
-                              .dtype = dtype},
-                    .o = {.size = sizeof(kofn_train_options),
-                          .step = 0.5,
-                          .batch = 30,
-                          .epochs = 3, /* 7 batches each, the last short */
-                          .momentum = 0.5,
-                          .l2 = 1e-4,
-                          .seed = 3},
-                    .points = 200};
+    return (coded_case){.shape = {.size = sizeof(kofn_net_shape),
+                                  .layers = 3,
+                                  .widths = widths,
+                                  .dtype = dtype},
+                        .o = {.size = sizeof(kofn_train_options),
+                              .step = 0.5,
+                              .batch = 30,
+                              .epochs = 3, /* 7 batches each, the last short */
+                              .momentum = 0.5,
+                              .l2 = 1e-4,
+                              .seed = 3},
+                        .points = 200};
 }
 
-static void try_all(lesson t, const char *const *spec, size_t specs,
+static void try_all(coded_case t, const char *const *spec, size_t specs,
                     const fault *f, size_t kinds)
 {
-    lesson_up(&t);
+    case_up(&t);
     for (size_t i = 0; i < specs; i++)
         for (size_t k = 0; k < kinds; k++)
             for (size_t sim = 0; sim < 2; sim++)
                 if (SLOWED == 1 || (i + k + sim) % 3 == 0)
-                    under(&t, spec[i], sim, &f[k]);
-    lesson_down(&t);
+                    try_fault(&t, spec[i], sim, &f[k]);
+    case_down(&t);
 }
 
 static const char *const both[] = {"elastic:k=5", "gpd:m=2,n=2,p=1",
@@ -336,44 +342,48 @@ static const char *const both[] = {"elastic:k=5", "gpd:m=2,n=2,p=1",
 static const char *const checked[] = {"gpd:m=2,n=1,p=1", "matdot:n=2",
                                       "polynomial:m=2,p=1,basis=circle"};
 
-static void faults_do_not_show(void **state)
+static void faults_change_nothing(void **state)
 {
     (void)state;
-    try_all(gentle(KOFN_F64), both, 3, faults, COUNT(faults));
-    /* of two copies of a block one may go, and not who came for the other */
-    try_all(gentle(KOFN_F64), both + 3, 1, faults, 2);
+    try_all(small_case(KOFN_F64), both, 3, faults, COUNT(faults));
+    /* of two copies of a block one may leave, but not the successor of the
+     * other */
+    try_all(small_case(KOFN_F64), both + 3, 1, faults, 2);
 }
 
-static void nor_do_lies(void **state)
+static void wrong_results(void **state)
 {
     (void)state;
-    try_all(gentle(KOFN_F64), checked, COUNT(checked), lies, COUNT(lies));
+    try_all(small_case(KOFN_F64), checked, COUNT(checked), wrong_answers,
+            COUNT(wrong_answers));
 }
 
-static void in_single_precision(void **state)
+static void single_precision(void **state)
 {
     (void)state;
-    try_all(gentle(KOFN_F32), both, 2, faults, COUNT(faults));
-    try_all(gentle(KOFN_F32), checked, 1, lies, COUNT(lies));
+    try_all(small_case(KOFN_F32), both, 2, faults, COUNT(faults));
+    try_all(small_case(KOFN_F32), checked, 1, wrong_answers,
+            COUNT(wrong_answers));
 }
 
-/* Steps so long that what is rounded grows: the twin's with it. */
-static void with_long_steps(void **state)
+/* The steps are long enough to amplify rounding, in the rounded training as
+ * well. */
+static void long_steps(void **state)
 {
-    lesson t = gentle(KOFN_F64);
+    coded_case t = small_case(KOFN_F64);
 
     (void)state;
     t.o.step = 4;
     t.o.momentum = 0;
     try_all(t, both, 2, faults, COUNT(faults));
-    try_all(t, checked, 1, lies, COUNT(lies));
+    try_all(t, checked, 1, wrong_answers, COUNT(wrong_answers));
 }
 
-/* Blocks are made of blocks that were made of others, over and over: worker i
- * goes, and another comes for it, while each time others are the last to
- * answer, though not late.  What blocks are rounded by must not grow from one
- * to the next (math/training.md 8). */
-static void nor_do_generations(void **state)
+/* Blocks are rebuilt repeatedly from rebuilt blocks: worker i leaves and
+ * another one replaces it. Each time other workers answer last, though not
+ * late. Rounding must not grow from one generation to the next
+ * (math/training.md 8). */
+static void generations(void **state)
 {
     enum { COMES = 40 };
     kofn_fault_event happen[2 * COMES];
@@ -383,25 +393,24 @@ static void nor_do_generations(void **state)
                .count = 2 * COMES,
                .left = COMES,
                .joined = COMES};
-    lesson t = gentle(KOFN_F64);
+    coded_case t = small_case(KOFN_F64);
 
     (void)state;
     for (unsigned i = 0; i < COMES; i++) {
         happen[2 * i] = (kofn_fault_event){2 + 2 * i, 0, LEAVE, i, 0};
         happen[2 * i + 1] = (kofn_fault_event){2 + 2 * i, 0, JOIN, 0, 0};
     }
-    t.o.epochs = 1 + 2 * (COMES + 1) / 7; /* of 7 steps */
-    lesson_up(&t);
+    t.o.epochs = 1 + 2 * (COMES + 1) / 7; /* epochs of 7 steps */
+    case_up(&t);
     for (f.faults.seed = 1; f.faults.seed <= 3; f.faults.seed++)
-        under(&t, "gpd:m=2,n=2,p=1", true, &f);
-    lesson_down(&t);
+        try_fault(&t, "gpd:m=2,n=2,p=1", true, &f);
+    case_down(&t);
 }
 
-/* What is learnt of many images is as much. */
-static void tells_as_many(void **state)
+static void accuracy_is_kept(void **state)
 {
     const size_t wider[] = {64, 32, 16, 10};
-    lesson t = gentle(KOFN_F64);
+    coded_case t = small_case(KOFN_F64);
 
     (void)state;
     t.shape.widths = wider;
@@ -411,22 +420,26 @@ static void tells_as_many(void **state)
     t.o.momentum = 0.9;
     t.o.batch = 20;
     t.o.epochs = (unsigned)(SLOWED > 1 ? 3 : 15);
-    lesson_up(&t);
+    case_up(&t);
     assert_true(SLOWED > 1 || t.accuracy > 0.8); /* of ten classes */
-    under(&t, "elastic:k=5", true, &faults[3]);
-    under(&t, "gpd:m=2,n=1,p=1", true, &lies[3]);
-    lesson_down(&t);
+    try_fault(&t, "elastic:k=5", true, &faults[3]);
+    try_fault(&t, "gpd:m=2,n=1,p=1", true, &wrong_answers[3]);
+    case_down(&t);
 }
 
 TEST_FILE(coded_faults_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_do_not_show),
-        cmocka_unit_test(nor_do_lies),
-        cmocka_unit_test(in_single_precision),
-        cmocka_unit_test(with_long_steps),
-        cmocka_unit_test(nor_do_generations),
-        cmocka_unit_test(tells_as_many),
+        TEST(faults_change_nothing,
+             "coded: faults change the weights no more than rounding does"),
+        TEST(wrong_results,
+             "coded: wrong results change the weights no more than rounding"),
+        TEST(single_precision, "coded: faults act like rounding in float32"),
+        TEST(long_steps, "coded: faults act like rounding with long steps"),
+        TEST(generations,
+             "coded: rounding does not grow if blocks are rebuilt repeatedly"),
+        TEST(accuracy_is_kept,
+             "coded: the accuracy under faults is that of the plain training"),
     };
 
     rig_begin();

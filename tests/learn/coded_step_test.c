@@ -1,33 +1,34 @@
-/* coded_step_test.c -- a step of training on coded weights, product by product,
- * for every code of both products and every set of workers that may be the
- * first: both products of every operand, its change, and what is read of it,
- * against plain BLAS and as near as was predicted. */
-#include "gate.h"
+/* coded_step_test.c -- one step of training on coded weights, product by
+ * product. Covers every code for both products and every set of workers that
+ * may answer first. Compares both products of every operand, its change and
+ * its reading with plain BLAS. The error must be within the prediction. */
+#include "result_filter.h"
 #include "rig.h"
 
 #include "code/code.h"
 
 #define OPERANDS 2
 #define SEATS 8
-/* What is predicted holds for many numbers; so many times that for few. */
+/* The prediction holds for many numbers. For few numbers this factor is added.
+ */
 #define FEW 4
 
-/* Sizes that no grid divides; and such that blocks are made of others' a few
- * strips at a time, as many as move what a product does. */
+/* `small` has sizes that no grid divides. With `long_ones` blocks are rebuilt
+ * from others a few strips at a time, by the number that a product moves. */
 typedef struct sizes {
     size_t wide[OPERANDS + 1], batch;
 } sizes;
 static const sizes small = {{11, 13, 7}, 4}, long_ones = {{61, 90, 43}, 1};
 
-/* ---- what any set is of -------------------------------------------------- */
+/* ---- sets of workers that suffice ---------------------------------------- */
 
 enum { RIGHT, LEFT, READ, USES };
 
-/* The sets that determine it, and would not without any one of theirs. */
-typedef struct least {
-    uint32_t *set; /* bits */
+/* The minimal sets of workers that determine a result. */
+typedef struct minimal_sets {
+    uint32_t *set; /* bit sets */
     size_t count;
-} least;
+} minimal_sets;
 
 static bool decodes(kf_code *code, uint32_t bits, size_t workers)
 {
@@ -47,14 +48,15 @@ static bool decodes(kf_code *code, uint32_t bits, size_t workers)
     return st == KOFN_OK;
 }
 
-static void least_of(least *l, const kofn_plan *plan, size_t workers)
+static void find_minimal_sets(minimal_sets *l, const kofn_plan *plan,
+                              size_t workers)
 {
     size_t all = (size_t)1 << workers;
     bool *can = numbers(all, sizeof *can);
     kf_code *code;
 
     assert_ok(kf_code_new(&code, plan));
-    *l = (least){numbers(all, sizeof *l->set), 0};
+    *l = (minimal_sets){numbers(all, sizeof *l->set), 0};
     for (uint32_t bits = 1; bits < all; bits++) {
         bool smaller = false;
 
@@ -71,27 +73,27 @@ static void least_of(least *l, const kofn_plan *plan, size_t workers)
 
 /* ---- a job --------------------------------------------------------------- */
 
-typedef struct kit {
+typedef struct step_case {
     const char *spec;
-    size_t workers, answers[2]; /* that are needed; 0: not any so many do */
+    size_t workers, answers[2]; /* answers that suffice; 0: no such number */
     const sizes *of;
     kofn_dtype dtype;
     kofn_plan *plan[OPERANDS], *reader[OPERANDS];
-    kofn_matrix A[OPERANDS];  /* as it was placed, ...                  */
-    kofn_matrix is[OPERANDS]; /* ... as it is, and what it is ...       */
-    kofn_matrix U[OPERANDS], V[OPERANDS];   /* ... changed by             */
-    double *M[OPERANDS];                    /* its velocity               */
-    double size[OPERANDS], speed[OPERANDS]; /* of A and of all that was added,
-                                               and of M, in norm at the most */
+    kofn_matrix A[OPERANDS];              /* as placed */
+    kofn_matrix is[OPERANDS];             /* the current matrix */
+    kofn_matrix U[OPERANDS], V[OPERANDS]; /* by which it changes */
+    double *M[OPERANDS];                  /* velocity */
+    /* Upper bounds on the norms of A with all that was added, and of M. */
+    double size[OPERANDS], speed[OPERANDS];
     kofn_change change;
-    least least[OPERANDS][USES];
+    minimal_sets minimal_sets[OPERANDS][USES];
     kofn_matrix in[OPERANDS][2], out[OPERANDS][USES];
-    gate gate;
+    result_filter filter;
     kofn_job *job;
-} kit;
+} step_case;
 
-/* False: so few workers cannot. */
-static bool plan_all(kit *k)
+/* Returns false if too few workers are given. */
+static bool plan_all(step_case *k)
 {
     for (size_t o = 0; o < OPERANDS; o++) {
         kofn_problem pb =
@@ -112,12 +114,13 @@ static bool plan_all(kit *k)
     return true;
 }
 
-static kofn_matrix noise(const kit *k, size_t rows, size_t cols, size_t seed)
+static kofn_matrix noise(const step_case *k, size_t rows, size_t cols,
+                         size_t seed)
 {
     return random_matrix(rows, cols, k->dtype, seed);
 }
 
-static bool kit_up(kit *k)
+static bool case_up(step_case *k)
 {
     if (!plan_all(k))
         return false;
@@ -138,16 +141,17 @@ static bool kit_up(kit *k)
     return true;
 }
 
-static void sets_up(kit *k)
+static void sets_up(step_case *k)
 {
     for (size_t o = 0; o < OPERANDS; o++) {
-        least_of(&k->least[o][RIGHT], k->plan[o], k->workers);
-        least_of(&k->least[o][LEFT], k->plan[o]->left, k->workers);
-        least_of(&k->least[o][READ], k->reader[o], k->workers);
+        find_minimal_sets(&k->minimal_sets[o][RIGHT], k->plan[o], k->workers);
+        find_minimal_sets(&k->minimal_sets[o][LEFT], k->plan[o]->left,
+                          k->workers);
+        find_minimal_sets(&k->minimal_sets[o][READ], k->reader[o], k->workers);
     }
 }
 
-static void kit_down(kit *k)
+static void case_down(step_case *k)
 {
     for (size_t o = 0; o < OPERANDS; o++) {
         kf_free(k->A[o].data);
@@ -156,7 +160,7 @@ static void kit_down(kit *k)
         kf_free(k->U[o].data);
         kf_free(k->V[o].data);
         for (size_t u = 0; u < USES; u++) {
-            kf_free(k->least[o][u].set);
+            kf_free(k->minimal_sets[o][u].set);
             kf_free(k->out[o][u].data);
         }
         kf_free(k->in[o][RIGHT].data);
@@ -172,16 +176,17 @@ static void copy(kofn_matrix *to, const kofn_matrix *from)
            from->rows * from->cols * kf_dtype_size(from->dtype));
 }
 
-/* A job of its own: what rounds is that of one step. */
-static void job_up(kit *k)
+/* Opens a new job, so that its rounding is that of one step. */
+static void job_up(step_case *k)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
 
     opt.late = -1;
     opt.lease = -1;
-    opt.tolerance = 1e-2; /* of monomials in single precision, too */
+    opt.tolerance = 1e-2; /* also for monomials in single precision */
     assert_ok(kofn_open_all(&k->job, (const kofn_plan *const *)k->plan,
-                            OPERANDS, gate_new(&k->gate, k->workers), &opt));
+                            OPERANDS, filter_new(&k->filter, k->workers),
+                            &opt));
     for (size_t o = 0; o < OPERANDS; o++) {
         assert_ok(kofn_place_at(k->job, o, KOFN_DENSE(&k->A[o])));
         copy(&k->is[o], &k->A[o]);
@@ -194,9 +199,9 @@ static void job_up(kit *k)
 static const kofn_change once = {sizeof once, 0.3, 0.1, 0, false};
 static const kofn_change again = {sizeof again, 0.3, 0.1, 0.5, false};
 
-/* ---- one thing at a time ------------------------------------------------- */
+/* ---- single operations --------------------------------------------------- */
 
-/* ||got - want|| by `scale`. */
+/* ||got - want|| relative to `scale`. */
 static double off_by(const kofn_matrix *got, const double *want, double scale)
 {
     double *x = as_doubles(got), sum = 0;
@@ -207,19 +212,20 @@ static double off_by(const kofn_matrix *got, const double *want, double scale)
     return sqrt(sum) / scale;
 }
 
-static void near_enough(const kit *k, const char *what, size_t o,
+static void check_error(const step_case *k, const char *what, size_t o,
                         const double *want, const kofn_matrix *got,
                         double scale, const kofn_report *rep)
 {
     double e = off_by(got, want, scale);
 
     if (!(e <= FEW * rep->predicted))
-        fail_msg("%s of %zu, operand %zu: %s of workers %x is %.2e off and "
-                 "%.2e was predicted",
-                 k->spec, k->workers, o, what, k->gate.open, e, rep->predicted);
+        fail_msg("%s of %zu, operand %zu: %s of workers %x is %.2e off, "
+                 "predicted %.2e",
+                 k->spec, k->workers, o, what, k->filter.open, e,
+                 rep->predicted);
 }
 
-static void product(kit *k, size_t o, size_t use)
+static void product(step_case *k, size_t o, size_t use)
 {
     const kofn_matrix *A = &k->is[o], *x = &k->in[o][use];
     kofn_matrix *y = &k->out[o][use];
@@ -229,7 +235,7 @@ static void product(kit *k, size_t o, size_t use)
     memset(y->data, 0xff, y->rows * y->cols * kf_dtype_size(k->dtype));
     assert_ok(kofn_put_at(k->job, o, use == LEFT, x, y, NULL));
     assert_ok(kofn_take(k->job, 0, KOFN_NEVER, &rep));
-    near_enough(k, use == LEFT ? "in A" : "A in", o, want, y,
+    check_error(k, use == LEFT ? "in A" : "A in", o, want, y,
                 k->size[o] * rig_norm(x) /
                     sqrt((double)(use == LEFT ? A->rows : A->cols)),
                 &rep);
@@ -237,7 +243,7 @@ static void product(kit *k, size_t o, size_t use)
 }
 
 /* M = momentum M + U' V + decay A; A -= step M, by one BLAS call and sums. */
-static void change(kit *k, size_t o)
+static void change(step_case *k, size_t o)
 {
     const kofn_change *c = &k->change;
     double *A = as_doubles(&k->is[o]), *U = as_doubles(&k->U[o]);
@@ -264,55 +270,56 @@ static void change(kit *k, size_t o)
     kf_free(V);
 }
 
-static void fetch(kit *k, size_t o)
+static void fetch(step_case *k, size_t o)
 {
     double *want = as_doubles(&k->is[o]);
     kofn_report rep = KOFN_REPORT_INIT;
 
     assert_ok(kofn_fetch(k->job, o, false, &k->out[o][READ], &rep));
-    near_enough(k, "A", o, want, &k->out[o][READ], k->size[o], &rep);
+    check_error(k, "A", o, want, &k->out[o][READ], k->size[o], &rep);
     kf_free(want);
 }
 
-/* ---- whoever is first ---------------------------------------------------- */
+/* ---- any first answers --------------------------------------------------- */
 
-static void let_through(kit *k, size_t o, size_t use, size_t t)
+static void pass_results(step_case *k, size_t o, size_t use, size_t t)
 {
-    const least *l = &k->least[o][use];
+    const minimal_sets *l = &k->minimal_sets[o][use];
 
-    k->gate.open = l->set[t % l->count];
+    k->filter.open = l->set[t % l->count];
 }
 
-/* Each product from a set of its own, before the weights change and after. */
-static void step(kit *k, size_t t)
+/* Computes each product from another set, before the weights change and after.
+ */
+static void step(step_case *k, size_t t)
 {
     job_up(k);
     for (size_t after = 0; after < 2; after++) {
         for (size_t o = 0; o < OPERANDS; o++) {
-            let_through(k, o, RIGHT, t + o);
+            pass_results(k, o, RIGHT, t + o);
             product(k, o, RIGHT);
         }
         for (size_t o = OPERANDS; o > 0; o--) {
-            let_through(k, o - 1, LEFT, t + o);
+            pass_results(k, o - 1, LEFT, t + o);
             product(k, o - 1, LEFT);
         }
         for (size_t o = 0; o < OPERANDS && !after; o++)
             change(k, o);
     }
     for (size_t o = 0; o < OPERANDS; o++) {
-        let_through(k, o, READ, t + o);
+        pass_results(k, o, READ, t + o);
         fetch(k, o);
     }
     kofn_close(k->job);
 }
 
-static size_t most_sets(const kit *k)
+static size_t most_sets(const step_case *k)
 {
     size_t most = 0;
 
     for (size_t o = 0; o < OPERANDS; o++)
         for (size_t u = 0; u < USES; u++)
-            most = kf_max(most, k->least[o][u].count);
+            most = kf_max(most, k->minimal_sets[o][u].count);
     return most;
 }
 
@@ -321,12 +328,12 @@ static size_t choices(size_t n, size_t k)
     return k == 0 ? 1 : choices(n - 1, k - 1) * n / k;
 }
 
-/* Any so many determine it, and no fewer; where there are just so many workers
- * the points may be such that fewer do. */
-static void any_will_do(const kit *k, size_t use, size_t answers)
+/* Fails unless any `answers` workers determine the result and no fewer do.
+ * With exactly that number of workers, special points may let fewer suffice. */
+static void check_set_sizes(const step_case *k, size_t use, size_t answers)
 {
     for (size_t o = 0; o < OPERANDS; o++) {
-        const least *l = &k->least[o][use];
+        const minimal_sets *l = &k->minimal_sets[o][use];
 
         if (l->count != choices(k->workers, answers))
             fail_msg(
@@ -338,25 +345,25 @@ static void any_will_do(const kit *k, size_t use, size_t answers)
     }
 }
 
-/* All sets, or some that lie evenly among them. */
-static size_t try_sets(kit k)
+/* Tries all sets, or an evenly spaced sample. Returns their number. */
+static size_t try_sets(step_case k)
 {
     size_t sets, each = often(1000) < 1000 ? 7 : 1;
 
-    if (!kit_up(&k))
+    if (!case_up(&k))
         return 0;
     sets_up(&k);
     for (size_t use = RIGHT; use <= LEFT; use++)
         if (k.answers[use] && k.workers == SEATS)
-            any_will_do(&k, use, k.answers[use]);
+            check_set_sizes(&k, use, k.answers[use]);
     sets = most_sets(&k);
     for (size_t t = 0; t < sets; t += each)
         step(&k, t);
-    kit_down(&k);
+    case_down(&k);
     return sets;
 }
 
-static void whoever_is_first(void **state)
+static void any_first_answers(void **state)
 {
     static const struct {
         const char *spec;
@@ -379,7 +386,7 @@ static void whoever_is_first(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        kit k = {.spec = t[i].spec, .of = &small, .change = once};
+        step_case k = {.spec = t[i].spec, .of = &small, .change = once};
         size_t had = 0;
 
         memcpy(k.answers, t[i].answers, sizeof k.answers);
@@ -395,25 +402,25 @@ static void whoever_is_first(void **state)
     print_message("%zu steps\n", all);
 }
 
-/* ---- whoever is left ----------------------------------------------------- */
+/* ---- any remaining workers ----------------------------------------------- */
 
-/* An elastic code splits its products among those who are there.  Those who are
- * not have gone before the step, or go one after the other as the answers of
- * its first products come. */
-static void without(kit *k, uint32_t gone, bool before)
+/* An elastic code divides its products among the workers that are up. The
+ * others leave before the step, or one after the other during its first
+ * products. */
+static void try_without(step_case *k, uint32_t gone, bool before)
 {
     uint32_t left = gone;
 
     job_up(k);
     product(k, 1, RIGHT);
     if (before)
-        k->gate.gone = gone;
+        k->filter.gone = gone;
     for (size_t after = 0; after < 2; after++) {
         for (size_t use = RIGHT; use <= LEFT; use++)
             for (size_t o = 0; o < OPERANDS; o++) {
                 if (!before && left) {
-                    k->gate.goer = (uint32_t)__builtin_ctz(left);
-                    k->gate.goes_at = k->gate.come + 2;
+                    k->filter.leaver = (uint32_t)__builtin_ctz(left);
+                    k->filter.leaves_at = k->filter.passed + 2;
                     left &= left - 1;
                 }
                 product(k, o, use);
@@ -426,7 +433,7 @@ static void without(kit *k, uint32_t gone, bool before)
     kofn_close(k->job);
 }
 
-static void whoever_is_left(void **state)
+static void any_remaining_workers(void **state)
 {
     static const char *const specs[] = {
         "elastic:k=5", "elastic:k=5,cut=columns", "elastic:k=6"};
@@ -434,28 +441,28 @@ static void whoever_is_left(void **state)
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
         for (size_t wide32 = 0; wide32 < 2; wide32++) {
-            kit k = {.spec = specs[s],
-                     .workers = SEATS,
-                     .of = &small,
-                     .change = once,
-                     .dtype = wide32 ? KOFN_F32 : KOFN_F64};
+            step_case k = {.spec = specs[s],
+                           .workers = SEATS,
+                           .of = &small,
+                           .change = once,
+                           .dtype = wide32 ? KOFN_F32 : KOFN_F64};
             size_t each = often(1000) < 1000 || wide32 ? 5 : 1;
 
-            assert_true(kit_up(&k));
+            assert_true(case_up(&k));
             for (uint32_t gone = 0; gone < 1u << SEATS; gone += (uint32_t)each)
                 if ((size_t)__builtin_popcount(gone) <=
                     SEATS - k.plan[0]->layout.threshold)
                     for (size_t before = 0; before < 2; before++)
-                        without(&k, gone, before);
-            kit_down(&k);
+                        try_without(&k, gone, before);
+            case_down(&k);
         }
 }
 
-/* ---- whoever joins ------------------------------------------------------- */
+/* ---- joining workers ----------------------------------------------------- */
 
-#define SETTLED (2 * SEATS) /* messages until everybody has a block */
+#define SETTLED (2 * SEATS) /* messages until all workers have a block */
 
-static void whole_step(kit *k)
+static void whole_step(step_case *k)
 {
     for (size_t use = RIGHT; use <= LEFT; use++)
         for (size_t o = 0; o < OPERANDS; o++)
@@ -464,9 +471,9 @@ static void whole_step(kit *k)
         change(k, o);
 }
 
-/* Everybody but the joiner and as many as determine A with it; of the others
- * those of the lowest numbers from `first` on stay. */
-static uint32_t all_but(const kit *k, size_t first)
+/* Returns all workers except the joiner and the number that determines A with
+ * it. Of the others, those with the lowest numbers from `first` on stay. */
+static uint32_t all_but(const step_case *k, size_t first)
 {
     size_t stay = k->reader[0]->layout.threshold - 1;
     uint32_t gone = 0;
@@ -474,28 +481,29 @@ static uint32_t all_but(const kit *k, size_t first)
     for (uint32_t i = 0; i < SEATS; i++) {
         uint32_t w = (uint32_t)((first + i) % SEATS);
 
-        if (w == k->gate.goer || stay == 0)
+        if (w == k->filter.leaver || stay == 0)
             gone |= UINT32_C(1) << w;
         else
             stay--;
     }
-    return gone & ~(UINT32_C(1) << k->gate.goer);
+    return gone & ~(UINT32_C(1) << k->filter.leaver);
 }
 
-/* One goes, and when so many messages have come another joins; false: not so
- * many come.  What the joiner holds in the end is what is there of A. */
-static bool joined(kit *k, size_t goes_at, size_t joins_at)
+/* One worker leaves, and after a number of messages another joins. Returns
+ * false if too few messages are sent. At the end what the joiner holds is part
+ * of A. */
+static bool try_join(step_case *k, size_t leaves_at, size_t joins_at)
 {
     kofn_progress p = KOFN_PROGRESS_INIT;
     bool came;
 
     job_up(k);
-    k->gate.goer = (uint32_t)(joins_at % SEATS);
-    k->gate.goes_at = goes_at;
-    k->gate.joins_at = joins_at;
+    k->filter.leaver = (uint32_t)(joins_at % SEATS);
+    k->filter.leaves_at = leaves_at;
+    k->filter.joins_at = joins_at;
     for (size_t i = 0; i < 3; i++)
         whole_step(k);
-    came = k->gate.joins_at == GATE_NEVER;
+    came = k->filter.joins_at == FILTER_NEVER;
     for (size_t i = 0; came && i < 20; i++) {
         kofn_job_progress(k->job, &p);
         if (p.live == SEATS)
@@ -505,7 +513,7 @@ static bool joined(kit *k, size_t goes_at, size_t joins_at)
     }
     if (came) {
         whole_step(k);
-        k->gate.gone = all_but(k, joins_at);
+        k->filter.gone = all_but(k, joins_at);
         for (size_t o = 0; o < OPERANDS; o++)
             fetch(k, o);
     }
@@ -513,34 +521,37 @@ static bool joined(kit *k, size_t goes_at, size_t joins_at)
     return came;
 }
 
-static void whoever_joins(void **state)
+static void joins_at_any_message(void **state)
 {
     static const char *const specs[] = {"gpd:m=2,n=2,p=1", "elastic:k=5",
                                         "matdot:n=3"};
 
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs; s++) {
-        kit k = {.spec = specs[s],
-                 .workers = SEATS,
-                 .of = &long_ones,
-                 .change = again};
+        step_case k = {.spec = specs[s],
+                       .workers = SEATS,
+                       .of = &long_ones,
+                       .change = again};
         size_t each = SLOWED > 1 ? 7 : 1, at = SETTLED;
 
-        assert_true(kit_up(&k));
-        while (joined(&k, SETTLED, at) && joined(&k, at, at))
+        assert_true(case_up(&k));
+        while (try_join(&k, SETTLED, at) && try_join(&k, at, at))
             at += each;
         print_message("%s: %zu places\n", specs[s], at - SETTLED);
         assert_true(at > SETTLED + 40);
-        kit_down(&k);
+        case_down(&k);
     }
 }
 
 TEST_FILE(coded_step_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_is_first),
-        cmocka_unit_test(whoever_is_left),
-        cmocka_unit_test(whoever_joins),
+        TEST(any_first_answers,
+             "coded: any set of first answers gives each product of a step"),
+        TEST(any_remaining_workers,
+             "coded: an elastic step survives the loss of any workers"),
+        TEST(joins_at_any_message,
+             "coded: a worker may join at any message of a step"),
     };
 
     rig_begin();

@@ -1,6 +1,6 @@
-/* coded_test.c -- training whose weights live coded at the workers is training
- * without workers: for every code that serves both products, whoever straggles.
- */
+/* coded_test.c -- training on coded weights at the workers gives the weights
+ * of training without workers, for every code of both products and under
+ * stragglers. */
 #include "train_rig.h"
 
 #include "code/code.h"
@@ -8,11 +8,11 @@
 /* Widths that no grid divides. */
 static const size_t widths[] = {64, 17, 11, 10};
 
-/* By how much two trainings of so few, gentle steps may be apart. */
+/* Bounds on the distance between two trainings with few, small steps. */
 #define ROUNDED_F64 1e-12
 #define ROUNDED_F32 1e-5
 
-static const kofn_faults stormy =
+static const kofn_faults straggling =
     KOFN_FAULTS_INIT(.spread = 0.3, .straggle = 0.2, .factor = 20,
                      .latency = 1e-4, .seed = 5);
 
@@ -34,20 +34,20 @@ static kofn_train_options options(void)
 }
 
 /* A training on coded weights, and its job. */
-typedef struct course {
+typedef struct coded_job {
     kofn_training *t;
     kofn_plan *plan[KOFN_NET_MOST];
     kofn_job *job;
     size_t layers;
-} course;
+} coded_job;
 
-static void course_up(course *k, const crew *c, kofn_net *net,
-                      const kofn_matrix *X, const kofn_matrix *y,
-                      const kofn_train_options *o)
+static void coded_up(coded_job *k, const worker_setup *c, kofn_net *net,
+                     const kofn_matrix *X, const kofn_matrix *y,
+                     const kofn_train_options *o)
 {
     kofn_port *port;
 
-    *k = (course){.layers = net->shape.layers};
+    *k = (coded_job){.layers = net->shape.layers};
     assert_ok(kofn_training_new(&k->t, net, X, y, o));
     assert_ok(kofn_training_plans(k->t, c->spec, c->workers, 3, k->plan));
     assert_ok(c->sim ? kofn_port_sim(&port, c->workers, c->faults)
@@ -56,7 +56,7 @@ static void course_up(course *k, const crew *c, kofn_net *net,
                             k->layers, port, c->opt));
 }
 
-static void course_down(course *k)
+static void coded_down(coded_job *k)
 {
     kofn_close(k->job);
     for (size_t l = 0; l < k->layers; l++)
@@ -64,22 +64,22 @@ static void course_down(course *k)
     kofn_training_free(k->t);
 }
 
-static kofn_status train_coded(const crew *c, kofn_net *net,
+static kofn_status train_coded(const worker_setup *c, kofn_net *net,
                                const kofn_matrix *X, const kofn_matrix *y,
                                const kofn_train_options *o,
                                kofn_train_result *res)
 {
-    course k;
+    coded_job k;
     kofn_status st;
 
-    course_up(&k, c, net, X, y, o);
+    coded_up(&k, c, net, X, y, o);
     assert_ok(kofn_training_place(k.t, k.job));
     st = kofn_train(k.t, res);
-    course_down(&k);
+    coded_down(&k);
     return st;
 }
 
-static void compare(const crew *c, const kofn_net_shape *s,
+static void compare(const worker_setup *c, const kofn_net_shape *s,
                     const kofn_matrix *X, const kofn_matrix *y,
                     const kofn_train_options *o, double bound)
 {
@@ -127,7 +127,7 @@ static void every_scheme_of_both_products(void **state)
     (void)state;
     for (size_t k = 0; k < COUNT(specs); k++)
         for (int sim = 0; sim < PORTS; sim++) {
-            crew c = {specs[k], 8, sim, sim ? &stormy : NULL, NULL};
+            worker_setup c = {specs[k], 8, sim, sim ? &straggling : NULL, NULL};
 
             compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
         }
@@ -139,7 +139,7 @@ static void every_kind_of_net(void **state)
     static const kofn_activation f[] = {KOFN_SIGMOID, KOFN_TANH, KOFN_RELU,
                                         KOFN_LINEAR};
     const size_t wide[] = {64, 8, 5}, back[] = {64, 12, 64};
-    crew c = {"gpd:m=2,n=2,p=1", 8, true, &stormy, NULL};
+    worker_setup c = {"gpd:m=2,n=2,p=1", 8, true, &straggling, NULL};
     kofn_train_options o = options();
     digits d = make_digits(70, 8, 10, 2);
     kofn_matrix T = random_matrix(70, 5, KOFN_F64, 4);
@@ -194,25 +194,25 @@ static void float32(void **state)
     s.dtype = KOFN_F32;
     for (size_t k = 0; k < COUNT(specs); k++)
         for (int sim = 0; sim < PORTS; sim++) {
-            crew c = {specs[k], 8, sim, sim ? &stormy : NULL, NULL};
+            worker_setup c = {specs[k], 8, sim, sim ? &straggling : NULL, NULL};
 
             compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F32);
         }
     digits_free(&d);
 }
 
-static void labels_told_right_are_counted(void **state)
+static void accuracy_is_counted(void **state)
 {
     const size_t back[] = {64, 12, 64};
     kofn_net_shape s = shape_of_three();
     kofn_train_options o = options();
-    crew c = {"gpd:m=2,n=2,p=1", 8, true, &stormy, NULL};
+    worker_setup c = {"gpd:m=2,n=2,p=1", 8, true, &straggling, NULL};
     digits d = make_digits(100, 8, 10, 1);
 
     (void)state;
     o.watch = keep_accuracy;
     for (int labels = 0; labels < 2; labels++) {
-        marks plain = {{0}, 0}, coded = {{0}, 0};
+        accuracy_log plain = {{0}, 0}, coded = {{0}, 0};
         kofn_net *net;
 
         s.cost = labels ? KOFN_COST_SOFTMAX : KOFN_COST_SQUARES;
@@ -235,9 +235,9 @@ static void labels_told_right_are_counted(void **state)
     digits_free(&d);
 }
 
-/* Of a step that cannot be taken nothing is: the net is what those before
- * made. */
-static void steps_that_are_too_long(void **state)
+/* A step that cannot be completed has no effect: the network is the result of
+ * the steps before. */
+static void too_long_steps(void **state)
 {
     static const char *const specs[] = {"elastic:k=4", "gpd:m=2,n=2,p=1"};
     kofn_net_shape s = shape_of_three();
@@ -251,7 +251,7 @@ static void steps_that_are_too_long(void **state)
     o.step = 1e8;
     o.epochs = 40;
     for (size_t k = 0; k < 2 * COUNT(specs); k++) {
-        crew c = {specs[k / 2], 8, k % 2, NULL, NULL};
+        worker_setup c = {specs[k / 2], 8, k % 2, NULL, NULL};
         kofn_net *net = make_net(&s);
         kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
@@ -269,10 +269,10 @@ static void steps_that_are_too_long(void **state)
     digits_free(&d);
 }
 
-/* ---- workers go ---------------------------------------------------------- */
+/* ---- joining and leaving workers ----------------------------------------- */
 
-/* Who comes gets blocks of the weights as they are then, made of others', and
- * is needed: five of the first eight go, and six answers are needed. */
+/* Joining workers get blocks of the current weights, rebuilt from others. They
+ * are needed: five of the first eight leave, and six answers are required. */
 static void leaves_and_joins(void **state)
 {
     static const kofn_fault_event all[] = {
@@ -297,7 +297,7 @@ static void leaves_and_joins(void **state)
     opt.event_count = COUNT(all);
     for (size_t k = 0; k < COUNT(specs); k++)
         for (int sim = 0; sim < PORTS; sim++) {
-            crew c = {specs[k], 8, sim, sim ? &stormy : NULL, &opt};
+            worker_setup c = {specs[k], 8, sim, sim ? &straggling : NULL, &opt};
             kofn_net *coded = make_net(&s), *plain = make_net(&s);
             kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
@@ -315,17 +315,18 @@ static void leaves_and_joins(void **state)
 /* ---- state --------------------------------------------------------------- */
 
 /* Stops after a step and keeps its state. */
-typedef struct diary {
-    course *k;
+typedef struct saved_state {
+    coded_job *k;
     unsigned stop;
     kofn_train_step at;
     double *state;
     size_t n;
-} diary;
+} saved_state;
 
-static int note(void *ud, const kofn_train_step *now, const kofn_report *rep)
+static int save_state(void *ud, const kofn_train_step *now,
+                      const kofn_report *rep)
 {
-    diary *d = ud;
+    saved_state *d = ud;
     const double *state;
 
     if (!rep || now->step != d->stop)
@@ -338,9 +339,9 @@ static int note(void *ud, const kofn_train_step *now, const kofn_report *rep)
     return 1;
 }
 
-/* Three of eight go in step 3, of which any six are needed: the net is what two
- * steps made, which five still determine. */
-static void too_few_is_told(void **state)
+/* Three of eight workers leave in step 3, and any six are needed. The network
+ * is the result of two steps, which five workers still determine. */
+static void too_few(void **state)
 {
     static const kofn_fault_event all[] = {
         {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
@@ -349,11 +350,11 @@ static void too_few_is_told(void **state)
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = shape_of_three();
     kofn_train_options o = options();
-    crew c = {"gpd:m=2,n=2,p=1", 8, true, NULL, &opt};
+    worker_setup c = {"gpd:m=2,n=2,p=1", 8, true, NULL, &opt};
     digits d = make_digits(200, 8, 10, 1);
     kofn_net *net = make_net(&s), *two = make_net(&s);
-    course k;
-    diary at = {.k = &k, .stop = 2, .n = net->total};
+    coded_job k;
+    saved_state at = {.k = &k, .stop = 2, .n = net->total};
     kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
@@ -364,13 +365,13 @@ static void too_few_is_told(void **state)
     assert_non_null(strstr(kofn_errmsg(), "5 workers are left"));
     assert_int_equal(res.steps, 2);
     at.state = numbers(2 * at.n, 8);
-    o.watch = note;
+    o.watch = save_state;
     o.watch_ud = &at;
     opt.event_count = 0;
-    course_up(&k, &c, two, &d.X, &d.y, &o);
+    coded_up(&k, &c, two, &d.X, &d.y, &o);
     assert_ok(kofn_training_place(k.t, k.job));
     assert_int_equal(kofn_train(k.t, NULL), KOFN_AGAIN);
-    course_down(&k);
+    coded_down(&k);
     assert_at_most(apart(net, two), ROUNDED_F64);
     kf_free(at.state);
     kofn_net_free(net);
@@ -378,20 +379,20 @@ static void too_few_is_told(void **state)
     digits_free(&d);
 }
 
-/* As if there had been no break: weights and velocities are read from workers,
- * and given to others. */
-static void break_off(const crew *c, kofn_net_shape s, kofn_train_options o,
-                      const digits *d, double bound)
+/* Weights and velocities are read from workers and given to others, with the
+ * result of an unbroken training. */
+static void stop_and_resume(const worker_setup *c, kofn_net_shape s,
+                            kofn_train_options o, const digits *d, double bound)
 {
     kofn_net *net = make_net(&s), *plain = make_net(&s), *rest = make_net(&s);
-    course k;
-    diary at = {.k = &k, .stop = 3, .n = net->total};
+    coded_job k;
+    saved_state at = {.k = &k, .stop = 3, .n = net->total};
 
     at.state = numbers(2 * at.n, 8);
     train_plain(plain, &d->X, &d->y, &o, NULL);
-    o.watch = note;
+    o.watch = save_state;
     o.watch_ud = &at;
-    course_up(&k, c, net, &d->X, &d->y, &o);
+    coded_up(&k, c, net, &d->X, &d->y, &o);
     assert_ok(kofn_training_place(k.t, k.job));
     assert_int_equal(kofn_train(k.t, NULL), KOFN_AGAIN);
     {
@@ -399,8 +400,8 @@ static void break_off(const crew *c, kofn_net_shape s, kofn_train_options o,
 
         assert_status(KOFN_STATE, kofn_training_state(k.t, &none));
     }
-    course_down(&k);
-    kf_net_write(rest, at.state); /* the net has it as well */
+    coded_down(&k);
+    kf_net_write(rest, at.state); /* the network has it as well */
     assert_true(apart(net, rest) == 0);
     o.watch = NULL;
     o.resume = &at.at;
@@ -412,7 +413,7 @@ static void break_off(const crew *c, kofn_net_shape s, kofn_train_options o,
     kf_free(at.state);
 }
 
-static void goes_on_from_a_state(void **state)
+static void resumes_from_a_state(void **state)
 {
     static const char *const specs[] = {"elastic:k=4", "gpd:m=2,n=2,p=1",
                                         "matdot:n=3"};
@@ -421,14 +422,15 @@ static void goes_on_from_a_state(void **state)
     (void)state;
     for (size_t k = 0; k < COUNT(specs); k++)
         for (int way = 0; way < 4; way++) {
-            crew c = {specs[k], 8, way != 1, way != 1 ? &stormy : NULL, NULL};
+            worker_setup c = {specs[k], 8, way != 1,
+                              way != 1 ? &straggling : NULL, NULL};
             kofn_train_options o = options();
             kofn_net_shape s = shape_of_three();
 
             o.momentum = way ? 0.9 : 0;
             o.nesterov = way == 2;
             s.dtype = way == 3 ? KOFN_F32 : KOFN_F64;
-            break_off(&c, s, o, &d, way == 3 ? ROUNDED_F32 : ROUNDED_F64);
+            stop_and_resume(&c, s, o, &d, way == 3 ? ROUNDED_F32 : ROUNDED_F64);
         }
     digits_free(&d);
 }
@@ -442,12 +444,12 @@ static int has_no_state(void *ud, const kofn_train_step *now,
     return 0;
 }
 
-/* Not even when weights have been read, to be tried on other points. */
-static void there_is_no_state_without_velocities(void **state)
+/* The weights are also read for a test on other points. */
+static void no_state_unasked(void **state)
 {
     kofn_net_shape s = shape_of_three();
     kofn_train_options o = options();
-    crew c = {"elastic:k=4", 8, true, NULL, NULL};
+    worker_setup c = {"elastic:k=4", 8, true, NULL, NULL};
     digits d = make_digits(100, 8, 10, 1);
     kofn_net *net = make_net(&s);
     unsigned looks = 0;
@@ -463,11 +465,12 @@ static void there_is_no_state_without_velocities(void **state)
     digits_free(&d);
 }
 
-/* ---- blocks that are wrong ----------------------------------------------- */
+/* ---- wrong blocks -------------------------------------------------------- */
 
-/* Bits flip, one lies from some step on, others leave and come: the weights are
- * those of the plain training, and who lies is done with. */
-static void blocks_that_are_wrong(void **state)
+/* Bits flip, one worker errs from some step on, others leave and join. The
+ * weights are those of the plain training, and the faulty worker is
+ * quarantined. */
+static void wrong_blocks(void **state)
 {
     static const kofn_fault_event all[] = {
         {2, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
@@ -487,10 +490,10 @@ static void blocks_that_are_wrong(void **state)
     for (size_t k = 0; k < COUNT(specs); k++)
         for (int sim = 0; sim < PORTS; sim++) {
             kofn_options opt = KOFN_OPTIONS_INIT;
-            crew c = {specs[k], 8, sim, NULL, &opt};
+            worker_setup c = {specs[k], 8, sim, NULL, &opt};
             kofn_net *coded = make_net(&s), *plain = make_net(&s);
             kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
-            course t;
+            coded_job t;
 
             opt.quarantine = 1;
             opt.errors = KOFN_ERRORS_PROBABILISTIC;
@@ -498,29 +501,30 @@ static void blocks_that_are_wrong(void **state)
             opt.events = all;
             opt.event_count = COUNT(all);
             train_plain(plain, &d.X, &d.y, &o, NULL);
-            course_up(&t, &c, coded, &d.X, &d.y, &o);
+            coded_up(&t, &c, coded, &d.X, &d.y, &o);
             assert_ok(kofn_training_place(t.t, t.job));
             assert_ok(kofn_train(t.t, &res));
             assert_at_most(apart(coded, plain), ROUNDED_F64);
-            assert_true(res.rounds.healed >= 2); /* bits may not matter */
+            assert_true(res.rounds.healed >=
+                        2); /* flipped bits may have no effect */
             assert_int_equal(res.rounds.states[3], KOFN_WORKER_QUARANTINED);
-            /* what came wrong by less than the floor is in blocks made of it */
+            /* errors below the floor remain in rebuilt blocks */
             assert_true(res.rounds.drift > 0 &&
                         res.rounds.drift < res.rounds.floor);
-            course_down(&t);
+            coded_down(&t);
             kofn_net_free(coded);
             kofn_net_free(plain);
         }
     digits_free(&d);
 }
 
-/* Of sums, and where nobody looks for errors, there is nothing to compare. */
+/* With sums, or without error search, there is nothing to compare. */
 static void scrubs_are_refused(void **state)
 {
     kofn_net_shape s = shape_of_three();
     kofn_train_options o = options();
     digits d = make_digits(40, 8, 10, 1);
-    crew c = {"gc:d=2", 4, true, NULL, NULL};
+    worker_setup c = {"gc:d=2", 4, true, NULL, NULL};
     kofn_net *net = make_net(&s);
 
     (void)state;
@@ -532,8 +536,8 @@ static void scrubs_are_refused(void **state)
     digits_free(&d);
 }
 
-/* Whoever stops while a round lasts: the weights are those of the last fetch,
- * for the round is still under way. */
+/* The round is still outstanding, so the weights are those of the last fetch.
+ */
 static void stopped_within_a_round(void **state)
 {
     static const kofn_fault_event slow[] = {
@@ -543,15 +547,15 @@ static void stopped_within_a_round(void **state)
     kofn_train_options o = options();
     digits d = make_digits(200, 8, 10, 1);
     kofn_net *net = make_net(&s);
-    crew c = {"grid:m=2,n=2", 4, false, NULL, &opt};
+    worker_setup c = {"grid:m=2,n=2", 4, false, NULL, &opt};
     kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
     opt.events = slow;
     opt.event_count = 1;
     opt.late = -1;
-    o.watch = be_impatient;
-    o.watch_ud = &(impatience){.n = net->total};
+    o.watch = stop_on_wait;
+    o.watch_ud = &(weights_log){.n = net->total};
     assert_int_equal(train_coded(&c, net, &d.X, &d.y, &o, &res), KOFN_AGAIN);
     assert_true(res.steps <= 2);
     assert_steps(net, 0, &s, &d.X, &d.y, &o, 0);
@@ -563,7 +567,7 @@ static void failing_allocations(void **state)
 {
     kofn_net_shape s = shape_of_three();
     kofn_train_options o = options();
-    crew c = {"gpd:m=2,n=2,p=1", 6, true, NULL, NULL};
+    worker_setup c = {"gpd:m=2,n=2,p=1", 6, true, NULL, NULL};
     digits d = make_digits(40, 8, 10, 1);
     kofn_net *net = make_net(&s);
     long before = allocated();
@@ -651,20 +655,31 @@ static void plans_are_chosen(void **state)
 TEST_FILE(coded_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme_of_both_products),
-        cmocka_unit_test(every_kind_of_net),
-        cmocka_unit_test(float32),
-        cmocka_unit_test(labels_told_right_are_counted),
-        cmocka_unit_test(steps_that_are_too_long),
-        cmocka_unit_test(leaves_and_joins),
-        cmocka_unit_test(too_few_is_told),
-        cmocka_unit_test(goes_on_from_a_state),
-        cmocka_unit_test(there_is_no_state_without_velocities),
-        cmocka_unit_test(blocks_that_are_wrong),
-        cmocka_unit_test(scrubs_are_refused),
-        cmocka_unit_test(stopped_within_a_round),
-        cmocka_unit_test(failing_allocations),
-        cmocka_unit_test(plans_are_chosen),
+        TEST(every_scheme_of_both_products,
+             "coded: every code of both products gives the plain weights"),
+        TEST(every_kind_of_net,
+             "coded: every kind of network gets the plain weights"),
+        TEST(float32,
+             "coded: float32 trainings are the plain ones to rounding"),
+        TEST(accuracy_is_counted,
+             "coded: the accuracy of each step is the plain training's"),
+        TEST(too_long_steps,
+             "coded: a step that overflows fails and changes no weight"),
+        TEST(leaves_and_joins,
+             "coded: five workers leave, four join, and the weights are plain"),
+        TEST(too_few,
+             "coded: too few workers end with the weights of the last step"),
+        TEST(resumes_from_a_state, "coded: a training resumes from its state"),
+        TEST(no_state_unasked, "coded: a watch gets no state without asking"),
+        TEST(wrong_blocks,
+             "coded: wrong blocks are rebuilt and a faulty worker excluded"),
+        TEST(scrubs_are_refused,
+             "coded: a scrub without error search is refused"),
+        TEST(stopped_within_a_round,
+             "coded: a stop within a round keeps the last weights"),
+        TEST(failing_allocations,
+             "coded: a failed allocation anywhere ends with KOFN_NOMEM"),
+        TEST(plans_are_chosen, "coded: plans are chosen for both products"),
     };
 
     rig_begin();

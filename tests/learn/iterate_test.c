@@ -1,5 +1,5 @@
 /* iterate_test.c -- power iteration and PageRank: published numbers, closed
- * forms, and the same iterates whatever happens to the workers. */
+ * forms, and the same iterates under any faults of workers. */
 #include "portable.h"
 #include "rig.h"
 
@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- the portable random numbers of math/README.md
- * ---------------------------------- */
+/* ---- the portable random numbers of math/README.md ----------------------- */
 
 static uint32_t below(uint64_t *state, uint32_t k)
 {
@@ -17,7 +16,7 @@ static uint32_t below(uint64_t *state, uint32_t k)
 }
 
 /* Fact prng.splitmix64. */
-static void splitmix_is_splitmix(void **state)
+static void splitmix(void **state)
 {
     static const uint64_t first[] = {
         UINT64_C(10451216379200822465), UINT64_C(13757245211066428519),
@@ -29,8 +28,8 @@ static void splitmix_is_splitmix(void **state)
         assert_true(splitmix64(&s) == first[i]);
 }
 
-/* The graph of fact cec.pagerank.iters: 50 nodes, i % 13 == 5 dangling, the
- * others with four draws each, where the same draw twice is one arc. */
+/* The graph of fact cec.pagerank.iters: 50 nodes. Nodes with i % 13 == 5 are
+ * dangling, the others have four draws each. Equal draws are one arc. */
 static kofn_sparse fact_graph(void)
 {
     size_t *ptr = numbers(51, sizeof *ptr), count = 0;
@@ -53,22 +52,21 @@ static kofn_sparse fact_graph(void)
     return (kofn_sparse){50, 50, ptr, col, val};
 }
 
-/* ---- PageRank
- * -------------------------------------------------------------------- */
+/* ---- PageRank ------------------------------------------------------------ */
 
-typedef struct web {
+typedef struct rank_case {
     kofn_sparse *M;
     uint8_t *dangling;
-    kofn_matrix plain, v;    /* the plain iteration's ranks, and ours */
-    kofn_iterate_result res; /* of the plain one */
-} web;
+    kofn_matrix plain, v;    /* ranks of the plain iteration, and of the job */
+    kofn_iterate_result res; /* of the plain iteration */
+} rank_case;
 
 static kofn_matrix vector(size_t n)
 {
     return (kofn_matrix){numbers(n, 8), n, 1, 1, KOFN_F64};
 }
 
-static void web_up(web *w, const kofn_sparse *graph)
+static void rank_up(rank_case *w, const kofn_sparse *graph)
 {
     assert_ok(kofn_pagerank_matrix(&w->M, &w->dangling, graph));
     w->plain = vector(graph->rows);
@@ -79,7 +77,7 @@ static void web_up(web *w, const kofn_sparse *graph)
     assert_true(w->res.converged);
 }
 
-static void web_down(web *w)
+static void rank_down(rank_case *w)
 {
     kofn_free(w->M);
     kofn_free(w->dangling);
@@ -87,8 +85,9 @@ static void web_down(web *w)
     kf_free(w->v.data);
 }
 
-static kofn_job *web_job(const web *w, kofn_plan **plan, const char *spec,
-                         size_t workers, bool sim, const kofn_options *o)
+static kofn_job *rank_job(const rank_case *w, kofn_plan **plan,
+                          const char *spec, size_t workers, bool sim,
+                          const kofn_options *o)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, w->M->rows, w->M->cols, 1,
                                         KOFN_F64, true);
@@ -103,13 +102,13 @@ static kofn_job *web_job(const web *w, kofn_plan **plan, const char *spec,
     return job;
 }
 
-/* The same number of iterations and the same ranks as the plain iteration. */
-static void rank_coded(web *w, const char *spec, size_t workers, bool sim,
+/* Fails unless the iterations and ranks are those of the plain iteration. */
+static void rank_coded(rank_case *w, const char *spec, size_t workers, bool sim,
                        const kofn_options *o)
 {
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
-    kofn_job *job = web_job(w, &plan, spec, workers, sim, o);
+    kofn_job *job = rank_job(w, &plan, spec, workers, sim, o);
     double sum = 0;
 
     assert_ok(kofn_pagerank(job, w->dangling, &w->v, NULL, &res));
@@ -123,16 +122,16 @@ static void rank_coded(web *w, const char *spec, size_t workers, bool sim,
     kofn_plan_free(plan);
 }
 
-/* Fact cec.pagerank.iters: 27 iterations, page 47 on top. */
+/* Fact cec.pagerank.iters: 27 iterations, page 47 at the top. */
 static void fact_pagerank(void **state)
 {
     kofn_sparse graph = fact_graph();
     size_t top = 0;
     double *x;
-    web w;
+    rank_case w;
 
     (void)state;
-    web_up(&w, &graph);
+    rank_up(&w, &graph);
     assert_int_equal(w.res.iterations, 27);
     x = w.plain.data;
     for (size_t i = 0; i < 50; i++)
@@ -147,12 +146,12 @@ static void fact_pagerank(void **state)
         rank_coded(&w, "replication", 4, sim, NULL);
         rank_coded(&w, "uncoded", 4, sim, NULL);
     }
-    web_down(&w);
+    rank_down(&w);
     sparse_free(&graph);
 }
 
-/* Sixty joins and leaves over about as many rounds as there are iterations,
- * in the middle of rounds and between them. */
+/* Sixty joins and leaves, spread over the rounds, within rounds and between
+ * them. */
 static size_t make_trace(kofn_fault_event *h, size_t workers, size_t enough,
                          unsigned iterations)
 {
@@ -161,22 +160,22 @@ static size_t make_trace(kofn_fault_event *h, size_t workers, size_t enough,
     bool gone[200] = {false};
 
     for (size_t i = 0; i < 60; i++) {
-        uint32_t who = (uint32_t)kf_rng_below(&r, there);
-        bool leave = live > enough && !gone[who] && kf_rng_below(&r, 3);
+        uint32_t worker = (uint32_t)kf_rng_below(&r, there);
+        bool leave = live > enough && !gone[worker] && kf_rng_below(&r, 3);
 
         h[i] = (kofn_fault_event){
             .round = 1 + (unsigned)(i * (iterations - 1) / 60),
             .fraction = (double)(i % 5) * 0.2,
             .kind = leave ? KOFN_FAULT_EVENT_LEAVE : KOFN_FAULT_EVENT_JOIN,
-            .worker = who};
+            .worker = worker};
         if (leave) {
-            gone[who] = true;
+            gone[worker] = true;
             live--;
         } else {
             there++;
             live++;
         }
-        /* the order of time: fractions ascend within a round */
+        /* events are in order of time: fractions ascend within a round */
         if (i && h[i].round == h[i - 1].round &&
             h[i].fraction < h[i - 1].fraction)
             h[i].fraction = h[i - 1].fraction;
@@ -184,14 +183,14 @@ static size_t make_trace(kofn_fault_event *h, size_t workers, size_t enough,
     return 60;
 }
 
-static void under_a_trace(const kofn_sparse *graph, size_t workers, size_t k)
+static void rank_under_trace(const kofn_sparse *graph, size_t workers, size_t k)
 {
     kofn_fault_event events[60];
     kofn_options o = KOFN_OPTIONS_INIT;
     char spec[40];
-    web w;
+    rank_case w;
 
-    web_up(&w, graph);
+    rank_up(&w, graph);
     snprintf(spec, sizeof spec, "elastic:k=%zu", k);
     o.events = events;
     o.event_count = make_trace(events, workers, k, w.res.iterations);
@@ -200,7 +199,7 @@ static void under_a_trace(const kofn_sparse *graph, size_t workers, size_t k)
             o.in_flight = (kofn_in_flight)mode;
             rank_coded(&w, spec, workers, sim, &o);
         }
-    web_down(&w);
+    rank_down(&w);
 }
 
 static void rmat_under_a_trace(void **state)
@@ -209,12 +208,12 @@ static void rmat_under_a_trace(void **state)
 
     (void)state;
     assert_ok(kofn_rmat(&graph, 4000 / SLOWED, 30000 / SLOWED, 5));
-    under_a_trace(graph, 12, 8);
-    under_a_trace(graph, 6, 3);
+    rank_under_trace(graph, 12, 8);
+    rank_under_trace(graph, 6, 3);
     kofn_free(graph);
 }
 
-/* The votes on Wikipedia's administrators, where they are beside the
+/* The votes on Wikipedia's administrators, if the data is next to the
  * checkout. */
 static void wiki_vote_under_a_trace(void **state)
 {
@@ -227,18 +226,18 @@ static void wiki_vote_under_a_trace(void **state)
     snprintf(full, sizeof full, "%.*s%s", slash ? (int)(slash - __FILE__) : 1,
              slash ? __FILE__ : ".", path);
     if (access(full, R_OK) != 0) {
-        print_message("%s is not there\n", full);
+        print_message("%s does not exist\n", full);
         skip();
     }
     assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
     assert_non_null(f->matrix.sparse);
     assert_int_equal(f->matrix.sparse->rows, 7115);
-    under_a_trace(f->matrix.sparse, 12, 8);
+    rank_under_trace(f->matrix.sparse, 12, 8);
     kofn_file_free(f);
 }
 
-/* Two nodes, one arc: 0 -> 1 and 1 dangling.  With a = r0, b = r1:
- * a = d b/2 + (1-d)/2, b = d (a + b/2) + (1-d)/2. */
+/* Two nodes, one arc: 0 -> 1 and 1 dangling. With a = r0, b = r1: a = d b/2 +
+ * (1-d)/2, b = d (a + b/2) + (1-d)/2. */
 static void dangling_nodes(void **state)
 {
     size_t ptr[] = {0, 1, 1};
@@ -247,10 +246,10 @@ static void dangling_nodes(void **state)
     kofn_sparse two = {2, 2, ptr, col, val};
     size_t none[] = {0, 0, 0, 0};
     kofn_sparse empty = {3, 3, none, col, val};
-    web w;
+    rank_case w;
 
     (void)state;
-    web_up(&w, &two);
+    rank_up(&w, &two);
     assert_false(w.dangling[0]);
     assert_true(w.dangling[1]);
     /* subtracting: b - a = d a; and a + b = 1 */
@@ -259,17 +258,17 @@ static void dangling_nodes(void **state)
     assert_at_most(fabs(((double *)w.plain.data)[0] - a), 1e-10);
     assert_at_most(fabs(((double *)w.plain.data)[1] - b), 1e-10);
     rank_coded(&w, "elastic:k=2", 3, true, NULL);
-    web_down(&w);
-    web_up(&w, &empty); /* nobody points anywhere: all are equal at once */
+    rank_down(&w);
+    rank_up(&w, &empty); /* no arcs: all are equal at once */
     assert_int_equal(w.res.iterations, 1);
     for (size_t i = 0; i < 3; i++)
         assert_at_most(fabs(((double *)w.plain.data)[i] - 1.0 / 3), 1e-15);
     rank_coded(&w, "mds:k=2", 3, true, NULL);
-    web_down(&w);
+    rank_down(&w);
 }
 
-/* Weighted arcs, and the columns of M sum to one. */
-static void the_matrix_is_stochastic(void **state)
+/* Arcs have weights. */
+static void matrix_is_stochastic(void **state)
 {
     kofn_sparse graph = random_sparse(60, 60, 5, 3);
     double sum[60] = {0};
@@ -292,13 +291,12 @@ static void the_matrix_is_stochastic(void **state)
     sparse_free(&graph);
 }
 
-/* ---- power iteration
- * --------------------------------------------------------------- */
+/* ---- power iteration ----------------------------------------------------- */
 
 #define N 40
 
 /* A = H B H with B = diag(top, r rotation, r rotation, ...), |r| < |top|, and
- * H = I - 2 u u' orthogonal: the dominant pair is (top, H e0). */
+ * H = I - 2 u u' orthogonal. The dominant pair is (top, H e0). */
 static void make_matrix(double *A, double *pair, double top)
 {
     double u[N], B[N * N] = {0}, T[N * N] = {0}, norm = 0;
@@ -347,7 +345,7 @@ static void start_vector(double *v)
         v[i] = 3 * sin((double)(i * i + 1));
 }
 
-/* The vector is the eigenvector up to its sign. */
+/* Fails unless the vector is the eigenvector up to its sign. */
 static void check_pair(const double *v, const double *pair, double top,
                        const kofn_iterate_result *res)
 {
@@ -363,7 +361,7 @@ static void check_pair(const double *v, const double *pair, double top,
     assert_at_most(fabs(res->eigenvalue - top), 1e-10 * fabs(top));
 }
 
-static void power_of_known_pairs(void **state)
+static void known_eigenpairs(void **state)
 {
     static const double tops[] = {5, -5, 1e-6, -3e8};
 
@@ -417,21 +415,21 @@ static void power_limits(void **state)
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
 
     (void)state;
-    /* a rotation has no dominant eigenvalue: it stops, and says so */
+    /* a rotation has no dominant eigenvalue: it stops and reports that */
     assert_ok(kofn_power_peers(NULL, &A, &x, &o, &res));
     assert_false(res.converged);
     assert_int_equal(res.iterations, 17);
     assert_at_most(fabs(res.change - sqrt(2)), 1e-14);
     assert_status(KOFN_INVAL, kofn_power_peers(NULL, &A, &z, &o, &res));
-    /* the eigenvalue 2e308 is no number, though all products are */
+    /* the eigenvalue 2e308 overflows, though no product does */
     a[0] = a[1] = a[2] = a[3] = 1e308;
     v[0] = v[1] = 1;
     assert_status(KOFN_NONFINITE, kofn_power_peers(NULL, &A, &x, &o, &res));
 }
 
-/* A v = 0 has v as an eigenvector of the eigenvalue 0: of the zero matrix the
- * vector that it began with, of a nilpotent one its only direction. */
-static void power_that_comes_to_nothing(void **state)
+/* A v = 0 means that v is an eigenvector of the eigenvalue 0. For the zero
+ * matrix it is the start vector, for a nilpotent one its only direction. */
+static void eigenvalue_zero(void **state)
 {
     double a[4] = {0}, v[2] = {3, 4};
     kofn_matrix A = {a, 2, 2, 2, KOFN_F64}, x = {v, 2, 1, 1, KOFN_F64};
@@ -447,10 +445,9 @@ static void power_that_comes_to_nothing(void **state)
     assert_at_most(fabs(v[0] - 1) + fabs(v[1]), 1e-15);
 }
 
-/* ---- what is refused
- * ------------------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------ */
 
-/* A vector of the wrong type or shape is not touched. */
+/* A vector of the wrong type or shape is not changed. */
 static void vectors_are_checked_first(void **state)
 {
     kofn_sparse graph = fact_graph();
@@ -470,10 +467,10 @@ static void vectors_are_checked_first(void **state)
         {.size = sizeof *odd, .tolerance = NAN},
         {.size = sizeof *odd, .tolerance = -1},
         {.size = sizeof *odd, .tolerance = INFINITY}};
-    web w;
+    rank_case w;
 
     (void)state;
-    web_up(&w, &graph);
+    rank_up(&w, &graph);
     for (size_t i = 0; i < 4; i++) {
         assert_status(KOFN_SHAPE, kofn_pagerank_peers(NULL, w.M, w.dangling,
                                                       &wrong[i], NULL, NULL));
@@ -492,7 +489,7 @@ static void vectors_are_checked_first(void **state)
         assert_non_null(strstr(
             kofn_errmsg(), odd[i].damping == 0 ? "tolerance =" : "damping ="));
     }
-    web_down(&w);
+    rank_down(&w);
     kf_free(a);
     sparse_free(&graph);
 }
@@ -502,7 +499,7 @@ static void graphs_are_checked(void **state)
     size_t ptr[] = {0, 1, 2}, back[] = {0, 2, 1}, two[] = {0, 2, 2};
     uint32_t col[] = {1, 0}, out[] = {1, 7};
     double val[] = {1, 1}, minus[] = {1, -1}, nan[] = {1, NAN};
-    double large[] = {1.7e308, 1.7e308}; /* each is finite, both are not */
+    double large[] = {1.7e308, 1.7e308}; /* each is finite, their sum is not */
     const struct {
         kofn_status want;
         kofn_sparse graph;
@@ -528,19 +525,18 @@ static void graphs_are_checked(void **state)
     assert_status(KOFN_INVAL, kofn_pagerank_matrix(&M, &dangling, NULL));
 }
 
-/* ---- being watched
- * --------------------------------------------------------------------- */
+/* ---- watches ------------------------------------------------------------- */
 
-typedef struct eye {
+typedef struct watch_log {
     unsigned calls, within, last, stop_at;
     double change;
     bool stop_within;
-} eye;
+} watch_log;
 
-static int look(void *ud, unsigned iteration, double change,
-                const kofn_report *rep)
+static int watch_iteration(void *ud, unsigned iteration, double change,
+                           const kofn_report *rep)
 {
-    eye *e = ud;
+    watch_log *e = ud;
 
     if (!rep) {
         e->within++;
@@ -555,19 +551,19 @@ static int look(void *ud, unsigned iteration, double change,
     return iteration == e->stop_at;
 }
 
-static void a_watch_sees_and_stops(void **state)
+static void watch_between_rounds(void **state)
 {
     kofn_sparse graph = fact_graph();
-    kofn_iterate_options o = {.size = sizeof o, .watch = look};
+    kofn_iterate_options o = {.size = sizeof o, .watch = watch_iteration};
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
-    web w;
+    rank_case w;
 
     (void)state;
-    web_up(&w, &graph);
+    rank_up(&w, &graph);
     for (int sim = 0; sim < 2; sim++) {
-        kofn_job *job = web_job(&w, &plan, "elastic:k=3", 5, sim, NULL);
-        eye e = {.stop_at = 6};
+        kofn_job *job = rank_job(&w, &plan, "elastic:k=3", 5, sim, NULL);
+        watch_log e = {.stop_at = 6};
 
         o.watch_ud = &e;
         assert_int_equal(kofn_pagerank(job, w.dangling, &w.v, &o, &res),
@@ -576,40 +572,40 @@ static void a_watch_sees_and_stops(void **state)
         assert_int_equal(res.iterations, 6);
         assert_false(res.converged);
         assert_true(res.change == e.change);
-        /* stopped between rounds: the job goes on */
-        e = (eye){0};
+        /* stopped between rounds: the job continues */
+        e = (watch_log){0};
         assert_ok(kofn_pagerank(job, w.dangling, &w.v, &o, &res));
         assert_int_equal(e.calls, 27);
         assert_at_most(relative_error(w.v.data, w.plain.data, 50), 1e-12);
         kofn_close(job);
         kofn_plan_free(plan);
     }
-    web_down(&w);
+    rank_down(&w);
     sparse_free(&graph);
 }
 
-/* In the middle of a round that does not end, too: three of five workers are
- * left, asleep, and four are needed. */
-static void a_watch_stops_within_a_round(void **state)
+/* The round does not end: three of five workers are left, asleep, and four are
+ * needed. */
+static void watch_within_a_round(void **state)
 {
     static const kofn_fault_event events[] = {
         {3, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
         {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
     kofn_sparse graph = fact_graph();
-    kofn_iterate_options o = {.size = sizeof o, .watch = look};
+    kofn_iterate_options o = {.size = sizeof o, .watch = watch_iteration};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    eye e = {.stop_within = true};
+    watch_log e = {.stop_within = true};
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
     kofn_job *job;
-    web w;
+    rank_case w;
 
     (void)state;
     opt.events = events;
     opt.event_count = 2;
     opt.below = KOFN_BELOW_PAUSE;
-    web_up(&w, &graph);
-    job = web_job(&w, &plan, "elastic:k=4", 5, false, &opt);
+    rank_up(&w, &graph);
+    job = rank_job(&w, &plan, "elastic:k=4", 5, false, &opt);
     o.watch_ud = &e;
     assert_int_equal(kofn_pagerank(job, w.dangling, &w.v, &o, &res),
                      KOFN_AGAIN);
@@ -617,12 +613,12 @@ static void a_watch_stops_within_a_round(void **state)
     assert_int_equal(e.within, 1);
     kofn_close(job);
     kofn_plan_free(plan);
-    web_down(&w);
+    rank_down(&w);
     sparse_free(&graph);
 }
 
-/* An iteration cannot go on with half a product. */
-static void degraded_products_do_not_serve(void **state)
+/* An iteration needs whole products. */
+static void degraded_products(void **state)
 {
     static const kofn_fault_event events[] = {
         {3, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
@@ -632,43 +628,54 @@ static void degraded_products_do_not_serve(void **state)
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
     kofn_job *job;
-    web w;
+    rank_case w;
 
     (void)state;
     opt.events = events;
     opt.event_count = 2;
-    web_up(&w, &graph);
+    rank_up(&w, &graph);
     for (int below = 0; below < 3; below += 2) {
         opt.below = (kofn_below)below;
-        job = web_job(&w, &plan, "elastic:k=4,basis=gauss_sys,weight=0", 5,
-                      true, &opt);
+        job = rank_job(&w, &plan, "elastic:k=4,basis=gauss_sys,weight=0", 5,
+                       true, &opt);
         assert_status(KOFN_TOOFEW,
                       kofn_pagerank(job, w.dangling, &w.v, NULL, &res));
         assert_int_equal(res.iterations, 2);
         kofn_close(job);
         kofn_plan_free(plan);
     }
-    web_down(&w);
+    rank_down(&w);
     sparse_free(&graph);
 }
 
 TEST_FILE(iterate_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(splitmix_is_splitmix),
-        cmocka_unit_test(fact_pagerank),
-        cmocka_unit_test(rmat_under_a_trace),
-        cmocka_unit_test(wiki_vote_under_a_trace),
-        cmocka_unit_test(dangling_nodes),
-        cmocka_unit_test(the_matrix_is_stochastic),
-        cmocka_unit_test(power_of_known_pairs),
-        cmocka_unit_test(power_limits),
-        cmocka_unit_test(power_that_comes_to_nothing),
-        cmocka_unit_test(vectors_are_checked_first),
-        cmocka_unit_test(graphs_are_checked),
-        cmocka_unit_test(a_watch_sees_and_stops),
-        cmocka_unit_test(a_watch_stops_within_a_round),
-        cmocka_unit_test(degraded_products_do_not_serve),
+        TEST(splitmix, "rng: splitmix64 has the published numbers"),
+        TEST(fact_pagerank,
+             "iterate: PageRank has the published iterations and ranks"),
+        TEST(rmat_under_a_trace,
+             "iterate: PageRank of R-MAT survives 60 joins and leaves"),
+        TEST(wiki_vote_under_a_trace,
+             "iterate: PageRank of wiki-Vote survives 60 joins and leaves"),
+        TEST(dangling_nodes,
+             "iterate: dangling nodes have the ranks of the closed form"),
+        TEST(matrix_is_stochastic,
+             "iterate: columns of the PageRank matrix sum to one"),
+        TEST(known_eigenpairs,
+             "iterate: power iteration finds known eigenpairs under faults"),
+        TEST(power_limits,
+             "iterate: power iteration reports no convergence and overflow"),
+        TEST(eigenvalue_zero, "iterate: a zero product is an eigenvalue 0"),
+        TEST(vectors_are_checked_first,
+             "iterate: wrong vectors and options are refused unchanged"),
+        TEST(graphs_are_checked, "iterate: wrong graphs are refused"),
+        TEST(watch_between_rounds,
+             "iterate: a watch sees each iteration and can stop it"),
+        TEST(watch_within_a_round,
+             "iterate: a watch can stop it within a round"),
+        TEST(degraded_products,
+             "iterate: too few workers end it, also with below=degrade"),
     };
 
     rig_begin();

@@ -1,12 +1,14 @@
-/* lbfgs_test.c -- limited-memory BFGS: it ends where Newton's method does,
- * soon, with as many products as it says, and goes on after a break. */
+/* lbfgs_test.c -- limited-memory BFGS: it ends at the minimum of Newton's
+ * method, after few iterations, with the predicted number of products, and it
+ * resumes after a stop. */
 #include "failing.h"
 #include "regress_rig.h"
 
 #define POINTS 120
 #define WIDE 7
 
-/* Labels of this loss; columns 1 to `spread` in size. */
+/* Returns points with labels of this loss, and columns of sizes from 1 to
+ * 1/`spread`. */
 static data uneven(kofn_loss loss, double spread, uint64_t seed)
 {
     data d = make_data(POINTS, WIDE, loss, seed);
@@ -33,10 +35,10 @@ static kofn_regress_options options(kofn_loss loss, double ridge)
                                   .max_iterations = 100};
 }
 
-/* ---- where it ends ------------------------------------------------------- */
+/* ---- the minimum --------------------------------------------------------- */
 
 static unsigned check_end(const data *d, const kofn_regress_options *o,
-                          const fleet *k)
+                          const worker_setup *k)
 {
     double *want = minimum(d, o), far;
     unsigned took;
@@ -55,8 +57,9 @@ static unsigned check_end(const data *d, const kofn_regress_options *o,
     return took;
 }
 
-/* Twenty of each loss, under each way, with stragglers and without. */
-static void it_ends_at_the_minimum(void **state)
+/* Twenty problems of each loss, with every way to get gradients, with and
+ * without stragglers. */
+static void ends_at_the_minimum(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "gc:d=3", "pcr:r=2"};
     unsigned most[3] = {0};
@@ -68,7 +71,8 @@ static void it_ends_at_the_minimum(void **state)
             kofn_regress_options o = options((kofn_loss)loss, i % 2 ? 0.01 : 0);
 
             for (size_t s = 0; s < (loss ? 2 : 3); s++) {
-                fleet k = {spec[s], 6, true, i % 4 < 2 ? &stormy : NULL, NULL};
+                worker_setup k = {spec[s], 6, true,
+                                  i % 4 < 2 ? &straggling : NULL, NULL};
 
                 most[loss] =
                     (unsigned)kf_max(most[loss], check_end(&d, &o, &k));
@@ -79,17 +83,17 @@ static void it_ends_at_the_minimum(void **state)
                   most[2]);
 }
 
-/* ---- what it costs ------------------------------------------------------- */
+/* ---- cost ---------------------------------------------------------------- */
 
-/* X p and X' z an iteration, and X w in every sixteenth; of sums a gradient,
- * and hardly ever a second one.  8 times H p at the end, or as many as
- * features. */
+/* An iteration takes X p and X' z, and X w in every sixteenth. With sums it
+ * takes one gradient and rarely a second. At the end it takes 8 times H p, or
+ * one for each feature. */
 static void products_are_few(void **state)
 {
     data d = uneven(KOFN_LOSS_LOGISTIC, 10, 3);
     kofn_regress_options o = options(KOFN_LOSS_LOGISTIC, 0);
-    fleet by[] = {{"elastic:k=4", 6, true, NULL, NULL},
-                  {"gc:d=3", 6, true, NULL, NULL}};
+    worker_setup by[] = {{"elastic:k=4", 6, true, NULL, NULL},
+                         {"gc:d=3", 6, true, NULL, NULL}};
     unsigned t, rounds;
     fit f;
 
@@ -109,7 +113,7 @@ static void products_are_few(void **state)
     data_free(&d);
 }
 
-/* A first step that makes e^t infinite is cut. */
+/* The first step would make e^t infinite. */
 static void long_steps_are_cut(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "gc:d=3"};
@@ -121,7 +125,7 @@ static void long_steps_are_cut(void **state)
     for (size_t e = 0; e < POINTS * WIDE; e++)
         ((double *)d.X.data)[e] *= 1e3;
     for (size_t s = 0; s < 2; s++) {
-        fleet k = {spec[s], 6, true, NULL, NULL};
+        worker_setup k = {spec[s], 6, true, NULL, NULL};
         fit f;
 
         assert_ok(fit_up(&f, &d, &o, &k));
@@ -135,17 +139,17 @@ static void long_steps_are_cut(void **state)
     data_free(&d);
 }
 
-/* ---- breaks -------------------------------------------------------------- */
+/* ---- stops --------------------------------------------------------------- */
 
-typedef struct tale {
+typedef struct checkpoint {
     kofn_regress_step last;
     double w[WIDE];
     unsigned at;
-} tale;
+} checkpoint;
 
 static int stop(void *ud, const kofn_regress_step *now, const kofn_report *rep)
 {
-    tale *t = ud;
+    checkpoint *t = ud;
 
     if (!rep || now->iteration != t->at)
         return 0;
@@ -155,7 +159,7 @@ static int stop(void *ud, const kofn_regress_step *now, const kofn_report *rep)
     return 1;
 }
 
-static void it_goes_on_after_a_break(void **state)
+static void resumes(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "gc:d=3"};
     data d = uneven(KOFN_LOSS_LOGISTIC, 10, 3);
@@ -164,8 +168,8 @@ static void it_goes_on_after_a_break(void **state)
 
     (void)state;
     for (size_t s = 0; s < 2; s++) {
-        tale t = {.at = 5};
-        fleet k = {spec[s], 6, true, NULL, NULL};
+        checkpoint t = {.at = 5};
+        worker_setup k = {spec[s], 6, true, NULL, NULL};
         fit f;
 
         o.watch = stop;
@@ -189,7 +193,7 @@ static void it_goes_on_after_a_break(void **state)
 
 /* ---- refusals ------------------------------------------------------------ */
 
-static void what_it_does_not_go_with(void **state)
+static void refusals(void **state)
 {
     const failures how = {5, 0.1, 2, MISSING_REMEMBERED, 1};
     data d = uneven(KOFN_LOSS_LOGISTIC, 1, 3);
@@ -216,11 +220,13 @@ static void what_it_does_not_go_with(void **state)
 TEST_FILE(lbfgs_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_ends_at_the_minimum),
-        cmocka_unit_test(products_are_few),
-        cmocka_unit_test(long_steps_are_cut),
-        cmocka_unit_test(it_goes_on_after_a_break),
-        cmocka_unit_test(what_it_does_not_go_with),
+        TEST(ends_at_the_minimum,
+             "lbfgs: every way to get gradients ends at the minimum"),
+        TEST(products_are_few, "lbfgs: the number of products is as predicted"),
+        TEST(long_steps_are_cut,
+             "lbfgs: a first step that overflows is shortened"),
+        TEST(resumes, "lbfgs: it resumes after a stop and ends at the minimum"),
+        TEST(refusals, "lbfgs: options that do not fit are refused"),
     };
 
     rig_begin();

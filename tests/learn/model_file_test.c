@@ -1,14 +1,13 @@
-/* model_file_test.c -- models in folders, as kofn train leaves them: the
- * digests are what XXH3 makes of the bytes, and a model in which one bit is
- * another is refused, or predicts the same to the last bit. */
+/* model_file_test.c -- models in folders, as kofn train writes them. Digests
+ * are the XXH3 of the bytes. A model with a flipped bit is refused, or
+ * predicts the same to the last bit. */
 #include "cli/digest.c" /* parts of the command, not of the library */
 #include "cli/matrix.c"
 #include "cli/model.c"
 
 #include "io_rig.h"
 
-/* ---- in the place of the rest of the command -------------------------------
- */
+/* ---- instead of the rest of the command ---------------------------------- */
 
 static char said[2048];
 
@@ -38,14 +37,13 @@ void cli_guard(bool on)
     (void)on;
 }
 
-/* ---- a small model ---------------------------------------------------------
- */
+/* ---- a small model ------------------------------------------------------- */
 
 static const char *const names[] = {"model.json", "W1.npy", "W2.npy"};
 
 static double some[6] = {0.25, -1, 3, 0.5, 0, 7};
 
-/* Of a network of 2-2-2, drawn from a seed: what it makes of three points. */
+/* A 2-2-2 network drawn from a seed. Computes its output for three points. */
 static void predict(const model *m, double out[6])
 {
     const kofn_matrix X = {some, 3, 2, 2, KOFN_F64};
@@ -109,15 +107,15 @@ static void accepted(bool sealed, const double want[6])
     assert_memory_equal(out, want, sizeof out);
 }
 
-/* ---- the digests ------------------------------------------------------------
- */
+/* ---- digests ------------------------------------------------------------- */
 
 static const char *word_of(const json_t *o, const char *key)
 {
     return json_string_value(json_object_get(o, key));
 }
 
-/* "xxh3-64:" and the digits of what XXH3 itself makes of the bytes. */
+/* Fails unless the text is "xxh3-64:" and the XXH3 of the bytes in
+ * hexadecimal. */
 static void is_digest(const char *is, const void *bytes, size_t n)
 {
     char want[40];
@@ -156,8 +154,7 @@ static void digests_are_of_the_bytes(void **state)
     json_decref(o);
 }
 
-/* ---- bits
- * -------------------------------------------------------------------- */
+/* ---- bits ---------------------------------------------------------------- */
 
 static void flip(const char *name, size_t at, unsigned bit)
 {
@@ -183,12 +180,12 @@ static void try_bit(const char *name, size_t at, unsigned bit,
     code = read_again(&sealed, out);
     flip(name, at, bit);
     if (!code && (weights || memcmp(out, want, sizeof out) != 0))
-        fail_msg("bit %u of byte %zu of %s is another, and the model is read",
+        fail_msg("bit %u of byte %zu of %s is flipped, and the model is read",
                  bit, at, name);
     if (code && code != EXIT_CORRUPT && (weights || code != EXIT_USAGE))
         fail_msg("bit %u of byte %zu of %s: %d", bit, at, name, code);
     if (code && !strstr(said, name))
-        fail_msg("%s is damaged, and it says: %s", name, said);
+        fail_msg("%s is damaged, and the message is: %s", name, said);
 }
 
 static void every_bit_counts(void **state)
@@ -209,7 +206,7 @@ static void every_bit_counts(void **state)
     accepted(true, want);
 }
 
-static void bytes_too_many_or_too_few_are_damage(void **state)
+static void wrong_lengths(void **state)
 {
     char bytes[2048];
     double out[6];
@@ -220,25 +217,24 @@ static void bytes_too_many_or_too_few_are_damage(void **state)
     n = read_file("W2.npy", bytes, sizeof bytes);
     write_file("W2.npy", bytes, n - 8);
     refused_as(EXIT_CORRUPT, "W2.npy is damaged");
-    write_file("W2.npy", bytes, n + 1); /* and the 0 that read_file put there */
+    write_file("W2.npy", bytes, n + 1); /* and the 0 that read_file added */
     refused_as(EXIT_CORRUPT, "W2.npy is damaged");
     write_file("W2.npy", bytes, n);
     n = read_file("W1.npy", bytes, sizeof bytes);
-    write_file("W2.npy", bytes, n); /* whole, and another's */
+    write_file("W2.npy", bytes, n); /* whole, but of another file */
     refused_as(EXIT_CORRUPT, "W2.npy is damaged");
     unlink(path_of("W2.npy"));
     refused_as(EXIT_USAGE, "W2.npy cannot be read: No such file");
 }
 
-/* ---- what model.json may be
- * ---------------------------------------------------- */
+/* ---- contents of model.json ---------------------------------------------- */
 
 static void write_json(const json_t *o, size_t flags)
 {
     assert_int_equal(json_dump_file(o, path_of("model.json"), flags), 0);
 }
 
-/* The digest of model.json once more, by the library's own hand. */
+/* Computes the digest of model.json again, by XXH3 itself. */
 static void seal(json_t *o)
 {
     char digest[40], *text;
@@ -262,7 +258,7 @@ static json_t *made(double out[6])
     return o;
 }
 
-static void the_layout_of_json_is_free(void **state)
+static void layout_of_json(void **state)
 {
     double want[6];
     json_t *o = made(want);
@@ -276,7 +272,7 @@ static void the_layout_of_json_is_free(void **state)
     json_decref(o);
 }
 
-static void older_models_are_read(void **state)
+static void older_models(void **state)
 {
     double want[6];
     json_t *o = made(want);
@@ -297,7 +293,7 @@ static void older_models_are_read(void **state)
     json_decref(o);
 }
 
-static void other_digests_are_not_known(void **state)
+static void unknown_digests(void **state)
 {
     double want[6];
     json_t *o = made(want), *first;
@@ -319,12 +315,16 @@ static void other_digests_are_not_known(void **state)
 TEST_FILE(model_file_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digests_are_of_the_bytes),
-        cmocka_unit_test(every_bit_counts),
-        cmocka_unit_test(bytes_too_many_or_too_few_are_damage),
-        cmocka_unit_test(the_layout_of_json_is_free),
-        cmocka_unit_test(older_models_are_read),
-        cmocka_unit_test(other_digests_are_not_known),
+        TEST(digests_are_of_the_bytes,
+             "model: digests are the XXH3 of the bytes"),
+        TEST(every_bit_counts,
+             "model: a flipped bit is found or changes no prediction"),
+        TEST(wrong_lengths, "model: missing and added bytes are damage"),
+        TEST(layout_of_json,
+             "model: the layout of model.json may change, its values may not"),
+        TEST(older_models,
+             "model: a model of an older release without digests is read"),
+        TEST(unknown_digests, "model: unknown digests are refused by name"),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,5 @@
-/* near_test.c -- what is called converged is near the minimum, however the
- * points lie; the minimum is LAPACK's, or Newton's. */
+/* near_test.c -- a descent that reports convergence is near the minimum, for
+ * any distribution of the points. The minimum is LAPACK's, or Newton's. */
 #include "regress_rig.h"
 
 #define POINTS 40
@@ -7,7 +7,7 @@
 
 /* ---- points -------------------------------------------------------------- */
 
-/* A random orthogonal matrix. */
+/* Returns a random orthogonal matrix. */
 static double *orthogonal(size_t n, uint64_t seed)
 {
     kofn_matrix Q = random_matrix(n, n, KOFN_F64, seed);
@@ -21,8 +21,8 @@ static double *orthogonal(size_t n, uint64_t seed)
     return Q.data;
 }
 
-/* Points of about this condition, in no direction of the axes, and so many rows
- * that are `large` times as large; labels with noise or without. */
+/* Returns points of about this condition, rotated against the axes. The first
+ * `rows` of them are `large` times as large. Labels have noise or not. */
 static data make(double condition, size_t rows, double large, double noise,
                  uint64_t seed)
 {
@@ -52,14 +52,14 @@ static data make(double condition, size_t rows, double large, double noise,
 
 /* ---- least squares ------------------------------------------------------- */
 
-/* In which iteration the gradient was first small enough. */
+/* The iteration in which the gradient was first small enough. */
 typedef struct first {
     double tolerance;
     unsigned small;
 } first;
 
-static int notice(void *ud, const kofn_regress_step *now,
-                  const kofn_report *rep)
+static int note_small(void *ud, const kofn_regress_step *now,
+                      const kofn_report *rep)
 {
     first *f = ud;
 
@@ -69,8 +69,8 @@ static int notice(void *ud, const kofn_regress_step *now,
     return 0;
 }
 
-/* From F's flatness: math/regression.md 17.  Twice, since distances are
- * estimated. */
+/* The bound is from the flatness of F, math/regression.md 17. It is doubled,
+ * because distances are estimated. */
 static void check_near(const data *d, const double *w, double tolerance,
                        size_t k)
 {
@@ -81,8 +81,8 @@ static void check_near(const data *d, const double *w, double tolerance,
     kf_free(want);
 }
 
-/* Problem i of 50, of condition 1 .. 1e8, every other with large rows: what
- * float64 can hold so that LAPACK knows w to 1e-4. */
+/* Problem i of 50, with condition 1 to 1e8. Every second one has large rows,
+ * as large as float64 allows if LAPACK is to know w to 1e-4. */
 static data problem(size_t i)
 {
     double condition = pow(10, 8 * (double)i / 49);
@@ -99,7 +99,7 @@ static void converged_is_near(void **state)
         {.descent = KOFN_DESCENT_NESTEROV},
         {.rule = KOFN_STEP_EXACT},
     };
-    size_t said = 0, at_once = 0;
+    size_t converged = 0, at_once = 0;
 
     (void)state;
     for (size_t k = 0; k < 50 * 3; k++) {
@@ -113,31 +113,31 @@ static void converged_is_near(void **state)
         o.size = sizeof o;
         o.tolerance = f.tolerance;
         o.max_iterations = 10000;
-        o.watch = notice;
+        o.watch = note_small;
         o.watch_ud = &f;
         w = plain(&d, &o, &res);
         if (res.converged) {
             check_near(&d, w, f.tolerance, k);
-            said++;
+            converged++;
             at_once += res.iterations == f.small;
         } else if (f.small) {
             assert_true(res.distance > 0);
         }
-        /* nothing of what is well conditioned takes longer than it did */
+        /* well-conditioned problems take no longer than they did */
         if (i < 8 && i % 2 == 0)
             assert_true(res.converged && res.iterations == f.small);
         kf_free(w);
         data_free(&d);
     }
-    print_message("    %zu of 150 converged, %zu with the first gradient that "
-                  "was small\n",
-                  said, at_once);
-    assert_true(said >= 15);
+    print_message("    %zu of 150 converged, %zu at the first small "
+                  "gradient\n",
+                  converged, at_once);
+    assert_true(converged >= 15);
 }
 
-/* One row 1e10 times as large as the others: its direction is done at once, and
- * nothing else has begun. */
-static void a_row_that_dominates(void **state)
+/* One row is 1e10 times as large as the others. Its direction has converged at
+ * once, and no other has started. */
+static void dominant_row(void **state)
 {
     static const char *const spec[] = {"uncoded", "elastic:k=4", "pcr:r=2",
                                        "gc:d=2"};
@@ -150,7 +150,7 @@ static void a_row_that_dominates(void **state)
                 kofn_regress_options o = {.size = sizeof o,
                                           .descent = (kofn_descent)how,
                                           .max_iterations = 200};
-                fleet k = {spec[s], 6, true, NULL, NULL};
+                worker_setup k = {spec[s], 6, true, NULL, NULL};
                 fit f;
 
                 assert_ok(fit_up(&f, &d, &o, &k));
@@ -162,8 +162,7 @@ static void a_row_that_dominates(void **state)
             }
 }
 
-/* Columns that depend on each other do not keep it from an end. */
-static void columns_that_depend(void **state)
+static void dependent_columns(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "pcr:r=2", "gc:d=2"};
 
@@ -171,7 +170,7 @@ static void columns_that_depend(void **state)
     for (size_t s = 0; s < 6; s++) {
         data d = make(3, 0, 1, s % 2 ? 0.1 : 0, 5);
         kofn_regress_options o = {.size = sizeof o, .max_iterations = 500};
-        fleet k = {spec[s / 2], 6, true, NULL, NULL};
+        worker_setup k = {spec[s / 2], 6, true, NULL, NULL};
         double *X = d.X.data;
         fit f;
 
@@ -187,8 +186,7 @@ static void columns_that_depend(void **state)
 
 /* ---- other losses -------------------------------------------------------- */
 
-/* Points that are large in one direction: where it is said that this has
- * converged, it is where Newton's method ends. */
+/* The points are large in one direction. */
 static void other_losses_are_near(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "gc:d=2"};
@@ -203,7 +201,7 @@ static void other_losses_are_near(void **state)
                                           .rule = KOFN_STEP_ARMIJO,
                                           .tolerance = 1e-4,
                                           .max_iterations = 400};
-                fleet k = {spec[s], 6, true, NULL, NULL};
+                worker_setup k = {spec[s], 6, true, NULL, NULL};
                 double *want;
                 fit f;
 
@@ -226,10 +224,13 @@ static void other_losses_are_near(void **state)
 TEST_FILE(near_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(converged_is_near),
-        cmocka_unit_test(a_row_that_dominates),
-        cmocka_unit_test(columns_that_depend),
-        cmocka_unit_test(other_losses_are_near),
+        TEST(converged_is_near,
+             "near: least squares that converged are near the minimum"),
+        TEST(dominant_row, "near: a dominant row does not feign convergence"),
+        TEST(dependent_columns,
+             "near: dependent columns do not prevent convergence"),
+        TEST(other_losses_are_near,
+             "near: other losses that converged are near the minimum"),
     };
 
     rig_begin();

@@ -1,10 +1,10 @@
-/* net_test.c -- networks: gradients against differences, padding, the order of
- * points, what is refused. */
+/* net_test.c -- networks: gradients compared with differences, padding, the
+ * order of points, refusals. */
 #include "train_rig.h"
 
 /* ---- gradients ----------------------------------------------------------- */
 
-/* The mean cost of the points and the penalty on sparsity. */
+/* Returns the mean cost of the points plus the penalty on sparsity. */
 static double objective(const kofn_net *net, bool classes, const kofn_matrix *X,
                         const kofn_matrix *y)
 {
@@ -25,7 +25,7 @@ static double objective(const kofn_net *net, bool classes, const kofn_matrix *X,
     return cost / m + kf_passes_penalty(net, means);
 }
 
-/* Counts what is asked for. */
+/* Counts the products of each pass. */
 typedef struct counter {
     size_t of[3];
 } counter;
@@ -40,8 +40,8 @@ static kofn_status counted(void *ud, kf_pass pass, size_t layer,
     return kf_multiplier_plain.multiply(NULL, pass, layer, a, b, out);
 }
 
-/* Go through once with more points than there will be: nothing of them may be
- * left then. */
+/* Runs the passes once with more points than later. None of these points may
+ * remain then. */
 static void use(kf_passes *p, const kofn_matrix *X, const kofn_matrix *y,
                 kofn_net *G)
 {
@@ -56,7 +56,8 @@ static void use(kf_passes *p, const kofn_matrix *X, const kofn_matrix *y,
     assert_ok(kf_passes_back(p, 1, means, &kf_multiplier_plain, G->W));
 }
 
-/* Into `to`, with so many zero rows behind the points. */
+/* Computes the gradient into `to`, with `pad` rows of zeros behind the points.
+ */
 static void gradient(const kofn_net *net, bool classes, const kofn_matrix *X,
                      const kofn_matrix *y, size_t pad, double *to)
 {
@@ -125,7 +126,7 @@ static void check_gradient(const kofn_net_shape *s, bool classes,
 static const kofn_activation every[] = {KOFN_SIGMOID, KOFN_TANH, KOFN_RELU,
                                         KOFN_LINEAR};
 
-static void gradients_are_those_of_differences(void **state)
+static void gradients_match_differences(void **state)
 {
     const size_t widths[] = {6, 7, 5, 4};
     kofn_matrix X = random_matrix(9, 7, KOFN_F64, 1);
@@ -157,7 +158,7 @@ static void gradients_are_those_of_differences(void **state)
     kf_free(y.data);
 }
 
-static void autoencoders_with_and_without_sparsity(void **state)
+static void autoencoders(void **state)
 {
     const size_t widths[] = {6, 4, 6};
     kofn_matrix X = random_matrix(9, 6, KOFN_F64, 3);
@@ -179,8 +180,8 @@ static void autoencoders_with_and_without_sparsity(void **state)
     kf_free(X.data);
 }
 
-/* A step of training against differences of all that is minimised, |W|^2/2
- * times the decay with it; by them in units of the step. */
+/* Compares a step of training with differences of the whole objective, with
+ * the decay times |W|^2/2. The result is in units of the step. */
 static void check_step(const kofn_net_shape *s, const kofn_matrix *X,
                        const kofn_matrix *y)
 {
@@ -214,7 +215,7 @@ static void check_step(const kofn_net_shape *s, const kofn_matrix *X,
     kofn_net_free(net);
 }
 
-static void steps_are_those_of_differences(void **state)
+static void steps_match_differences(void **state)
 {
     const size_t widths[] = {6, 7, 5, 4}, back[] = {6, 4, 6};
     kofn_matrix X = random_matrix(9, 6, KOFN_F64, 1);
@@ -250,7 +251,8 @@ static void steps_are_those_of_differences(void **state)
     kf_free(y.data);
 }
 
-/* The mean of a unit that is never, or always, on counts as 1e-6 from there. */
+/* A unit that is never on has mean 0, one that is always on 1. These means
+ * count as 1e-6 and 1 - 1e-6. */
 static void means_are_clipped(void **state)
 {
     const size_t widths[] = {3, 2, 3};
@@ -273,7 +275,7 @@ static void means_are_clipped(void **state)
     kofn_net_free(net);
 }
 
-static void softmax_of_what_is_large(void **state)
+static void large_softmax(void **state)
 {
     const size_t widths[] = {1, 3};
     kofn_net_shape s = {.size = sizeof s, .layers = 1, .widths = widths};
@@ -325,7 +327,7 @@ static void float32_is_near_float64(void **state)
 
 /* ---- weights and order --------------------------------------------------- */
 
-static void weights_begin_row_by_row(void **state)
+static void initial_weights(void **state)
 {
     const size_t widths[] = {30, 20, 10}, other[] = {30, 25, 10};
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
@@ -348,7 +350,7 @@ static void weights_begin_row_by_row(void **state)
     }
     assert_true(largest < most && largest > 0.98 * most);
     assert_at_most(fabs(sum / 600), 4 * most / sqrt(3 * 600.0));
-    /* a row depends on its number alone, but for how large it may be */
+    /* a row depends on its number only, except for its range */
     s.widths = other;
     c = make_net(&s);
     assert_at_most(fabs(*(double *)kf_at(&c->W[0], 3, 4) / sqrt(6.0 / 55) -
@@ -377,11 +379,12 @@ static void orders_are_permutations(void **state)
             seen[k] = true;
             same += k == kf_order_at(5, 3, i, m);
         }
-        assert_true(m < 20 || same < m / 2); /* another one each epoch */
+        assert_true(m < 20 || same < m / 2); /* another order in each epoch */
     }
 }
 
-/* How often a point is first, over many epochs, is about the same for all. */
+/* Counts how often a point comes first, over many epochs. All points must have
+ * about the same count. */
 static void orders_are_fair(void **state)
 {
     size_t first[10] = {0};
@@ -392,7 +395,8 @@ static void orders_are_fair(void **state)
         first[kf_order_at(1, epoch, 0, 10)]++;
     for (size_t k = 0; k < 10; k++)
         sum += ((double)first[k] - 1000) * ((double)first[k] - 1000) / 1000;
-    assert_at_most(sum, 33.7); /* chi square of 9 degrees: 1 in 10,000 */
+    assert_at_most(
+        sum, 33.7); /* chi square with 9 degrees of freedom: 1 in 10,000 */
 }
 
 /* ---- parts --------------------------------------------------------------- */
@@ -437,8 +441,8 @@ static void parts_add_up_to_the_batch(void **state)
     kofn_net_free(net);
 }
 
-/* What comes from the wire: each number in turn is made odd. */
-static void questions_are_not_believed(void **state)
+/* The input comes from the network. Each number in turn gets wrong values. */
+static void wrong_inputs(void **state)
 {
     static const double odd[] = {-1,   0.5,    17,  1e300, -1e300,
                                  1e18, 1e-300, 3e9, NAN,   HUGE_VAL};
@@ -485,7 +489,7 @@ static void questions_are_not_believed(void **state)
     part.X.cols = 3;
     assert_status(KOFN_SHAPE, kf_train_formula(NULL, &part, &ask, &answer));
     part.X.cols = 4;
-    part.first = 31; /* beyond the points there are */
+    part.first = 31; /* beyond the number of points */
     assert_status(KOFN_INVAL, kf_train_formula(NULL, &part, &ask, &answer));
     free(in);
     free(out);
@@ -493,7 +497,7 @@ static void questions_are_not_believed(void **state)
     kofn_net_free(net);
 }
 
-static void labels_from_elsewhere_are_not_believed(void **state)
+static void wrong_labels(void **state)
 {
     static const double odd[] = {3, -1, 0.5, 1e18, NAN, HUGE_VAL};
     const size_t widths[] = {4, 3};
@@ -520,7 +524,7 @@ static void labels_from_elsewhere_are_not_believed(void **state)
     kofn_net_free(net);
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static void shape_refused(kofn_net_shape s, const char *word)
 {
@@ -619,8 +623,8 @@ static void points_are_checked(void **state)
     kofn_net_free(net);
 }
 
-/* Of outputs that are the same the first counts, as NumPy's argmax has it. */
-static void the_first_of_equals(void **state)
+/* If outputs are equal the first counts, as in NumPy's argmax. */
+static void ties(void **state)
 {
     const size_t two[] = {2, 3};
     kofn_net_shape s = {.size = sizeof s, .layers = 1, .widths = two};
@@ -642,21 +646,32 @@ static void the_first_of_equals(void **state)
 TEST_FILE(net_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_those_of_differences),
-        cmocka_unit_test(autoencoders_with_and_without_sparsity),
-        cmocka_unit_test(steps_are_those_of_differences),
-        cmocka_unit_test(means_are_clipped),
-        cmocka_unit_test(softmax_of_what_is_large),
-        cmocka_unit_test(float32_is_near_float64),
-        cmocka_unit_test(weights_begin_row_by_row),
-        cmocka_unit_test(orders_are_permutations),
-        cmocka_unit_test(orders_are_fair),
-        cmocka_unit_test(parts_add_up_to_the_batch),
-        cmocka_unit_test(questions_are_not_believed),
-        cmocka_unit_test(labels_from_elsewhere_are_not_believed),
-        cmocka_unit_test(shapes_are_checked),
-        cmocka_unit_test(points_are_checked),
-        cmocka_unit_test(the_first_of_equals),
+        TEST(gradients_match_differences,
+             "net: gradients are the differences of the objective"),
+        TEST(autoencoders,
+             "net: gradients of autoencoders are the differences"),
+        TEST(steps_match_differences,
+             "net: a step follows the differences of the objective"),
+        TEST(means_are_clipped,
+             "net: means of sparse units are clipped at 1e-6"),
+        TEST(large_softmax,
+             "net: the softmax of large numbers does not overflow"),
+        TEST(float32_is_near_float64,
+             "net: gradients in float32 are near those in float64"),
+        TEST(initial_weights,
+             "net: a row of initial weights depends on its number only"),
+        TEST(orders_are_permutations,
+             "net: the order of points is a permutation in each epoch"),
+        TEST(orders_are_fair, "net: each point is first equally often"),
+        TEST(parts_add_up_to_the_batch,
+             "net: gradients of parts sum to the batch's"),
+        TEST(wrong_inputs, "net: odd numbers in a worker's input are refused"),
+        TEST(wrong_labels, "net: labels out of range are refused by a worker"),
+        TEST(shapes_are_checked,
+             "net: impossible shapes are refused with the value"),
+        TEST(points_are_checked,
+             "net: wrong points, labels and options are refused"),
+        TEST(ties, "net: the first of equal outputs counts as the prediction"),
     };
 
     rig_begin();

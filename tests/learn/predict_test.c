@@ -1,10 +1,10 @@
-/* predict_test.c -- models with an intercept, what they predict, and how well
- * that fits. */
+/* predict_test.c -- models with an intercept, their predictions and how well
+ * these fit. */
 #include "regress_rig.h"
 
 /* ---- an intercept -------------------------------------------------------- */
 
-/* The last column is ones. */
+/* Returns points with a last column of ones. */
 static data with_ones(size_t m, size_t n, kofn_loss loss)
 {
     data d = make_data(m, n, loss, 11);
@@ -16,7 +16,8 @@ static data with_ones(size_t m, size_t n, kofn_loss loss)
     return d;
 }
 
-/* Of |X w - y|^2 / m + ridge |w|^2 but for the last of w. */
+/* Returns the minimum of |X w - y|^2 / m + ridge |w|^2, without the last of w
+ * in the ridge. */
 static double *best_with_intercept(const data *d, double ridge)
 {
     size_t m = d->X.rows, n = d->X.cols;
@@ -38,7 +39,7 @@ static double *best_with_intercept(const data *d, double ridge)
     return b;
 }
 
-static void the_ridge_is_not_of_the_intercept(void **state)
+static void ridge_and_intercept(void **state)
 {
     static const char *const spec[] = {"elastic:k=3", "pcr:r=3", "gc:d=3"};
     static const struct {
@@ -62,10 +63,10 @@ static void the_ridge_is_not_of_the_intercept(void **state)
                                       .tolerance = 1e-11,
                                       .max_iterations = 3000,
                                       .intercept = true};
-            fleet crew = {spec[s], 6, true, NULL, NULL};
+            worker_setup setup = {spec[s], 6, true, NULL, NULL};
             fit f;
 
-            assert_ok(fit_up(&f, &d, &o, &crew));
+            assert_ok(fit_up(&f, &d, &o, &setup));
             assert_ok(kofn_regress(f.r, &f.w, &f.res));
             assert_true(f.res.converged);
             assert_at_most(relative_error(f.w.data, want, 6), 1e-9);
@@ -75,7 +76,7 @@ static void the_ridge_is_not_of_the_intercept(void **state)
     data_free(&d);
 }
 
-/* F after a step of this length along the first gradient. */
+/* Returns F after a step of this length along the first gradient. */
 static double F_after(const data *d, double step, const double *w)
 {
     kofn_matrix at = column(6);
@@ -91,8 +92,7 @@ static double F_after(const data *d, double step, const double *w)
     return F;
 }
 
-/* An exact step from 0 ends where F is least along it. */
-static void an_exact_step_is_exact(void **state)
+static void exact_step(void **state)
 {
     static const char *const spec[] = {"elastic:k=3", "pcr:r=3", "gc:d=3"};
     data d = with_ones(90, 6, KOFN_LOSS_SQUARES);
@@ -104,11 +104,11 @@ static void an_exact_step_is_exact(void **state)
                                   .rule = KOFN_STEP_EXACT,
                                   .max_iterations = 1,
                                   .intercept = true};
-        fleet crew = {spec[s], 6, true, NULL, NULL};
+        worker_setup setup = {spec[s], 6, true, NULL, NULL};
         double least, off;
         fit f;
 
-        assert_ok(fit_up(&f, &d, &o, &crew));
+        assert_ok(fit_up(&f, &d, &o, &setup));
         assert_ok(kofn_regress(f.r, &f.w, &f.res));
         least = F_after(&d, 1, f.w.data);
         for (off = 0.01; off < 0.2; off *= 2) {
@@ -120,9 +120,9 @@ static void an_exact_step_is_exact(void **state)
     data_free(&d);
 }
 
-/* Where bisection and Armijo look at F along a line: at the end its slope is
- * 0 in every direction. */
-static void other_losses_end_at_a_minimum(void **state)
+/* Bisection and Armijo evaluate F along a line. At the end the slope is 0 in
+ * every direction. */
+static void other_losses(void **state)
 {
     static const kofn_step_rule rule[] = {KOFN_STEP_EXACT, KOFN_STEP_ARMIJO};
 
@@ -138,12 +138,12 @@ static void other_losses_end_at_a_minimum(void **state)
                                       .tolerance = 1e-6,
                                       .max_iterations = 3000,
                                       .intercept = true};
-            fleet crew = {"elastic:k=3", 6, true, NULL, NULL};
+            worker_setup setup = {"elastic:k=3", 6, true, NULL, NULL};
             const double *X = d.X.data, *y = d.y.data, *w;
             double g[5] = {0};
             fit f;
 
-            assert_ok(fit_up(&f, &d, &o, &crew));
+            assert_ok(fit_up(&f, &d, &o, &setup));
             assert_ok(kofn_regress(f.r, &f.w, &f.res));
             assert_true(f.res.converged);
             w = f.w.data;
@@ -162,11 +162,11 @@ static void other_losses_end_at_a_minimum(void **state)
         }
 }
 
-/* ---- predictions, and how well they fit ---------------------------------- */
+/* ---- predictions and fits ------------------------------------------------ */
 
-/* The share of a constant y is 1 if it is predicted to rounding, else 0.  The
- * mean of twenty times 0.1 is not 0.1 to the last digit. */
-static void of_constant_labels(void **state)
+/* The explained share of a constant y is 1 if y is predicted to rounding, else
+ * 0. The mean of twenty times 0.1 differs from 0.1 in the last digit. */
+static void constant_labels(void **state)
 {
     double x[20], y[20], wide[2] = {0, 0};
     kofn_matrix X = {x, 20, 1, 1, KOFN_F64}, Y = {y, 20, 1, 1, KOFN_F64};
@@ -190,7 +190,7 @@ static void of_constant_labels(void **state)
     }
 }
 
-static void by_hand(void **state)
+static void predictions_by_hand(void **state)
 {
     double x[] = {1, 2, 0, 3, -1, 1, 9, 9}, y[] = {1, 0, 1},
            wide[] = {.5, -1, 2};
@@ -222,7 +222,7 @@ static void by_hand(void **state)
     assert_true(mean[0] == -1.5 && mean[1] == -1.5);
 }
 
-static void what_makes_no_sense(void **state)
+static void refusals(void **state)
 {
     double x[] = {1, 2, 3, 4}, y[] = {1, -3}, weight[] = {1, 1, 1, 1}, room[2];
     kofn_matrix X = {x, 2, 2, 2, KOFN_F64}, Y = {y, 2, 1, 1, KOFN_F64};
@@ -265,7 +265,7 @@ static void every_allocation(void **state)
     data d;
 
     (void)state;
-    count_allocations(); /* before there is anything to be freed */
+    count_allocations(); /* before anything is allocated */
     d = make_data(20, 4, KOFN_LOSS_SQUARES, 3);
     w = (kofn_matrix){d.w, 4, 1, 1, KOFN_F64};
     out = column(20);
@@ -291,13 +291,19 @@ static void every_allocation(void **state)
 TEST_FILE(predict_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ridge_is_not_of_the_intercept),
-        cmocka_unit_test(an_exact_step_is_exact),
-        cmocka_unit_test(other_losses_end_at_a_minimum),
-        cmocka_unit_test(of_constant_labels),
-        cmocka_unit_test(by_hand),
-        cmocka_unit_test(what_makes_no_sense),
-        cmocka_unit_test(every_allocation),
+        TEST(ridge_and_intercept,
+             "predict: the ridge does not shrink the intercept"),
+        TEST(exact_step, "predict: an exact step ends at the minimum along it"),
+        TEST(other_losses,
+             "predict: other losses end at a minimum with an intercept"),
+        TEST(constant_labels,
+             "predict: the share of constant labels is 1 or 0"),
+        TEST(predictions_by_hand,
+             "predict: predictions and fits match a computation by hand"),
+        TEST(refusals,
+             "predict: wrong shapes, labels and overflows are refused"),
+        TEST(every_allocation,
+             "predict: a failed allocation anywhere gives KOFN_NOMEM"),
     };
 
     rig_begin();

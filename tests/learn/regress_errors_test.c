@@ -1,15 +1,16 @@
-/* regress_errors_test.c -- a regression by X' X w, some of whose workers send
- * wrong answers from some step on. */
+/* regress_errors_test.c -- regressions by X' X w with workers that send wrong
+ * answers from some step on. */
 #include "regress_rig.h"
 
 static const char *const spec[] = {"pcr:r=3", "pcr:r=3,systematic=1",
                                    "pcr:r=3,layout=paper",
                                    "pcr:r=3,basis=lagrange"};
 #define SPECS (sizeof spec / sizeof *spec)
-#define WORKERS 9 /* of which any 5 decode */
+#define WORKERS 9 /* any 5 of them decode */
 
-static const kofn_fault_event lies[] = {{2, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0},
-                                        {4, 0, KOFN_FAULT_EVENT_CORRUPT, 7, 0}};
+static const kofn_fault_event wrong_answers[] = {
+    {2, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0},
+    {4, 0, KOFN_FAULT_EVENT_CORRUPT, 7, 0}};
 
 static const kofn_regress_options ridge = {.size = sizeof ridge,
                                            .ridge = 0.1,
@@ -17,22 +18,22 @@ static const kofn_regress_options ridge = {.size = sizeof ridge,
                                            .tolerance = 1e-10};
 
 static kofn_status descend(fit *f, const data *d, const char *code, bool sim,
-                           kofn_errors errors, size_t liars)
+                           kofn_errors errors, size_t faulty)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
-    fleet k = {code, WORKERS, sim, sim ? &stormy : NULL, &opt};
+    worker_setup k = {code, WORKERS, sim, sim ? &straggling : NULL, &opt};
 
     opt.errors = errors;
-    opt.events = lies;
-    opt.event_count = liars;
+    opt.events = wrong_answers;
+    opt.event_count = faulty;
     opt.quarantine = 1000000;
     assert_ok(fit_up(f, d, &ridge, &k));
     return kofn_regress(f->r, &f->w, &f->res);
 }
 
-/* Two of nine are what is promised; those are left out, and the weights are
- * those of least squares by LAPACK. */
-static void liars_are_left_out(void **state)
+/* Up to two faulty workers of nine can be corrected. They are left out, and
+ * the weights are those of least squares by LAPACK. */
+static void faulty_workers_are_left_out(void **state)
 {
     data d = make_data(90, 7, KOFN_LOSS_SQUARES, 11);
     double *want = least_squares(&d, 0.1);
@@ -51,7 +52,7 @@ static void liars_are_left_out(void **state)
         for (size_t w = 0; w < WORKERS; w++)
             if (w != 3 && w != 7)
                 assert_int_equal(all.located[w], 0);
-        if (c / 2 % 2) /* one may never be in time on threads */
+        if (c / 2 % 2) /* on threads a worker may never be in time */
             assert_true(all.located[3] > 0 && all.located[7] > 0);
         assert_true(all.located[3] + all.located[7] > 0);
         assert_true(all.floor > 0 && all.floor < 1e-6);
@@ -61,7 +62,7 @@ static void liars_are_left_out(void **state)
     data_free(&d);
 }
 
-static void lies_are_detected(void **state)
+static void errors_are_detected(void **state)
 {
     data d = make_data(90, 7, KOFN_LOSS_SQUARES, 12);
 
@@ -78,9 +79,9 @@ static void lies_are_detected(void **state)
     data_free(&d);
 }
 
-/* Where no answer was checked a wrong one may be the reason.  A step is none in
- * the first iteration, before which none is taken. */
-static void failures_name_workers_that_nobody_checks(void **state)
+/* If no answer was checked, a wrong one may be the cause. A shorter step is no
+ * advice in the first iteration, before which no step is taken. */
+static void failure_names_the_option(void **state)
 {
     data d = make_data(90, 7, KOFN_LOSS_SQUARES, 12);
     bool first = false;
@@ -89,7 +90,7 @@ static void failures_name_workers_that_nobody_checks(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 10 && !first; seed++) {
         kofn_faults w = KOFN_FAULTS_INIT(.corrupt = 0.3, .seed = seed);
-        fleet k = {"elastic:k=3", WORKERS, true, &w, NULL};
+        worker_setup k = {"elastic:k=3", WORKERS, true, &w, NULL};
 
         assert_ok(fit_up(&f, &d, &ridge, &k));
         if (kofn_regress(f.r, &f.w, &f.res) == KOFN_NONFINITE) {
@@ -107,8 +108,8 @@ static void failures_name_workers_that_nobody_checks(void **state)
 
 #define ROUNDS 12
 
-/* Gradient descent on sums of which every seventh is checked, with a worker
- * that lies from iteration `from` on. */
+/* Gradient descent on sums. Every seventh sum is checked. A worker errs from
+ * iteration `from` on. */
 static void audited(fit *f, const data *d, kofn_descent descent, unsigned from,
                     uint64_t seed)
 {
@@ -119,22 +120,22 @@ static void audited(fit *f, const data *d, kofn_descent descent, unsigned from,
                               .step = 0.5,
                               .max_iterations = ROUNDS,
                               .tolerance = 1e-300};
-    kofn_fault_event lie = {from, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
+    kofn_fault_event wrong = {from, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
     kofn_faults w = KOFN_FAULTS_INIT(.seed = seed);
     kofn_options opt = KOFN_OPTIONS_INIT;
-    fleet k = {"gc:d=3", 7, true, &w, &opt};
+    worker_setup k = {"gc:d=3", 7, true, &w, &opt};
 
     opt.errors = KOFN_ERRORS_PROBABILISTIC;
     opt.audit = 7;
-    opt.events = &lie;
+    opt.events = &wrong;
     opt.event_count = 1;
     assert_ok(fit_up(f, d, &o, &k));
     assert_ok(kofn_regress(f->r, &f->w, &f->res));
 }
 
-/* The iterates are those of the same descent without workers, wherever the lies
- * begin: after the last check of all, and so large that a sum is not finite. */
-static void an_audited_descent_takes_no_step_from_a_lie(void **state)
+/* The errors begin anywhere, also after the last check, and may make a sum
+ * infinite. The iterates are those of the same descent without workers. */
+static void audited_descent(void **state)
 {
     static const kofn_descent descent[] = {KOFN_DESCENT_GD,
                                            KOFN_DESCENT_NESTEROV};
@@ -160,10 +161,14 @@ static void an_audited_descent_takes_no_step_from_a_lie(void **state)
 TEST_FILE(regress_errors_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(liars_are_left_out),
-        cmocka_unit_test(lies_are_detected),
-        cmocka_unit_test(failures_name_workers_that_nobody_checks),
-        cmocka_unit_test(an_audited_descent_takes_no_step_from_a_lie),
+        TEST(faulty_workers_are_left_out,
+             "regress: two faulty workers of nine do not change the weights"),
+        TEST(errors_are_detected,
+             "regress: errors=detect finds a wrong answer"),
+        TEST(failure_names_the_option,
+             "regress: an overflow without checks names the option errors"),
+        TEST(audited_descent,
+             "regress: an audited descent takes no step from a wrong answer"),
     };
 
     rig_begin();

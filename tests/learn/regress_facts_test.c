@@ -1,8 +1,7 @@
 /* regress_facts_test.c -- where descents end: known minima, published numbers,
  * machines that fail, and kernels.
  *
- * Facts are those of the companion table of the specification (facts.json),
- * quoted by their names.
+ * Facts are named as in the companion table of the specification (facts.json).
  */
 #include "failing.h"
 #include "figure1.h"
@@ -35,7 +34,7 @@ static void check_minimum(const data *d, const char *spec,
                           kofn_regress_options o)
 {
     double *want = least_squares(d, o.ridge);
-    fleet k = {spec, 6, true, &stormy, NULL};
+    worker_setup k = {spec, 6, true, &straggling, NULL};
     fit f;
 
     assert_ok(fit_up(&f, d, &o, &k));
@@ -48,8 +47,8 @@ static void check_minimum(const data *d, const char *spec,
     kf_free(want);
 }
 
-/* LAPACK's least squares, by every way, descent and rule. */
-static void it_finds_the_minimum(void **state)
+/* Covers every way to get gradients, every descent and every step rule. */
+static void finds_the_minimum(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "pcr:r=2", "gc"};
     data d = make_data(150, 12, KOFN_LOSS_SQUARES, 9);
@@ -107,8 +106,8 @@ static const kofn_scheme fig1_scheme = {
     .deal = fig1_deal,
 };
 
-/* Fact cec.worked.gradient: X' (X w - y) in two phases on machines 0, 2, 4
- * and 5. */
+/* Fact cec.worked.gradient: X' (X w - y) in two phases on machines 0, 2, 4 and
+ * 5. */
 static void fact_worked_gradient(void **state)
 {
     static const double want[] = {7.680342215831864, 11.202680229974703,
@@ -169,7 +168,7 @@ static int reached(void *ud, const kofn_regress_step *now,
     return mean_square(g->d, now->w) < 1e-8 * g->yy;
 }
 
-/* Facts pcr.data.head, pcr.iters: 35 iterations against 52. */
+/* Facts pcr.data.head, pcr.iters: 35 iterations instead of 52. */
 static void fact_iterations(void **state)
 {
     static const unsigned want[] = {52, 35};
@@ -190,8 +189,8 @@ static void fact_iterations(void **state)
                                       .tolerance = 1e-300,
                                       .watch = reached,
                                       .watch_ud = &g};
-            fleet k = {coded == 1 ? "pcr:r=3" : "elastic:k=4", 8, true, &stormy,
-                       NULL};
+            worker_setup k = {coded == 1 ? "pcr:r=3" : "elastic:k=4", 8, true,
+                              &straggling, NULL};
             fit f;
 
             assert_ok(fit_up(&f, &d, &o, &k));
@@ -205,10 +204,10 @@ static void fact_iterations(void **state)
     data_free(&d);
 }
 
-/* ---- machines that fail, and nothing coded ------------------------------- */
+/* ---- machines that fail, without a code ---------------------------------- */
 
-/* math/elastic.md 18: feature k is as large as (1 + k)^-1/2, w* is random,
- * noise has variance 1; rows are scaled after the labels were made. */
+/* math/elastic.md 18: feature k has size (1 + k)^-1/2, w* is random, noise has
+ * variance 1. Rows are scaled after the labels were made. */
 static data planted(size_t m, size_t n, const double *w, uint64_t seed)
 {
     data d = {random_matrix(m, n, KOFN_F64, seed), column(m), NULL};
@@ -227,7 +226,7 @@ static data planted(size_t m, size_t n, const double *w, uint64_t seed)
     return d;
 }
 
-/* The mean square of held-out points after 60 iterations. */
+/* Returns the mean square error on held-out points after 60 iterations. */
 static double failing(const data *d, const data *held, const failures *f,
                       const char *spec)
 {
@@ -240,7 +239,7 @@ static double failing(const data *d, const data *held, const failures *f,
     kofn_matrix w = column(d->X.cols);
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_regression *r;
-    fleet k = {spec, 20, true, &stormy, NULL};
+    worker_setup k = {spec, 20, true, &straggling, NULL};
     fit x;
 
     if (spec) {
@@ -249,7 +248,7 @@ static double failing(const data *d, const data *held, const failures *f,
         fit_down(&x);
     } else {
         assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, &o));
-        /* without replacements nobody may be left before the end */
+        /* without replacements all machines may fail before the end */
         if (regress_failing(r, f, &w, &res))
             assert_true(f->delay == 0 && res.iterations > 20);
         kofn_regression_free(r);
@@ -264,8 +263,8 @@ static void machines_fail(void **state)
         const char *name;
         failures how;
     } kind[] = {
-        {"nobody fails", {20, 0, 0, MISSING_IGNORED, 0}},
-        {"lost for ever", {20, 0.05, 0, MISSING_IGNORED, 0}},
+        {"no failure", {20, 0, 0, MISSING_IGNORED, 0}},
+        {"never replaced", {20, 0.05, 0, MISSING_IGNORED, 0}},
         {"ignored", {20, 0.05, 10, MISSING_IGNORED, 0}},
         {"remembered", {20, 0.05, 10, MISSING_REMEMBERED, 0}},
     };
@@ -338,9 +337,9 @@ static void kernels(void **state)
     assert_status(KOFN_SHAPE, kofn_kernel(&K, &X, &Z, "linear"));
 }
 
-/* A sine from its points, by coded regression on the kernel matrix (C10):
- * gradients K' (K a - y). */
-static void a_kernel_learns_a_sine(void **state)
+/* Learns a sine from its points, by coded regression on the kernel matrix
+ * (C10), with gradients K' (K a - y). */
+static void kernel_learns_a_sine(void **state)
 {
     kofn_matrix X = column(60), y = column(60), T = column(21), K, KT;
     kofn_regress_options o = {.size = sizeof o,
@@ -348,7 +347,7 @@ static void a_kernel_learns_a_sine(void **state)
                               .ridge = 1e-5,
                               .max_iterations = 400,
                               .tolerance = 1e-300};
-    fleet k = {"pcr:r=2", 6, true, &stormy, NULL};
+    worker_setup k = {"pcr:r=2", 6, true, &straggling, NULL};
     kofn_matrix at = column(21);
     data d;
     fit f;
@@ -381,12 +380,18 @@ static void a_kernel_learns_a_sine(void **state)
 TEST_FILE(regress_facts_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_finds_the_minimum),
-        cmocka_unit_test(fact_worked_gradient),
-        cmocka_unit_test(fact_iterations),
-        cmocka_unit_test(machines_fail),
-        cmocka_unit_test(kernels),
-        cmocka_unit_test(a_kernel_learns_a_sine),
+        TEST(finds_the_minimum,
+             "regress: descents end at LAPACK's least squares"),
+        TEST(fact_worked_gradient,
+             "regress: the worked example has the published gradient"),
+        TEST(fact_iterations,
+             "regress: descents take the published numbers of iterations"),
+        TEST(machines_fail,
+             "regress: an elastic code fits as well as without failures"),
+        TEST(kernels,
+             "regress: kernels have the closed values; bad ones are refused"),
+        TEST(kernel_learns_a_sine,
+             "regress: a kernel regression learns a sine"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
-/* regress_refusals_test.c -- regressions that are refused, and memory that runs
- * out. */
+/* regress_refusals_test.c -- regressions that are refused, and failed
+ * allocations. */
 #include "failing.h"
 #include "regress_rig.h"
 
@@ -72,8 +72,8 @@ static void options_are_checked(void **state)
     data_free(&d);
 }
 
-/* What a scheme cannot compute is said with the reason. */
-static void ways_are_checked(void **state)
+/* The message has the reason why the scheme cannot compute it. */
+static void schemes_are_checked(void **state)
 {
     static const struct {
         const char *spec;
@@ -85,7 +85,7 @@ static void ways_are_checked(void **state)
         {"pcr", KOFN_LOSS_LOGISTIC, 0, KOFN_UNSUITED, "least squares"},
         {"pcr", KOFN_LOSS_SQUARES, KOFN_DESCENT_SGD, KOFN_UNSUITED, "batches"},
         {"mds", 0, 0, KOFN_UNSUITED, "scheme mds computes neither"},
-        {"nobody", 0, 0, KOFN_NOSCHEME, "nobody"},
+        {"unknown", 0, 0, KOFN_NOSCHEME, "unknown"},
         {"pcr:r=9", 0, 0, KOFN_INVAL, "r = 9"},
         {"elastic:k=7", 0, 0, KOFN_INVAL, "k = 7"},
     };
@@ -108,14 +108,15 @@ static void ways_are_checked(void **state)
     data_free(&d);
 }
 
-/* A start that is no vector of numbers, no workers yet, a job that is taken,
- * a step that is too long: w is as it was, or as the last iteration left it. */
+/* The start is no vector of numbers, there are no workers, the job is taken, or
+ * the step is too long. The vector w is unchanged, or has the value of the last
+ * iteration. */
 static void runs_are_checked(void **state)
 {
     data d = make_data(30, 4, KOFN_LOSS_SQUARES, 1);
     kofn_regress_options o = {
         .size = sizeof o, .step = 1e200, .max_iterations = 10};
-    fleet k = {"elastic:k=4", 6, true, NULL, NULL};
+    worker_setup k = {"elastic:k=4", 6, true, NULL, NULL};
     double w[4] = {1, 2, 3, 4}, wide[8] = {1};
     kofn_matrix W = {w, 4, 1, 1, KOFN_F64}, bad = {wide, 4, 1, 2, KOFN_F64};
     kofn_regression *r;
@@ -141,8 +142,8 @@ static void runs_are_checked(void **state)
     data_free(&d);
 }
 
-/* Squares of X that are no numbers any more, or none: no fit is claimed. */
-static void points_out_of_all_proportion(void **state)
+/* Squares of X overflow or vanish. No fit may be reported. */
+static void extreme_points(void **state)
 {
     static const double by[] = {1e-200, 1e-170, 1e170, 1e300};
     static const char *const spec[] = {"elastic:k=4", "pcr:r=3", "gc:d=2"};
@@ -152,7 +153,7 @@ static void points_out_of_all_proportion(void **state)
         for (size_t s = 0; s < 3; s++) {
             data d = make_data(30, 4, KOFN_LOSS_SQUARES, 1);
             kofn_regress_options o = {.size = sizeof o, .max_iterations = 10};
-            fleet k = {spec[s], 6, true, NULL, NULL};
+            worker_setup k = {spec[s], 6, true, NULL, NULL};
             double w[4] = {0};
             kofn_matrix W = {w, 4, 1, 1, KOFN_F64};
             fit f;
@@ -167,7 +168,7 @@ static void points_out_of_all_proportion(void **state)
         }
 }
 
-/* Too few workers are left in the third iteration: two steps were made. */
+/* Two steps were made. */
 static void too_few_workers(void **state)
 {
     static const kofn_fault_event gone[] = {
@@ -177,7 +178,7 @@ static void too_few_workers(void **state)
     data d = make_data(30, 4, KOFN_LOSS_SQUARES, 1);
     kofn_regress_options o = {.size = sizeof o, .step = 0.1};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    fleet k = {"elastic:k=4", 6, true, NULL, &opt};
+    worker_setup k = {"elastic:k=4", 6, true, NULL, &opt};
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     double *w;
     fit f;
@@ -196,9 +197,10 @@ static void too_few_workers(void **state)
     data_free(&d);
 }
 
-/* ---- memory runs out ----------------------------------------------------- */
+/* ---- failed allocations -------------------------------------------------- */
 
-/* A whole life without workers: status of what failed first. */
+/* Runs a regression without workers. Returns the first failure.
+ */
 static kofn_status alone(const data *d, kofn_regress_options o, int what)
 {
     const failures f = {5, 0.1, 2, MISSING_REMEMBERED, 1};
@@ -220,7 +222,7 @@ static kofn_status alone(const data *d, kofn_regress_options o, int what)
     return st;
 }
 
-/* And one with them, who may be missed when they have no memory. */
+/* Runs a regression with workers, which may be lost if they have no memory. */
 static kofn_status with_workers(const data *d, kofn_regress_options o,
                                 const char *spec)
 {
@@ -291,12 +293,18 @@ static void every_allocation(void **state)
 TEST_FILE(regress_refusals_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(ways_are_checked),
-        cmocka_unit_test(runs_are_checked),
-        cmocka_unit_test(too_few_workers),
-        cmocka_unit_test(points_out_of_all_proportion),
-        cmocka_unit_test(every_allocation),
+        TEST(options_are_checked,
+             "regress: options out of range are refused with the value"),
+        TEST(schemes_are_checked,
+             "regress: a scheme that does not fit is refused with the reason"),
+        TEST(runs_are_checked,
+             "regress: a run that cannot start leaves w unchanged"),
+        TEST(too_few_workers,
+             "regress: too few workers in an iteration end with KOFN_TOOFEW"),
+        TEST(extreme_points,
+             "regress: points with squares that overflow report no fit"),
+        TEST(every_allocation,
+             "regress: a failed allocation anywhere ends with KOFN_NOMEM"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
-/* regress_sparse_test.c -- models fitted to sparse points: the steps are those
- * of the same points when they are dense. */
+/* regress_sparse_test.c -- models of sparse points: the steps are those of the
+ * same points in dense form. */
 #include "failing.h"
 #include "regress_rig.h"
 
@@ -33,7 +33,8 @@ static void down(points *p)
     kf_free(p->w[1].data);
 }
 
-/* On workers that hold sparse blocks, then on this thread from dense points. */
+/* Descends on workers with sparse blocks, then on this thread from dense
+ * points. */
 static void same_descent(const char *spec, kofn_loss loss, bool sim)
 {
     kofn_regress_options o = {.size = sizeof o,
@@ -59,7 +60,7 @@ static void same_descent(const char *spec, kofn_loss loss, bool sim)
     assert_ok(kofn_plan_new(&plan, &pb, spec, 9, 1));
     if (pb.op == KOFN_MATVEC)
         assert_ok(kofn_plan_serve_left(plan, 1));
-    assert_ok(sim ? kofn_port_sim(&port, 9, &stormy)
+    assert_ok(sim ? kofn_port_sim(&port, 9, &straggling)
                   : kofn_port_threads(&port, 9, NULL));
     assert_ok(kofn_open(&job, plan, port, NULL));
     assert_ok(kofn_regression_place(r, job, pb.op));
@@ -91,7 +92,7 @@ static void descents(void **state)
     }
 }
 
-static void what_is_refused(void **state)
+static void refusals(void **state)
 {
     kofn_regress_options o = {.size = sizeof o};
     kofn_matrix few = column(M - 1);
@@ -124,8 +125,8 @@ static void what_is_refused(void **state)
 TEST_FILE(regress_sparse_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descents),
-        cmocka_unit_test(what_is_refused),
+        TEST(descents, "regress: sparse points give the descent of dense ones"),
+        TEST(refusals, "regress: sparse points that do not fit are refused"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
-/* regress_steps_test.c -- what a descent is made of: gradients of losses, how
- * far a step goes, and batches. */
+/* regress_steps_test.c -- the parts of a descent: gradients of losses, lengths
+ * of steps, and batches. */
 #include "regress_rig.h"
 
 /* ---- gradients of losses ------------------------------------------------- */
 
-/* F at w + h e_j by a descent of one step of no length. */
+/* Returns F at w, by a descent of one step of length nearly 0. */
 static double objective(const data *d, kofn_regress_options o, double *w)
 {
     kofn_matrix W = {w, d->X.cols, 1, 1, KOFN_F64};
@@ -19,11 +19,11 @@ static double objective(const data *d, kofn_regress_options o, double *w)
     return res.objective;
 }
 
-/* A step of length 1 from w, and back: the gradient there. */
+/* Computes the gradient at w, by a step of length 1. */
 static void gradient(const data *d, kofn_regress_options o, const double *w,
                      const char *spec, double *g)
 {
-    fleet k = {spec, 6, true, NULL, NULL};
+    worker_setup k = {spec, 6, true, NULL, NULL};
     size_t n = d->X.cols;
     double *to;
     fit f;
@@ -69,7 +69,7 @@ static void gradients_are_derivatives(void **state)
         }
 }
 
-/* 0 and 1 or -1 and 1: the same; and no overflow for margins of a thousand. */
+/* Margins of a thousand do not overflow. */
 static void logistic_labels(void **state)
 {
     data d = make_data(40, 5, KOFN_LOSS_LOGISTIC, 2);
@@ -93,8 +93,8 @@ static void logistic_labels(void **state)
 
 /* ---- steps --------------------------------------------------------------- */
 
-/* A step of any rule makes F smaller, by as much in all three ways; an exact
- * one leaves a gradient that is at right angles to it. */
+/* All three ways to get gradients give the same step. After an exact step the
+ * gradient is orthogonal to it. */
 static void line_searches(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "gc", "pcr:r=2"};
@@ -128,7 +128,7 @@ static void line_searches(void **state)
                                                  .ridge = 0.05},
                           w) < before);
             for (size_t s = 0; s < 3; s++) {
-                fleet k = {spec[s], 6, true, &stormy, NULL};
+                worker_setup k = {spec[s], 6, true, &straggling, NULL};
                 kofn_status st;
                 fit f;
 
@@ -149,8 +149,8 @@ static void line_searches(void **state)
         }
 }
 
-/* 1/L by power iterations on the coded job: not below the largest eigenvalue
- * of the Hessian, nor much above it. */
+/* Power iterations on the coded job estimate L. It is not below the largest
+ * eigenvalue of the Hessian, and little above it. */
 static void lipschitz(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "pcr:r=2", "gc"};
@@ -165,7 +165,7 @@ static void lipschitz(void **state)
     for (size_t s = 0; s < 3; s++) {
         kofn_regress_options o = {
             .size = sizeof o, .ridge = 0.5, .max_iterations = 2};
-        fleet k = {spec[s], 6, true, NULL, NULL};
+        worker_setup k = {spec[s], 6, true, NULL, NULL};
         fit f;
 
         if (!kofn_scheme_find("gc") && s == 2)
@@ -183,8 +183,8 @@ static void lipschitz(void **state)
 
 /* ---- batches ------------------------------------------------------------- */
 
-/* In an epoch every point is used once: the steps from w and back to it, with
- * a step of next to no length, add up to the gradient of all. */
+/* An epoch uses every point once. With steps of length nearly 0 the gradients
+ * of its batches sum to the gradient of all points. */
 static void an_epoch_is_all_points(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "gc"};
@@ -199,7 +199,7 @@ static void an_epoch_is_all_points(void **state)
     o.max_iterations = 7;
     o.step = 1e-9;
     for (size_t s = 0; s < 2; s++) {
-        fleet k = {spec[s], 6, true, &stormy, NULL};
+        worker_setup k = {spec[s], 6, true, &straggling, NULL};
         fit f;
 
         if (!kofn_scheme_find("gc") && s == 1)
@@ -216,9 +216,8 @@ static void an_epoch_is_all_points(void **state)
     data_free(&d);
 }
 
-/* Batches of a row code are runs of strips: with S of them and S = rig_strips,
- * batch b of B is the points k S + b S/B .. k S + (b+1) S/B - 1
- * (math/elastic.md 11). */
+/* Batches of a row code are runs of strips. With S = rig_strips, batch b of B
+ * has the points k S + b S/B .. k S + (b+1) S/B - 1 (math/elastic.md 11). */
 static void define_batch(const data *d, size_t S, size_t b, size_t B, double *g)
 {
     size_t m = d->X.rows, n = d->X.cols, count = 0;
@@ -233,7 +232,8 @@ static void define_batch(const data *d, size_t S, size_t b, size_t B, double *g)
     cblas_dscal((int)n, 1 / (double)count, g, 1);
 }
 
-/* Steps of next to no length from 0: each batch once, and next to no work. */
+/* Steps of length nearly 0 from 0 show the batch. Each batch is drawn, and
+ * little work is done. */
 static void batches_are_strips(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "elastic:k=3,basis=gauss",
@@ -252,7 +252,7 @@ static void batches_are_strips(void **state)
 
         for (size_t seed = 0; seed < 40; seed++) {
             kofn_options late = {.size = sizeof late, .late = -1};
-            fleet k = {spec[s], 6, seed % 2, NULL, &late};
+            worker_setup k = {spec[s], 6, seed % 2, NULL, &late};
             double g[5], got[5];
             size_t S, drawn = B, answers;
             fit f;
@@ -270,8 +270,8 @@ static void batches_are_strips(void **state)
             }
             assert_true(drawn < B);
             found |= (size_t)1 << drawn;
-            /* its margins, with padding, and 5 numbers from each of 6, twice
-             * from those whose strips are at both ends */
+            /* its margins, with padding, and 5 numbers from each of 6 workers,
+             * twice from workers with strips at both ends */
             answers =
                 (size_t)f.res.rounds.scalars -
                 ((drawn + 1) * S / B - drawn * S / B) * ((211 + S - 1) / S);
@@ -283,7 +283,7 @@ static void batches_are_strips(void **state)
     data_free(&d);
 }
 
-/* It comes near the minimum, and goes on round it. */
+/* The descent comes near the minimum and moves around it. */
 static void batches_descend(void **state)
 {
     data d = make_data(400, 6, KOFN_LOSS_SQUARES, 6);
@@ -302,8 +302,8 @@ static void batches_descend(void **state)
     data_free(&d);
 }
 
-/* There is no 1/L of Poisson's loss: a descent that is told nothing searches
- * for each step, and finds what Newton's method does. */
+/* Poisson's loss has no 1/L. By default a descent searches each step, and ends
+ * at the minimum of Newton's method. */
 static void poisson_by_default(void **state)
 {
     data d = make_data(60, 4, KOFN_LOSS_POISSON, 3);
@@ -312,7 +312,7 @@ static void poisson_by_default(void **state)
                                     .ridge = 0.3,
                                     .tolerance = 1e-6,
                                     .max_iterations = 2000};
-    fleet k = {"elastic:k=4", 6, true, NULL, NULL};
+    worker_setup k = {"elastic:k=4", 6, true, NULL, NULL};
     double *want = newton(&d, KOFN_LOSS_POISSON, 0.3);
     fit f;
 
@@ -331,14 +331,20 @@ static void poisson_by_default(void **state)
 TEST_FILE(regress_steps_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_derivatives),
-        cmocka_unit_test(logistic_labels),
-        cmocka_unit_test(line_searches),
-        cmocka_unit_test(poisson_by_default),
-        cmocka_unit_test(lipschitz),
-        cmocka_unit_test(an_epoch_is_all_points),
-        cmocka_unit_test(batches_are_strips),
-        cmocka_unit_test(batches_descend),
+        TEST(gradients_are_derivatives,
+             "regress: gradients of losses are the derivatives"),
+        TEST(logistic_labels,
+             "regress: labels 0 and 1 give the weights of -1 and 1"),
+        TEST(line_searches,
+             "regress: each step rule takes the same step in all ways"),
+        TEST(poisson_by_default,
+             "regress: Poisson's loss searches its steps by default"),
+        TEST(lipschitz,
+             "regress: the bound on the Hessian is at most 2 % too large"),
+        TEST(an_epoch_is_all_points, "regress: an epoch uses every point once"),
+        TEST(batches_are_strips,
+             "regress: a batch has the strips of its number"),
+        TEST(batches_descend, "regress: batches descend to near the minimum"),
     };
 
     rig_begin();

@@ -1,14 +1,14 @@
-/* regress_test.c -- regression by coded gradients: the descent of the plain
- * one whatever the workers do, on random points and on houses; sums of
- * functions of one's own, and what is told. */
+/* regress_test.c -- regression by coded gradients. The descent is the plain one
+ * under any faults, on random points and on housing data. Also tests sums of
+ * the caller's functions and reports. */
 #include "regress_rig.h"
 
 #include <kofn/io.h>
 #include <stdio.h>
 
-/* ---- coded and plain descents are the same ------------------------------- */
+/* ---- coded and plain descents -------------------------------------------- */
 
-/* Workers leave, as many as may, at random times. */
+/* Lets workers leave at random times, down to the threshold. */
 static size_t make_trace(kofn_fault_event *e, size_t workers, size_t threshold,
                          unsigned rounds, kf_rng *r)
 {
@@ -24,7 +24,7 @@ static size_t make_trace(kofn_fault_event *e, size_t workers, size_t threshold,
 }
 
 static size_t threshold_of(const data *d, const kofn_regress_options *o,
-                           const fleet *k, kofn_op *op)
+                           const worker_setup *k, kofn_op *op)
 {
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_regression *r;
@@ -49,7 +49,7 @@ static size_t threshold_of(const data *d, const kofn_regress_options *o,
     kofn_plan_free(plan);
     if (pb.op != KOFN_MATVEC)
         return threshold;
-    pb.op = KOFN_LEFT; /* which may take more answers */
+    pb.op = KOFN_LEFT; /* which may need more answers */
     assert_ok(kofn_plan_new(&plan, &pb, spec, k->workers, 3));
     assert_ok(kofn_plan_describe(plan, false, &info));
     kofn_plan_free(plan);
@@ -60,7 +60,7 @@ static size_t threshold_of(const data *d, const kofn_regress_options *o,
 static kofn_op same_descent(const data *d, const char *spec, size_t workers,
                             kofn_regress_options o, bool sim)
 {
-    fleet k = {spec, workers, sim, sim ? &stormy : NULL, NULL};
+    worker_setup k = {spec, workers, sim, sim ? &straggling : NULL, NULL};
     kf_rng r = kf_rng_stream(workers, KF_FOR_DATA, 30, 0);
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_fault_event events[64];
@@ -103,13 +103,13 @@ static const char *const more_specs[] = {"elastic:k=3",
                                          "pcr:r=3,systematic=1",
                                          "pcr:r=2,basis=lagrange"};
 
-/* Baselines that leave out what is late. */
-static bool means_to_be_off(const char *name)
+/* True for baselines that leave out late workers. */
+static bool is_inexact(const char *name)
 {
     return strcmp(name, "ignore") == 0 || strcmp(name, "distr-bgd") == 0;
 }
 
-/* A whole batch of schemes under one descent; how many for each way. */
+/* Tries all schemes with one descent. Counts them by way to get gradients. */
 static void all_schemes(const data *d, kofn_regress_options o, size_t way[3])
 {
     const kofn_scheme *s;
@@ -121,7 +121,7 @@ static void all_schemes(const data *d, kofn_regress_options o, size_t way[3])
 
         if (!spec && !(s = kofn_scheme_at(i - more)))
             break;
-        if (!spec && means_to_be_off(s->name))
+        if (!spec && is_inexact(s->name))
             continue;
         op = same_descent(d, spec ? spec : s->name, 6, o, i % 4 != 3);
         way[0] += op == KOFN_MATVEC;
@@ -130,7 +130,7 @@ static void all_schemes(const data *d, kofn_regress_options o, size_t way[3])
     }
 }
 
-static void every_scheme_descends_alike(void **state)
+static void every_scheme(void **state)
 {
     static const char *const name[] = {"squares", "logistic", "poisson"};
 
@@ -162,7 +162,7 @@ static void every_scheme_descends_alike(void **state)
 
 /* ---- housing ------------------------------------------------------------- */
 
-static kofn_file *housing(const char *what, kofn_matrix *out)
+static kofn_file *open_housing(const char *what, kofn_matrix *out)
 {
     const char *slash = strrchr(__FILE__, '/');
     char full[1000];
@@ -171,7 +171,7 @@ static kofn_file *housing(const char *what, kofn_matrix *out)
     snprintf(full, sizeof full, "%.*s/../../../shared/data/housing/%s.npy",
              slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".", what);
     if (access(full, R_OK) != 0) {
-        print_message("%s is not there\n", full);
+        print_message("%s does not exist\n", full);
         skip();
     }
     assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
@@ -179,10 +179,10 @@ static kofn_file *housing(const char *what, kofn_matrix *out)
     return f;
 }
 
-static void houses(data *d, kofn_file *file[2])
+static void load_housing(data *d, kofn_file *file[2])
 {
-    file[0] = housing("X", &d->X);
-    file[1] = housing("y", &d->y);
+    file[0] = open_housing("X", &d->X);
+    file[1] = open_housing("y", &d->y);
     if (d->y.cols != 1) { /* a vector may be read as a row */
         d->y.rows = d->y.cols;
         d->y.cols = d->y.ld = 1;
@@ -190,7 +190,7 @@ static void houses(data *d, kofn_file *file[2])
     assert_int_equal(d->X.rows, 20640);
 }
 
-/* 1/L of X' X / m. */
+/* Returns 1/L of X' X / m. */
 static double longest_step(const data *d)
 {
     kofn_regress_options o = {.size = sizeof o, .max_iterations = 1};
@@ -200,9 +200,8 @@ static double longest_step(const data *d)
     return 1 / res.lipschitz;
 }
 
-/* California's houses, 20,640 x 13: every scheme descends like the plain
- * one. */
-static void california(void **state)
+/* Data of 20,640 x 13. */
+static void housing_descent(void **state)
 {
     kofn_regress_options o = {.size = sizeof o, .tolerance = 1e-300};
     kofn_file *file[2];
@@ -210,7 +209,7 @@ static void california(void **state)
     data d = {0};
 
     (void)state;
-    houses(&d, file);
+    load_housing(&d, file);
     o.step = longest_step(&d);
     if (SLOWED == 1) {
         all_schemes(&d, o, way);
@@ -223,8 +222,8 @@ static void california(void **state)
     kofn_file_free(file[1]);
 }
 
-/* Nesterov's descent on coded workers, begun again from where it was: with as
- * many iterations between as the condition has it converges fastest. */
+/* Nesterov's descent on coded workers, restarted from the last w. It converges
+ * fastest with a number of iterations that fits the condition. */
 static void restarted(const data *d, const char *spec, unsigned each,
                       unsigned times, const double *want)
 {
@@ -233,7 +232,7 @@ static void restarted(const data *d, const char *spec, unsigned each,
                               .max_iterations = each,
                               .step = longest_step(d),
                               .tolerance = 1e-300};
-    fleet k = {spec, 6, true, &stormy, NULL};
+    worker_setup k = {spec, 6, true, &straggling, NULL};
     fit f;
 
     assert_ok(fit_up(&f, d, &o, &k));
@@ -245,7 +244,8 @@ static void restarted(const data *d, const char *spec, unsigned each,
     fit_down(&f);
 }
 
-/* Columns of mean square 1; the condition of X' X falls from 16,141 to 203. */
+/* Scales columns to mean square 1. The condition of X' X falls from 16,141 to
+ * 203. */
 static kofn_matrix even_columns(const kofn_matrix *X, double *scale)
 {
     kofn_matrix Z = {numbers(X->rows * X->cols, 8), X->rows, X->cols, X->cols,
@@ -264,8 +264,8 @@ static kofn_matrix even_columns(const kofn_matrix *X, double *scale)
     return Z;
 }
 
-/* The final fit is LAPACK's, whose residual the data's README tells. */
-static void california_fitted(void **state)
+/* The README of the data has the residual of LAPACK's fit. */
+static void housing_fit(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "gc", "cgc", "g-cgc",
                                        "pcr:r=2"};
@@ -274,10 +274,10 @@ static void california_fitted(void **state)
     double scale[13], *want;
 
     (void)state;
-    houses(&d, file);
+    load_housing(&d, file);
     want = least_squares(&d, 0);
     assert_at_most(fabs(mean_square(&d, want) - 0.4720971421), 1e-10);
-    if (SLOWED == 1) /* as it is */
+    if (SLOWED == 1) /* unscaled */
         restarted(&d, "pcr:r=3", 600, 10, want);
     even = (data){even_columns(&d.X, scale), d.y, NULL};
     for (size_t j = 0; j < 13; j++)
@@ -290,9 +290,9 @@ static void california_fitted(void **state)
     kofn_file_free(file[1]);
 }
 
-/* ---- the sum of a function of one's own ---------------------------------- */
+/* ---- the sum of the caller's function ------------------------------------ */
 
-/* X_j' (X_j w - y_j), the points of part j being a run of rows. */
+/* X_j' (X_j w - y_j), with a run of rows as the points of part j. */
 static kofn_status own_gradient(void *ctx, size_t part, size_t parts,
                                 const kofn_matrix *in, kofn_matrix *out)
 {
@@ -309,9 +309,8 @@ static kofn_status own_gradient(void *ctx, size_t part, size_t parts,
     return KOFN_OK;
 }
 
-/* 100 steps of kofn_place_parts and a loop are those of kofn_regress, on the
- * same workers and without any. */
-static void by_a_sum_of_ones_own(void **state)
+/* Does 100 steps with kofn_place_parts and a loop. */
+static void sum_of_own_functions(void **state)
 {
     static const char *const spec[] = {"gc", "cgc", "g-cgc"};
     data d = make_data(203, 17, KOFN_LOSS_SQUARES, 3);
@@ -324,7 +323,7 @@ static void by_a_sum_of_ones_own(void **state)
     (void)state;
     for (size_t s = 0; s < 3; s++)
         for (int sim = 0; sim < 2; sim++) {
-            fleet k = {spec[s], 6, sim, sim ? &stormy : NULL, NULL};
+            worker_setup k = {spec[s], 6, sim, sim ? &straggling : NULL, NULL};
             kofn_matrix w = column(17), g = column(17);
             kofn_plan *plan;
             kofn_port *port;
@@ -332,7 +331,7 @@ static void by_a_sum_of_ones_own(void **state)
             fit f;
 
             assert_ok(kofn_plan_new(&plan, &pb, spec[s], 6, 3));
-            assert_ok(sim ? kofn_port_sim(&port, 6, &stormy)
+            assert_ok(sim ? kofn_port_sim(&port, 6, &straggling)
                           : kofn_port_threads(&port, 6, NULL));
             assert_ok(kofn_open(&job, plan, port, NULL));
             assert_ok(kofn_place_parts(job, own_gradient, &d));
@@ -354,10 +353,10 @@ static void by_a_sum_of_ones_own(void **state)
     data_free(&d);
 }
 
-/* On the simulator's modelled clock a step takes what the busiest worker's
- * share of 2 m n multiply-adds does, whichever way it is computed, so that
- * schemes can be compared by it; a batch of ten takes a tenth. */
-static void steps_take_what_they_cost(void **state)
+/* The simulator models the time of a step: the busiest worker's share of 2 m n
+ * multiply-adds, in every way to compute it. So schemes can be compared by it.
+ * A batch of ten takes a tenth. */
+static void modelled_cost(void **state)
 {
     static const struct {
         const char *spec;
@@ -372,7 +371,7 @@ static void steps_take_what_they_cost(void **state)
         for (int sgd = 0; sgd < 2; sgd++) {
             kofn_regress_options o = {
                 .size = sizeof o, .step = 0.1, .max_iterations = 1};
-            fleet k = {code[s].spec, 8, true, NULL, NULL};
+            worker_setup k = {code[s].spec, 8, true, NULL, NULL};
             double want = 2 * 960 * 40 * code[s].share * (sgd ? 0.1 : 1), took;
             fit f;
 
@@ -391,7 +390,7 @@ static void steps_take_what_they_cost(void **state)
     data_free(&d);
 }
 
-static void work_is_said_in_time(void **state)
+static void work_is_set_in_time(void **state)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 17, 17, 1, KOFN_F64, false);
     data d = make_data(203, 17, KOFN_LOSS_SQUARES, 3);
@@ -419,7 +418,7 @@ static void work_is_said_in_time(void **state)
     data_free(&d);
 }
 
-/* ---- what is told -------------------------------------------------------- */
+/* ---- reports ------------------------------------------------------------- */
 
 typedef struct history {
     unsigned calls, stop_at;
@@ -444,8 +443,9 @@ static int record(void *ud, const kofn_regress_step *now,
     return h->calls == h->stop_at;
 }
 
-/* The loss of held-out points, numbers received, and a stop. */
-static void a_watch_sees(void **state)
+/* Reports the loss of held-out points and the numbers received, and can stop.
+ */
+static void watch_reports(void **state)
 {
     data d = make_data(60, 6, KOFN_LOSS_SQUARES, 12);
     data other = make_data(33, 6, KOFN_LOSS_SQUARES, 13);
@@ -456,7 +456,7 @@ static void a_watch_sees(void **state)
                               .test_y = &other.y,
                               .watch = record,
                               .watch_ud = &h};
-    fleet k = {"pcr:r=3", 9, true, NULL, NULL};
+    worker_setup k = {"pcr:r=3", 9, true, NULL, NULL};
     double last;
     fit f;
 
@@ -469,7 +469,7 @@ static void a_watch_sees(void **state)
     assert_true((double)f.res.rounds.scalars == h.scalars);
     assert_at_most(fabs(h.test - mean_square(&other, f.w.data) / 2), 1e-14);
     assert_true(f.res.test == h.test);
-    /* it goes on from where it was */
+    /* a second call resumes at the last w */
     last = h.objective;
     h = (history){.stop_at = 2};
     assert_int_equal(kofn_regress(f.r, &f.w, &f.res), KOFN_AGAIN);
@@ -479,24 +479,23 @@ static void a_watch_sees(void **state)
     data_free(&other);
 }
 
-/* Stops as soon as a round lasts; remembers where it stood after each step. */
-typedef struct impatience {
+/* Stops as soon as a round waits. Records w after each step. */
+typedef struct weights_log {
     double w[100][6];
     const double *now;
-} impatience;
+} weights_log;
 
-static int be_impatient(void *ud, const kofn_regress_step *now,
+static int stop_on_wait(void *ud, const kofn_regress_step *now,
                         const kofn_report *rep)
 {
-    impatience *i = ud;
+    weights_log *i = ud;
 
     if (rep)
         memcpy(i->w[now->iteration], i->now, sizeof *i->w);
     return !rep;
 }
 
-/* A worker takes for ever in the third step: what it had been asked for is no
- * part of any. */
+/* A worker never answers in the third step. Its task is part of no step. */
 static void stopped_within_a_round(void **state)
 {
     static const char *const specs[] = {"uncoded", "elastic:k=3"};
@@ -510,20 +509,20 @@ static void stopped_within_a_round(void **state)
     opt.event_count = 1;
     opt.late = -1;
     for (size_t k = 0; k < 2; k++) {
-        impatience at = {.now = NULL};
+        weights_log at = {.now = NULL};
         kofn_regress_options o = {.size = sizeof o,
                                   .step = 0.3,
-                                  .watch = be_impatient,
+                                  .watch = stop_on_wait,
                                   .watch_ud = &at};
-        fleet crew = {specs[k], 3, false, NULL, &opt};
+        worker_setup setup = {specs[k], 3, false, NULL, &opt};
         fit f;
 
-        assert_ok(fit_up(&f, &d, &o, &crew));
+        assert_ok(fit_up(&f, &d, &o, &setup));
         at.now = f.w.data;
         assert_int_equal(kofn_regress(f.r, &f.w, &f.res), KOFN_AGAIN);
         assert_true(f.res.iterations <= 2);
         assert_memory_equal(f.w.data, at.w[f.res.iterations], sizeof *at.w);
-        /* No product is left, whose output nobody has any more. */
+        /* No product is left with an output that the caller has freed. */
         assert_status(KOFN_STATE, kofn_take(f.job, 0, 0, NULL));
         fit_down(&f);
     }
@@ -533,14 +532,20 @@ static void stopped_within_a_round(void **state)
 TEST_FILE(regress_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme_descends_alike),
-        cmocka_unit_test(california),
-        cmocka_unit_test(california_fitted),
-        cmocka_unit_test(by_a_sum_of_ones_own),
-        cmocka_unit_test(steps_take_what_they_cost),
-        cmocka_unit_test(work_is_said_in_time),
-        cmocka_unit_test(a_watch_sees),
-        cmocka_unit_test(stopped_within_a_round),
+        TEST(every_scheme,
+             "regress: every scheme takes the descent of the plain one"),
+        TEST(housing_descent,
+             "regress: every scheme takes the plain descent on housing data"),
+        TEST(housing_fit, "regress: the fit of housing data is LAPACK's"),
+        TEST(sum_of_own_functions,
+             "regress: a sum of own functions gives the same descent"),
+        TEST(modelled_cost, "regress: the modelled time of a step is its work"),
+        TEST(work_is_set_in_time,
+             "regress: the work of parts must be set before a round"),
+        TEST(watch_reports,
+             "regress: a watch gets loss and traffic, and can stop"),
+        TEST(stopped_within_a_round,
+             "regress: a stop within a round keeps the last weights"),
     };
 
     rig_begin();

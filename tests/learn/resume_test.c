@@ -1,5 +1,5 @@
-/* resume_test.c -- an iteration that is broken off and gone on with, after
- * whichever of its steps, by another job: the numbers of one that was not. */
+/* resume_test.c -- iterations that stop after any step and resume in another
+ * job. The numbers are those of an unbroken iteration. */
 #include "rig.h"
 
 #include <kofn/peer.h>
@@ -10,17 +10,17 @@
 
 /* ---- descents ------------------------------------------------------------ */
 
-typedef struct story {
+typedef struct checkpoint {
     kofn_regress_step last;
     double w[SIDE], v[SIDE];
     unsigned stop_at;
-} story;
+} checkpoint;
 
-/* Remembers what a checkpoint would. */
+/* Records what a checkpoint contains. */
 static int remember(void *ud, const kofn_regress_step *now,
                     const kofn_report *rep)
 {
-    story *s = ud;
+    checkpoint *s = ud;
 
     if (!rep)
         return 0;
@@ -38,8 +38,9 @@ typedef struct setting {
     const char *spec;
 } setting;
 
-/* A descent of its own workers, into w. */
-static kofn_regress_result descend(const setting *s, double *w, story *tale,
+/* Descends into w on new workers. */
+static kofn_regress_result descend(const setting *s, double *w,
+                                   checkpoint *saved,
                                    const kofn_regress_step *resume)
 {
     kofn_matrix to = {w, SIDE, 1, 1, KOFN_F64};
@@ -53,7 +54,7 @@ static kofn_regress_result descend(const setting *s, double *w, story *tale,
     kofn_status st;
 
     o.watch = remember;
-    o.watch_ud = tale;
+    o.watch_ud = saved;
     o.resume = resume;
     assert_ok(kofn_regression_new(&r, KOFN_DENSE(&s->X), &s->y, &o));
     assert_ok(kofn_regression_problem(r, s->spec, 6, &pb));
@@ -64,21 +65,21 @@ static kofn_regress_result descend(const setting *s, double *w, story *tale,
     assert_ok(kofn_open(&job, plan, port, NULL));
     assert_ok(kofn_regression_place(r, job, pb.op));
     st = kofn_regress(r, &to, &res);
-    assert_int_equal(st, tale->stop_at ? KOFN_AGAIN : KOFN_OK);
+    assert_int_equal(st, saved->stop_at ? KOFN_AGAIN : KOFN_OK);
     kofn_close(job);
     kofn_plan_free(plan);
     kofn_regression_free(r);
     return res;
 }
 
-static void broken_anywhere(const setting *s)
+static void stop_anywhere(const setting *s)
 {
-    story whole = {0};
+    checkpoint whole = {0};
     double want[SIDE] = {0};
     kofn_regress_result all = descend(s, want, &whole, NULL);
 
     for (unsigned at = 1; at <= all.iterations; at++) {
-        story before = {.stop_at = at}, after = {0};
+        checkpoint before = {.stop_at = at}, after = {0};
         double w[SIDE] = {0};
         kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
 
@@ -90,7 +91,7 @@ static void broken_anywhere(const setting *s)
         assert_true(res.converged == all.converged);
         assert_true(res.objective == all.objective);
         assert_true(res.gradient == all.gradient);
-        /* nothing is done twice, the measuring of L included */
+        /* nothing is done twice, including the estimate of L */
         assert_true(res.rounds.rounds + at <= all.rounds.rounds);
     }
 }
@@ -107,7 +108,7 @@ static void descents(void **state)
         {"elastic:k=3", {.rule = KOFN_STEP_EXACT}},
         {"gc:d=3", {.rule = KOFN_STEP_ARMIJO}},
         {"pcr:r=3", {.descent = KOFN_DESCENT_NESTEROV}},
-        {"pcr:r=3", {.tolerance = 0.3}}, /* converges on the way */
+        {"pcr:r=3", {.tolerance = 0.3}}, /* converges before the end */
     };
     setting s = {.X = random_matrix(POINTS, SIDE, KOFN_F64, 1),
                  .y = random_matrix(POINTS, 1, KOFN_F64, 2)};
@@ -120,7 +121,7 @@ static void descents(void **state)
         s.o.max_iterations = STEPS;
         if (!(s.o.tolerance > 0))
             s.o.tolerance = 1e-300;
-        broken_anywhere(&s);
+        stop_anywhere(&s);
     }
     kf_free(s.X.data);
     kf_free(s.y.data);
@@ -143,7 +144,7 @@ static int stop(void *ud, unsigned iteration, double change,
     return iteration == b->at;
 }
 
-/* One of the two, from `v` on. */
+/* Runs one of the two iterations from `v`. */
 static kofn_iterate_result iterate(bool pages, const kofn_matrix *A,
                                    const kofn_sparse *M, double *v, unsigned at,
                                    const kofn_iterate_result *resume)
@@ -197,7 +198,7 @@ static void iterations(void **state)
     kf_free(A.data);
 }
 
-static void what_cannot_be_gone_on_with(void **state)
+static void refusals(void **state)
 {
     double a[4] = {1, 0, 0, 2}, v[2] = {1, 1};
     kofn_matrix A = {a, 2, 2, 2, KOFN_F64}, x = {v, 2, 1, 1, KOFN_F64};
@@ -218,9 +219,11 @@ static void what_cannot_be_gone_on_with(void **state)
 TEST_FILE(resume_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descents),
-        cmocka_unit_test(iterations),
-        cmocka_unit_test(what_cannot_be_gone_on_with),
+        TEST(descents,
+             "resume: a descent resumes after any step with the same numbers"),
+        TEST(iterations,
+             "resume: iterations resume after any step with the same numbers"),
+        TEST(refusals, "resume: a result that cannot be resumed is refused"),
     };
 
     rig_begin();

@@ -1,14 +1,15 @@
-/* train_test.c -- training by workers is training without them: for every
- * scheme that sums, whoever straggles, leaves, joins. */
+/* train_test.c -- training by workers gives the weights of training without
+ * them: for every scheme that sums, with stragglers, leaving and joining
+ * workers. */
 #include "train_rig.h"
 
 static const size_t widths[] = {64, 16, 10};
 
-/* By how much two trainings of so few, gentle steps may be apart. */
+/* Bounds on the distance between two trainings with few, small steps. */
 #define ROUNDED_F64 1e-12
 #define ROUNDED_F32 1e-5
 
-static const kofn_faults stormy =
+static const kofn_faults straggling =
     KOFN_FAULTS_INIT(.spread = 0.3, .straggle = 0.2, .factor = 20,
                      .latency = 1e-4, .seed = 5);
 
@@ -26,18 +27,19 @@ static kofn_train_options options(void)
 /* ---- steps --------------------------------------------------------------- */
 
 /* Keeps a copy of the weights of every step. */
-typedef struct diary {
+typedef struct step_log {
     double loss[400], test[400];
     double w[400][2];
     unsigned steps, stop;
     kofn_train_step at; /* of the step `stop` */
     double *state;
     size_t n;
-} diary;
+} step_log;
 
-static int note(void *ud, const kofn_train_step *now, const kofn_report *rep)
+static int log_step(void *ud, const kofn_train_step *now,
+                    const kofn_report *rep)
 {
-    diary *d = ud;
+    step_log *d = ud;
 
     if (!rep)
         return 0;
@@ -53,7 +55,7 @@ static int note(void *ud, const kofn_train_step *now, const kofn_report *rep)
 }
 
 /* One weight and one bias, fitted to one point by hand. */
-static void steps_are_those_of_sgd(void **state)
+static void steps_of_sgd(void **state)
 {
     const size_t one[] = {1, 1};
     kofn_net_shape s = {.size = sizeof s,
@@ -73,11 +75,11 @@ static void steps_are_those_of_sgd(void **state)
                                 .l2 = 0.01,
                                 .epochs = 20};
         kofn_net *net = make_net(&s);
-        diary d = {0};
+        step_log d = {0};
         double w[2], M[2] = {0};
 
         kf_net_read(net, w);
-        o.watch = note;
+        o.watch = log_step;
         o.watch_ud = &d;
         train_plain(net, &X, &Y, &o, NULL);
         assert_int_equal(d.steps, 20);
@@ -98,7 +100,7 @@ static void steps_are_those_of_sgd(void **state)
 
 /* ---- with workers -------------------------------------------------------- */
 
-static void compare(const crew *c, const kofn_net_shape *s,
+static void compare(const worker_setup *c, const kofn_net_shape *s,
                     const kofn_matrix *X, const kofn_matrix *y,
                     const kofn_train_options *o, double bound)
 {
@@ -129,15 +131,16 @@ static void every_scheme_that_sums(void **state)
     (void)state;
     for (size_t k = 0; k < COUNT(specs); k++)
         for (int sim = 0; sim < 2; sim++) {
-            crew c = {specs[k], 8, sim, sim ? &stormy : NULL, NULL};
+            worker_setup c = {specs[k], 8, sim, sim ? &straggling : NULL, NULL};
 
             compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
         }
     digits_free(&d);
 }
 
-/* However the sums were rounded; of what has no labels there is none. */
-static void labels_told_right_are_counted(void **state)
+/* The rounding of sums has no effect on the count. Without labels there is no
+ * accuracy. */
+static void accuracy_is_counted(void **state)
 {
     static const char *const specs[] = {"gc:d=3", "cgc:d=3", "agc:d=3",
                                         "g-agc:d=3"};
@@ -150,8 +153,8 @@ static void labels_told_right_are_counted(void **state)
     o.batch = 7;
     for (size_t k = 0; k < 2 * COUNT(specs); k++) {
         bool labels = k < COUNT(specs);
-        crew c = {specs[k % COUNT(specs)], 8, true, &stormy, NULL};
-        marks plain = {{0}, 0}, coded = {{0}, 0};
+        worker_setup c = {specs[k % COUNT(specs)], 8, true, &straggling, NULL};
+        accuracy_log plain = {{0}, 0}, coded = {{0}, 0};
         kofn_net *net;
 
         s.cost = labels ? KOFN_COST_SOFTMAX : KOFN_COST_SQUARES;
@@ -180,7 +183,7 @@ static void every_kind_of_net(void **state)
                                         KOFN_LINEAR};
     const size_t deep[] = {64, 12, 10, 10}, wide[] = {64, 8, 5},
                  back[] = {64, 12, 64};
-    crew c = {"gc:d=3", 8, true, &stormy, NULL};
+    worker_setup c = {"gc:d=3", 8, true, &straggling, NULL};
     kofn_train_options o = options();
     digits d = make_digits(70, 8, 10, 2); /* batches of 30, 30 and 10 */
     kofn_matrix T = random_matrix(70, 5, KOFN_F64, 4);
@@ -193,7 +196,7 @@ static void every_kind_of_net(void **state)
 
         o.nesterov = k % 2;
         compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
-        s.cost = KOFN_COST_SQUARES; /* labels, each 1 of 10 */
+        s.cost = KOFN_COST_SQUARES; /* labels, one of 10 each */
         s.output = f[3 - k];
         compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
         s.layers = 2; /* five numbers for each point */
@@ -229,14 +232,14 @@ static void float32(void **state)
 
     (void)state;
     for (int sim = 0; sim < 2; sim++) {
-        crew c = {"gc:d=3", 8, sim, sim ? &stormy : NULL, NULL};
+        worker_setup c = {"gc:d=3", 8, sim, sim ? &straggling : NULL, NULL};
 
         compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F32);
     }
     digits_free(&d);
 }
 
-/* Whoever leaves, and whoever comes, at any step and in the middle of it. */
+/* Workers leave and join at any step and within it. */
 static void leaves_and_joins(void **state)
 {
     static const kofn_fault_event all[] = {
@@ -259,7 +262,7 @@ static void leaves_and_joins(void **state)
     opt.events = all;
     opt.event_count = COUNT(all);
     for (int sim = 0; sim < 2; sim++) {
-        crew c = {"gc:d=3", 8, sim, NULL, &opt};
+        worker_setup c = {"gc:d=3", 8, sim, NULL, &opt};
         kofn_net *coded = make_net(&s), *plain = make_net(&s);
         kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
@@ -274,7 +277,7 @@ static void leaves_and_joins(void **state)
     digits_free(&d);
 }
 
-static void too_few_is_told(void **state)
+static void too_few(void **state)
 {
     static const kofn_fault_event all[] = {
         {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
@@ -284,7 +287,7 @@ static void too_few_is_told(void **state)
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
     kofn_train_options o = options();
-    crew c = {"gc:d=3", 8, true, NULL, &opt};
+    worker_setup c = {"gc:d=3", 8, true, NULL, &opt};
     digits d = make_digits(200, 8, 10, 1);
     kofn_net *net = make_net(&s), *two = make_net(&s);
     kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
@@ -293,12 +296,12 @@ static void too_few_is_told(void **state)
     opt.events = all;
     opt.event_count = COUNT(all);
     assert_status(KOFN_TOOFEW, train_with(&c, net, &d.X, &d.y, &o, &res));
-    assert_int_equal(res.steps, 2); /* and the net is what these made of it */
+    assert_int_equal(res.steps, 2); /* the network is the result of two steps */
     {
-        diary stop = {.stop = 2, .n = two->total};
+        step_log stop = {.stop = 2, .n = two->total};
 
         stop.state = numbers(2 * stop.n, 8);
-        o.watch = note;
+        o.watch = log_step;
         o.watch_ud = &stop;
         opt.event_count = 0;
         assert_int_equal(train_with(&c, two, &d.X, &d.y, &o, NULL), KOFN_AGAIN);
@@ -310,8 +313,8 @@ static void too_few_is_told(void **state)
     digits_free(&d);
 }
 
-/* How far the first step went. */
-static double moved(const kofn_net *net, const kofn_net_shape *shape)
+/* Returns how far the first step went. */
+static double step_length(const kofn_net *net, const kofn_net_shape *shape)
 {
     kofn_net *before = make_net(shape);
     double way = apart(net, before);
@@ -320,10 +323,9 @@ static double moved(const kofn_net *net, const kofn_net_shape *shape)
     return way;
 }
 
-/* Without those who are late the batch is smaller, and its gradient as long:
- * one part of eight is missing, and all the same loss and step are as with it.
- */
-static void what_is_left_out_is_made_up_for(void **state)
+/* One part of eight is late and left out. The batch is smaller and its
+ * gradient is scaled up: loss and step are nearly those of the whole batch. */
+static void scaled_batch(void **state)
 {
     static const kofn_fault_event gone[] = {
         {1, 0, KOFN_FAULT_EVENT_SLOW, 3, 1e6}};
@@ -331,7 +333,7 @@ static void what_is_left_out_is_made_up_for(void **state)
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
     kofn_train_options o = {.size = sizeof o, .step = 0.5, .batch = 400};
     digits d = make_digits(400, 8, 10, 1);
-    crew c = {"ignore:wait=7,scale=none", 8, true, NULL, &opt};
+    worker_setup c = {"ignore:wait=7,scale=none", 8, true, NULL, &opt};
     kofn_net *net = make_net(&s), *plain = make_net(&s);
     kofn_train_result all = KOFN_TRAIN_RESULT_INIT,
                       some = KOFN_TRAIN_RESULT_INIT;
@@ -343,25 +345,26 @@ static void what_is_left_out_is_made_up_for(void **state)
     assert_int_equal(train_with(&c, net, &d.X, &d.y, &o, &some), KOFN_PARTIAL);
     assert_true(apart(net, plain) > 1e-6);
     assert_at_most(fabs(some.loss / all.loss - 1), 0.04);
-    assert_at_most(fabs(moved(net, &s) / moved(plain, &s) - 1), 0.06);
+    assert_at_most(fabs(step_length(net, &s) / step_length(plain, &s) - 1),
+                   0.06);
     kofn_net_free(net);
     kofn_net_free(plain);
     digits_free(&d);
 }
 
-/* ---- going on ------------------------------------------------------------ */
+/* ---- resuming ------------------------------------------------------------ */
 
-static void goes_on_where_it_was(void **state)
+static void resumes(void **state)
 {
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
-    crew c = {"gc:d=3", 6, true, &stormy, NULL};
+    worker_setup c = {"gc:d=3", 6, true, &straggling, NULL};
     digits d = make_digits(100, 8, 10, 1), t = make_digits(20, 8, 10, 9);
     kofn_train_options o = options();
     kofn_net *whole = make_net(&s);
-    diary all = {0};
+    step_log all = {0};
 
     (void)state;
-    o.watch = note;
+    o.watch = log_step;
     o.watch_ud = &all;
     o.test_X = &t.X;
     o.test_y = &t.y;
@@ -371,7 +374,7 @@ static void goes_on_where_it_was(void **state)
         assert_true(isnan(all.test[k]) == (k % 4 != 0));
     for (unsigned stop = 1; stop <= 8; stop++) {
         kofn_net *net = make_net(&s), *next = make_net(&s);
-        diary first = {.stop = stop, .n = net->total}, rest = {0};
+        step_log first = {.stop = stop, .n = net->total}, rest = {0};
 
         first.state = numbers(2 * net->total, 8);
         o.watch_ud = &first;
@@ -405,7 +408,7 @@ static void digits_are_learnt(void **state)
                             .epochs = 30,
                             .test_X = &t.X,
                             .test_y = &t.y};
-    crew c = {"gc:d=3", 6, true, &stormy, NULL};
+    worker_setup c = {"gc:d=3", 6, true, &straggling, NULL};
     kofn_net *net = make_net(&s), *relu;
     kofn_train_result plain = KOFN_TRAIN_RESULT_INIT,
                       coded = KOFN_TRAIN_RESULT_INIT;
@@ -430,7 +433,7 @@ static void digits_are_learnt(void **state)
     digits_free(&t);
 }
 
-static void steps_that_are_too_long(void **state)
+static void too_long_steps(void **state)
 {
     kofn_net_shape s = {.size = sizeof s,
                         .layers = 2,
@@ -445,7 +448,7 @@ static void steps_that_are_too_long(void **state)
     o.step = 1e8;
     o.epochs = 40;
     for (int sim = 0; sim < 2; sim++) {
-        crew c = {"gc:d=2", 4, sim, NULL, NULL};
+        worker_setup c = {"gc:d=2", 4, sim, NULL, NULL};
         kofn_net *net = make_net(&s);
 
         assert_status(KOFN_NONFINITE,
@@ -456,8 +459,7 @@ static void steps_that_are_too_long(void **state)
     digits_free(&d);
 }
 
-/* Whoever stops while a round lasts, since a worker takes for ever, has what
- * the steps before made. */
+/* A worker never answers. The network is the result of the steps before. */
 static void stopped_within_a_round(void **state)
 {
     static const kofn_fault_event slow[] = {
@@ -467,19 +469,19 @@ static void stopped_within_a_round(void **state)
     kofn_train_options o = options();
     digits d = make_digits(200, 8, 10, 1);
     kofn_net *net = make_net(&s);
-    crew c = {"uncoded", 3, false, NULL, &opt};
+    worker_setup c = {"uncoded", 3, false, NULL, &opt};
     kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
     opt.events = slow;
     opt.event_count = 1;
     opt.late = -1;
-    o.watch = be_impatient;
-    o.watch_ud = &(impatience){.n = net->total};
+    o.watch = stop_on_wait;
+    o.watch_ud = &(weights_log){.n = net->total};
     assert_int_equal(train_with(&c, net, &d.X, &d.y, &o, &res), KOFN_AGAIN);
     assert_true(res.steps <= 2);
     for (size_t i = 0; i <= res.steps; i++)
-        kf_free(((impatience *)o.watch_ud)->w[i]);
+        kf_free(((weights_log *)o.watch_ud)->w[i]);
     assert_steps(net, res.steps, &s, &d.X, &d.y, &o, ROUNDED_F64);
     kofn_net_free(net);
     digits_free(&d);
@@ -493,7 +495,7 @@ static void failing_allocations(void **state)
     digits d;
 
     (void)state;
-    count_allocations(); /* before there is anything to be freed */
+    count_allocations(); /* before anything is allocated */
     d = make_digits(40, 8, 10, 1);
     o.test_X = &d.X;
     o.test_y = &d.y;
@@ -521,19 +523,28 @@ static void failing_allocations(void **state)
 TEST_FILE(train_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_those_of_sgd),
-        cmocka_unit_test(every_scheme_that_sums),
-        cmocka_unit_test(labels_told_right_are_counted),
-        cmocka_unit_test(every_kind_of_net),
-        cmocka_unit_test(float32),
-        cmocka_unit_test(leaves_and_joins),
-        cmocka_unit_test(too_few_is_told),
-        cmocka_unit_test(what_is_left_out_is_made_up_for),
-        cmocka_unit_test(goes_on_where_it_was),
-        cmocka_unit_test(digits_are_learnt),
-        cmocka_unit_test(steps_that_are_too_long),
-        cmocka_unit_test(stopped_within_a_round),
-        cmocka_unit_test(failing_allocations),
+        TEST(steps_of_sgd, "train: steps are those of SGD, by hand"),
+        TEST(every_scheme_that_sums,
+             "train: every scheme that sums gives the plain weights"),
+        TEST(accuracy_is_counted,
+             "train: the accuracy of each step is the plain training's"),
+        TEST(every_kind_of_net,
+             "train: every kind of network gets the plain weights"),
+        TEST(float32,
+             "train: float32 trainings are the plain ones to rounding"),
+        TEST(leaves_and_joins,
+             "train: workers leave and join, and the weights are plain"),
+        TEST(too_few,
+             "train: too few workers end with the weights of the last step"),
+        TEST(scaled_batch, "train: a batch without late parts is scaled up"),
+        TEST(resumes, "train: a training resumes after any step"),
+        TEST(digits_are_learnt,
+             "train: coded training learns digits as well as plain training"),
+        TEST(too_long_steps, "train: a step that overflows fails"),
+        TEST(stopped_within_a_round,
+             "train: a stop within a round keeps the last weights"),
+        TEST(failing_allocations,
+             "train: a failed allocation anywhere gives KOFN_NOMEM"),
     };
 
     rig_begin();

@@ -1,9 +1,8 @@
-/* any_product_test.c -- products drawn at random: any code, of any size, of
- * numbers of any size and zeros, by workers who come, go, are late and lie.
- * What is delivered is right row by row, as docs/numerics.md ("Rows of
- * different size") and docs/errors.md
- * ("The floor") promise, or it is refused for a reason that there is.  The
- * reference is computed in long double. */
+/* any_product_test.c -- random products: any code, size, numbers of any
+ * magnitude and zeros; workers leave, join, are late and wrong. A delivered
+ * result is right row by row, as docs/numerics.md ("Rows of different size")
+ * and docs/errors.md ("The floor") say, or it is refused for a real reason.
+ * The reference is computed in long double. */
 #include "any_rig.h"
 
 enum { ROUNDS = 3 };
@@ -29,7 +28,8 @@ static const char *told(const draw *d)
     return any_told(&d->any, text);
 }
 
-/* ---- what is drawn ------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------
+ */
 
 static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 {
@@ -47,7 +47,7 @@ static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 
 /* ---- numbers ------------------------------------------------------------- */
 
-/* Lines of normal numbers, up to so many digits apart, some of them zeros. */
+/* Draws sizes of lines, up to `digits` digits apart, some of them zero. */
 static double *draw_lines(kf_rng *g, size_t n, double digits, bool zeros)
 {
     double *x = numbers(n, sizeof *x);
@@ -57,8 +57,7 @@ static double *draw_lines(kf_rng *g, size_t n, double digits, bool zeros)
     return x;
 }
 
-/* Lines are alike but for their size, or are zeros: no number is near to
- * zero. */
+/* Lines differ in size only, or are zero; no number is near zero. */
 static void draw_matrix(kofn_matrix *a, double size, double rows, double cols,
                         kf_rng *g)
 {
@@ -88,7 +87,8 @@ static void draw_sparse(rig *r, kf_rng *g)
     kf_free(row);
 }
 
-/* The rows of a sparse A are not alike, so what is summed over has one size. */
+/* The rows of a sparse A have different patterns, so the inner dimension has
+ * one size. */
 static void draw_numbers(draw *d, rig *r, kf_rng *g)
 {
     bool wide = d->any.dtype == KOFN_F64, left = d->op == KOFN_LEFT;
@@ -106,10 +106,12 @@ static void draw_numbers(draw *d, rig *r, kf_rng *g)
                 left ? inner : own, g);
 }
 
-/* ---- what is promised ---------------------------------------------------- */
+/* ---- guarantees -----------------------------------------------------------
+ */
 
-/* Norms of the rows of A, and of its columns when each row is divided by its
- * own.  Of a sparse A only rows are raised, and columns are as the largest. */
+/* Computes norms of the rows of A, and of its columns after each row is
+ * divided by its norm. For a sparse A only rows are scaled, and columns count
+ * as the largest. */
 static void norms_of(const double *a, size_t m, size_t n, double *row,
                      double *col)
 {
@@ -126,7 +128,7 @@ static void norms_of(const double *a, size_t m, size_t n, double *row,
     }
 }
 
-/* Of what is summed over, and lies `step` apart. */
+/* Returns the norm over the inner dimension, with stride `step`. */
 static long double norm_of(const double *x, size_t n, size_t step,
                            const double *by)
 {
@@ -140,11 +142,11 @@ static long double norm_of(const double *x, size_t n, size_t step,
     return sqrtl(all);
 }
 
-/* Nothing is promised of what is smaller than the smallest number that has all
- * its digits, nor where plain sums have no room. */
+/* There is no guarantee for numbers below the smallest normal one, nor if
+ * plain sums overflow. */
 typedef struct promise {
     const double *row, *col;
-    long double by;     /* of the product of norms                   */
+    long double by;     /* relative to the product of norms */
     long double unseen; /* a smaller input counts as this in a check */
     long double least, most;
 } promise;
@@ -227,7 +229,8 @@ static void look_at(const draw *d, const kofn_report *rep, const rig *r,
     kf_free(col);
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the test -------------------------------------------------------------
+ */
 
 static kofn_status open(draw *d, rig *r, kf_rng *g)
 {
@@ -244,7 +247,7 @@ static kofn_status open(draw *d, rig *r, kf_rng *g)
     return st ? st : rig_place(r);
 }
 
-/* Of some rows only: of left products the input is 0 elsewhere. */
+/* Limits the round to some rows; in left products the input is 0 elsewhere. */
 static kofn_status limit(draw *d, rig *r, kf_rng *g)
 {
     kofn_progress p = KOFN_PROGRESS_INIT;
@@ -306,7 +309,9 @@ static void any_product(void **state)
 
 TEST_FILE(any_product_test)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_product)};
+    const struct CMUnitTest tests[] = {TEST(
+        any_product,
+        "any product is right row by row or refused (random code, faults)")};
 
     rig_begin();
     return cmocka_run_group_tests(tests, NULL, NULL);

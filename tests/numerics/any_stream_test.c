@@ -1,15 +1,15 @@
-/* any_stream_test.c -- streams of products drawn at random: any code, of sizes
- * that differ, put and taken in any order, by workers who come, go, are late
- * and lie.  What is delivered is right row by row, as docs/numerics.md ("Rows
- * of different size") promises, or it is refused for a reason that there is.
- * The reference is computed in long double. */
+/* any_stream_test.c -- random streams of products: any code, different sizes,
+ * put and taken in any order; workers leave, join, are late and wrong. A
+ * delivered result is right row by row, as docs/numerics.md ("Rows of
+ * different size") says, or it is refused for a real reason. The reference is
+ * computed in long double. */
 #include "any_rig.h"
 
 enum { PRODUCTS = 6 };
 
 typedef struct product {
     kofn_matrix X, Y, out;
-    double *inner; /* the sizes of what is summed over, as X has them */
+    double *inner; /* sizes of the inner dimension in X */
     uint32_t number;
 } product;
 
@@ -31,7 +31,8 @@ static const char *told(const draw *d)
     return any_told(&d->any, text);
 }
 
-/* ---- what is drawn ------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------
+ */
 
 static void draw_code(any_job *a, kf_rng *g)
 {
@@ -64,8 +65,8 @@ static void draw_code(any_job *a, kf_rng *g)
     }
 }
 
-/* Of a size near the plan's.  What is summed over has the opposite sizes in
- * Y. */
+/* Draws a product of about the plan's size. Y has the inverse sizes of the
+ * inner dimension. */
 static void draw_product(draw *d, product *p, kf_rng *g)
 {
     size_t m = d->m + below(g, 2), n = d->n + below(g, 2);
@@ -104,7 +105,8 @@ static void draw_all(draw *d, uint64_t seed, kf_rng *g)
     any_events(&d->any, PRODUCTS, g);
 }
 
-/* ---- what is promised ---------------------------------------------------- */
+/* ---- guarantees -----------------------------------------------------------
+ */
 
 static void compare(const draw *d, const product *p, const kofn_report *rep)
 {
@@ -137,7 +139,8 @@ static void compare(const draw *d, const product *p, const kofn_report *rep)
     sum.delivered++;
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the test -------------------------------------------------------------
+ */
 
 static kofn_status open(draw *d, kf_rng *g)
 {
@@ -212,7 +215,9 @@ static void any_stream(void **state)
 
 TEST_FILE(any_stream_test)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_stream)};
+    const struct CMUnitTest tests[] = {TEST(
+        any_stream,
+        "any stream is right row by row or refused (random code, faults)")};
 
     rig_begin();
     return cmocka_run_group_tests(tests, NULL, NULL);

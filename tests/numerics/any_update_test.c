@@ -1,9 +1,8 @@
-/* any_update_test.c -- operands that change, drawn at random: any code, sizes,
- * numbers and changes, by workers who come, go, are late and lie.  Products
- * from both sides and what is fetched are right row by row, as docs/numerics.md
- * ("Rows of different size") promises of lines that change in proportion, or
- * are refused for a reason that there is.  The reference is computed in long
- * double. */
+/* any_update_test.c -- random operands that change: any code, sizes, numbers
+ * and changes; workers leave, join, are late and wrong. Products from both
+ * sides and fetched operands are right row by row, as docs/numerics.md ("Rows
+ * of different size") says for lines that change in proportion, or are refused
+ * for a real reason. The reference is computed in long double. */
 #include "any_rig.h"
 
 enum { OPERANDS_MOST = 3, STEPS = 6 };
@@ -12,9 +11,10 @@ typedef struct operand {
     size_t m, n, p; /* p: columns of its inputs */
     kofn_plan *plan;
     kofn_matrix A;
-    double *row, *col;         /* the sizes of its lines                     */
-    long double *is, *speed;   /* what it has become, and its velocity       */
-    long double *size, *force; /* the same of absolute values, never falling */
+    double *row, *col;       /* the sizes of its lines */
+    long double *is, *speed; /* the current value, and its velocity */
+    long double *size,
+        *force; /* the same for absolute values, which never fall */
     size_t changes;
 } operand;
 
@@ -41,7 +41,8 @@ static const char *told(const draw *d)
     return any_told(&d->any, text);
 }
 
-/* ---- what is drawn ------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------
+ */
 
 static void draw_operand(draw *d, operand *o, kf_rng *g)
 {
@@ -67,7 +68,8 @@ static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 {
     *d = (draw){.does = "open"};
     any_draw(&d->any, seed, true, g);
-    d->any.opt.below = KOFN_BELOW_REFUSE; /* A is read whole or not at all */
+    d->any.opt.below =
+        KOFN_BELOW_REFUSE; /* A is read completely or not at all */
     d->left = one_in(g, 2);
     d->count = 1 + below(g, OPERANDS_MOST);
     for (size_t o = 0; o < d->count; o++)
@@ -75,7 +77,8 @@ static void draw_all(draw *d, uint64_t seed, kf_rng *g)
     any_events(&d->any, STEPS, g);
 }
 
-/* ---- the same on one machine --------------------------------------------- */
+/* ---- the reference --------------------------------------------------------
+ */
 
 static void change_twin(operand *o, const kofn_change *c, const kofn_matrix *U,
                         const kofn_matrix *V)
@@ -104,7 +107,8 @@ static void change_twin(operand *o, const kofn_change *c, const kofn_matrix *U,
     o->changes++;
 }
 
-/* ---- what is promised ---------------------------------------------------- */
+/* ---- guarantees -----------------------------------------------------------
+ */
 
 static void fail_at(const draw *d, const char *what, size_t at, double is,
                     long double exact, long double off, long double by)
@@ -113,8 +117,8 @@ static void fail_at(const draw *d, const char *what, size_t at, double is,
              is, exact, off, by, told(d));
 }
 
-/* Norms of rows and of columns in units of rows, of what they have been at
- * most. */
+/* Computes the largest norms so far of rows, and of columns relative to rows.
+ */
 static void norms_of(const operand *o, long double *row, long double *col)
 {
     for (size_t i = 0; i < o->m; i++) {
@@ -204,7 +208,8 @@ static bool look_at_refusal(const draw *d, kofn_status st)
     return false;
 }
 
-/* ---- what is done -------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------
+ */
 
 typedef struct product {
     operand *of;
@@ -226,7 +231,7 @@ static kofn_status put(draw *d, product *p, kf_rng *g)
                           d->any.dtype, 1);
     p->out = random_matrix(left ? o->p : outer, left ? outer : o->p,
                            d->any.dtype, 1);
-    if (one_in(g, 2)) /* as large as the lines it meets are small */
+    if (one_in(g, 2)) /* large for the small lines it meets */
         for (size_t i = 0; i < inner; i++)
             unit[i] /= left ? o->row[i] : o->col[i];
     fill(&p->in, left ? NULL : unit, left ? unit : NULL, g);
@@ -348,7 +353,8 @@ static bool one_step(draw *d, kf_rng *g)
     return true;
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the test -------------------------------------------------------------
+ */
 
 static kofn_status open(draw *d, kf_rng *g)
 {
@@ -415,7 +421,9 @@ static void any_update(void **state)
 
 TEST_FILE(any_update_test)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_update)};
+    const struct CMUnitTest tests[] = {
+        TEST(any_update,
+             "any changing operand is right row by row or refused (faults)")};
 
     rig_begin();
     return cmocka_run_group_tests(tests, NULL, NULL);

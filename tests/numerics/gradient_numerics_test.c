@@ -1,22 +1,22 @@
-/* gradient_numerics_test.c -- how exact sums of gradients are at scale
- * (math/numerics.md 4 and 7.5): worst of straggler sets that are clustered,
- * contiguous at any stride, random, and climbed to.
+/* gradient_numerics_test.c -- the accuracy of sums of gradients at scale
+ * (math/numerics.md 4 and 7.5): the worst of straggler sets that are
+ * clustered, evenly spaced, random, or found by local search.
  *
- * Each number of a sum is made of the same number of each answer, so the error
- * relative to the norm does not depend on how long the vectors are once there
- * are enough numbers for an average.  Sets are searched with short vectors;
- * the worst of a few codes is tried again with a million numbers. */
+ * Each number of a sum uses the same number of each answer. So the relative
+ * error does not depend on the length of the vectors if they are long enough
+ * for an average. Sets are searched with short vectors; the worst of a few
+ * codes is tried again with a million numbers. */
 #include "gradient_rig.h"
 
 #define SHORT 480 /* divisible into the segments of all codes */
 #define MOST 400  /* workers */
 
 typedef struct hunt {
-    fleet f;
-    size_t d, lam;    /* lam: 0 where a message is all there is            */
-    bool grouped;     /* s are missing of each group                       */
-    double worst, of; /* errors: of all sets; of those of s                */
-    bool set[MOST];   /* the worst of s                                    */
+    sum_case f;
+    size_t d, lam;    /* lam: 0 if there is one message */
+    bool grouped;     /* s are missing in each group */
+    double worst, of; /* errors: of all sets; of sets of s */
+    bool set[MOST];   /* the worst set of s */
     kf_rng r;
 } hunt;
 
@@ -25,7 +25,7 @@ static size_t submessages_for(const hunt *h, size_t s)
     return h->lam == 0 ? 1 : (h->lam + h->d - s - 1) / (h->d - s);
 }
 
-/* Groups are of d, the last takes what is left over. */
+/* Groups have d workers; the last one also has the rest. */
 static size_t group_end(const hunt *h, size_t from)
 {
     return h->grouped && from + 2 * h->d <= h->f.n ? from + h->d : h->f.n;
@@ -44,7 +44,7 @@ static double try_set(hunt *h, const bool *out, size_t s)
     return e;
 }
 
-/* s of seats [from, to) in step. */
+/* Loses s of the seats [from, to) at a stride. */
 static void in_step(hunt *h, bool *out, size_t from, size_t to, size_t stride,
                     size_t s)
 {
@@ -53,13 +53,13 @@ static void in_step(hunt *h, bool *out, size_t from, size_t to, size_t stride,
     for (size_t k = 0; k < s; k++) {
         size_t i = (at + k * stride) % n;
 
-        while (out[from + i]) /* the stride came round */
+        while (out[from + i]) /* the stride has come around */
             i = (i + 1) % n;
         out[from + i] = true;
     }
 }
 
-/* s of `wide` seats in a row. */
+/* Loses s of `wide` seats in a row. */
 static void in_cluster(hunt *h, bool *out, size_t from, size_t to, size_t wide,
                        size_t s)
 {
@@ -74,8 +74,8 @@ static void in_cluster(hunt *h, bool *out, size_t from, size_t to, size_t wide,
     }
 }
 
-/* From the worst set on: one of the missing comes back and another of its
- * group goes, as long as that is worse. */
+/* Improves the worst set: one missing worker returns and another of its group
+ * is lost, while that is worse. */
 static void climb(hunt *h, size_t s, size_t steps)
 {
     double e = h->of;
@@ -117,7 +117,7 @@ static void sets_of(hunt *h, size_t s, size_t tries)
             for (size_t from = 0, to; from < h->f.n; from = to) {
                 size_t n = (to = group_end(h, from)) - from;
 
-                if (kind == STEP) /* from neighbours on */
+                if (kind == STEP) /* start from neighbours */
                     in_step(h, out, from, to, 1 + k % (n / 2 + 1), s);
                 else
                     in_cluster(h, out, from, to, kind == CLUSTER ? 2 * s : n,
@@ -128,16 +128,16 @@ static void sets_of(hunt *h, size_t s, size_t tries)
     climb(h, s, 2 * tries);
 }
 
-/* The worst over up to `most` stragglers. */
+/* Returns the worst error over up to `most` stragglers. */
 static double search(const char *spec, size_t n, hunt *h, size_t most,
                      kofn_dtype dtype, size_t tries)
 {
     h->worst = 0;
     h->r = kf_rng_stream(9, KF_FOR_SAMPLE, (uint32_t)n, (uint32_t)h->d);
-    fleet_up(&h->f, spec, n, SHORT, dtype);
+    case_up(&h->f, spec, n, SHORT, dtype);
     for (size_t s = most > 2 ? most - 2 : 0; s <= most; s++)
         sets_of(h, s, tries);
-    fleet_down(&h->f);
+    case_down(&h->f);
     return h->worst;
 }
 
@@ -180,7 +180,7 @@ static void single_messages(void **state)
             }
 }
 
-/* Submessage by submessage, as many submessages as the stragglers make it. */
+/* Submessage by submessage, with the number that the stragglers require. */
 static void submessages(void **state)
 {
     static const size_t lcm[] = {0, 1, 2, 6, 12};
@@ -204,7 +204,7 @@ static void submessages(void **state)
         }
 }
 
-/* Groups: s stragglers of each at once. */
+/* Groups: s stragglers in each at once. */
 static void groups(void **state)
 {
     (void)state;
@@ -229,9 +229,8 @@ static void groups(void **state)
             }
 }
 
-/* What the worker count leaves over makes the last group larger than d, and
- * going back through the submessages multiplies what that costs
- * (math/numerics.md 4.1). */
+/* The rest of the workers makes the last group larger than d. Going back
+ * through the submessages multiplies its cost (math/numerics.md 4.1). */
 static void groups_in_submessages(void **state)
 {
     static const struct {
@@ -274,26 +273,29 @@ static void long_vectors(void **state)
         size_t s = t[i].d - t[i].m;
         double few = search(t[i].spec, 20, &h, s, KOFN_F32, often(10)), many;
 
-        fleet_up(&h.f, t[i].spec, 20, 1000000 / SLOWED, KOFN_F32);
+        case_up(&h.f, t[i].spec, 20, 1000000 / SLOWED, KOFN_F32);
         many = error_without(&h.f, h.set, submessages_for(&h, s));
         print_message("%-12s short vectors %.2e, long %.2e\n", t[i].spec, few,
                       many);
         assert_true(many >= 0);
         assert_at_most(many, t[i].limit);
-        /* as much the same as an average of so many is */
+        /* equal within the spread of such an average */
         assert_true(many > 0.7 * h.of && many < 1.3 * h.of);
-        fleet_down(&h.f);
+        case_down(&h.f);
     }
 }
 
 TEST_FILE(gradient_numerics_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(single_messages),
-        cmocka_unit_test(submessages),
-        cmocka_unit_test(groups),
-        cmocka_unit_test(groups_in_submessages),
-        cmocka_unit_test(long_vectors),
+        TEST(single_messages,
+             "gradients: single messages stay accurate (n = 20, 64, 200)"),
+        TEST(submessages, "gradients: submessages stay accurate"),
+        TEST(groups, "gradients: s stragglers in each group stay accurate"),
+        TEST(groups_in_submessages,
+             "gradients: a larger last group stays accurate in submessages"),
+        TEST(long_vectors,
+             "gradients: short vectors predict a million numbers"),
     };
 
     rig_begin();

@@ -1,6 +1,6 @@
 /* levels_test.c -- rows and columns of very different size: every element of a
- * product is as exact as plain BLAS has it, row by row, whatever its rows were
- * mixed with.  The reference is computed with long double. */
+ * product is as exact as with plain BLAS, row by row, whatever its rows were
+ * mixed with. The reference is computed in long double. */
 #include "altered_port.h"
 #include "levels_rig.h"
 
@@ -39,9 +39,8 @@ static const wide_kind kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* Decimal digits that lines of A, columns of A with the opposite in what they
- * are multiplied with, lines of the input, and what is summed over in the input
- * alone are apart. */
+/* Spread in decimal digits of: lines of A; columns of A, inverse in the input;
+ * lines of the input; the inner dimension in the input alone. */
 typedef struct widths {
     double rows, inner, own, alone;
 } widths;
@@ -84,8 +83,8 @@ static void make_wide(rig *r, widths w, kf_rng *g)
     kf_free(own);
 }
 
-/* At random: of blocks that share no row and no column nobody knows how large
- * one is beside another. */
+/* At random: blocks that share no row and no column cannot be compared in
+ * size. */
 static void make_holes(rig *r, kf_rng *g)
 {
     for (size_t i = 0; i < r->A.rows; i++)
@@ -122,10 +121,9 @@ static double worst_of(const rig *r)
     return most;
 }
 
-/* What the code does to rounding is predicted of lines that are alike.  These
- * are not apart by more than 2^6 in all (src/data/level.c), and sums of their
- * absolute values, of numbers from 1 to 2, by no more than the root of their
- * length besides. */
+/* Predictions hold for lines of equal size. These lines are at most 2^6 apart
+ * in all (src/data/level.c). Sums of absolute values, of numbers from 1 to 2,
+ * add at most the root of their length. */
 static double allowed(const kofn_report *rep, const rig *r)
 {
     double u = r->A.dtype == KOFN_F64 ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
@@ -170,9 +168,8 @@ static void try_kind(const wide_kind *k, kofn_dtype dtype, widths w,
     rig_down(&r);
 }
 
-/* Rows that have their numbers in different columns are not alike when what
- * those columns are multiplied with is not (docs/numerics.md); all others are.
- */
+/* Rows with numbers in different columns are not alike if the input's lines
+ * differ (docs/numerics.md); all others are. */
 static void every_row_is_exact(void **state)
 {
     (void)state;
@@ -190,9 +187,9 @@ static void every_row_is_exact(void **state)
             }
 }
 
-/* Where at first each worker has a plain part, who joins later is sent a
- * mixture of them: rows are raised for that from the start. */
-static void what_joiners_mix_is_exact(void **state)
+/* At first each worker has a plain part, and a joining worker gets a mixture:
+ * rows are scaled for that from the start. */
+static void joiners_mix(void **state)
 {
     const struct {
         const char *spec;
@@ -233,7 +230,7 @@ static void what_joiners_mix_is_exact(void **state)
     }
 }
 
-/* One liar is found, and what it said is not in the answer. */
+/* One wrong worker is located, and its results are excluded. */
 static void find_liar(const char *spec, widths w, bool sparse)
 {
     const kofn_fault_event lies = {
@@ -265,9 +262,9 @@ static void find_liar(const char *spec, widths w, bool sparse)
     rig_down(&r);
 }
 
-/* Among rows that are 300 digits apart, and among columns that the input makes
- * up for; also where answers are compared, but no lines are mixed. */
-static void a_liar_among_wide_lines(void **state)
+/* Among rows that are 300 digits apart, and among columns that the input
+ * balances; also if answers are compared but no lines are mixed. */
+static void wrong_among_wide_lines(void **state)
 {
     const char *const spec[] = {"mds:k=3", "grid:m=3,n=1,copies=4",
                                 "grid:m=2,n=2,copies=3", "mds:k=1",
@@ -282,9 +279,10 @@ static void a_liar_among_wide_lines(void **state)
         }
 }
 
-/* ---- lies below the floor ------------------------------------------------ */
+/* ---- errors below the floor -----------------------------------------------
+ */
 
-/* A worker's results are off by so much, relatively. */
+/* A worker with this relative error. */
 typedef struct slanted {
     altered_port port;
     double by;
@@ -324,9 +322,9 @@ static void slanted_open(rig *r, const kofn_options *o, double by)
     assert_ok(rig_place(r));
 }
 
-/* |A| |x| of a row is at most the product of norms, and here, where numbers are
- * from 1 to 2, at least half of it.  Of k = 3 rows that are coded together,
- * raised, none has more than twice the norm of another. */
+/* |A| |x| of a row is at most the product of norms, and here, with numbers
+ * from 1 to 2, at least half of it. After scaling, of k = 3 coded rows none
+ * has more than twice the norm of another. */
 static void is_within(const rig *r, const kofn_report *rep)
 {
     const double u = DBL_EPSILON / 2;
@@ -338,10 +336,9 @@ static void is_within(const rig *r, const kofn_report *rep)
                    2 * 2 * sqrt(3) * rep->floor + allowed(&rounding, r));
 }
 
-/* What is delivered is within the floor of the report in every row, as measured
- * by its own |A| |x|, though rows are 300 digits apart; what is above it is
- * seen. */
-static void small_lies_beside_wide_rows(void **state)
+/* Results stay within the report's floor in every row, relative to its own |A|
+ * |x|, although rows are 300 digits apart. Larger errors are detected. */
+static void small_errors(void **state)
 {
     size_t seen = 0, passed = 0;
 
@@ -373,7 +370,8 @@ static void small_lies_beside_wide_rows(void **state)
     assert_int_equal(seen + passed, 24);
 }
 
-/* ---- what changes, and is read ------------------------------------------- */
+/* ---- changing and read operands -------------------------------------------
+ */
 
 #define ZEROS 7 /* a row of zeros */
 
@@ -390,7 +388,7 @@ static void check_read(const rig *r, const kofn_matrix *got,
         }
 }
 
-/* The others change in proportion; what is added to a row of zeros is not
+/* The other rows change in proportion; what is added to a row of zeros is not
  * lost. */
 static void rows_change_and_are_read(void **state)
 {
@@ -435,10 +433,11 @@ static void rows_change_and_are_read(void **state)
     rig_down(&r);
 }
 
-/* ---- small numbers ------------------------------------------------------- */
+/* ---- small numbers --------------------------------------------------------
+ */
 
-/* A 2^a times x 2^b, where one of them is below what has all its digits, and
- * lines of x are apart. */
+/* A 2^a times x 2^b: one of them is below the smallest normal number, and
+ * lines of x differ in size. */
 static void small_times_large(void **state)
 {
     const struct {
@@ -486,8 +485,8 @@ static void small_times_large(void **state)
         }
 }
 
-/* What rows of A lose to each other and what columns of B do comes to 2^6
- * together: lines that are nearly so far apart on both sides are raised. */
+/* Losses among rows of A and among columns of B together may reach 2^6: lines
+ * that are nearly that far apart on both sides are scaled. */
 static void both_sides_together(void **state)
 {
     static const rig_kind kind[] = {
@@ -518,13 +517,19 @@ static void both_sides_together(void **state)
 TEST_FILE(levels_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_exact),
-        cmocka_unit_test(what_joiners_mix_is_exact),
-        cmocka_unit_test(a_liar_among_wide_lines),
-        cmocka_unit_test(small_lies_beside_wide_rows),
-        cmocka_unit_test(rows_change_and_are_read),
-        cmocka_unit_test(small_times_large),
-        cmocka_unit_test(both_sides_together),
+        TEST(every_row_is_exact,
+             "scaling: every row is as exact as with plain BLAS (300 digits)"),
+        TEST(joiners_mix, "scaling: mixtures for joining workers are exact"),
+        TEST(wrong_among_wide_lines,
+             "scaling: a wrong worker is located among rows 300 digits apart"),
+        TEST(small_errors,
+             "scaling: results stay within the floor in every row"),
+        TEST(rows_change_and_are_read,
+             "scaling: changed rows are read exactly"),
+        TEST(small_times_large,
+             "scaling: subnormal times large numbers are exact"),
+        TEST(both_sides_together,
+             "scaling: rows and columns nearly 2^6 apart are scaled"),
     };
 
     rig_begin();

@@ -1,16 +1,14 @@
-/* numerics_adversary_test.c -- the noise of survivor sets, followed: by an
- * adversary who looks for the worst, and into the tail of random losses
- * (docs/numerics.md). */
+/* numerics_adversary_test.c -- the noise of survivor sets: sought by an
+ * adversary, and followed into the tail of random losses (docs/numerics.md). */
 #include "numerics_rig.h"
 
-/* The noise of a systematic quaternion code from scratch, in quaternions: an
- * adversary that is fast, and a second opinion on kf_decoder_new.
+/* The noise of a systematic quaternion code, computed directly in quaternions:
+ * a fast adversary, and a second opinion on kf_decoder_new.
  *
- * With U the lost blocks, Q the parity seats that are left, W = P_QU^-1 and
- * H = P P*, the decoder has rows [-W P_QK, W], and since W P_QU = I
+ * With U the lost blocks, Q the remaining parity seats, W = P_QU^-1 and H = P
+ * P*, the decoder has rows [-W P_QK, W], and since W P_QU = I
  *
- *     ||W P_QK||^2 = tr(W H_QQ W*) - |U|.
- */
+ *     ||W P_QK||^2 = tr(W H_QQ W*) - |U|. */
 typedef struct quat {
     double a, b, c, d;
 } quat;
@@ -98,7 +96,7 @@ static void swap(quat *a, quat *b, size_t n)
     }
 }
 
-/* W = M^-1 by Gauss and Jordan; false when singular. */
+/* Computes W = M^-1 by Gauss-Jordan elimination; false if singular. */
 static bool invert(quat *M, quat *W, size_t m)
 {
     memset(W, 0, m * m * sizeof *W);
@@ -167,7 +165,7 @@ static double noise_without(const prey *h, const bool *lost)
     return sqrt(sum / (double)h->k);
 }
 
-/* Swap a lost seat for a survivor as long as that makes more noise. */
+/* Swaps a lost seat with a survivor while that increases the noise. */
 static double climb(const prey *h, bool *lost, kf_rng *r, size_t budget)
 {
     double noise = noise_without(h, lost);
@@ -210,7 +208,7 @@ static void random_losses(kf_rng *r, bool *lost, size_t k, size_t n)
     }
 }
 
-/* Another three seats are lost instead of some. */
+/* Loses three other seats instead of some. */
 static void shake(kf_rng *r, bool *lost, size_t n)
 {
     for (int swaps = 0; swaps < 3;) {
@@ -224,8 +222,8 @@ static void shake(kf_rng *r, bool *lost, size_t n)
     }
 }
 
-/* From random sets and from near the worst, in turns.  Both opinions on the
- * noise, then the error. */
+/* Starts from random sets and from near the worst, in turn. Compares both
+ * opinions on the noise, then the error. */
 static void hunt(pair *p, size_t n, size_t k, size_t starts, size_t budget,
                  tally *t)
 {
@@ -314,9 +312,9 @@ static void adversary_up_to_1000(void **state)
 }
 
 /* P(noise > x median) ~ x^-4 (math/numerics.md 0): of random sets at (64,56)
- * one in 62 is beyond 3 medians and one in 15 000 beyond 10; with real
- * coefficients it would be one in 6 and one in 19.  Five standard deviations
- * allowed. */
+ * one in 62 exceeds 3 medians and one in 15 000 exceeds 10. With real
+ * coefficients it would be one in 6 and one in 19. Five standard deviations
+ * are allowed. */
 static int ascending(const void *a, const void *b)
 {
     double x, y;
@@ -326,7 +324,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void tail_falls_with_the_fourth_power(void **state)
+static void tail_power(void **state)
 {
     size_t sets = effort(30000), beyond3 = 0, beyond10 = 0;
     kf_rng r = kf_rng_stream(6, KF_FOR_SAMPLE, 0, 0);
@@ -362,9 +360,12 @@ static void tail_falls_with_the_fourth_power(void **state)
 TEST_FILE(numerics_adversary_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adversary_up_to_128),
-        cmocka_unit_test(adversary_up_to_1000),
-        cmocka_unit_test(tail_falls_with_the_fourth_power),
+        TEST(adversary_up_to_128,
+             "numerics: no adversary finds large noise (up to 128 workers)"),
+        TEST(adversary_up_to_1000,
+             "numerics: no adversary finds large noise (up to 1000 workers)"),
+        TEST(tail_power,
+             "numerics: the tail of the noise falls with the fourth power"),
     };
 
     return cmocka_run_group_tests_name("numerics_adversary", tests, setup,

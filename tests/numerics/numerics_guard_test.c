@@ -1,4 +1,4 @@
-/* numerics_guard_test.c -- whole rounds are as accurate as they say, or are
+/* numerics_guard_test.c -- whole rounds are as accurate as predicted, or are
  * refused (docs/numerics.md). */
 #include "numerics_rig.h"
 
@@ -14,7 +14,8 @@ typedef struct job {
 
 static const double untouched = 12345;
 
-/* y = A x by plain BLAS is what is wanted; y says whether it was written. */
+/* The reference is y = A x by plain BLAS; y also shows whether it was written.
+ */
 static void job_up(job *j, const char *spec, size_t workers, size_t m, size_t n,
                    size_t p, const kofn_options *opt)
 {
@@ -52,7 +53,7 @@ static double job_error(const job *j)
     return relative_error(j->y.data, j->want.data, j->y.rows * j->y.cols);
 }
 
-/* Everybody who is not in the set leaves before the first round. */
+/* All workers outside the set leave before the first round. */
 static size_t leave_all_but(const uint32_t *set, size_t count, size_t n,
                             kofn_fault_event *event)
 {
@@ -87,8 +88,8 @@ static double predicted_for(const kofn_plan *plan, const uint32_t *set,
     return predicted;
 }
 
-/* Rows whose own strips were accurate enough may have been written before
- * others were found not to be; nothing else. */
+/* Rows from accurate strips may have been written before others were found
+ * inaccurate; nothing else. */
 static void nothing_wrong_was_written(const job *j)
 {
     const double *y = j->y.data, *want = j->want.data;
@@ -99,8 +100,8 @@ static void nothing_wrong_was_written(const job *j)
             assert_at_most(fabs(y[i] - want[i]), 1e-9 * norm);
 }
 
-/* Only this set is left: answered within the tolerance or not at all, and not
- * at all only if all that is left is too noisy. */
+/* Only this set remains. It answers within the tolerance, or refuses because
+ * all that remains is too noisy. */
 static bool guard_set(const char *spec, size_t n, const uint32_t *set,
                       size_t left)
 {
@@ -131,9 +132,9 @@ static bool guard_set(const char *spec, size_t n, const uint32_t *set,
     return st == KOFN_OK;
 }
 
-/* Bases from good to hopeless, so that both answers are given often; two
- * schemes, the set alone, and with two more than enough. */
-static void nothing_is_delivered_beyond_the_tolerance(void **state)
+/* Bases from good to hopeless, so that both outcomes are frequent; two
+ * schemes, with exactly enough workers and with two more. */
+static void within_tolerance(void **state)
 {
     static const char *const specs[] = {
         "mds:k=16,basis=vandermonde",  "mds:k=16,basis=cauchy",
@@ -172,9 +173,10 @@ static int order_of(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Workers answer in a chosen order.  When the first k are too noisy for the
- * tolerance and k+1 are not, one more is waited for, and no further one. */
-static void one_more_result_is_waited_for(void **state)
+/* Workers answer in a chosen order. If the first k are too noisy for the
+ * tolerance and k+1 are not, the round waits for one more and no further one.
+ */
+static void one_more(void **state)
 {
     enum { N = 14, K = 10 };
     kf_rng r = kf_rng_stream(4, KF_FOR_SAMPLE, 0, 0);
@@ -222,10 +224,10 @@ static void one_more_result_is_waited_for(void **state)
     }
 }
 
-/* The same under a scheme that deals each strip to exactly k: strips that are
- * too noisy are dealt once more.  The tolerance lies between the noisiest
- * window of k and the noisiest of k+1, so that some strips need it. */
-static void elastic_deals_once_more(void **state)
+/* The same for a scheme that deals each strip to exactly k: strips that are
+ * too noisy are dealt again. The tolerance lies between the noisiest window of
+ * k and of k+1, so some strips need it. */
+static void deals_again(void **state)
 {
     enum { N = 14, K = 10 };
     double noisiest[2] = {0, 0}, tolerance;
@@ -257,7 +259,8 @@ static void elastic_deals_once_more(void **state)
     assert_true(rows > 1000 && rows <= 1400);
 }
 
-/* ---- whatever is left of an elastic fleet -------------------------------- */
+/* ---- remains of an elastic fleet ------------------------------------------
+ */
 
 static double elastic_round(const char *spec, const uint32_t *set, size_t left,
                             size_t workers, size_t m, size_t n, size_t p)
@@ -276,7 +279,7 @@ static double elastic_round(const char *spec, const uint32_t *set, size_t left,
     return off;
 }
 
-static void every_rest_of_an_elastic_fleet(void **state)
+static void elastic_rests(void **state)
 {
     static const size_t shapes[][2] = {{6, 3}, {7, 4}, {5, 5},
                                        {6, 1}, {8, 3}, {12, 6}};
@@ -294,7 +297,7 @@ static void every_rest_of_an_elastic_fleet(void **state)
 
             first_set(set, left);
             do {
-                /* a prime, more than the parts; a few rows, fewer than them */
+                /* a prime above the number of parts; a few rows below it */
                 if (count++ % every())
                     continue;
                 worst = fmax(
@@ -315,10 +318,14 @@ static void every_rest_of_an_elastic_fleet(void **state)
 TEST_FILE(numerics_guard_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_delivered_beyond_the_tolerance),
-        cmocka_unit_test(one_more_result_is_waited_for),
-        cmocka_unit_test(elastic_deals_once_more),
-        cmocka_unit_test(every_rest_of_an_elastic_fleet),
+        TEST(within_tolerance,
+             "guard: no result exceeds the tolerance (7 bases, 2 schemes)"),
+        TEST(one_more,
+             "guard: a noisy set waits for one more result and no further"),
+        TEST(deals_again, "guard: elastic deals noisy strips again"),
+        TEST(elastic_rests,
+             "guard: every remaining set of an elastic fleet is right or "
+             "refused"),
     };
 
     return cmocka_run_group_tests_name("numerics_guard", tests, setup, NULL);

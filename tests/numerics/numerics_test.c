@@ -1,12 +1,12 @@
-/* numerics_test.c -- what docs/numerics.md promises of survivor sets that
- * happen, measured. */
+/* numerics_test.c -- measures what docs/numerics.md guarantees for usual
+ * survivor sets. */
 #include "numerics_rig.h"
 
 /* ---- item 1: every survivor set ------------------------------------------ */
 
-/* Every error is held against its prediction (try_set), which holds for sums in
- * any order; and the predictions, which no BLAS has a part in, against what
- * docs/numerics.md promises. */
+/* Every error is compared with its prediction (try_set), which holds for sums
+ * in any order. The predictions, which involve no BLAS, are compared with
+ * docs/numerics.md. */
 #define PROMISED32 6e-5
 #define PROMISED32_BLOCK 1.5e-4
 
@@ -47,8 +47,8 @@ static void every_set_of_small_codes(void **state)
 
 /* ---- item 3: random losses ----------------------------------------------- */
 
-/* Error <= 1e-12 and 5e-4 but for one set in a million, <= 5e-5 with
- * probability 0.999: five standard deviations of the count are allowed. */
+/* Error <= 1e-12 and 5e-4 except for one set in a million, <= 5e-5 with
+ * probability 0.999; five standard deviations of the count are allowed. */
 static void random_losses_of_1000(void **state)
 {
     size_t sets = effort(300);
@@ -66,8 +66,8 @@ static void random_losses_of_1000(void **state)
     pair_down(&p);
 }
 
-/* Rows of A as long as this round more in the workers' sums; the prediction
- * knows. */
+/* Long rows of A round more in the workers' sums, and the prediction includes
+ * it. */
 static void long_rows(void **state)
 {
     (void)state;
@@ -85,10 +85,9 @@ static void long_rows(void **state)
     length = 64;
 }
 
-/* What a vector is multiplied by is added up in panels of 4096, so that the
- * rounding is that of so many terms and of one for each panel, however the
- * BLAS does it. */
-static void rows_times_a_vector_are_added_in_panels(void **state)
+/* Products with a vector are summed in panels of 4096. So the rounding is that
+ * of one panel's terms and of one term per panel, whatever the BLAS does. */
+static void sums_in_panels(void **state)
 {
     enum { ROWS = 200, TERMS = 1 << 17 };
     kofn_matrix a = random_matrix(ROWS, TERMS, KOFN_F32, 6, 1);
@@ -113,8 +112,8 @@ static void rows_times_a_vector_are_added_in_panels(void **state)
     kf_free(y.data);
 }
 
-/* The prediction holds for families that it mostly speaks against, too, with
- * as many results as blocks and with more. */
+/* The prediction also holds for families with mostly large predictions, with
+ * exactly enough results and with more. */
 static void prediction_holds_for_every_basis(void **state)
 {
     static const char *const bases[] = {"quaternion", "harmonic", "haar",
@@ -145,12 +144,13 @@ static void prediction_holds_for_every_basis(void **state)
     }
 }
 
-/* ---- more than enough, joiners, sparse operands -------------------------- */
+/* ---- spare results, joining workers, sparse operands ----------------------
+ */
 
-/* math/numerics.md 2.6: each result beyond k calms the noise.  (64,32), worst
- * of random sets: 2e2 with none more, 52 with one, 19 with four; that is of
- * 4000 sets and in the 2-norm, which is never less than our noise. */
-static void surplus_results_heal(void **state)
+/* math/numerics.md 2.6: each result beyond k reduces the noise. (64,32), worst
+ * of random sets: 2e2 with none, 52 with one, 19 with four more. That is for
+ * 4000 sets and the 2-norm, which is never below this noise. */
+static void surplus(void **state)
 {
     static const double worst[] = {2e2, 52, HUGE_VAL, HUGE_VAL, 19};
     pair p;
@@ -183,10 +183,10 @@ static void surplus_results_heal(void **state)
     pair_down(&p);
 }
 
-/* math/numerics.md 2.2: rows for up to 200 joiners beside k = 4..64 never
- * changed: contiguous windows (what elastic schedulers select) make noise up to
- * 5e2, random sets up to 3.3e2; the error is that of 2.1. */
-static void joiners_are_as_good(void **state)
+/* math/numerics.md 2.2: rows for up to 200 joining workers next to k = 4..64
+ * unchanged ones. Contiguous windows (which elastic schedulers select) give
+ * noise up to 5e2, random sets up to 3.3e2; the error is that of 2.1. */
+static void joiners(void **state)
 {
     static const size_t ks[] = {4, 12, 30, 64};
 
@@ -199,7 +199,7 @@ static void joiners_are_as_good(void **state)
 
         snprintf(spec, sizeof spec, "elastic:k=%zu", k);
         pair_up(&p, spec, k + k / 2, 200, 1);
-        /* windows of k, not without k: 200 - k seats are lost */
+        /* windows of k remain: 200 - k seats are lost */
         try_windows(&p, k, 200, &windows);
         try_random(&p, k, 200, effort(50), &random);
         snprintf(spec, sizeof spec, "k = %zu, 200 seats, windows", k);
@@ -213,7 +213,7 @@ static void joiners_are_as_good(void **state)
     }
 }
 
-static void try_light(fleet *f, const uint32_t *set, tally *t)
+static void try_light(code_case *f, const uint32_t *set, tally *t)
 {
     kofn_decoder *d;
 
@@ -226,15 +226,15 @@ static void try_light(fleet *f, const uint32_t *set, tally *t)
     kf_decoder_free(d);
 }
 
-static void light_up(fleet *f, size_t n, size_t k)
+static void light_up(code_case *f, size_t n, size_t k)
 {
     char spec[40];
 
     snprintf(spec, sizeof spec, "mds:k=%zu", k);
-    fleet_up(f, spec, n, n, KOFN_F64, true, 1);
+    case_up(f, spec, n, n, KOFN_F64, true, 1);
 }
 
-static void say_light(const fleet *f, const tally *t)
+static void say_light(const code_case *f, const tally *t)
 {
     print_message("    n = %3zu, sparse, %-36s %6zu sets: noise %6.1f  "
                   "f64 %.1e  of predicted %.2f\n",
@@ -242,8 +242,8 @@ static void say_light(const fleet *f, const tally *t)
                   t->ratio64);
 }
 
-/* A sparse operand gets rows of low weight: for every survivor set the guard,
- * which speaks at 1e-9, is far from speaking, and it would have been right. */
+/* A sparse operand gets rows of low weight. For every survivor set the guard,
+ * which refuses at 1e-9, is far from refusing, and rightly so. */
 static void every_set_of_light_codes(void **state)
 {
     static const size_t codes[][2] = {{6, 4},  {8, 4},  {8, 6},   {12, 6},
@@ -254,7 +254,7 @@ static void every_set_of_light_codes(void **state)
         uint32_t set[24];
         size_t count = 0;
         tally t = {0};
-        fleet f;
+        code_case f;
 
         light_up(&f, codes[c][0], codes[c][1]);
         first_set(set, f.k);
@@ -264,11 +264,11 @@ static void every_set_of_light_codes(void **state)
         } while (next_set(set, f.k, f.seats));
         say_light(&f, &t);
         assert_at_most(t.f64.whole, 1e-12);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
-/* Neighbours that are lost together are the worst that can happen to them. */
+/* Losing neighbours together is their worst case. */
 static void long_light_codes(void **state)
 {
     static const size_t codes[][2] = {{40, 30}, {64, 56}, {100, 98}};
@@ -279,7 +279,7 @@ static void long_light_codes(void **state)
         kf_rng r = kf_rng_stream(2, KF_FOR_SAMPLE, (uint32_t)n, 0);
         uint32_t set[100];
         tally t = {0};
-        fleet f;
+        code_case f;
 
         light_up(&f, n, k);
         for (size_t i = 0; i < effort(20); i++) {
@@ -289,11 +289,12 @@ static void long_light_codes(void **state)
             try_light(&f, set, &t);
         }
         say_light(&f, &t);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
-/* ---- beside the published families, not asserted ------------------------- */
+/* ---- published families, for comparison, not asserted ---------------------
+ */
 
 static void count_noise(kf_code *code, const uint32_t *set, size_t k,
                         double *worst)
@@ -305,7 +306,8 @@ static void count_noise(kf_code *code, const uint32_t *set, size_t k,
     kf_decoder_free(d);
 }
 
-/* The worst of all sets where they are few, else of contiguous and random. */
+/* Returns the worst noise of all sets if they are few, else of contiguous and
+ * random ones. */
 static double worst_noise(const char *basis, size_t n, size_t k)
 {
     kofn_problem pb =
@@ -341,7 +343,7 @@ static double worst_noise(const char *basis, size_t n, size_t k)
     return worst;
 }
 
-static void beside_the_published(void **state)
+static void published_families(void **state)
 {
     static const char *const bases[] = {"vandermonde", "monomial",  "chebyshev",
                                         "cauchy",      "harmonic",  "gauss",
@@ -364,16 +366,21 @@ static void beside_the_published(void **state)
 TEST_FILE(numerics_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_set_of_small_codes),
-        cmocka_unit_test(random_losses_of_1000),
-        cmocka_unit_test(long_rows),
-        cmocka_unit_test(rows_times_a_vector_are_added_in_panels),
-        cmocka_unit_test(prediction_holds_for_every_basis),
-        cmocka_unit_test(surplus_results_heal),
-        cmocka_unit_test(joiners_are_as_good),
-        cmocka_unit_test(every_set_of_light_codes),
-        cmocka_unit_test(long_light_codes),
-        cmocka_unit_test(beside_the_published),
+        TEST(every_set_of_small_codes,
+             "numerics: every set of small codes is within its prediction"),
+        TEST(random_losses_of_1000,
+             "numerics: random losses of 1000 workers are within the limits"),
+        TEST(long_rows, "numerics: predictions follow the length of rows"),
+        TEST(sums_in_panels, "numerics: vectors are summed in panels of 4096"),
+        TEST(prediction_holds_for_every_basis,
+             "numerics: predictions hold for every basis"),
+        TEST(surplus, "numerics: each spare result reduces the noise"),
+        TEST(joiners, "numerics: rows of joining workers are as good"),
+        TEST(every_set_of_light_codes,
+             "numerics: every set of light codes is accurate"),
+        TEST(long_light_codes, "numerics: long light codes stay accurate"),
+        TEST(published_families,
+             "numerics: prints published families for comparison"),
     };
 
     return cmocka_run_group_tests_name("numerics", tests, setup, NULL);

@@ -1,9 +1,10 @@
-/* pcr_numerics_test.c -- how accurate polynomially coded regression is, and how
- * many answers that takes (math/numerics.md 3.4 and 3.6). */
+/* pcr_numerics_test.c -- the accuracy of polynomially coded regression, and
+ * the answers that takes (math/numerics.md 3.4 and 3.6). */
 #include "pcr_rig.h"
 
-/* Where a seat stands, from its row of G: the middle entries are the cosine
- * and sine of its angle; on the line the second is its point. */
+/* Returns the place of a seat, from its row of G. On the circle the middle
+ * entries are the cosine and sine of its angle; on the line the second is its
+ * point. */
 static double place_of(const herd *h, uint32_t seat)
 {
     bool line = strstr(h->plan->spec, "lagrange");
@@ -20,7 +21,7 @@ static double place_of(const herd *h, uint32_t seat)
     return line ? x : atan2(z, c);
 }
 
-/* The k seats that are neighbours there, from the at-th on. */
+/* Selects k neighbours in place, from the at-th on. */
 static void arc(const herd *h, uint32_t *set, size_t k, size_t at)
 {
     double place[256];
@@ -38,7 +39,7 @@ static void arc(const herd *h, uint32_t *set, size_t k, size_t at)
 }
 
 typedef struct tally {
-    double error; /* where something was predicted to be left of the answer */
+    double error; /* error of answers with a useful prediction */
     size_t hopeless;
 } tally;
 
@@ -57,8 +58,8 @@ static void measure(const herd *h, const uint32_t *set, size_t k, tally *t)
     kf_decoder_free(d);
 }
 
-/* math/numerics.md 3.4: the worst loss of N - K, neighbours in angle, with one
- * digit and of one draw; those of neighbours in number stay with rounding. */
+/* math/numerics.md 3.4: the worst loss of N - K, neighbours in angle, to one
+ * digit and for one draw. Losses of neighbours in number stay at rounding. */
 static void circle_table(void **state)
 {
     static const size_t lost[] = {1, 2, 3, 4, 5, 6, 8, 10};
@@ -84,7 +85,7 @@ static void circle_table(void **state)
             char spec[40];
             herd h;
 
-            if (blocks_of(n, r) != c) /* no r gives so many blocks */
+            if (blocks_of(n, r) != c) /* no r gives this number of blocks */
                 continue;
             snprintf(spec, sizeof spec, "pcr:r=%zu", r);
             herd_up(&h, spec, n, 8 * c, 24, KOFN_F64);
@@ -101,7 +102,7 @@ static void circle_table(void **state)
         }
 }
 
-/* How many answers of a random order it takes until the guard is content. */
+/* Returns the number of answers, in random order, until the guard accepts. */
 static double answers_needed(const herd *h, uint32_t trial, double tolerance,
                              tally *t)
 {
@@ -141,8 +142,8 @@ typedef struct figures {
     double mean;              /* answers until 1e-9 is predicted */
 } figures;
 
-/* math/numerics.md 3.6, and what the guard makes of it: of a hundred workers
- * some sets of 19 are of no use, but hardly ever do 20 not do. */
+/* math/numerics.md 3.6, and the guard's effect: with a hundred workers some
+ * sets of 19 are useless, but 20 almost always suffice. */
 static void many_workers(void **state)
 {
     static const figures table[] = {
@@ -197,8 +198,10 @@ static void many_workers(void **state)
 TEST_FILE(pcr_numerics_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(circle_table),
-        cmocka_unit_test(many_workers),
+        TEST(circle_table,
+             "pcr: the worst losses on the circle are those of the table"),
+        TEST(many_workers,
+             "pcr: of a hundred workers, 20 answers almost always suffice"),
     };
 
     rig_begin();

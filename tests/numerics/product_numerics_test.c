@@ -1,42 +1,43 @@
-/* product_numerics_test.c -- how accurate coded products are, measured.
+/* product_numerics_test.c -- the measured accuracy of coded products.
  *
- * Survivor sets are the ones that are bad (neighbours in angle are lost), the
- * ones that happen (neighbours in number, as in a rack; random ones), and the
- * ones that an adversary finds who follows the noise.  No error may exceed its
- * prediction, and none the figures of docs/numerics.md.
- */
+ * There are three kinds of survivor sets: bad ones (neighbours in angle are
+ * lost), usual ones (neighbours in number, as in a rack; random ones), and
+ * those found by an adversary that maximises the noise. No error may exceed
+ * its prediction or the figures of docs/numerics.md. */
 #include "product_rig.h"
 
 #define MOST 200 /* seats */
 
-/* Dot products of 64, as in the tables that are compared with. */
+/* Dot products of 64, as in the tables compared with. */
 static const sides blocks = {6, 64, 7};
 
-/* So many searches, samples, trials; a fraction of them under sanitizers. */
+/* Returns the number of searches, samples or trials; a fraction under
+ * sanitizers. */
 static size_t effort(double n)
 {
     return (size_t)ceil(n * test_scale() / EVERY);
 }
 
-/* ---- sets, and what came of them ----------------------------------------- */
+/* ---- sets and results -----------------------------------------------------
+ */
 
 typedef struct tally {
     double error[2]; /* f64, f32: worst */
     double ratio[2]; /* worst error / predicted */
-    double slack;    /* largest predicted / error where the noise is large */
+    double slack;    /* largest predicted / error if the noise is large */
     double noise;
-    size_t sets, refused; /* by the guard of float32 */
+    size_t sets, refused; /* refused by the guard of float32 */
 } tally;
 
 typedef struct pair {
-    fleet f[2];
+    product_case f[2];
     size_t n, k;
 } pair;
 
 static void pair_of(pair *p, kofn_op op, const char *spec, size_t n, sides s)
 {
     for (int t = 0; t < 2; t++)
-        fleet_up(&p->f[t], op, spec, n, n, s, t ? KOFN_F32 : KOFN_F64, 1);
+        case_up(&p->f[t], op, spec, n, n, s, t ? KOFN_F32 : KOFN_F64, 1);
     p->n = n;
     p->k = p->f[0].L->enough;
     assert_true(n <= MOST);
@@ -49,12 +50,11 @@ static void pair_up(pair *p, kofn_op op, const char *spec, size_t n)
 
 static void pair_down(pair *p)
 {
-    fleet_down(&p->f[0]);
-    fleet_down(&p->f[1]);
+    case_down(&p->f[0]);
+    case_down(&p->f[1]);
 }
 
-/* A prediction above this says that nothing is left of the answer, and not
- * how little. */
+/* A larger prediction says only that nothing is left of the answer. */
 #define HOPELESS 1e-2
 
 static void count(tally *t, int type, double e, const kofn_decoder *d)
@@ -79,7 +79,8 @@ static double try_set(pair *p, const uint32_t *set, size_t k, tally *t)
 
         if (st == KOFN_TOOFEW && k < p->f[type].plan->layout.threshold) {
             t->refused +=
-                type == 1; /* not any so many are enough, and it says so */
+                type ==
+                1; /* not every set of this size suffices, and it says so */
             continue;
         }
         assert_ok(st);
@@ -128,7 +129,7 @@ static double noise_of(pair *p, const uint32_t *set, size_t k)
     return noise;
 }
 
-/* A set with one seat for another. */
+/* Replaces one seat of a set. */
 static void swapped(const uint32_t *set, size_t k, size_t n, kf_rng *r,
                     uint32_t *out)
 {
@@ -147,7 +148,7 @@ static void swapped(const uint32_t *set, size_t k, size_t n, kf_rng *r,
             out[j++] = (uint32_t)i;
 }
 
-/* Swaps that make more noise, until so many steps have been tried. */
+/* Swaps seats while that increases the noise, for `steps` trials. */
 static void search(pair *p, uint32_t *set, size_t k, size_t steps, kf_rng *r)
 {
     double best = noise_of(p, set, k);
@@ -172,8 +173,8 @@ static size_t gcd(size_t a, size_t b)
     return b ? gcd(b, a % b) : a;
 }
 
-/* math/numerics.md 3.2: seat j is at place tau j mod n, tau about 0.618 n. That
- * the places are these shows in their neighbours being the worst losses. */
+/* math/numerics.md 3.2: seat j is at place tau j mod n, tau about 0.618 n. The
+ * places are right if their neighbours are the worst losses. */
 static size_t step_of(size_t n)
 {
     size_t near = (size_t)(0.6180339887498949 * (double)n + 0.5), d = 0;
@@ -183,7 +184,7 @@ static size_t step_of(size_t n)
     return gcd(near + d, n) == 1 ? near + d : near - d;
 }
 
-/* All but the seats at places at .. at + n-k-1. */
+/* Loses the seats at places at .. at + n-k-1. */
 static void without_arc(uint32_t *set, size_t k, size_t n, size_t at)
 {
     size_t tau = step_of(n), j = 0;
@@ -197,8 +198,8 @@ static void without_arc(uint32_t *set, size_t k, size_t n, size_t at)
 static const size_t spare[] = {1, 2, 3, 4, 5, 6, 8, 10};
 #define SPARES (sizeof spare / sizeof *spare)
 
-/* math/numerics.md 3.4: worst errors for so many more workers than K, 0 where
- * there is none. */
+/* math/numerics.md 3.4: worst errors for this number of workers beyond K; 0:
+ * no figure. */
 typedef struct figures {
     const char *spec;
     size_t K;
@@ -252,7 +253,7 @@ static const figures tables[] = {
      {0}},
 };
 
-/* The worst, the usual and the sought losses of one code. */
+/* Tries the worst, the usual and the sought losses of one code. */
 static void circle_sets(pair *p, tally *arcs, tally *windows, tally *others)
 {
     size_t k = p->k, n = p->n;
@@ -276,12 +277,11 @@ static void circle_sets(pair *p, tally *arcs, tally *windows, tally *others)
     try_set(p, set, k, others);
 }
 
-/* Twice a figure of the table, which has one digit and is of one draw of
- * operands; twice that because neither it nor the BLAS here tells in what order
- * it adds: one number after another rounds 64 products, with what else is
- * rounded before and after, sqrt((64/2 + 3.5) / (log2 64 + 3)) = 2 times as
- * much as by halves (docs/numerics.md); and two units for the rounding of the
- * result itself. */
+/* Twice a figure of the table, which has one digit and comes from one draw of
+ * operands. Twice again, because the order of summation is unknown: one number
+ * after another rounds 64 products, with the other roundings, sqrt((64/2 +
+ * 3.5) / (log2 64 + 3)) = 2 times as much as by halves (docs/numerics.md). And
+ * two units for the rounding of the result. */
 static double at_most(double figure, int type)
 {
     return 2 * 2 * figure + (type ? 2e-7 : 2e-15);
@@ -299,7 +299,7 @@ static void circle_code(const figures *t, tally *all, tally *racks)
         pair_up(&p, KOFN_MATMUL, t->spec, t->K + spare[s]);
         assert_int_equal(p.k, t->K);
         circle_sets(&p, &arcs, &windows, &others);
-        /* Neighbours in angle are the worst there is. */
+        /* Neighbours in angle are the worst case. */
         assert_at_most(windows.noise, arcs.noise * (1 + 1e-6));
         assert_at_most(others.noise, arcs.noise * (1 + 1e-6));
         merge(&arcs, &others);
@@ -422,14 +422,15 @@ static void khatri_rao(void **state)
     assert_at_most(random.error[1], 1e-4);
     assert_at_most(racks.error[0], 1e-12);
     assert_at_most(sought.error[0], 1e-10);
-    /* what is predicted for a noise of 2e4, beyond which no search has come */
+    /* the prediction for a noise of 2e4, which no search has exceeded */
     assert_at_most(sought.error[1], 6e-8 * 2e4 * sqrt(6.5 + 0.8 * 64));
     assert_at_most(sought.slack, 60);
 }
 
-/* ---- many more workers than K -------------------------------------------- */
+/* ---- many more workers than K ---------------------------------------------
+ */
 
-/* So many random losses, which leave enough different angles or are refused. */
+/* Random losses, which leave enough different angles or are refused. */
 static void random_losses(const char *spec, size_t n, size_t left, double bound,
                           double share)
 {
@@ -462,8 +463,8 @@ static void random_losses(const char *spec, size_t n, size_t left, double bound,
     pair_down(&p);
 }
 
-/* math/numerics.md 3.5, whose figures (5e-15, 8e-15, 1e-15) are the worst of 60
- * sets; of more sets some are worse. */
+/* math/numerics.md 3.5; its figures (5e-15, 8e-15, 1e-15) are the worst of 60
+ * sets, and some of more sets are worse. */
 static void replicated_angles(void **state)
 {
     (void)state;
@@ -476,8 +477,8 @@ static void replicated_angles(void **state)
     random_losses("gpd:m=4,n=3,p=3", 120, 84, 1e-13, 1);
 }
 
-/* The worst that `threshold` seats can be: all of the K fullest angles but
- * one, which a single worker holds up. */
+/* The worst case of `threshold` seats: all of the K fullest angles but one,
+ * which a single worker holds. */
 static void threshold_of_angles(void **state)
 {
     static const char *const specs[] = {"matdot:n=10", "gpd:m=3,n=2,p=2",
@@ -546,7 +547,7 @@ static void product_codes(void **state)
 
 /* ---- long sums ----------------------------------------------------------- */
 
-/* Their rounding grows, and the prediction with it. */
+/* Rounding grows, and the prediction with it. */
 static void long_sums(void **state)
 {
     static const struct {
@@ -574,9 +575,10 @@ static void long_sums(void **state)
     say("sums of 20 000", &t);
 }
 
-/* ---- the other bases, which are there for comparison --------------------- */
+/* ---- other bases, for comparison ------------------------------------------
+ */
 
-/* Wherever they fail they say so. */
+/* If they fail they say so. */
 static void predictions_hold(void **state)
 {
     static const char *const specs[] = {
@@ -615,14 +617,18 @@ static void predictions_hold(void **state)
 TEST_FILE(product_numerics_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(circle_codes),
-        cmocka_unit_test(left_products),
-        cmocka_unit_test(khatri_rao),
-        cmocka_unit_test(replicated_angles),
-        cmocka_unit_test(threshold_of_angles),
-        cmocka_unit_test(product_codes),
-        cmocka_unit_test(long_sums),
-        cmocka_unit_test(predictions_hold),
+        TEST(circle_codes,
+             "products: circle codes are within twice the published figures"),
+        TEST(left_products, "products: left products are as accurate"),
+        TEST(khatri_rao,
+             "khatri-rao: errors stay within prediction and search"),
+        TEST(replicated_angles, "products: repeated angles stay accurate"),
+        TEST(threshold_of_angles,
+             "products: the worst threshold set stays accurate"),
+        TEST(product_codes, "product codes: errors stay within the figures"),
+        TEST(long_sums, "products: predictions follow the length of sums"),
+        TEST(predictions_hold,
+             "products: other bases are within their predictions"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* range_test.c -- operands whose elements, or products, are near the end of the
- * range of their type; results that are no numbers. */
+/* range_test.c -- operands and products near the end of their type's range,
+ * and results with NaN or infinity. */
 #include "rig.h"
 
 #include <float.h>
@@ -8,7 +8,8 @@
 
 #include <kofn/peer.h>
 
-/* ---- as near as can be --------------------------------------------------- */
+/* ---- near the end of the range --------------------------------------------
+ */
 
 typedef struct near_end {
     const char *spec;
@@ -16,7 +17,7 @@ typedef struct near_end {
     size_t p;
     bool sparse;
     kofn_dtype dtype;
-    bool checked; /* answers can be checked against each other */
+    bool checked; /* answers can be compared with each other */
 } near_end;
 
 static const near_end codes[] = {
@@ -48,7 +49,7 @@ static int exponent_of(double x)
     return e;
 }
 
-/* Of the largest element: it is less than two to this. */
+/* Returns e such that the largest element is below 2^e. */
 static int top_of(const kofn_matrix *a)
 {
     double *x = as_doubles(a), most = 0;
@@ -86,15 +87,14 @@ static int top_of_result(const rig *r)
     return exponent_of(most);
 }
 
-/* What is predicted of these answers; who is the first of the simulated fleet
- * is not the same each time. */
+/* Returns the predicted error of these answers. The fastest worker of the
+ * simulated fleet differs between rounds. */
 static double allowed(const kofn_report *rep)
 {
     return fmax(1e-13, rep->predicted);
 }
 
-/* With A times 2^a and x times 2^b there is the same answer, times 2^(a +
- * b). */
+/* A times 2^a and x times 2^b give the same answer times 2^(a + b). */
 static void check_shifted(const rig_kind *k, int a, int b, int answer,
                           kofn_errors errors)
 {
@@ -133,10 +133,10 @@ static rig_kind kind_of(const near_end *c)
                       .dtype = c->dtype};
 }
 
-/* The largest element of A is the largest number of its type, or that of x is,
- * or each is half way there; and so, nearly, is the largest of the result,
- * with some bits for the order of sums. */
-static void what_the_plain_product_can_hold(void **state)
+/* The largest element of A, or of x, is the largest number of its type, or
+ * both are half way there. Nearly so large is the largest result; some bits
+ * remain for the order of sums. */
+static void within_range(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CODES; i++) {
@@ -149,7 +149,7 @@ static void what_the_plain_product_can_hold(void **state)
         rig_inputs(&r, &k);
         all = end - 3 - top_of_result(&r);
         a[0] = end - top_of(&r.A);
-        if (times == 2) /* for x to be a normal number */
+        if (times == 2) /* so that x is normal */
             a[0] = (all + 990) / 2;
         a[1] = (all - (end - top_of(&r.x))) / times;
         a[2] = all / 2 / times;
@@ -164,9 +164,8 @@ static void what_the_plain_product_can_hold(void **state)
     }
 }
 
-/* A result beyond the range is refused, and so are its like; the job goes
- * on. */
-static void what_it_cannot_hold(void **state)
+/* Results beyond the range are refused, and the job continues. */
+static void beyond_range(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CODES; i++) {
@@ -194,10 +193,11 @@ static void what_it_cannot_hold(void **state)
     }
 }
 
-/* ---- answers that are no numbers ----------------------------------------- */
+/* ---- answers with NaN -----------------------------------------------------
+ */
 
 static kofn_status (*honest_wait)(kofn_port *, kofn_time, kofn_time, kf_msg *);
-static double answered; /* by worker 1, in its first element */
+static double answered; /* the first element of worker 1's answer */
 static bool lies;
 
 static kofn_status lying_wait(kofn_port *p, kofn_time until, kofn_time atmost,
@@ -228,7 +228,7 @@ static void open_lying(rig *r, const rig_kind *k)
     assert_ok(rig_place(r));
 }
 
-/* Every worker's answer is needed here, so that it cannot but be used. */
+/* All answers are needed here, so the wrong one must be used. */
 static const near_end all_needed[] = {
     {"uncoded", KOFN_MATVEC, 1, false, KOFN_F64, false},
     {"mds:k=4", KOFN_MATVEC, 1, false, KOFN_F64, false},
@@ -244,7 +244,7 @@ static const near_end all_needed[] = {
     {"distr-bgd", KOFN_SUM, 1, false, KOFN_F64, false},
 };
 
-static void a_worker_that_answers_no_numbers(void **state)
+static void nan_answers(void **state)
 {
     static const double odd[] = {NAN, INFINITY, -INFINITY};
 
@@ -266,16 +266,16 @@ static void a_worker_that_answers_no_numbers(void **state)
                 !strstr(kofn_errmsg(), "worker 1 answered NaN"))
                 fail_msg("%s: %s, %s", k.spec, kofn_strerror(st),
                          kofn_errmsg());
-            lies = false; /* a round later nothing is left of it */
+            lies = false; /* a round later it has no effect */
             assert_ok(rig_round(&r, &rep));
             assert_at_most(rig_error(&r), allowed(&rep));
             rig_down(&r);
         }
 }
 
-/* What a scheme remembers of workers is no NaN: it is gone before a good
- * answer has come. */
-static void nothing_odd_is_remembered(void **state)
+/* A scheme with memory never remembers NaN: it is gone before a good answer
+ * comes. */
+static void nan_not_remembered(void **state)
 {
     static const kofn_fault_event gone[] = {
         {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
@@ -300,7 +300,8 @@ static void nothing_odd_is_remembered(void **state)
 
 /* ---- iterations ---------------------------------------------------------- */
 
-/* A symmetric matrix whose largest eigenvalue is known: 2^e (I + 1 1'/n). */
+/* Returns a symmetric matrix with a known largest eigenvalue: 2^e (I + 1
+ * 1'/n). */
 static kofn_matrix ones_and_identity(size_t n, int e)
 {
     kofn_matrix A = random_matrix(n, n, KOFN_F64, 1);
@@ -325,7 +326,7 @@ static void power_iteration_at_the_end(void **state)
         kofn_status st;
 
         v = random_matrix(64, 1, KOFN_F64, 2);
-        ((double *)v.data)[0] = 9; /* not without a part along 1 */
+        ((double *)v.data)[0] = 9; /* v has a part along 1 */
         assert_ok(kofn_plan_new(&plan, &pb, "mds:k=3", 5, 1));
         assert_ok(kofn_port_sim(&port, 5, NULL));
         assert_ok(kofn_open(&job, plan, port, NULL));
@@ -341,8 +342,8 @@ static void power_iteration_at_the_end(void **state)
     }
 }
 
-/* NaN in a product is no vector, be it in one element or in all. */
-static void power_iteration_of_no_numbers(void **state)
+/* A NaN in one element or in all of a product ends the iteration. */
+static void nan_power_iteration(void **state)
 {
     (void)state;
     for (size_t all = 0; all < 2; all++) {
@@ -366,12 +367,18 @@ static void power_iteration_of_no_numbers(void **state)
 TEST_FILE(range_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_plain_product_can_hold),
-        cmocka_unit_test(what_it_cannot_hold),
-        cmocka_unit_test(a_worker_that_answers_no_numbers),
-        cmocka_unit_test(nothing_odd_is_remembered),
-        cmocka_unit_test(power_iteration_at_the_end),
-        cmocka_unit_test(power_iteration_of_no_numbers),
+        TEST(
+            within_range,
+            "range: a coded product is right if the plain one fits (all types)"),
+        TEST(beyond_range,
+             "range: results beyond the range are refused; the job continues"),
+        TEST(nan_answers,
+             "range: a NaN answer is refused and names the worker"),
+        TEST(nan_not_remembered,
+             "range: schemes with memory never remember NaN"),
+        TEST(power_iteration_at_the_end,
+             "range: power iteration works at the end of the range"),
+        TEST(nan_power_iteration, "range: NaN ends a power iteration"),
     };
 
     rig_begin();

@@ -1,13 +1,13 @@
-/* baseline_test.c -- replication and two MDS codes, trained on nodes that err:
- * their weights beside those of the library's plain training (math/training.md
- * 7). */
+/* baseline_test.c -- replication and two MDS codes, trained on faulty nodes:
+ * their weights against the library's plain training (math/training.md 7). */
 #include "rig.h"
 
 #include "dnn/baseline.h"
 
 #include <string.h>
 
-/* ---- lessons ------------------------------------------------------------- */
+/* ---- training cases -------------------------------------------------------
+ */
 
 #define POINTS 50 /* in batches of 20: the last one of an epoch has 10 */
 #define INPUTS 7
@@ -37,8 +37,8 @@ static void fill(kofn_matrix *X, kofn_matrix *y, size_t rows, uint64_t seed)
     *y = as_matrix(label, rows, 1);
 }
 
-/* Trains plainly, by the library: 3 steps an epoch.  Widths are of no whole
- * parts. */
+/* Trains plainly, by the library: 3 steps per epoch. Widths are not multiples
+ * of the parts. */
 static void begin(school *s, size_t layers, unsigned epochs)
 {
     bool autoencoder = layers == 2;
@@ -79,7 +79,7 @@ static double largest(const kofn_net *net)
     return most;
 }
 
-/* Trained to the end, to the weights of the plain training. */
+/* Trains to the end, and checks that the weights equal the plain ones. */
 static dnn_run same_as_plain(const dnn_baseline *b)
 {
     dnn_run run;
@@ -132,9 +132,10 @@ static void right_nodes_train_plainly(void **state)
     }
 }
 
-/* ---- errors that are chosen ---------------------------------------------- */
+/* ---- chosen errors --------------------------------------------------------
+ */
 
-/* Nodes that err in one operation of one step. */
+/* Nodes that are wrong in one operation of one step. */
 typedef struct errors {
     unsigned attempt;
     dnn_operation op;
@@ -182,7 +183,7 @@ static void copies_vote(void **state)
 
         erring(&s, copies_16, (errors){7, op, 2, two}, 1, 0);
         erring(&s, copies_16, (errors){7, op, 2, two | COPY(3, 1, 0)}, 0, 1);
-        /* Another row, and another column, have votes of their own. */
+        /* Another row, and another column, have their own votes. */
         erring(&s, copies_16, (errors){7, op, 2, two | COPY(3, 0, 1)}, 2, 0);
     }
     erring(&s, copies_12, (errors){7, DNN_BACK, 3, COPY(1, 1, 1)}, 1, 0);
@@ -191,8 +192,8 @@ static void copies_vote(void **state)
     end(&s);
 }
 
-/* Of a code with `more` parity rows and columns on 2 x 2: column by column, and
- * then the parity columns. */
+/* Returns the node in a code with `more` parity rows and columns on 2 x 2:
+ * column by column, then the parity columns. */
 static uint64_t coded(size_t more, size_t row, size_t col)
 {
     size_t tall = 2 + more;
@@ -207,7 +208,8 @@ static void codes_correct(void **state)
 
     (void)state;
     begin(&s, 3, 20);
-    for (size_t row = 0; row < 4; row++) /* both nodes of a row are one value */
+    for (size_t row = 0; row < 4;
+         row++) /* both nodes of a row form one value */
         erring(&s, codes_12,
                (errors){9, DNN_FORWARD, 2, coded(2, row, 0) | coded(2, row, 1)},
                1, 0);
@@ -217,7 +219,7 @@ static void codes_correct(void **state)
            (errors){9, DNN_FORWARD, 1, coded(2, 0, 0) | coded(2, 3, 0)}, 0, 1);
     erring(&s, codes_12,
            (errors){9, DNN_BACK, 3, coded(2, 0, 1) | coded(2, 0, 3)}, 0, 1);
-    /* Three more of each correct two. */
+    /* With three parity lines, two errors are corrected. */
     erring(&s, codes_16,
            (errors){9, DNN_FORWARD, 1, coded(3, 0, 0) | coded(3, 4, 1)}, 1, 0);
     erring(&s, codes_16,
@@ -227,9 +229,8 @@ static void codes_correct(void **state)
     end(&s);
 }
 
-/* F.10: a wrong update of a parity column is seen after the next product on the
- * way back.  There is none of the first layer: it is found when blocks are
- * kept. */
+/* F.10: a wrong update of a parity column shows after the next backward
+ * product. The first layer has none: there it is found when blocks are kept. */
 static void updates_of_parity_columns(void **state)
 {
     school s;
@@ -240,7 +241,7 @@ static void updates_of_parity_columns(void **state)
     erring(&s, codes_12, (errors){9, DNN_UPDATE, 1, coded(2, 0, 3)}, 0, 0);
     erring(&s, codes_12,
            (errors){9, DNN_UPDATE, 1, coded(2, 0, 2) | coded(2, 0, 3)}, 0, 1);
-    /* In a step after which blocks are kept. */
+    /* in a step after which blocks are kept */
     erring(&s, codes_12, (errors){50, DNN_UPDATE, 3, coded(2, 2, 1)}, 0, 0);
     erring(&s, copies_12, (errors){50, DNN_UPDATE, 3, COPY(0, 0, 0)}, 0, 0);
     erring(&s, copies_12,
@@ -248,8 +249,8 @@ static void updates_of_parity_columns(void **state)
     end(&s);
 }
 
-/* Tables I and III: as many wrong values as they say are corrected, one more
- * makes all go back. */
+/* Tables I and III: the stated number of wrong values is corrected; one more
+ * causes a rollback. */
 static void published_limits_are_reached(void **state)
 {
     static const size_t sizes[][3] = {{12, 2, 2}, {18, 3, 2}, {18, 2, 3},
@@ -279,9 +280,10 @@ static void published_limits_are_reached(void **state)
     end(&s);
 }
 
-/* ---- errors by chance ---------------------------------------------------- */
+/* ---- random errors --------------------------------------------------------
+ */
 
-/* One copy has nothing to compare with. */
+/* One copy cannot be compared. */
 static void without_spare_nodes_errors_stay(void **state)
 {
     static const dnn_nodes nodes[] = {{DNN_REPLICATION, 4, 2, 2, {1, 1}},
@@ -344,7 +346,7 @@ static void threads_do_the_same(void **state)
     end(&s);
 }
 
-/* F.14: at q = 0.02 both go back more often than they keep blocks. */
+/* F.14: at q = 0.02 both roll back more often than they keep blocks. */
 static void too_many_errors_are_declared(void **state)
 {
     static const dnn_nodes *const nodes[] = {&copies_12, &codes_12};
@@ -364,15 +366,16 @@ static void too_many_errors_are_declared(void **state)
     end(&s);
 }
 
-/* ---- how often all go back ----------------------------------------------- */
+/* ---- frequency of rollbacks -----------------------------------------------
+ */
 
 static double either(double p, double q)
 {
     return 1 - (1 - p) * (1 - q);
 }
 
-/* Returns the chance that at most one of some values is wrong: a of chance p, b
- * of chance q. */
+/* Returns the probability that at most one of several values is wrong: a with
+ * probability p, b with probability q. */
 static double one_at_most(int a, double p, int b, double q)
 {
     double none = pow(1 - p, a) * pow(1 - q, b);
@@ -380,11 +383,11 @@ static double one_at_most(int a, double p, int b, double q)
     return none * (1 + a * p / (1 - p) + b * q / (1 - q));
 }
 
-/* Returns the chance that 50 steps of two layers and the check after them go
- * through, on 12 nodes in grids of 2 x 2, when each operation errs with chance
- * q.  It is reckoned by hand: a wrong block is seen in the next product, and is
- * right then.  A value has two members, and one value of a group may be wrong.
- */
+/* Returns the probability that 50 steps of two layers and the check after them
+ * succeed, on 12 nodes in grids of 2 x 2, if each operation fails with
+ * probability q. Derived by hand: a wrong block shows in the next product and
+ * is then right. A value has two members, and one value of a group may be
+ * wrong. */
 static double cycle_of_copies(double q)
 {
     double late = either(q, q), seen = either(late, late), fresh = either(q, q);
@@ -395,8 +398,8 @@ static double cycle_of_copies(double q)
     return pow(first * pow(forward, 49), 2) * pow(first, 50) * kept * kept;
 }
 
-/* The same of two codes (4, 2).  Nodes of parity columns are seen on the way
- * back alone, which the first layer does not have, before the check. */
+/* The same for two codes (4, 2). Before the check, nodes of parity columns
+ * show only in the backward product, which the first layer lacks. */
 static double cycle_of_two_codes(double q)
 {
     double late = either(q, q), seen = either(late, late), fresh = either(q, q),
@@ -447,7 +450,8 @@ static void rollbacks_are_as_reckoned(void **state)
     end(&s);
 }
 
-/* ---- what cannot be ------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------
+ */
 
 static void refused(const dnn_baseline *b, kofn_status want, const char *words)
 {
@@ -478,7 +482,7 @@ static void refusals(void **state)
     end(&s);
 }
 
-/* Memory that runs out at a node ends all of them, and all is given back. */
+/* Missing memory at one node ends all of them and frees everything. */
 static void out_of_memory(void **state)
 {
     static const long when[] = {1, 20, 100, 500, 10000};
@@ -507,17 +511,27 @@ static void out_of_memory(void **state)
 TEST_FILE(baseline_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_nodes_train_plainly),
-        cmocka_unit_test(copies_vote),
-        cmocka_unit_test(codes_correct),
-        cmocka_unit_test(updates_of_parity_columns),
-        cmocka_unit_test(published_limits_are_reached),
-        cmocka_unit_test(without_spare_nodes_errors_stay),
-        cmocka_unit_test(threads_do_the_same),
-        cmocka_unit_test(too_many_errors_are_declared),
-        cmocka_unit_test(rollbacks_are_as_reckoned),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(out_of_memory),
+        TEST(right_nodes_train_plainly,
+             "baselines: correct nodes train to the plain weights"),
+        TEST(copies_vote,
+             "replication: four copies outvote two wrong ones, not three"),
+        TEST(codes_correct,
+             "two MDS codes: errors up to the limit are corrected"),
+        TEST(updates_of_parity_columns,
+             "baselines: a wrong update of a parity column is found"),
+        TEST(published_limits_are_reached,
+             "baselines: the limits of Tables I and III are reached"),
+        TEST(without_spare_nodes_errors_stay,
+             "baselines: one copy keeps its errors"),
+        TEST(threads_do_the_same,
+             "baselines: threads and simulation give equal weights"),
+        TEST(too_many_errors_are_declared,
+             "baselines: at q = 0.02 the training counts as stuck"),
+        TEST(rollbacks_are_as_reckoned,
+             "baselines: rollbacks are as often as computed by hand"),
+        TEST(refusals, "baselines: impossible trainings are refused"),
+        TEST(out_of_memory,
+             "baselines: missing memory ends all nodes and frees everything"),
     };
 
     rig_begin();

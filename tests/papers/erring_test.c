@@ -1,6 +1,6 @@
-/* erring_test.c -- nodes that err and train together: the published tolerances
- * reached and not exceeded, and nodes of a mesh that end as the plain training
- * does. */
+/* erring_test.c -- training on faulty nodes: the published tolerances are
+ * reached and not exceeded, and the nodes of a mesh end like the plain
+ * training. */
 #include "train_rig.h"
 
 #include "dnn/dnn.h"
@@ -58,8 +58,8 @@ static void refusals(void **state)
         KOFN_INVAL);
 }
 
-/* ---- a mesh
- * ------------------------------------------------------------------ */
+/* ---- a mesh ---------------------------------------------------------------
+ */
 
 #define POINTS 120
 #define BATCH 20
@@ -125,7 +125,7 @@ static void a_mesh_takes_the_same_steps(void **state)
     }
 }
 
-/* Wherever nodes err the code ends there as well. */
+/* With the code, faults in any operation lead to the same end. */
 static void faults_cost_nothing(void **state)
 {
     (void)state;
@@ -137,9 +137,9 @@ static void faults_cost_nothing(void **state)
     }
 }
 
-/* No code, and noise in a training: what comes out is something else.
- * Operations go wrong as often as the chance says: in a step four nodes make
- * five products, and change three blocks. */
+/* Without a code, noise changes the result. Operations fail with the given
+ * probability: in a step four nodes compute five products and change three
+ * blocks. */
 static void nothing_sees_it_without_code(void **state)
 {
     const unsigned epochs = 40;
@@ -155,11 +155,15 @@ static void nothing_sees_it_without_code(void **state)
 TEST_FILE(erring_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_limits),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(a_mesh_takes_the_same_steps),
-        cmocka_unit_test(faults_cost_nothing),
-        cmocka_unit_test(nothing_sees_it_without_code),
+        TEST(published_limits,
+             "dnn: the published limits are reached and not exceeded"),
+        TEST(refusals, "dnn: impossible sizes are refused"),
+        TEST(a_mesh_takes_the_same_steps,
+             "dnn: a mesh takes the steps of the plain training"),
+        TEST(faults_cost_nothing,
+             "dnn: with the code, random faults do not change the weights"),
+        TEST(nothing_sees_it_without_code,
+             "dnn: without a code, random faults change the weights"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

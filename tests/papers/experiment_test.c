@@ -1,6 +1,6 @@
-/* experiment_test.c -- published experiments in simulated time: what is
- * expected of them (math/regression.md 15, elastic.md 18, gradients.md 11, 12),
- * by counts and seeded draws, never by a clock. */
+/* experiment_test.c -- published experiments in simulated time: their claims
+ * (math/regression.md 15, elastic.md 18, gradients.md 11, 12), by counts and
+ * seeded draws, never by a clock. */
 #include "rig.h"
 
 #include "pcr/pcr.h"
@@ -8,7 +8,7 @@
 
 /* ---- dice ---------------------------------------------------------------- */
 
-/* Facts prng.splitmix64; uniform and normal as math/README.md has them. */
+/* Facts prng.splitmix64; uniform and normal as in math/README.md. */
 static void dice_are_portable(void **state)
 {
     static const uint64_t first[] = {
@@ -27,7 +27,7 @@ static void dice_are_portable(void **state)
     assert_true(dice_uniform(&e) == (double)(first[2] >> 11) * 0x1p-53);
 }
 
-/* Streams of neighbouring names have nothing to do with each other. */
+/* Streams with neighbouring names are independent. */
 static void dice_do_not_repeat(void **state)
 {
     double mean = 0, product = 0, last = 0.5;
@@ -76,7 +76,7 @@ static void thresholds(void **state)
     assert_int_equal(found, 14);
 }
 
-/* All four schemes of a scenario. */
+/* Runs all four schemes of a scenario. */
 static void run_scenario(size_t k, pcr_stale stale, bool clogged, size_t runs,
                          pcr_mean mean[PCR_SCHEMES])
 {
@@ -108,8 +108,8 @@ static void tables_III_to_VI(void **state)
         assert_true(mean[PCR_GC].total < mean[PCR_UNCODED].total);
         pcr_ratios(mean, ratio);
         for (size_t i = 0; i < PCR_RATIOS; i++) {
-            /* Table V has GC slow where its scenario has nothing to slow it:
-             * the model cannot be near both GC/PCR and these two. */
+            /* In Table V GC is slow although its scenario has no cause: the
+             * model cannot agree with both GC/PCR and these two. */
             if (k == 3 && (i == 2 || i == 3))
                 continue;
             assert_at_most(pcr_factor(ratio[i], pcr_published[k - 1][i]),
@@ -120,7 +120,7 @@ static void tables_III_to_VI(void **state)
     }
 }
 
-static void sleepers_slow_codes_that_wait_for_many(void **state)
+static void sleepers(void **state)
 {
     (void)state;
     for (size_t k = 1; k <= 3; k += 2) {
@@ -136,7 +136,7 @@ static void sleepers_slow_codes_that_wait_for_many(void **state)
         pcr = fifo[PCR_PCR].total / calm[PCR_PCR].total;
         assert_true(gc >= 1.2 && gc <= 2.5);
         assert_true(pcr >= 1.0 && pcr <= 1.5);
-        /* The less is carried over, the less there is of it. */
+        /* The fewer old results are carried over, the faster it is. */
         assert_true(latest[PCR_GC].total < fifo[PCR_GC].total);
         assert_true(reset[PCR_GC].total < latest[PCR_GC].total);
         assert_at_most(fabs(reset[PCR_GC].total / calm[PCR_GC].total - 1),
@@ -144,7 +144,7 @@ static void sleepers_slow_codes_that_wait_for_many(void **state)
     }
 }
 
-/* Who waits for all sleeps 0.5 s whenever anybody does. */
+/* A scheme that waits for all sleeps 0.5 s whenever a worker does. */
 static void the_law_of_sleep(void **state)
 {
     const size_t runs = 40;
@@ -166,8 +166,8 @@ static void the_law_of_sleep(void **state)
     }
 }
 
-/* math/regression.md 15: results nobody waits for must not occupy the link. */
-static void stale_results_take_the_advantage_away(void **state)
+/* math/regression.md 15: unneeded results must not occupy the link. */
+static void stale_results(void **state)
 {
     pcr_mean mean[PCR_SCHEMES];
     double ratio[PCR_RATIOS];
@@ -179,8 +179,8 @@ static void stale_results_take_the_advantage_away(void **state)
     assert_at_most(pcr_factor(ratio[1], 1.02), 1.03);
 }
 
-/* BCC waits for a random number of workers, c H_c in the mean; the others for
- * the same number always. */
+/* BCC waits for a random number of workers, c H_c on average; the others
+ * always for the same number. */
 static void collectors(void **state)
 {
     pcr_mean mean[PCR_SCHEMES];
@@ -264,9 +264,9 @@ static void simulated_means_are_the_formulas(void **state)
     }
 }
 
-/* The mean of the difference from the formula over many seeds is within its
- * own error, which is a tenth: the simulation has no bias that one run's error
- * would hide. */
+/* Over many seeds the mean difference from the formula is within its own
+ * error, a tenth of one run's. So the simulation has no bias that one run's
+ * error would hide. */
 static void simulated_means_have_no_bias(void **state)
 {
     const size_t seeds = often(100);
@@ -298,7 +298,7 @@ static void sizes_are_shares_of_the_published(void **state)
     assert_int_equal(scaled_size(1e-9, 30000, 240), 240);
 }
 
-/* Figure 2a: whoever is live does 1/n of the product. */
+/* Figure 2a: each live worker does 1/n of the product. */
 static void matvec_shares(void **state)
 {
     json_t *r = shown(&elastic_figure_2a, 1, 0.02, 1);
@@ -317,7 +317,7 @@ static void matvec_shares(void **state)
     json_decref(r);
 }
 
-/* Figure 2b: the busiest worker's multiplications. */
+/* Figure 2b: the multiplications of the busiest worker. */
 static void bars(void **state)
 {
     static const double live[] = {20, 20, 10}, ratio[] = {1, 1, 2};
@@ -338,7 +338,7 @@ static void bars(void **state)
     json_decref(r);
 }
 
-/* The test error of realisation i after iteration `it`. */
+/* Returns the test error of realisation i after iteration `it`. */
 static double error_of(const json_t *r, const char *way, size_t i, size_t it)
 {
     char path[80];
@@ -347,14 +347,14 @@ static double error_of(const json_t *r, const char *way, size_t i, size_t it)
     return papers_real(r, path);
 }
 
-/* The i-th of a list of counts. */
+/* Returns the i-th of a list of counts. */
 static double nth(const json_t *r, const char *list, size_t i)
 {
     return json_number_value(json_array_get(papers_at(r, list), i));
 }
 
-/* Figure 2c: the three orderings, and that coded is the plain iteration until
- * rounding has grown (math/elastic.md 11). */
+/* Figure 2c: the three orderings, and that coded equals the plain iteration
+ * until rounding has grown (math/elastic.md 11). */
 static void descents(void **state)
 {
     static const char *const ways[] = {"noiseless", "coded",  "replication",
@@ -371,7 +371,7 @@ static void descents(void **state)
         double left = nth(r, "left", i), joined = nth(r, "joined", i);
         double clean = error_of(r, "noiseless", i, 59);
 
-        /* Twenty machines, each gone a third of the time or so. */
+        /* Twenty machines, each gone about a third of the time. */
         assert_true(left >= 20 && joined >= 15);
         assert_true(left >= joined && left <= joined + 10);
         if (nth(r, "paused", i) == 0)
@@ -391,7 +391,7 @@ static void descents(void **state)
     json_decref(r);
 }
 
-/* Memory that runs out is said to, and all of it given back. */
+/* Missing memory is reported, and everything is freed. */
 static void out_of_memory(void **state)
 {
     static const long when[] = {1, 10, 100, 1000, 4000};
@@ -411,22 +411,33 @@ static void out_of_memory(void **state)
 TEST_FILE(experiment_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dice_are_portable),
-        cmocka_unit_test(dice_do_not_repeat),
-        cmocka_unit_test(thresholds),
-        cmocka_unit_test(tables_III_to_VI),
-        cmocka_unit_test(sleepers_slow_codes_that_wait_for_many),
-        cmocka_unit_test(the_law_of_sleep),
-        cmocka_unit_test(stale_results_take_the_advantage_away),
-        cmocka_unit_test(collectors),
-        cmocka_unit_test(any_size_ends_and_repeats),
-        cmocka_unit_test(simulated_means_are_the_formulas),
-        cmocka_unit_test(simulated_means_have_no_bias),
-        cmocka_unit_test(sizes_are_shares_of_the_published),
-        cmocka_unit_test(matvec_shares),
-        cmocka_unit_test(bars),
-        cmocka_unit_test(descents),
-        cmocka_unit_test(out_of_memory),
+        TEST(dice_are_portable,
+             "papers: random numbers are the specified ones"),
+        TEST(dice_do_not_repeat,
+             "papers: streams of random numbers are independent"),
+        TEST(thresholds, "pcr, simulated: thresholds are the published ones"),
+        TEST(tables_III_to_VI, "pcr: Tables III to VI are within the bands"),
+        TEST(sleepers, "pcr: sleeping workers slow codes that wait for many"),
+        TEST(the_law_of_sleep, "pcr: uncoded sleeps as the law says"),
+        TEST(stale_results,
+             "pcr: stale results on the link remove the advantage"),
+        TEST(collectors,
+             "bcc: the number of awaited workers is that of the collector"),
+        TEST(any_size_ends_and_repeats,
+             "pcr: any size ends, and a seed repeats it"),
+        TEST(simulated_means_are_the_formulas,
+             "gradient: simulated means agree with the formula"),
+        TEST(simulated_means_have_no_bias,
+             "gradient: simulated means have no bias over many seeds"),
+        TEST(sizes_are_shares_of_the_published,
+             "elastic: --scale gives shares of the published sizes"),
+        TEST(matvec_shares,
+             "elastic: figure 2a: each live worker does 1/n of the product"),
+        TEST(bars,
+             "elastic: figure 2b: the busiest worker's work is as published"),
+        TEST(descents, "elastic: figure 2c: the three orderings hold"),
+        TEST(out_of_memory,
+             "papers: missing memory is reported and everything is freed"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
 /* model_test.c -- the restart model of gradient codes: facts, the published
- * table, chains of states written out, simulation, and theorems. */
+ * table, explicit Markov chains, simulation, and theorems. */
 #include "support.h"
 
 #include "base/rng.h"
@@ -66,7 +66,7 @@ static void average_times_are_the_facts(void **state)
     }
 }
 
-/* D.tableVI: what the two columns come to, in the order of the table. */
+/* D.tableVI: the values of the two columns, in the order of the table. */
 static void the_published_table_is_reproduced(void **state)
 {
     static const double want[AGC_ROWS][2] = {
@@ -95,9 +95,9 @@ static void the_published_table_is_reproduced(void **state)
     }
 }
 
-/* The conclusions of the table survive: its order with the straight numbers,
- * from the least to the greatest (math/gradients.md 11). */
-static void the_table_orders_the_schemes_as_told(void **state)
+/* The table's conclusions hold: its order with the straight numbers, from the
+ * least to the greatest (math/gradients.md 11). */
+static void table_order(void **state)
 {
     static const int order[2][8] = {{16, 8, 14, 6, 2, 0, 12, 10},
                                     {17, 9, 15, 7, 13, 11, 1, 3}};
@@ -154,7 +154,7 @@ static void communication_vectors(void **state)
         q.lam = cut[i].lam;
         check_vector(&q, AGC, cut[i].c, q.d);
     }
-    for (size_t d = 1; d <= 8; d++) { /* lcm(1..d) pieces reach the optimum */
+    for (size_t d = 1; d <= 8; d++) { /* lcm(1..d) segments reach the optimum */
         double want[8];
 
         for (size_t s = 0; s < d; s++)
@@ -193,8 +193,8 @@ static void groups_are_those_of_the_paper(void **state)
 }
 
 /* Theorem 4: grouping loses at most max(n mod d - 1, 0) of the stragglers that
- * any grouping of this load could do without. */
-static void groups_tolerate_nearly_all_that_is_possible(void **state)
+ * any grouping of this load could tolerate. */
+static void group_tolerance(void **state)
 {
     (void)state;
     for (size_t n = 1; n <= 40; n++)
@@ -210,12 +210,14 @@ static void groups_tolerate_nearly_all_that_is_possible(void **state)
         }
 }
 
-/* ---- chains written out -------------------------------------------------- */
+/* ---- explicit chains ------------------------------------------------------
+ */
 
 #define EPOCHS 60
 #define MOST 16
 
-/* P{Bin(n, p) = k} by Pascal's triangle: nothing in common with the library. */
+/* Returns P{Bin(n, p) = k} by Pascal's triangle, independently of the library.
+ */
 static double pascal(size_t n, double p, size_t k)
 {
     double row[MOST + 2] = {1};
@@ -226,14 +228,14 @@ static double pascal(size_t n, double p, size_t k)
     return k <= n ? row[k] : 0;
 }
 
-/* ends[i][s] = P{tau = i, X_i = s} of one group, by stepping through the
- * distribution over the number of stragglers. */
+/* Computes ends[i][s] = P{tau = i, X_i = s} of one group, by stepping through
+ * the distribution of the number of stragglers. */
 static void chain(size_t n, size_t S, double p, double ends[EPOCHS][MOST])
 {
     double x[MOST + 1] = {0};
 
     memset(ends, 0, sizeof(double[EPOCHS][MOST]));
-    x[n] = 1; /* all are to be started */
+    x[n] = 1; /* all start */
     for (size_t i = 0; i < EPOCHS; i++) {
         double next[MOST + 1] = {0};
 
@@ -248,8 +250,8 @@ static void chain(size_t n, size_t S, double p, double ends[EPOCHS][MOST])
     }
 }
 
-/* The same of all groups: those that ended later decide the epoch, and the
- * most stragglers among the groups that ended in it the length. */
+/* Joins the groups: the last group to end decides the epoch, and the most
+ * stragglers among those that ended in it decide the length. */
 static void join(double all[EPOCHS][MOST], double one[EPOCHS][MOST], size_t S)
 {
     double was[EPOCHS][MOST];
@@ -298,14 +300,14 @@ static void check_chain(size_t n, size_t d, double p, aet_scheme scheme)
         for (size_t s = 0; s <= S; s++) {
             sum += all[i][s];
             if (flat && s < S)
-                continue; /* their sum is told with the tolerance */
+                continue; /* their sum is compared with the tolerance */
             assert_ok(aet_with(&q, scheme, is_cell, &(cell){i, s}, &r));
             assert_near(r.time, flat ? sum : all[i][s], 1e-12);
         }
     }
 }
 
-/* Equations 81 and 90 against the chain, cell by cell. */
+/* Compares equations 81 and 90 with the chain, cell by cell. */
 static void closed_forms_are_the_markov_chain(void **state)
 {
     static const double ps[] = {0, 0.003, 0.05, 0.3, 0.6, 0.9};
@@ -324,7 +326,7 @@ static void closed_forms_are_the_markov_chain(void **state)
     }
 }
 
-/* Hundreds of workers and hundreds of epochs lose nothing. */
+/* Hundreds of workers and of epochs lose no probability. */
 static void probabilities_sum_to_one(void **state)
 {
     static const size_t ns[] = {1, 2, 7, 20, 100, 333, 1000, 10000};
@@ -343,8 +345,8 @@ static void probabilities_sum_to_one(void **state)
             }
 }
 
-/* What is known from elsewhere: the mean of the greatest of n geometric
- * variables, D.P_le1, one worker, and no stragglers. */
+/* Known values: the mean maximum of n geometric variables, D.P_le1, one
+ * worker, and no stragglers. */
 static void known_values(void **state)
 {
     aet_params q = {300, 3, 0.9, 1, 1, 0};
@@ -367,14 +369,15 @@ static void known_values(void **state)
     assert_near(aet(9, 3, 0, 2, 3, AGC), 3, 1e-15);
     assert_near(aet(9, 3, 0, 2, 3, UNCODED), 2. / 3 + 3, 1e-15);
     assert_near(aet(9, 3, 0.2, 2, 3, GC), aet(9, 3, 0.2, 2, 3, CGC(2)), 1e-15);
-    /* An uncoded failure costs what a coded one does, its end less. */
+    /* A failed uncoded epoch costs the same as a coded one; its end costs
+     * less. */
     assert_near(aet(9, 3, 0.2, 6, 3, UNCODED),
                 aet(9, 3, 0.2, 6, 3, CGC(0)) - 4 + 2, 1e-12);
 }
 
 /* ---- simulation ---------------------------------------------------------- */
 
-/* One iteration, worker by worker. */
+/* Simulates one iteration, worker by worker. */
 static double simulate(const aet_params *q, aet_scheme scheme, size_t S,
                        const double *c, kf_rng *rng)
 {
@@ -448,7 +451,7 @@ static void at_most(double a, double b)
     assert_at_most(a, b * (1 + 1e-13));
 }
 
-/* math/gradients.md 10.4, for one set of parameters. */
+/* Checks math/gradients.md 10.4 for one set of parameters. */
 static void check_dominance(const aet_params *q)
 {
     double agc = average(q, AGC).time, g_agc = average(q, G_AGC).time;
@@ -486,7 +489,8 @@ static void adaptive_and_grouped_codes_dominate(void **state)
                 }
 }
 
-/* Where two schemes take the same time, the one being better below it. */
+/* Returns the p at which two schemes take the same time; `below` is the better
+ * one below it. */
 static double crossing(double t_cp, double t_cm, aet_scheme below,
                        aet_scheme above)
 {
@@ -503,7 +507,7 @@ static double crossing(double t_cp, double t_cm, aet_scheme below,
     return low;
 }
 
-/* math/gradients.md 10.5, to the digits told. */
+/* math/gradients.md 10.5, to the printed digits. */
 static void curves_cross_where_they_should(void **state)
 {
     (void)state;
@@ -538,7 +542,7 @@ static void the_best_is_chosen(void **state)
     (void)state;
     check_best(0.05, 1, 1, 0, "G-AGC");
     check_best(0.001, 9, 1, 0, "uncoded"); /* a third of the computation */
-    check_best(0, 1, 3, 0, "CGC(0)");      /* of equals the simplest */
+    check_best(0, 1, 3, 0, "CGC(0)");      /* the simplest of equal schemes */
     check_best(0.001, 1, 1, AET_CGC, "CGC(0)");
     check_best(0.05, 1, 1, AET_CGC, "CGC(1)");
     check_best(0.1, 1, 1, AET_CGC, "CGC(2)");
@@ -554,7 +558,8 @@ static void the_best_is_chosen(void **state)
     }
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------
+ */
 
 static double endless(void *ctx, size_t i, size_t s)
 {
@@ -563,7 +568,7 @@ static double endless(void *ctx, size_t i, size_t s)
     return i ? INFINITY : 1;
 }
 
-static void what_is_no_number_is_refused(void **state)
+static void not_finite(void **state)
 {
     aet_params q = {20, 3, 0.05, 1, 1, 0};
     aet_result r;
@@ -575,20 +580,32 @@ static void what_is_no_number_is_refused(void **state)
 TEST_FILE(model_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(average_times_are_the_facts),
-        cmocka_unit_test(the_published_table_is_reproduced),
-        cmocka_unit_test(the_table_orders_the_schemes_as_told),
-        cmocka_unit_test(communication_vectors),
-        cmocka_unit_test(groups_are_those_of_the_paper),
-        cmocka_unit_test(groups_tolerate_nearly_all_that_is_possible),
-        cmocka_unit_test(closed_forms_are_the_markov_chain),
-        cmocka_unit_test(probabilities_sum_to_one),
-        cmocka_unit_test(known_values),
-        cmocka_unit_test(simulation_agrees),
-        cmocka_unit_test(adaptive_and_grouped_codes_dominate),
-        cmocka_unit_test(curves_cross_where_they_should),
-        cmocka_unit_test(the_best_is_chosen),
-        cmocka_unit_test(what_is_no_number_is_refused),
+        TEST(average_times_are_the_facts,
+             "aet: mean times are the specified facts"),
+        TEST(the_published_table_is_reproduced,
+             "aet: the published table is reproduced, with its slips"),
+        TEST(table_order,
+             "aet: the table's order of schemes holds without its slips"),
+        TEST(communication_vectors,
+             "aet: communication vectors are the published ones"),
+        TEST(groups_are_those_of_the_paper,
+             "aet: groups are those of the paper"),
+        TEST(group_tolerance,
+             "aet: groups tolerate nearly the maximum (Theorem 4)"),
+        TEST(closed_forms_are_the_markov_chain,
+             "aet: closed forms equal the Markov chain"),
+        TEST(probabilities_sum_to_one,
+             "aet: probabilities sum to 1 (hundreds of workers and epochs)"),
+        TEST(known_values, "aet: known special cases agree"),
+        TEST(simulation_agrees,
+             "aet: a simulation agrees with the closed form"),
+        TEST(adaptive_and_grouped_codes_dominate,
+             "aet: adaptive and grouped codes are never slower"),
+        TEST(curves_cross_where_they_should,
+             "aet: curves cross at the published probabilities"),
+        TEST(the_best_is_chosen, "aet: the best scheme is chosen"),
+        TEST(not_finite,
+             "aet: parameters and times that are not finite are refused"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
-/* rhat_test.c -- how long streams of products take: the published figures and
- * those that are wrong in print, chains against rounds that are played out, and
- * the edges. */
+/* rhat_test.c -- mean times of streams of products: published figures,
+ * misprints, Markov chains against simulated rounds, and edge cases. */
 #include "rig.h"
 
 #include "stream/stream.h"
@@ -67,8 +66,9 @@ static void figures(void **state)
     near(rhat(paper, once(2)).rhat, (5 * 0.0837 + 0.9163) / 2, 1e-12);
 }
 
-/* N = S W: the printed bound is above the polynomial code of S in 279 of 720
- * cases, all where delta is 0.8 S/P or more; the exact value in none. */
+/* N = S W: the printed bound exceeds the polynomial code of S in 279 of 720
+ * cases, all with delta of at least 0.8 S/P; the exact value exceeds it in
+ * none. */
 static void claim_of_the_paper(void **state)
 {
     static const double alphas[] = {2, 5, 10}, deltas[] = {.2, .3, .4, .5};
@@ -96,8 +96,8 @@ static void claim_of_the_paper(void **state)
     assert_int_equal(exactly, 0);
 }
 
-/* Figure 1, both panels: the same order at every delta, of the best of each,
- * with the bound as printed and as corrected. */
+/* Figure 1, both panels: the best of each scheme has the same order at every
+ * delta, with the printed and the corrected bound. */
 static void order_of_figure_1(void **state)
 {
     static const struct {
@@ -133,7 +133,7 @@ static void order_of_figure_1(void **state)
 
 /* ---- closed forms -------------------------------------------------------- */
 
-/* What is expected of rounds until so many results came. */
+/* The expected rounds until beta results have come. */
 static void expected_rounds(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void expected_rounds(void **state)
             }
 }
 
-/* More and more of them: no best beta, but a limit. */
+/* With growing beta there is no best value, but a limit. */
 static void limit_of_beta(void **state)
 {
     double before = 1;
@@ -187,13 +187,13 @@ static void limit_of_beta(void **state)
     }
 }
 
-/* Without a delay DIP is one round: of c results of each, lambda workers are
- * enough. */
+/* Without a delay DIP is one round: with c results each, lambda workers
+ * suffice. */
 static void without_delay(void **state)
 {
     (void)state;
     for (size_t lambda = 1; lambda <= 4; lambda++) {
-        /* Once with threshold lambda and c = ceil(6/lambda) results of each */
+        /* the same with threshold lambda and c = ceil(6/lambda) results each */
         double c = ceil(6.0 / (double)lambda);
         double need = ceil(6 / c);
         result r = rhat(paper, dip(6, 0, lambda));
@@ -213,7 +213,7 @@ static void without_delay(void **state)
     }
 }
 
-/* Nobody slow, all slow, nobody slower, and one worker. */
+/* No worker slow, all slow, a factor of 1, and one worker. */
 static void edges(void **state)
 {
     static const scheme all[] = {
@@ -231,7 +231,8 @@ static void edges(void **state)
         near(rhat((params){4, 1, 0, 0}, all[i]).rhat, one, 1e-12);
         if (all[i].kind == RHAT_ONCE)
             continue;
-        /* patience beyond alpha: all are waited for, who are marked never */
+        /* patience beyond alpha: rounds wait for all, and no worker is marked
+         */
         near(rhat((params){4, 2, 0.3, 1}, all[i]).rhat, one * (2 - pow(0.7, 4)),
              1e-12);
     }
@@ -239,9 +240,11 @@ static void edges(void **state)
     assert_true(isinf(rhat((params){2, 3, 1, 0}, dip(2, 1, 1)).f_binomial));
 }
 
-/* ---- chains against rounds that are played out --------------------------- */
+/* ---- chains against simulated rounds --------------------------------------
+ */
 
-/* The rules told of products, not of marks: what each of them has had. */
+/* The rules in terms of products instead of marks: the results that each has.
+ */
 typedef struct played {
     double rhat, sd;
 } played;
@@ -305,7 +308,7 @@ static void against(params q, scheme s, bool early, double exact, uint64_t seed)
 
     near(p.rhat, exact, 4.5 * p.sd + 1e-9);
     if (SLOWED == 1 && test_scale() >= 1)
-        assert_at_most(4.5 * p.sd / exact, 0.02); /* so 2 % are held */
+        assert_at_most(4.5 * p.sd / exact, 0.02); /* so 2 % can be asserted */
 }
 
 static void chains_are_played(void **state)
@@ -335,7 +338,8 @@ static void chains_are_played(void **state)
     }
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------
+ */
 
 static void refused(params q, scheme s, kofn_status st, const char *words)
 {
@@ -368,15 +372,22 @@ static void wrong_arguments(void **state)
 TEST_FILE(rhat_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures),
-        cmocka_unit_test(claim_of_the_paper),
-        cmocka_unit_test(order_of_figure_1),
-        cmocka_unit_test(expected_rounds),
-        cmocka_unit_test(limit_of_beta),
-        cmocka_unit_test(without_delay),
-        cmocka_unit_test(edges),
-        cmocka_unit_test(chains_are_played),
-        cmocka_unit_test(wrong_arguments),
+        TEST(figures, "rhat: the published figures are reproduced"),
+        TEST(
+            claim_of_the_paper,
+            "rhat: the printed bound fails in 279 of 720 cases, exact in none"),
+        TEST(order_of_figure_1,
+             "rhat: the order of figure 1 holds at every delta"),
+        TEST(expected_rounds,
+             "rhat: expected rounds equal their series and Wald's bounds"),
+        TEST(limit_of_beta, "rhat: growing beta has a limit and no best value"),
+        TEST(without_delay,
+             "rhat: without a delay DIP and IDIP are single rounds"),
+        TEST(edges, "rhat: edge cases agree (none slow, all slow, one worker)"),
+        TEST(chains_are_played,
+             "rhat: Markov chains agree with simulated rounds within 2 %"),
+        TEST(wrong_arguments,
+             "rhat: wrong arguments are refused with the reason"),
     };
 
     rig_begin();

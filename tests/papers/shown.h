@@ -1,4 +1,4 @@
-/* shown.h -- figures and tables of papers as kofn-papers --json has them. */
+/* shown.h -- figures and tables of papers as kofn-papers --json prints them. */
 #ifndef PAPERS_SHOWN_H
 #define PAPERS_SHOWN_H
 
@@ -12,7 +12,7 @@ static kofn_status run_figure(const papers_scenario *of, size_t k, double scale,
     return of->run(&a, k, list);
 }
 
-/* What it is as scenario k, for json_decref. */
+/* Returns scenario k as JSON, for json_decref. */
 static inline json_t *shown(const papers_scenario *of, size_t k, double scale,
                             uint64_t seed)
 {
@@ -25,7 +25,7 @@ static inline json_t *shown(const papers_scenario *of, size_t k, double scale,
     return o;
 }
 
-/* What comes of it when the n-th allocation, and each after it, fails. */
+/* Returns the status if the n-th allocation, and each after it, fails. */
 static inline kofn_status short_of_memory(const papers_scenario *of, size_t k,
                                           double scale, long n)
 {

@@ -1,6 +1,5 @@
-/* stream_play_test.c -- streams whose rounds are played out: traces that are
- * known, deadlines under every pattern of small fleets, and the figures of kofn
- * bench stream. */
+/* stream_play_test.c -- simulated streams: known traces, deadlines under every
+ * pattern of small fleets, and the figures of kofn-papers stream. */
 #include "rig.h"
 
 #include "shown.h"
@@ -15,8 +14,8 @@ static stream_played play(const stream_setup *x)
 
 /* ---- traces -------------------------------------------------------------- */
 
-/* DIP, four workers, six results, five products; who is slow, and five times as
- * long then: worked out by hand from the rules. */
+/* DIP, four workers, six results, five products, slow by a factor of five:
+ * worked out by hand from the rules. */
 static void traces(void **state)
 {
     static const double slow[8][4] = {{5, 5, 1, 1}, {5, 5, 5, 1}, {1, 1, 1, 5},
@@ -59,7 +58,7 @@ static void traces(void **state)
 
 /* ---- deadlines ----------------------------------------------------------- */
 
-/* Every pattern of `rounds` rounds, with a few parameters. */
+/* Tries every pattern of `rounds` rounds, with a few parameters. */
 static void every_pattern(size_t P, size_t rounds, const rhat_scheme *s,
                           size_t B, size_t eps, size_t slots)
 {
@@ -156,7 +155,7 @@ static void table_1(void **state)
         for (size_t k = 0; k < 3 && SLOWED == 1; k++)
             assert_true(papers_true(papers_at(row, names[k]), "ok") ||
                         test_scale() < 1);
-        /* DIP and IDIP are below the polynomial code, and that below no code */
+        /* DIP and IDIP are below the polynomial code, which is below uncoded */
         if (i >= 4)
             assert_true(papers_real(row, "uncoded.ratio") > 1 &&
                         papers_real(row, "dip.ratio") < 1 &&
@@ -193,9 +192,14 @@ static void out_of_memory(void **state)
 TEST_FILE(stream_play_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(traces),       cmocka_unit_test(deadlines_hold),
-        cmocka_unit_test(figure_1),     cmocka_unit_test(table_1),
-        cmocka_unit_test(largest_load), cmocka_unit_test(out_of_memory),
+        TEST(traces, "stream: simulated traces agree with hand calculation"),
+        TEST(deadlines_hold,
+             "stream: deadlines hold under every pattern of small fleets"),
+        TEST(figure_1, "stream: figure 1 is reproduced"),
+        TEST(table_1, "stream: Table 1 is within its bands"),
+        TEST(largest_load, "stream: the largest load is the bound 2/3"),
+        TEST(out_of_memory,
+             "stream: missing memory is reported and everything is freed"),
     };
 
     rig_begin();

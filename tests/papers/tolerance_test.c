@@ -1,5 +1,5 @@
-/* tolerance_test.c -- how many nodes may be wrong: the published tables, and
- * the thresholds of the codes themselves. */
+/* tolerance_test.c -- the number of nodes that may be wrong: the published
+ * tables, and the thresholds of the codes themselves. */
 #include "rig.h"
 
 #include "dnn/dnn.h"
@@ -34,7 +34,7 @@ static void twelve_nodes(void **state)
     same(of(DNN_TWO_MDS, 4, 2, 2, 1, 1), 0, 0, 0, 0);
 }
 
-/* The expressions of Table III as they are printed. */
+/* The expressions of Table III as printed. */
 static void as_printed(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void as_printed(void **state)
             }
 }
 
-/* Any K of K + 3 workers are enough, each with a point of its own. */
+/* Any K of K + 3 workers suffice, each with its own point. */
 static void decodes(size_t m, size_t n, size_t p, const char *sub, kofn_op op,
                     size_t K)
 {
@@ -84,9 +84,9 @@ static void thresholds_are_those_of_the_codes(void **state)
                 }
 }
 
-/* With 4 m^2 nodes for a square grid the code stands P/4 times as many in the
- * forward product as four copies do, of which 3/2 may be wrong before that is
- * rounded down, and sqrt(P) times as many as two codes. */
+/* With 4 m^2 nodes for a square grid, the code tolerates P/4 times the errors
+ * of four copies in the forward product (3/2 before rounding down), and
+ * sqrt(P) times those of two codes. */
 static void as_nodes_grow(void **state)
 {
     double P = 16384, code, two;
@@ -126,11 +126,14 @@ static void too_few_are_refused(void **state)
 TEST_FILE(tolerance_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(twelve_nodes),
-        cmocka_unit_test(as_printed),
-        cmocka_unit_test(thresholds_are_those_of_the_codes),
-        cmocka_unit_test(as_nodes_grow),
-        cmocka_unit_test(too_few_are_refused),
+        TEST(twelve_nodes,
+             "tolerance: 12 nodes on a 2 x 2 grid agree with hand calculation"),
+        TEST(as_printed, "tolerance: Table III is reproduced as printed"),
+        TEST(thresholds_are_those_of_the_codes,
+             "tolerance: thresholds are those of kofn's codes"),
+        TEST(as_nodes_grow,
+             "tolerance: the growth with P is the published one"),
+        TEST(too_few_are_refused, "tolerance: too few nodes are refused"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

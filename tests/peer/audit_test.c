@@ -1,4 +1,5 @@
-/* audit_test.c -- what a node of a mesh makes of a product that others made. */
+/* audit_test.c -- how a node of a mesh checks a product that other nodes
+ * computed. */
 #include "rig.h"
 
 #include "mesh/host.h"
@@ -7,25 +8,25 @@
 
 #define ROWS 19
 
-typedef struct bench {
+typedef struct audit_case {
     kf_host h;
     kf_mesh_operand operand;
     kf_mesh_product product;
     kofn_plan *plan;
     kofn_matrix A;
     double exact[ROWS];
-    double unseen; /* no error below it need be seen: docs/masterless.md */
-} bench;
+    double unseen; /* errors below this need not be found: docs/masterless.md */
+} audit_case;
 
-/* A v, or v A. */
-static void up(bench *b, bool left)
+/* Prepares A v, or v A if `left`. */
+static void up(audit_case *b, bool left)
 {
     const kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false);
     const kofn_layout *L;
     double *v, most = 0;
 
-    *b = (bench){.A = random_matrix(ROWS, ROWS, KOFN_F64, 7)};
+    *b = (audit_case){.A = random_matrix(ROWS, ROWS, KOFN_F64, 7)};
     assert_ok(
         kofn_plan_new(&b->plan, &pb, left ? "gpd:m=2,n=2" : "mds:k=2", 8, 1));
     if (left)
@@ -51,7 +52,7 @@ static void up(bench *b, bool left)
                 (DBL_EPSILON / 2) * most;
 }
 
-static void down(bench *b)
+static void down(audit_case *b)
 {
     kf_buffer_drop(b->h.v);
     kf_buffer_drop(b->h.in);
@@ -62,9 +63,9 @@ static void down(bench *b)
     kf_free(b->A.data);
 }
 
-/* Others say that the product is off by `error` in one entry and by as much the
- * other way in the next.  Is it believed, by rows that nobody knows? */
-static bool believed(bench *b, double error)
+/* Returns true if the check accepts a product with one entry off by `error`
+ * and the next off by -`error`. The weights are random and secret. */
+static bool accepts(audit_case *b, double error)
 {
     double *next = b->product.out->m.data;
     bool same;
@@ -75,17 +76,17 @@ static bool believed(bench *b, double error)
     assert_ok(kf_secret_new(&b->product));
     assert_ok(kf_mesh_freivalds_next(&b->h));
     same = fabs(next[0] - b->exact[0]) >= error / 2;
-    if (!same) /* it was made again, from A */
+    if (!same) /* it was recomputed from A */
         assert_at_most(fabs(next[0] - b->exact[0]), b->unseen);
     kf_secret_free(&b->product.secret);
     return same;
 }
 
-static void rounding_is_believed(void **state)
+static void rounding_is_accepted(void **state)
 {
     (void)state;
     for (int left = 0; left < 2; left++) {
-        bench b;
+        audit_case b;
 
         up(&b, left);
         for (int i = 0; i < 1000; i++) {
@@ -95,35 +96,37 @@ static void rounding_is_believed(void **state)
             assert_ok(kf_secret_new(&b.product));
             next[i % ROWS] += 0x1p-50 * b.exact[i % ROWS];
             assert_ok(kf_mesh_freivalds_next(&b.h));
-            assert_true(next[i % ROWS] != b.exact[i % ROWS]); /* left alone */
+            assert_true(next[i % ROWS] !=
+                        b.exact[i % ROWS]); /* not recomputed */
             kf_secret_free(&b.product.secret);
         }
         down(&b);
     }
 }
 
-/* Two entries that are wrong the opposite way hide from a row whose numbers for
- * them are close.  At ten times what need not be seen that is one row in seven:
- * 139 of 1000 would be believed, and by four rows less than one. */
-static void not_far_above_rounding(void **state)
+/* Two opposite errors hide from a random row if its weights for the two
+ * entries are close. At ten times the smallest error that must be found, one
+ * row in seven hides them. One row would accept 139 of 1000 products; four
+ * rows accept fewer than one. */
+static void errors_above_rounding_are_found(void **state)
 {
     (void)state;
     for (int left = 0; left < 2; left++) {
         size_t passed = 0;
-        bench b;
+        audit_case b;
 
         up(&b, left);
         for (int i = 0; i < 1000; i++)
-            passed += believed(&b, 10 * b.unseen);
+            passed += accepts(&b, 10 * b.unseen);
         assert_in_range(passed, 0, 10);
         for (int i = 0; i < 1000; i++)
-            assert_false(believed(&b, 1e9 * b.unseen));
+            assert_false(accepts(&b, 1e9 * b.unseen));
         down(&b);
     }
 }
 
-/* Rows, or of left products columns, from 2^-120 to 2^120. */
-static void make_wide(bench *b, bool left)
+/* Scales rows, or columns of left products, by powers from 2^-120 to 2^120. */
+static void make_wide(audit_case *b, bool left)
 {
     kofn_matrix raised = b->A;
 
@@ -138,14 +141,14 @@ static void make_wide(bench *b, bool left)
                              &b->operand.levels, &b->operand.raised));
 }
 
-/* Of rows of different size each is looked at as of one that is raised to size
- * 1: what is wrong in the smallest is seen beside the largest. */
+/* The check works on rows scaled to size 1. So it finds an error in the
+ * smallest row next to the largest. */
 static void small_rows_are_audited(void **state)
 {
     (void)state;
     for (int left = 0; left < 2; left++) {
         const int *digits;
-        bench b;
+        audit_case b;
 
         up(&b, left);
         make_wide(&b, left);
@@ -153,8 +156,8 @@ static void small_rows_are_audited(void **state)
         assert_non_null(digits);
         for (size_t i = 0; i < ROWS; i++) {
             double *next = b.product.out->m.data, wrong;
-            /* raised, no entry of A is larger than 1: |A| |v| is ROWS^2 at
-             * most */
+            /* no entry of the scaled A exceeds 1, so |A| |v| is at most ROWS^2
+             */
             double unseen = b.unseen * ROWS * ROWS * ldexp(1, -digits[i]);
 
             memcpy(next, b.exact, sizeof b.exact);
@@ -175,9 +178,11 @@ static void small_rows_are_audited(void **state)
 TEST_FILE(audit_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rounding_is_believed),
-        cmocka_unit_test(not_far_above_rounding),
-        cmocka_unit_test(small_rows_are_audited),
+        TEST(rounding_is_accepted, "audit: rounding errors are accepted"),
+        TEST(errors_above_rounding_are_found,
+             "audit: errors at ten times the rounding bound are found"),
+        TEST(small_rows_are_audited,
+             "audit: errors in small rows are found next to large ones"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,36 +1,37 @@
-/* peer_decider_test.c -- a node that decides, and lies: which pieces decode,
- * or what came out.  Whatever it tells, and whomever it tells something else,
- * no honest node has a vector that is not the plain iteration's, none is
- * blamed, and all end with the result. */
+/* peer_decider_test.c -- a faulty node that decides which pieces decode, or
+ * decodes for others. Its notes may be false, and may differ for each
+ * receiver. No honest node gets a vector that differs from the plain
+ * iteration. No honest node is blamed, and all end with the result. */
 #include "mesh_sim.h"
 
 #define NODES 5
 #define LISTED 512
 
-typedef enum lie {
-    STRANGE_SEATS, /* that nobody has, or that others have made nothing of */
-    ANOTHER_SET,   /* for each who is told                               */
-    ANOTHER_GROUP, /* the seats, or the numbers, of another group        */
-    NONSENSE,      /* lists that are none                                */
-    SILENCE,       /* what is decided is not told                        */
-    NUMBERS,       /* a little wrong, or altogether                      */
-    NOTHING,       /* zeros                                              */
-    LIES
-} lie;
+typedef enum falsehood {
+    STRANGE_SEATS, /* seats without a node, or that computed nothing */
+    ANOTHER_SET,   /* another set for each receiver */
+    ANOTHER_GROUP, /* the seats, or the numbers, of another group */
+    NONSENSE,      /* invalid lists */
+    NOT_SENT,      /* the decision is not sent */
+    NUMBERS,       /* slightly wrong */
+    NOTHING,       /* zeros */
+    KINDS
+} falsehood;
 
-typedef struct liar {
+typedef struct faulty {
     size_t id;
-    lie what;
-    double chance; /* of a note that is a lie */
-    size_t told;   /* lies                    */
+    falsehood what;
+    double chance; /* probability that a note is false */
+    size_t sent;   /* false notes sent */
     double last[64];
-    size_t lasts; /* numbers of the result before, of another group */
+    size_t lasts; /* numbers of the previous result, of another group */
     uint32_t group;
-} liar;
+} faulty;
 
 /* ---- which pieces decode ------------------------------------------------- */
 
-/* `count` seats of those below `most`, ascending. */
+/* Draws `count` seats below `most`, ascending, and writes them behind their
+ * count. Returns the number of entries written. */
 static size_t draw_seats(sim *s, uint32_t *list, size_t count, size_t most)
 {
     size_t n = 0;
@@ -42,10 +43,10 @@ static size_t draw_seats(sim *s, uint32_t *list, size_t count, size_t most)
     return n;
 }
 
-/* For every group of the note. */
-static size_t list_lies(sim *s, const kf_note *note, uint32_t *list)
+/* Writes a false list for every group of the note. */
+static size_t list_falsely(sim *s, const kf_note *note, uint32_t *list)
 {
-    liar *l = s->evil;
+    faulty *l = s->hostile;
     size_t k = s->plan->layout.enough, n = 0;
 
     for (size_t g = 0; g < 64; g++) {
@@ -58,7 +59,7 @@ static size_t list_lies(sim *s, const kf_note *note, uint32_t *list)
         return n;
     switch (kf_rng_below(&s->rng, 4)) {
     case 0:
-        list[1] = list[2]; /* one twice */
+        list[1] = list[2]; /* one seat twice */
         break;
     case 1:
         list[0] = UINT32_MAX;
@@ -73,8 +74,8 @@ static size_t list_lies(sim *s, const kf_note *note, uint32_t *list)
     return n;
 }
 
-/* The lists of its groups go round. */
-static size_t turn_lists(const kf_note *note, uint32_t *list)
+/* Rotates the lists of its groups by one. */
+static size_t rotate_lists(const kf_note *note, uint32_t *list)
 {
     size_t first = 1 + (size_t)note->list[0], rest = note->listed - first;
 
@@ -83,32 +84,33 @@ static size_t turn_lists(const kf_note *note, uint32_t *list)
     return note->listed;
 }
 
-/* It may tell of groups for which it has no pieces. */
-static void lie_of_pieces(sim *s, sim_packet *p, kf_note *note)
+/* Makes a decision false. It may name groups for which the node has no pieces.
+ */
+static void falsify_decision(sim *s, sim_packet *p, kf_note *note)
 {
-    liar *l = s->evil;
+    faulty *l = s->hostile;
     uint32_t list[LISTED];
     void *room;
 
     assert_ok(kf_note_unpack(note, p->body, p->p.body_bytes, &room));
-    if (l->what == SILENCE)
+    if (l->what == NOT_SENT)
         note->epoch.number--;
     else if (l->what != ANOTHER_GROUP)
         note->coded |= kf_rng_below(&s->rng, 2) ? kf_bit(NODES) - 1 : 0;
-    note->listed = l->what == SILENCE         ? note->listed
-                   : l->what == ANOTHER_GROUP ? turn_lists(note, list)
-                                              : list_lies(s, note, list);
-    if (l->what != SILENCE)
+    note->listed = l->what == NOT_SENT        ? note->listed
+                   : l->what == ANOTHER_GROUP ? rotate_lists(note, list)
+                                              : list_falsely(s, note, list);
+    if (l->what != NOT_SENT)
         note->list = list;
     sim_repack(p, note);
     kf_free(room);
 }
 
-/* ---- what came out ------------------------------------------------------- */
+/* ---- decoded results ----------------------------------------------------- */
 
-static void lie_of_results(sim *s, sim_packet *p, const kf_note *note)
+static void falsify_result(sim *s, sim_packet *p, const kf_note *note)
 {
-    liar *l = s->evil;
+    faulty *l = s->hostile;
     double *body = (double *)(void *)p->body, was[64];
     size_t n = p->p.body_bytes / sizeof *body;
 
@@ -131,9 +133,9 @@ static void lie_of_results(sim *s, sim_packet *p, const kf_note *note)
 
 /* ---- a run --------------------------------------------------------------- */
 
-static void twist(sim *s, sim_packet *p)
+static void tamper(sim *s, sim_packet *p)
 {
-    liar *l = s->evil;
+    faulty *l = s->hostile;
     bool result = sim_is_result(p->p.head);
     kf_note note;
 
@@ -141,25 +143,26 @@ static void twist(sim *s, sim_packet *p)
         return;
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes,
                            s->node[l->id].host->job));
-    if (result && l->what == SILENCE)
+    if (result && l->what == NOT_SENT)
         note.epoch.number--;
     else if (result)
-        lie_of_results(s, p, &note);
+        falsify_result(s, p, &note);
     else
-        lie_of_pieces(s, p, &note);
+        falsify_decision(s, p, &note);
     kf_note_write(p->p.head, &note, s->node[l->id].host->job, p->body,
                   p->p.body_bytes);
-    l->told++;
+    l->sent++;
 }
 
-static void blamed(sim *s, size_t by, size_t who)
+static void blamed(sim *s, size_t by, size_t node)
 {
-    if (who != ((liar *)s->evil)->id)
-        fail_msg("seed %llu: node %zu takes node %zu for a liar",
-                 (unsigned long long)s->seed, by, who);
+    if (node != ((faulty *)s->hostile)->id)
+        fail_msg("seed %llu: node %zu takes node %zu for faulty",
+                 (unsigned long long)s->seed, by, node);
 }
 
-static size_t try_lie(const char *spec, bool distributed, liar l, uint64_t seed)
+static size_t try_falsehood(const char *spec, bool distributed, faulty l,
+                            uint64_t seed)
 {
     sim s;
 
@@ -167,8 +170,8 @@ static size_t try_lie(const char *spec, bool distributed, liar l, uint64_t seed)
     s.opt.confirm = 2;
     s.opt.decoding =
         distributed ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
-    s.evil = &l;
-    s.twist = twist;
+    s.hostile = &l;
+    s.tamper = tamper;
     s.blamed = blamed;
     for (size_t i = 0; i < NODES; i++) {
         sim_start(&s, i, true);
@@ -183,50 +186,53 @@ static size_t try_lie(const char *spec, bool distributed, liar l, uint64_t seed)
             assert_int_equal(v.at.step, s.steps);
         }
     sim_down(&s);
-    return l.told;
+    return l.sent;
 }
 
-/* Every node in turn is the liar, whoever leads. */
-static void try_lies(bool distributed, const lie *what, size_t lies)
+/* Makes every node the faulty one in turn, whichever node leads. */
+static void try_falsehoods(bool distributed, const falsehood *what,
+                           size_t kinds)
 {
     static const char *const spec[] = {"mds:k=2", "mds:k=3,basis=gauss_sys"};
 
-    for (size_t i = 0; i < lies; i++) {
-        size_t told = 0;
+    for (size_t i = 0; i < kinds; i++) {
+        size_t sent = 0;
 
         for (uint64_t seed = 0; seed < 4 * often(1); seed++)
             for (size_t id = 0; id < NODES; id++)
-                told += try_lie(spec[seed % 2], distributed,
-                                (liar){.id = id,
-                                       .what = what[i],
-                                       .chance = seed & 2 ? 0.5 : 1},
-                                seed);
-        assert_true(told > 0);
+                sent += try_falsehood(spec[seed % 2], distributed,
+                                      (faulty){.id = id,
+                                               .what = what[i],
+                                               .chance = seed & 2 ? 0.5 : 1},
+                                      seed);
+        assert_true(sent > 0);
     }
 }
 
-static void which_pieces_decode(void **state)
+static void false_decisions(void **state)
 {
-    static const lie what[] = {STRANGE_SEATS, ANOTHER_SET, ANOTHER_GROUP,
-                               NONSENSE, SILENCE};
+    static const falsehood what[] = {STRANGE_SEATS, ANOTHER_SET, ANOTHER_GROUP,
+                                     NONSENSE, NOT_SENT};
 
     (void)state;
-    try_lies(false, what, sizeof what / sizeof *what);
+    try_falsehoods(false, what, sizeof what / sizeof *what);
 }
 
-static void what_came_out(void **state)
+static void false_results(void **state)
 {
-    static const lie what[] = {ANOTHER_GROUP, SILENCE, NUMBERS, NOTHING};
+    static const falsehood what[] = {ANOTHER_GROUP, NOT_SENT, NUMBERS, NOTHING};
 
     (void)state;
-    try_lies(true, what, sizeof what / sizeof *what);
+    try_falsehoods(true, what, sizeof what / sizeof *what);
 }
 
 TEST_FILE(peer_decider_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_pieces_decode),
-        cmocka_unit_test(what_came_out),
+        TEST(false_decisions,
+             "mesh: false decisions cause no wrong iterate, and all nodes end"),
+        TEST(false_results,
+             "mesh: false decoded results cause no wrong iterate, and all end"),
     };
 
     rig_begin();

@@ -1,7 +1,7 @@
-/* peer_end_test.c -- how nodes end.  A node that has the result serves those
- * that come by it late because their connections broke or a link is slow, and
- * waits for no other. Nodes exit when they are over, as processes do; time is
- * the simulator's. */
+/* peer_end_test.c -- how nodes end. A node that has the result serves nodes
+ * that get it late because their connections broke or a link is slow. It waits
+ * for no other node. Nodes exit at their end, as processes do. Time is the
+ * simulator's. */
 #include "mesh_link.h"
 #include "train_mesh_rig.h"
 
@@ -9,7 +9,7 @@ enum { ROWS = 19, STEPS = 12, LATE = 3 };
 
 #define GIVE_UP (5 * KOFN_SECOND)
 
-/* When each node came by the result, and when it went; 0: it has not. */
+/* When each node got the result, and when it exited; 0 before that. */
 static struct {
     kofn_time finished[SIM_NODES], gone[SIM_NODES];
 } saw;
@@ -35,9 +35,9 @@ static void look_at_ends(sim *s)
     }
 }
 
-static void go_on(sim *s, kofn_time for_so_long)
+static void run_for(sim *s, kofn_time duration)
 {
-    for (kofn_time end = s->now + for_so_long; s->now < end;) {
+    for (kofn_time end = s->now + duration; s->now < end;) {
         sim_run(s, s->now + MS, NULL);
         look_at_ends(s);
     }
@@ -47,7 +47,7 @@ static void run_to(sim *s, uint64_t t)
 {
     while (s->node[0].host->at.step < t) {
         assert_true(s->now < 60 * KOFN_SECOND);
-        go_on(s, MS);
+        run_for(s, MS);
     }
 }
 
@@ -59,7 +59,7 @@ static void run_until_gone(sim *s, size_t nodes)
                 sim_print(s);
             assert_ok(s->node[i].status);
             assert_true(s->now < 60 * KOFN_SECOND);
-            go_on(s, MS);
+            run_for(s, MS);
         }
 }
 
@@ -73,19 +73,19 @@ static void part_from(sim *s, size_t id, bool apart)
         }
 }
 
-/* The connections of the last node break before the last iterates, and are
- * there again after half a silence, in which the others come by the result. */
+/* The connections of the last node break before the last iterates. They return
+ * after half a failure timeout, in which the others get the result. */
 static void break_off(sim *s)
 {
-    size_t who = s->nodes - 1;
+    size_t last = s->nodes - 1;
 
     run_to(s, s->steps - LATE);
-    part_from(s, who, true);
-    go_on(s, kf_host_silence(s->node[0].host) / 2);
-    for (size_t i = 0; i < who; i++)
+    part_from(s, last, true);
+    run_for(s, kf_host_silence(s->node[0].host) / 2);
+    for (size_t i = 0; i < last; i++)
         assert_true(saw.finished[i]);
-    assert_false(saw.finished[who]);
-    part_from(s, who, false);
+    assert_false(saw.finished[last]);
+    part_from(s, last, false);
     run_until_gone(s, s->nodes);
 }
 
@@ -102,7 +102,7 @@ static void connections_break(void **state)
     }
 }
 
-/* If matrices change, no node makes an iterate alone. */
+/* If matrices change, no node computes an iterate alone. */
 static void connections_break_in_training(void **state)
 {
     static const kofn_errors errors[] = {KOFN_ERRORS_NONE,
@@ -113,27 +113,27 @@ static void connections_break_in_training(void **state)
         fixture f;
         sim s;
 
-        mesh_up(&s, &f, &lessons[2], 2, seed);
+        mesh_up(&s, &f, &training_cases[2], 2, seed);
         s.opt.errors = errors[seed / 2];
         s.opt.confirm = seed / 2 ? 0 : 1;
-        s.evil = seed / 2 ? &saw : NULL; /* vectors may differ by rounding */
+        s.hostile = seed / 2 ? &saw : NULL; /* vectors may differ by rounding */
         begin(&s);
         break_off(&s);
         mesh_down(&s, &f);
     }
 }
 
-/* The last node hears the others over a slow link.  It is far behind when they
- * have the result, but they hear it. */
+/* The last node hears the others over a slow link. It is far behind when they
+ * get the result, but it hears them. */
 static void link_is_slow(void **state)
 {
-    sim_slow slow = {.to = wide.nodes - 1};
-    size_t who = wide.nodes - 1;
+    sim_slow slow = {.to = wide_case.nodes - 1};
+    size_t last = wide_case.nodes - 1;
     fixture f;
     sim s;
 
     (void)state;
-    mesh_up(&s, &f, &wide, 2, 1);
+    mesh_up(&s, &f, &wide_case, 2, 1);
     s.opt.confirm = 1;
     s.opt.linger = 20 * MS;
     begin(&s);
@@ -142,16 +142,16 @@ static void link_is_slow(void **state)
                 (10 * 1e-9 * (double)kf_host_hedge(s.node[0].host));
     link_up(&s, &slow, false);
     run_until_gone(&s, s.nodes);
-    for (size_t i = 0; i < who; i++)
-        assert_true(saw.finished[who] > saw.finished[i] + 2 * s.opt.linger);
+    for (size_t i = 0; i < last; i++)
+        assert_true(saw.finished[last] > saw.finished[i] + 2 * s.opt.linger);
     mesh_down(&s, &f);
 }
 
-/* One node says where it stands, never takes the result, and connects anew all
- * the time. It holds the others up for no longer than their patience. */
-static void one_never_has_it(void **state)
+/* One node reports its position, never takes the result, and reconnects all
+ * the time. */
+static void one_node_never_has_it(void **state)
 {
-    size_t who = 3;
+    size_t last = 3;
     sim s;
 
     (void)state;
@@ -159,23 +159,24 @@ static void one_never_has_it(void **state)
     s.opt.linger = 20 * MS;
     begin(&s);
     run_to(&s, LATE);
-    for (size_t i = 0; i < who; i++)
-        s.cut[i][who] = true;
+    for (size_t i = 0; i < last; i++)
+        s.cut[i][last] = true;
     while (!saw.gone[0] || !saw.gone[1] || !saw.gone[2]) {
         assert_true(s.now < 4 * GIVE_UP);
-        go_on(&s, 50 * MS);
-        for (size_t i = 0; i < who; i++)
+        run_for(&s, 50 * MS);
+        for (size_t i = 0; i < last; i++)
             if (!s.node[i].gone)
-                fate_breaks(&s, i, who);
+                faults_break(&s, i, last);
     }
-    for (size_t i = 0; i < who; i++)
+    for (size_t i = 0; i < last; i++)
         assert_true(saw.gone[i] <= saw.finished[i] + GIVE_UP + s.opt.beat);
     sim_down(&s);
 }
 
-/* All have the result, but for one that died more than a silence before.  They
- * end as soon as they have heard so of each other, before the next beat. */
-static void none_waits_for_the_dead(void **state)
+/* One node may have died more than a failure timeout before. The others end
+ * once they have heard from each other that all have the result, before the
+ * next heartbeat. */
+static void dead_nodes_are_not_waited_for(void **state)
 {
     (void)state;
     for (size_t dead = 0; dead < 2; dead++) {
@@ -201,11 +202,16 @@ static void none_waits_for_the_dead(void **state)
 TEST_FILE(peer_end_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connections_break),
-        cmocka_unit_test(connections_break_in_training),
-        cmocka_unit_test(link_is_slow),
-        cmocka_unit_test(one_never_has_it),
-        cmocka_unit_test(none_waits_for_the_dead),
+        TEST(connections_break,
+             "end: a node that loses its connections late gets the result"),
+        TEST(connections_break_in_training,
+             "end: in a training such a node also gets the result"),
+        TEST(link_is_slow,
+             "end: the others wait for a node behind a slow link"),
+        TEST(one_node_never_has_it,
+             "end: a node that takes no result delays others by give_up only"),
+        TEST(dead_nodes_are_not_waited_for,
+             "end: nodes that all have the result wait for no dead node"),
     };
 
     rig_begin();

@@ -1,8 +1,8 @@
 /* peer_histories_test.c -- iterations without a master, on the simulated mesh,
- * whatever happens at whatever moment. */
-#include "mesh_fate.h"
+ * with any fault at any moment. */
+#include "mesh_faults.h"
 
-/* ---- histories ---------------------------------------------------------- */
+/* ---- seeded histories ---------------------------------------------------- */
 
 static void history(uint64_t seed, double *worst, uint64_t *adopted)
 {
@@ -20,16 +20,16 @@ static void history(uint64_t seed, double *worst, uint64_t *adopted)
     sim_up(&s, spec[which], nodes, 19, 8 + kf_rng_below(&r, 40), seed);
     if (kf_rng_below(&r, 2))
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
-    fate_draws(&s, &r);
+    faults_draw(&s, &r);
     for (size_t i = 0; i < nodes; i++)
         if (i < k || sim_draw(&s) < 0.9)
             sim_start(&s, i, sim_draw(&s) < 0.8);
     for (size_t f = 0; f < faults; f++)
         sim_at(&s, (kofn_time)(sim_draw(&s) * 800 * (double)MS), SIM_FAULT, 0,
                0);
-    sim_run(&s, 800 * MS, fate_strikes);
-    bound = fate_relents(&s, k);
-    sim_finish(&s, bound, fate_strikes, spec[which], seed);
+    sim_run(&s, 800 * MS, faults_inject);
+    bound = faults_end(&s, k);
+    sim_finish(&s, bound, faults_inject, spec[which], seed);
     for (size_t i = 0; i < nodes; i++) {
         kofn_node_view v;
 
@@ -48,18 +48,17 @@ static void histories(void **state)
     size_t n = often(300);
     double worst = 0;
     uint64_t adopted = 0, first;
-    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
+    const char *one = getenv("KOFN_TEST_SEED"); /* the first seed */
 
     (void)state;
     first = one ? strtoull(one, NULL, 10) : 0;
     for (uint64_t seed = first; seed < first + n; seed++)
         history(seed, &worst, &adopted);
-    print_message("EVENTS %zu misfortunes in %zu histories: worst deviation "
+    print_message("EVENTS %zu faults in %zu histories: worst deviation "
                   "%.3g, %llu vectors adopted\n",
-                  fate_struck, n, worst, (unsigned long long)adopted);
+                  faults_injected, n, worst, (unsigned long long)adopted);
 }
 
-/* Processes that go when they are done leave nobody behind. */
 static void exits(void **state)
 {
     size_t n = often(60);
@@ -70,20 +69,21 @@ static void exits(void **state)
 
         sim_up(&s, "mds:k=3", 6, 19, 10 + seed % 9, seed);
         s.exits = true;
-        s.tell = seed % 2;
+        s.report_deaths = seed % 2;
         if (seed % 3 == 0)
             s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
         for (size_t i = 0; i < 6; i++)
             sim_start(&s, i, seed % 5 > 0);
-        for (size_t i = 0; i < 3; i++) /* at most, of which slow is one kind */
+        for (size_t i = 0; i < 3;
+             i++) /* at most three faults; slowness is one of their kinds */
             sim_at(&s, (kofn_time)(sim_draw(&s) * 120 * (double)MS), SIM_FAULT,
                    0, 1);
-        sim_finish(&s, 6 * KOFN_SECOND, fate_strikes, "exits", seed);
+        sim_finish(&s, 6 * KOFN_SECOND, faults_inject, "exits", seed);
         sim_down(&s);
     }
 }
 
-/* Says that it leaves, and goes. */
+/* Announces that the node leaves, and stops it. */
 static void leave(sim *s, size_t id)
 {
     const kf_node_event bye = {.type = KF_NODE_LEAVE, .now = s->now};
@@ -92,10 +92,9 @@ static void leave(sim *s, size_t id)
     sim_stop(s, id);
 }
 
-/* The leader leaves at any moment, or two nodes do, and those that are left are
- * at two iterates; of each there are fewer than must confirm one.  Few iterates
- * are made alone until they are together again, and whoever ends first leaves
- * nobody behind. */
+/* The leader leaves at any moment, or two nodes do, and the rest are at two
+ * different iterates. Too few nodes have either iterate to confirm it. They
+ * may compute a few iterates alone until they are together again. */
 static void leavers(void **state)
 {
     size_t n = often(200);
@@ -107,9 +106,9 @@ static void leavers(void **state)
         sim s;
 
         sim_up(&s, "mds:k=3", 5, 19, 40, seed);
-        s.opt.confirm = 0; /* as it is by default */
+        s.opt.confirm = 0; /* the default */
         s.opt.linger = 20 * MS;
-        s.exits = s.tell = true;
+        s.exits = s.report_deaths = true;
         if (seed % 3 == 0)
             s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
         for (size_t i = 0; i < 5; i++)
@@ -137,8 +136,7 @@ static void sleep_long(sim *s, size_t id)
     s->node[id].stopped = s->now + 400 * MS;
 }
 
-/* Who sleeps until the others have the result, and are gone, makes it alone,
- * though the quorum is not there any more. */
+/* The quorum is gone when they wake up. */
 static void sleepers(void **state)
 {
     (void)state;
@@ -148,7 +146,7 @@ static void sleepers(void **state)
         sim_up(&s, "mds:k=3", 5, 19, 8, seed);
         s.opt.confirm = seed % 2;
         s.opt.linger = 20 * MS;
-        s.exits = s.tell = true;
+        s.exits = s.report_deaths = true;
         for (size_t i = 0; i < 5; i++)
             sim_start(&s, i, true);
         for (size_t i = 3; i < 5; i++)
@@ -165,19 +163,19 @@ static void sleepers(void **state)
 
 enum { DIE, PAUSE, APART, RETURN, BREAK, KINDS };
 
-typedef struct blow {
+typedef struct timed_fault {
     size_t when; /* before this packet */
     size_t node, kind;
-} blow;
+} timed_fault;
 
-typedef struct blows {
-    blow blow[2];
+typedef struct timed_faults {
+    timed_fault timed_fault[2];
     size_t count, needs;
-} blows;
+} timed_faults;
 
-#define AWAY (300 * MS) /* longer than silence */
+#define ABSENCE (300 * MS) /* longer than the failure timeout */
 
-static void strike(sim *s, const blow *b, size_t needs)
+static void inject_one(sim *s, const timed_fault *b, size_t needs)
 {
     sim_node *n = &s->node[b->node];
 
@@ -185,18 +183,18 @@ static void strike(sim *s, const blow *b, size_t needs)
         return;
     switch (b->kind) {
     case DIE:
-        if (fate_count_up(s) > needs)
+        if (sim_count_up(s) > needs)
             sim_stop(s, b->node);
         break;
     case PAUSE:
-        n->stopped = s->now + AWAY;
+        n->stopped = s->now + ABSENCE;
         break;
     case APART:
         for (size_t i = 0; i < s->nodes; i++)
             s->cut[i][b->node] = s->cut[b->node][i] = true;
-        sim_at(s, s->now + AWAY, SIM_FAULT, 0, 0);
+        sim_at(s, s->now + ABSENCE, SIM_FAULT, 0, 0);
         break;
-    case RETURN: /* dies and begins again */
+    case RETURN: /* dies and restarts */
         sim_stop(s, b->node);
         sim_start(s, b->node, false);
         break;
@@ -213,11 +211,11 @@ static void strike(sim *s, const blow *b, size_t needs)
 
 static void inject(sim *s)
 {
-    blows *all = s->inject_ud;
+    timed_faults *all = s->inject_ud;
 
     for (size_t i = 0; i < all->count; i++)
-        if (all->blow[i].when == s->delivered)
-            strike(s, &all->blow[i], all->needs);
+        if (all->timed_fault[i].when == s->delivered)
+            inject_one(s, &all->timed_fault[i], all->needs);
 }
 
 static void heal_now(sim *s, size_t what)
@@ -226,17 +224,18 @@ static void heal_now(sim *s, size_t what)
     sim_heal(s);
 }
 
-typedef struct small {
+typedef struct small_mesh {
     const char *spec;
     size_t nodes, needs;
-} small;
+} small_mesh;
 
-static const small smalls[] = {{"mds:k=2,basis=gauss_sys", 3, 2},
-                               {"mds:k=2,basis=gauss_sys", 4, 2},
-                               {"mds:k=3,basis=gauss_sys", 4, 3}};
+static const small_mesh small_meshes[] = {{"mds:k=2,basis=gauss_sys", 3, 2},
+                                          {"mds:k=2,basis=gauss_sys", 4, 2},
+                                          {"mds:k=3,basis=gauss_sys", 4, 3}};
 
-/* How many packets it took. */
-static size_t small_run(const small *c, bool distributed, bool tell, blows *all,
+/* Returns the number of packets of the run. */
+static size_t small_run(const small_mesh *c, bool distributed,
+                        bool report_deaths, timed_faults *all,
                         const unsigned char *order, size_t orders)
 {
     char what[96];
@@ -244,7 +243,7 @@ static size_t small_run(const small *c, bool distributed, bool tell, blows *all,
     sim s;
 
     sim_up(&s, c->spec, c->nodes, 7, 3, 1);
-    s.tell = tell;
+    s.report_deaths = report_deaths;
     if (distributed)
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
     s.order = order;
@@ -261,8 +260,9 @@ static size_t small_run(const small *c, bool distributed, bool tell, blows *all,
     for (size_t i = 0; all && i < all->count; i++) {
         size_t n = strlen(what);
 
-        snprintf(what + n, sizeof what - n, ", %zu:%zu:%zu", all->blow[i].when,
-                 all->blow[i].node, all->blow[i].kind);
+        snprintf(what + n, sizeof what - n, ", %zu:%zu:%zu",
+                 all->timed_fault[i].when, all->timed_fault[i].node,
+                 all->timed_fault[i].kind);
     }
     sim_finish(&s, 4 * KOFN_SECOND, heal_now, what, 0);
     packets = s.delivered;
@@ -270,7 +270,7 @@ static size_t small_run(const small *c, bool distributed, bool tell, blows *all,
     return packets;
 }
 
-/* Every n-th; every one where there is more time. */
+/* Returns the stride for a sample of one in `n`; 1 if there is time for all. */
 static size_t sparse(size_t n)
 {
     double x = (double)n * SLOWED / test_scale();
@@ -278,53 +278,56 @@ static size_t sparse(size_t n)
     return x < 1 ? 1 : (size_t)x;
 }
 
-/* Anything that can befall any node, before any packet. */
-static void one_blow(void **state)
+static void one_fault(void **state)
 {
     size_t runs = 0, stride = sparse(4);
 
     (void)state;
     for (size_t c = 0; c < 3; c++)
         for (int d = 0; d < 2; d++) {
-            size_t packets = small_run(&smalls[c], d, true, NULL, NULL, 0);
+            size_t packets =
+                small_run(&small_meshes[c], d, true, NULL, NULL, 0);
 
             for (size_t m = 1; m <= packets; m += stride)
-                for (size_t i = 0; i < smalls[c].nodes * KINDS; i++, runs++) {
-                    blows b = {{{m, i / KINDS, i % KINDS}}, 1, 0};
+                for (size_t i = 0; i < small_meshes[c].nodes * KINDS;
+                     i++, runs++) {
+                    timed_faults b = {{{m, i / KINDS, i % KINDS}}, 1, 0};
 
-                    small_run(&smalls[c], d, (m + i) % 2, &b, NULL, 0);
+                    small_run(&small_meshes[c], d, (m + i) % 2, &b, NULL, 0);
                 }
         }
     print_message("%zu runs\n", runs);
 }
 
-/* Two of them, at moments on a grid. */
-static void two_blows(void **state)
+/* The two moments lie on a grid. */
+static void two_faults(void **state)
 {
     size_t runs = 0, stride = sparse(29);
 
     (void)state;
     for (size_t c = 0; c < 3; c += 2)
         for (int d = 0; d < 2; d++) {
-            size_t packets = small_run(&smalls[c], d, true, NULL, NULL, 0);
-            size_t all = smalls[c].nodes * KINDS;
+            size_t packets =
+                small_run(&small_meshes[c], d, true, NULL, NULL, 0);
+            size_t all = small_meshes[c].nodes * KINDS;
 
             for (size_t m = 1; m <= packets; m += stride)
                 for (size_t n = m; n <= packets; n += stride)
                     for (size_t i = runs % 7; i < all * all; i += 7, runs++) {
-                        blows b = {{{m, i % all / KINDS, i % KINDS},
-                                    {n, i / all / KINDS, i / all % KINDS}},
-                                   2,
-                                   0};
+                        timed_faults b = {
+                            {{m, i % all / KINDS, i % KINDS},
+                             {n, i / all / KINDS, i / all % KINDS}},
+                            2,
+                            0};
 
-                        small_run(&smalls[c], d, runs % 2, &b, NULL, 0);
+                        small_run(&small_meshes[c], d, runs % 2, &b, NULL, 0);
                     }
         }
     print_message("%zu runs\n", runs);
 }
 
-/* All orders in which the first packets may come, three being under way; each
- * from two points of the run on. */
+/* Three packets are outstanding at a time. The permutation begins at several
+ * points of the run. */
 static void orders(void **state)
 {
     enum { DEPTH = 6 };
@@ -340,7 +343,7 @@ static void orders(void **state)
                 memset(order, 0, sizeof order);
                 for (size_t i = 0; i < DEPTH; i++, x /= 3)
                     order[from + i] = (unsigned char)(x % 3);
-                small_run(&smalls[c], code % 2, true, NULL, order,
+                small_run(&small_meshes[c], code % 2, true, NULL, order,
                           from + DEPTH);
             }
     print_message("%zu runs\n", runs);
@@ -349,10 +352,18 @@ static void orders(void **state)
 TEST_FILE(peer_histories_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_blow), cmocka_unit_test(two_blows),
-        cmocka_unit_test(orders),   cmocka_unit_test(histories),
-        cmocka_unit_test(exits),    cmocka_unit_test(leavers),
-        cmocka_unit_test(sleepers),
+        TEST(one_fault,
+             "mesh: a fault of any node before any packet does no harm"),
+        TEST(two_faults,
+             "mesh: any two faults at moments on a grid do no harm"),
+        TEST(orders, "mesh: every order of the first packets gives the result"),
+        TEST(histories,
+             "mesh: seeded histories of faults end with the plain iterates"),
+        TEST(exits,
+             "mesh: nodes that exit with the result leave no node without it"),
+        TEST(leavers, "mesh: leaving leaders leave no node without the result"),
+        TEST(sleepers,
+             "mesh: nodes that sleep until the others have gone end alone"),
     };
 
     rig_begin();

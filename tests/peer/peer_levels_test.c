@@ -1,7 +1,7 @@
-/* peer_levels_test.c -- matrices whose rows and columns are of very different
- * size on the simulated mesh: what comes out of every product is as exact as
- * plain BLAS has it, row by row, from both sides and while the matrix changes.
- * The reference is computed with long double. */
+/* peer_levels_test.c -- matrices with rows and columns of very different size,
+ * on the simulated mesh. Every product is as exact as with plain BLAS, row by
+ * row, from both sides and while the matrix changes. The reference is computed
+ * with long double. */
 #include "levels_rig.h"
 #include "mesh_sim.h"
 
@@ -9,17 +9,18 @@
 
 enum { N = 13, ZEROS = 5, TURNS = 8, LATE = 3 };
 
-/* What a code does to rounding is predicted of lines that are alike.  Raised
- * ones are not apart by more than 2^6 (src/data/level.c), and sums of their
- * absolute values, of numbers from 1 to 2, by no more than the root of their
- * length besides.  A block is rounded as it is made and by every change. */
+/* Returns the largest error that is allowed. The predicted error assumes lines
+ * of similar size. After equilibration line norms differ by at most 2^6
+ * (src/data/level.c). Sums of their absolute values, of numbers from 1 to 2,
+ * differ by at most another factor of the root of their length. A block is
+ * rounded when it is encoded and at every change. */
 static double allowed(double predicted, size_t changes)
 {
     return 64 * sqrt(N) * (double)(1 + changes) *
            (predicted + N * DBL_EPSILON / 2);
 }
 
-/* Until everybody who is there has the last vector. */
+/* Runs until every node has the last vector. */
 static void run_to_the_end(sim *s)
 {
     bool all = false;
@@ -39,7 +40,7 @@ static void run_to_the_end(sim *s)
     }
 }
 
-/* ---- a matrix that stays as it is ---------------------------------------- */
+/* ---- a constant matrix --------------------------------------------------- */
 
 typedef struct wide_kind {
     const char *spec;
@@ -60,15 +61,16 @@ static const wide_kind kinds[] = {
     {"matdot:n=2", 6, true, false, KOFN_ERRORS_DETECT},
 };
 
-/* Decimal digits that lines of A which stay lines of the product are apart, and
- * those that are summed over, with the opposite in the vector. */
+/* How many decimal digits lines of A differ in size: `outer` for lines that
+ * remain lines of the product, `inner` for lines that are summed over. The
+ * vector has the inverse of the inner sizes. */
 static const struct widths {
     double outer, inner;
 } widths[] = {{300, 0}, {150, 120}};
 
-static double predicted; /* the most, of what was decoded */
+static double predicted; /* the largest predicted error of any decoding */
 
-/* What comes out is the product itself. */
+/* The next vector is the product itself. */
 static kofn_status product_output(void *ud, uint64_t t, kofn_matrix *product,
                                   kofn_matrix *v, double scalar[KOFN_SCALARS],
                                   bool *final)
@@ -83,7 +85,7 @@ static kofn_status product_output(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* One line of the product is of zeros. */
+/* Fills A and the vector; one line of the product is zero. */
 static void make_wide(sim *s, bool left, struct widths w)
 {
     kf_rng g = kf_rng_stream(s->seed, KF_FOR_DATA, 0, 0);
@@ -166,21 +168,21 @@ static void every_row_is_exact(void **state)
                 try_kind(&kinds[i], widths[w], seed);
 }
 
-/* ---- lines of what is multiplied ----------------------------------------- */
+/* ---- lines of the other factor ------------------------------------------- */
 
-/* Columns of B in A B, or rows of it in B A, are so many digits apart. */
+/* Decimal digits between columns of B in A B, or between rows of B in B A. */
 enum { COLS = 6, APART = 12, FAR_APART = 60 };
 
-typedef struct own_kind {
+typedef struct factor_kind {
     const char *spec;
     size_t nodes;
-    bool left, mixed; /* does the code mix them?  */
-    bool changes;     /* and may the matrix change? */
-} own_kind;
+    bool left, mixed; /* does the code mix lines of B? */
+    bool changes;     /* may the matrix change? */
+} factor_kind;
 
-/* Those that cut B along the lines that stay mix them; a vector is never cut
+/* Codes that cut B along the lines that remain mix them. A vector is never cut
  * so. */
-static const own_kind own_kinds[] = {
+static const factor_kind factor_kinds[] = {
     {"elastic:k=3", 6, false, false, false},
     {"matdot:n=2", 6, false, false, true},
     {"grid:m=2,n=2,copies=2", 9, false, false, false},
@@ -191,8 +193,8 @@ static const own_kind own_kinds[] = {
     {"gpd:m=2,n=1,p=2", 8, true, true, false},
 };
 
-/* Where the matrix may change these are refused when lines are far apart. */
-static const own_kind far_kinds[] = {
+/* If the matrix may change, these are refused when lines differ too much. */
+static const factor_kind refused_kinds[] = {
     {"gpd:m=2,n=1,p=2", 8, false, true, true},
     {"gpd:m=2,n=1,p=2", 8, true, true, true},
     {"polynomial:m=2,p=2,basis=circle", 6, false, true, true},
@@ -200,8 +202,9 @@ static const own_kind far_kinds[] = {
 };
 
 /* The vector is B, by rows. */
-static kofn_status own_input(void *ud, uint64_t t, const kofn_matrix *v,
-                             const double scalar[KOFN_SCALARS], kofn_matrix *in)
+static kofn_status factor_input(void *ud, uint64_t t, const kofn_matrix *v,
+                                const double scalar[KOFN_SCALARS],
+                                kofn_matrix *in)
 {
     (void)ud;
     (void)t;
@@ -210,11 +213,11 @@ static kofn_status own_input(void *ud, uint64_t t, const kofn_matrix *v,
     return KOFN_OK;
 }
 
-static size_t remade; /* products that nodes made by themselves, of A */
+static size_t remade; /* products that nodes recomputed alone, from A */
 
-static kofn_status own_output(void *ud, uint64_t t, kofn_matrix *product,
-                              kofn_matrix *v, double scalar[KOFN_SCALARS],
-                              bool *final)
+static kofn_status factor_output(void *ud, uint64_t t, kofn_matrix *product,
+                                 kofn_matrix *v, double scalar[KOFN_SCALARS],
+                                 bool *final)
 {
     const kf_host *h = ((sim_node *)ud)->host;
 
@@ -226,8 +229,8 @@ static kofn_status own_output(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* By nothing: where matrices may change nobody has one to check products
- * with. */
+/* Changes the matrix by zero. If matrices may change, no node has one to check
+ * products with. */
 static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
                                   const kofn_matrix *v, kofn_turned *to)
 {
@@ -241,7 +244,7 @@ static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
     return KOFN_OK;
 }
 
-/* It ends before the matrix is read. */
+/* The run ends before the matrix is read. */
 static void let_change(sim *s)
 {
     static kofn_stage stages[2];
@@ -255,7 +258,7 @@ static void let_change(sim *s)
     s->program.change = change_nothing;
 }
 
-static void own_up(sim *s, const own_kind *k, uint64_t seed)
+static void factor_up(sim *s, const factor_kind *k, uint64_t seed)
 {
     const kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, N, N, COLS, KOFN_F64, false);
@@ -279,18 +282,18 @@ static void own_up(sim *s, const own_kind *k, uint64_t seed)
     if (k->left)
         assert_ok(kofn_plan_serve_left(s->plan, COLS));
     s->stage = (kofn_stage){.plan = s->plan, .left = k->left};
-    s->program.input = own_input;
-    s->program.output = own_output;
+    s->program.input = factor_input;
+    s->program.output = factor_output;
     if (k->changes)
         let_change(s);
 }
 
-static double try_own(const own_kind *k, uint64_t seed)
+static double try_factor(const factor_kind *k, uint64_t seed)
 {
     double alone = 0;
     sim s;
 
-    own_up(&s, k, seed);
+    factor_up(&s, k, seed);
     predicted = 0;
     for (size_t i = 0; i < k->nodes; i++) {
         sim_start(&s, i, true);
@@ -311,37 +314,38 @@ static double try_own(const own_kind *k, uint64_t seed)
     return alone;
 }
 
-/* What a mesh promises of them (docs/numerics.md): all that plain BLAS does
- * where the code does not mix them.  Where it does, every node finds that the
- * product is not so exact and makes it by itself. */
-static void own_lines_are_exact_or_remade(void **state)
+/* docs/numerics.md has what a mesh promises. If the code does not mix lines of
+ * B, the products are as exact as with plain BLAS. If it does, every node
+ * finds that the product is less exact and recomputes it alone. */
+static void lines_are_exact_or_recomputed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(own_kinds); i++) {
-        const own_kind *k = &own_kinds[i];
+    for (size_t i = 0; i < COUNT(factor_kinds); i++) {
+        const factor_kind *k = &factor_kinds[i];
         double most = 0;
 
         remade = 0;
         for (uint64_t seed = 0; seed < 4; seed++)
-            most = fmax(most, try_own(k, seed));
-        print_message("%s, %s%s: %.2g of |A| |B|, %zu times made of A\n",
-                      k->spec, k->left ? "B A" : "A B",
-                      k->changes ? ", which may change" : "", most, remade);
+            most = fmax(most, try_factor(k, seed));
+        print_message(
+            "%s, %s%s: %.2g of |A| |B|, %zu times recomputed from A\n", k->spec,
+            k->left ? "B A" : "A B", k->changes ? ", which may change" : "",
+            most, remade);
         assert_int_equal(remade > 0, k->mixed);
     }
 }
 
-/* Where the matrix changes no node can find that: lines so far apart are
- * refused, with the error that they would have. */
+/* If the matrix changes, no node can recompute the product from A. The message
+ * has the error that it would have. */
 static void lines_too_far_apart_are_refused(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(far_kinds); i++) {
-        const own_kind *k = &far_kinds[i];
+    for (size_t i = 0; i < COUNT(refused_kinds); i++) {
+        const factor_kind *k = &refused_kinds[i];
         size_t failed = 0;
         sim s;
 
-        own_up(&s, k, 0);
+        factor_up(&s, k, 0);
         for (size_t n = 0; n < k->nodes; n++) {
             sim_start(&s, n, true);
             s.node[n].turncoat = true; /* there is no plain iterate */
@@ -364,15 +368,16 @@ static void lines_too_far_apart_are_refused(void **state)
 
 /* ---- a matrix that changes ----------------------------------------------- */
 
-/* Every turn makes A x and y A and adds U' V to A; in the end A is read.  The
- * vector is these three, one behind the other. */
+/* Every turn computes A x and y A and adds U' V to A. At the end A is read.
+ * The vector is these three, one behind the other. */
 typedef struct changing {
     kofn_matrix x, y, U[TURNS], V[TURNS];
     long double *A;
-    double *size; /* of each turn, as A: what was added up to it in all */
+    double *size; /* of each turn, by entry of A: the sum of absolute values
+                     that were added up */
     kofn_stage stage[3];
-    size_t made; /* products that were looked at */
-    double most; /* of their errors, by what is allowed */
+    size_t made; /* products that were compared */
+    double most; /* largest error, as a fraction of the allowed one */
 } changing;
 
 static kofn_matrix wide_line(size_t rows, size_t cols, const double *size,
@@ -385,7 +390,8 @@ static kofn_matrix wide_line(size_t rows, size_t cols, const double *size,
     return a;
 }
 
-/* The last turn's, and U' V, which is in proportion. */
+/* Computes the matrix of the next turn by adding U' V, and its size in
+ * proportion. */
 static void make_turn(changing *c, size_t turn)
 {
     const double *u = c->U[turn].data, *v = c->V[turn].data;
@@ -398,8 +404,9 @@ static void make_turn(changing *c, size_t turn)
     }
 }
 
-/* Raised, rows of A come to U of 1 / most, and columns to V of most: what is
- * added to lines of zeros, which are not raised, is of that size, too. */
+/* After equilibration rows of A bring U to 1 / `most`, and columns bring V to
+ * `most`. Lines of zeros are not scaled, so what is added to them has that
+ * size. */
 static void draw_sizes(double row[N], double col[N], kf_rng *g)
 {
     double most = 0;
@@ -460,8 +467,8 @@ static kofn_status change_input(void *ud, uint64_t t, const kofn_matrix *v,
     return KOFN_OK;
 }
 
-/* The largest error of an element of a product, relative to that of the
- * products of absolute values. */
+/* Returns the largest error of an entry of a product, relative to the product
+ * of the absolute values. */
 static double error_of(const changing *c, uint64_t t, const double *is)
 {
     const long double *A = c->A + (t - 1) / 2 * N * N;
@@ -571,8 +578,8 @@ static void changing_down(sim *s, changing *c)
     }
 }
 
-/* The last node comes when its block can only be made of those of the
- * others. */
+/* The last node joins when its block can only be rebuilt from the blocks of
+ * the others. */
 static void try_changing(const wide_kind *k, uint64_t seed)
 {
     size_t last = k->nodes - 1;
@@ -595,7 +602,7 @@ static void try_changing(const wide_kind *k, uint64_t seed)
     changing_down(&s, &c);
 }
 
-static void what_changes_is_exact(void **state)
+static void changing_matrix_is_exact(void **state)
 {
     static const wide_kind all[] = {
         {.spec = "gpd:m=2,n=2,p=1", .nodes = 10, .errors = KOFN_ERRORS_NONE},
@@ -612,10 +619,14 @@ static void what_changes_is_exact(void **state)
 TEST_FILE(peer_levels_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_exact),
-        cmocka_unit_test(own_lines_are_exact_or_remade),
-        cmocka_unit_test(lines_too_far_apart_are_refused),
-        cmocka_unit_test(what_changes_is_exact),
+        TEST(every_row_is_exact,
+             "levels: every row of a product is as exact as with plain BLAS"),
+        TEST(lines_are_exact_or_recomputed,
+             "levels: lines of B that a code mixes are recomputed from A"),
+        TEST(lines_too_far_apart_are_refused,
+             "levels: lines too different in size are refused if A may change"),
+        TEST(changing_matrix_is_exact,
+             "levels: products of a changing matrix stay exact row by row"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

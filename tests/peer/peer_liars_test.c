@@ -1,32 +1,33 @@
-/* peer_liars_test.c -- nodes whose pieces are wrong, where errors are looked
- * for: one or many, once or always, the same to all or not; and deciders that
- * lie of what they compared.  Up to the limit every node ends with the plain
- * iteration's vector and finds the same nodes; beyond it all end with
- * KOFN_CORRUPT, and nobody ever has a wrong vector (sim_check).  The products
- * with A itself, by which nodes see what the code does not, must have nothing
- * to find. */
+/* peer_liars_test.c -- nodes with wrong pieces, if errors are searched. They
+ * are one or many, err once or always, and send the same to all or not. Also
+ * deciders that falsify what they compared.
+ *
+ * Up to the limit every node ends with the vector of the plain iteration and
+ * finds the same faulty nodes. Beyond it all end with KOFN_CORRUPT, and no
+ * node ever has a wrong vector (sim_check). The products with A itself, which
+ * find what the code does not, must find nothing. */
 #include "mesh_sim.h"
 
 #define STEPS 12
 
 typedef struct fault {
-    uint64_t liars;       /* set of nodes ...                              */
-    uint64_t first, last; /* ... that lie of these iterates                */
-    bool turn;            /* of iterate t only the (t mod nodes)-th node   */
-    bool same;            /* to all; else only to some                     */
-    bool deciders;        /* who leads lists other seats than it compared  */
-    bool all;             /* entries, not one                              */
+    uint64_t faulty;      /* set of faulty nodes */
+    uint64_t first, last; /* the iterates with faults */
+    bool turn;            /* in iterate t only node t mod nodes is faulty */
+    bool same;     /* the same pieces for all; else wrong ones for some */
+    bool deciders; /* the leader lists other seats than it compared */
+    bool all;      /* all entries are wrong, not one */
     bool may_blame;
-    size_t rows; /* 0: 19 */
-    size_t told;
+    size_t rows; /* 0 means 19 */
+    size_t sent;
 } fault;
 
-static bool lies(const sim *s, size_t id, uint64_t t)
+static bool is_faulty(const sim *s, size_t id, uint64_t t)
 {
     const fault *f = s->own;
-    uint64_t who = f->turn ? kf_bit(t % s->nodes) : f->liars;
+    uint64_t set = f->turn ? kf_bit(t % s->nodes) : f->faulty;
 
-    return t >= f->first && t <= f->last && who & kf_bit(id);
+    return t >= f->first && t <= f->last && set & kf_bit(id);
 }
 
 static void spoil_numbers(sim *s, double *x, size_t n)
@@ -38,7 +39,7 @@ static void spoil_numbers(sim *s, double *x, size_t n)
         if (f->all || i == one)
             x[i] += (0.5 + sim_draw(s)) * (sim_draw(s) < 0.5 ? -1 : 1) *
                     pow(10, -4 * sim_draw(s));
-    f->told++;
+    f->sent++;
 }
 
 static void spoil(void *ud, kofn_fault_place where, uint64_t t,
@@ -46,13 +47,14 @@ static void spoil(void *ud, kofn_fault_place where, uint64_t t,
 {
     sim_node *n = ud;
 
-    if (where == KOFN_FAULT_IN_PRODUCT && lies(n->sim, n->id, t))
+    if (where == KOFN_FAULT_IN_PRODUCT && is_faulty(n->sim, n->id, t))
         spoil_numbers(n->sim, piece->data, piece->rows * piece->cols);
 }
 
-/* ---- on their way -------------------------------------------------------- */
+/* ---- in transit ---------------------------------------------------------- */
 
-/* Seats of nobody, or too few to tell. */
+/* Lists seats that no node has, or too few to find errors. Returns the length
+ * of the list. */
 static size_t list_others(sim *s, const kf_note *note, uint32_t *list)
 {
     size_t at = 0, listed = note->listed;
@@ -74,7 +76,8 @@ static size_t list_others(sim *s, const kf_note *note, uint32_t *list)
     return listed;
 }
 
-/* For each group the lowest three with its own: so few always agree. */
+/* Lists for each group the lowest three seats and its own. Any three pieces
+ * agree. */
 static size_t list_few(size_t own, const kf_note *note, uint32_t *list)
 {
     size_t listed = 0;
@@ -103,7 +106,7 @@ static void list_wrongly(sim *s, sim_packet *p, kf_note *note)
     kf_free(room);
 }
 
-static void twist(sim *s, sim_packet *p)
+static void tamper(sim *s, sim_packet *p)
 {
     fault *f = s->own;
     uint64_t job = s->node[p->from].host->job;
@@ -112,9 +115,9 @@ static void twist(sim *s, sim_packet *p)
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
     if (f->deciders && note.type == KF_NOTE_DECIDE) {
         list_wrongly(s, p, &note);
-        f->told++;
+        f->sent++;
     } else if (!f->deciders && note.type == KF_NOTE_PIECE && p->to % 2 &&
-               lies(s, p->from, note.at.step)) {
+               is_faulty(s, p->from, note.at.step)) {
         spoil_numbers(s, (double *)(void *)p->body,
                       p->p.body_bytes / sizeof(double));
     } else {
@@ -125,13 +128,13 @@ static void twist(sim *s, sim_packet *p)
 
 /* ---- a run --------------------------------------------------------------- */
 
-static void blamed(sim *s, size_t by, size_t who)
+static void blamed(sim *s, size_t by, size_t node)
 {
     const fault *f = s->own;
 
-    if (!f->may_blame || f->turn || !(f->liars & kf_bit(who)))
-        fail_msg("seed %llu: node %zu takes node %zu for a liar",
-                 (unsigned long long)s->seed, by, who);
+    if (!f->may_blame || f->turn || !(f->faulty & kf_bit(node)))
+        fail_msg("seed %llu: node %zu takes node %zu for faulty",
+                 (unsigned long long)s->seed, by, node);
 }
 
 static void begin(sim *s, const char *spec, size_t nodes, kofn_errors errors,
@@ -144,12 +147,12 @@ static void begin(sim *s, const char *spec, size_t nodes, kofn_errors errors,
     if (f->same)
         s->opt.fault = spoil;
     if (!f->same || f->deciders) {
-        s->evil = f; /* nodes may have vectors that differ by rounding */
-        s->twist = twist;
+        s->hostile = f; /* vectors of nodes may differ by rounding */
+        s->tamper = tamper;
     }
     for (size_t i = 0; i < nodes; i++) {
         sim_start(s, i, true);
-        s->node[i].turncoat = f->may_blame && f->liars & kf_bit(i);
+        s->node[i].turncoat = f->may_blame && f->faulty & kf_bit(i);
     }
 }
 
@@ -164,7 +167,7 @@ static size_t try_to_the_end(const char *spec, size_t nodes, kofn_errors errors,
     for (size_t i = 0; i < nodes; i++) {
         kofn_node_view v;
 
-        if (s.node[i].turncoat) /* nobody hears it any more */
+        if (s.node[i].turncoat) /* no node hears it any more */
             continue;
         kf_node_look(s.node[i].host->node, &v);
         assert_int_equal(v.at.step, STEPS);
@@ -172,14 +175,14 @@ static size_t try_to_the_end(const char *spec, size_t nodes, kofn_errors errors,
         assert_int_equal(s.node[i].host->freivalds.remade, 0);
         left_out += v.left_out;
     }
-    assert_true(f.told > 0);
+    assert_true(f.sent > 0);
     sim_down(&s);
     return left_out;
 }
 
-/* Every node ends so, and none has gone on from the iterate that failed.  Who
- * decides tells the others at once: nobody's patience
- * ends. */
+/* Runs until every node fails with KOFN_CORRUPT at the iterate with faults.
+ * The decider reports the failure at once, so no other node
+ * waits for its patience. */
 static void try_to_fail(const char *spec, size_t nodes, kofn_errors errors,
                         fault f, uint64_t seed)
 {
@@ -191,7 +194,7 @@ static void try_to_fail(const char *spec, size_t nodes, kofn_errors errors,
     while (!all) {
         if (s.now >= 120 * KOFN_SECOND) {
             sim_print(&s);
-            fail_msg("%s, seed %llu: not everybody has failed", spec,
+            fail_msg("%s, seed %llu: not every node has failed", spec,
                      (unsigned long long)seed);
         }
         sim_run(&s, s.now + MS, NULL);
@@ -217,17 +220,17 @@ static void try_to_fail(const char *spec, size_t nodes, kofn_errors errors,
 
 /* ---- up to the limit ----------------------------------------------------- */
 
-static const kofn_errors telling[] = {KOFN_ERRORS_ADVERSARIAL,
+static const kofn_errors finding[] = {KOFN_ERRORS_ADVERSARIAL,
                                       KOFN_ERRORS_PROBABILISTIC};
 
-static void one_lies(void **state)
+static void one_faulty_node(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < often(2); seed++)
         for (size_t id = 0; id < 6; id++)
             for (size_t e = 0; e < 2; e++)
-                assert_true(try_to_the_end("mds:k=3", 6, telling[e],
-                                           (fault){.liars = kf_bit(id),
+                assert_true(try_to_the_end("mds:k=3", 6, finding[e],
+                                           (fault){.faulty = kf_bit(id),
                                                    .last = UINT64_MAX,
                                                    .same = true,
                                                    .all = seed % 2,
@@ -235,15 +238,15 @@ static void one_lies(void **state)
                                            seed) > 0);
 }
 
-/* floor((n - K) / 2), whatever they do; n - K - 1 that do not conspire, where
- * pieces have more entries than that. */
-static void many_lie(void **state)
+/* The limit is floor((n - K) / 2) for any errors. It is n - K - 1 for
+ * independent errors if pieces have more entries than that. */
+static void several_faulty_nodes(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 3 * often(2); seed++) {
         uint64_t two = kf_bit(seed % 7) | kf_bit((seed + 1 + seed % 3) % 7);
         uint64_t three = two | kf_bit((seed + 5) % 7);
-        fault f = {.liars = two,
+        fault f = {.faulty = two,
                    .last = UINT64_MAX,
                    .same = true,
                    .all = seed % 2,
@@ -251,7 +254,7 @@ static void many_lie(void **state)
 
         assert_true(
             try_to_the_end("mds:k=3", 7, KOFN_ERRORS_ADVERSARIAL, f, seed) > 0);
-        f.liars = three;
+        f.faulty = three;
         f.rows = 252; /* parts of 21 rows each, all full */
         f.all = true;
         assert_true(try_to_the_end("mds:k=3", 7, KOFN_ERRORS_PROBABILISTIC, f,
@@ -259,8 +262,7 @@ static void many_lie(void **state)
     }
 }
 
-/* Another in every iterate: an accident, for which nobody is left. */
-static void once(void **state)
+static void changing_faulty_node(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < often(2); seed++)
@@ -270,55 +272,55 @@ static void once(void **state)
                        .same = true,
                        .all = seed % 2};
 
-            assert_true(try_to_the_end("mds:k=3", 6, telling[e], f, seed) > 0);
+            assert_true(try_to_the_end("mds:k=3", 6, finding[e], f, seed) > 0);
         }
 }
 
-/* To some it sends what is right. */
-static void two_tongues(void **state)
+/* The node sends right pieces to some nodes. */
+static void inconsistent_node(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < often(1); seed++)
         for (size_t id = 0; id < 6; id++)
-            try_to_the_end("mds:k=3", 6, telling[seed % 2],
-                           (fault){.liars = kf_bit(id),
+            try_to_the_end("mds:k=3", 6, finding[seed % 2],
+                           (fault){.faulty = kf_bit(id),
                                    .last = UINT64_MAX,
                                    .all = seed % 2,
                                    .may_blame = true},
                            seed);
 }
 
-/* It may list seats that nobody has, or too few, and blame nobody by that. */
-static void lying_deciders(void **state)
+/* The list may name seats without a node, or too few. */
+static void false_lists(void **state)
 {
-    size_t told = 0;
+    size_t sent = 0;
 
     (void)state;
     for (uint64_t seed = 0; seed < often(1); seed++)
         for (size_t id = 0; id < 6; id++) {
             sim s;
             fault f = {
-                .liars = kf_bit(id), .deciders = true, .may_blame = true};
+                .faulty = kf_bit(id), .deciders = true, .may_blame = true};
 
-            begin(&s, "mds:k=3", 6, telling[seed % 2], &f, seed);
+            begin(&s, "mds:k=3", 6, finding[seed % 2], &f, seed);
             sim_finish(&s, 300 * KOFN_SECOND, NULL, "decider", seed);
             for (size_t i = 0; i < 6; i++)
                 assert_int_equal(s.node[i].host->freivalds.remade, 0);
-            told += f.told;
+            sent += f.sent;
             sim_down(&s);
         }
-    assert_true(told > 0);
+    assert_true(sent > 0);
 }
 
-/* What it says is wrong, and it tells the others to compare it with so few
- * pieces that nobody could see that: they go by their own. */
-static void deciders_that_lie_twice(void **state)
+/* The decider sends a wrong piece. It lists too few pieces to show an error.
+ * The others use their own lists. */
+static void false_lists_and_pieces(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < often(1); seed++)
         for (size_t id = 0; id < 6; id++)
-            try_to_the_end("mds:k=3", 6, telling[seed % 2],
-                           (fault){.liars = kf_bit(id),
+            try_to_the_end("mds:k=3", 6, finding[seed % 2],
+                           (fault){.faulty = kf_bit(id),
                                    .last = UINT64_MAX,
                                    .same = true,
                                    .deciders = true,
@@ -326,7 +328,7 @@ static void deciders_that_lie_twice(void **state)
                            seed);
 }
 
-/* ---- beyond it ----------------------------------------------------------- */
+/* ---- beyond the limit ---------------------------------------------------- */
 
 static void detected(void **state)
 {
@@ -334,8 +336,8 @@ static void detected(void **state)
     for (uint64_t seed = 0; seed < often(1); seed++)
         for (size_t id = 0; id < 6; id++)
             try_to_fail("mds:k=3", 6, KOFN_ERRORS_DETECT,
-                        (fault){.liars = kf_bit(id) | kf_bit((id + 1) % 6) |
-                                         kf_bit((id + 2) % 6),
+                        (fault){.faulty = kf_bit(id) | kf_bit((id + 1) % 6) |
+                                          kf_bit((id + 2) % 6),
                                 .first = 1 + seed % 5,
                                 .last = UINT64_MAX,
                                 .same = true,
@@ -343,16 +345,17 @@ static void detected(void **state)
                         seed);
 }
 
-/* Where three of six lie and three decode nobody can tell. */
+/* Three of six nodes are faulty, and three decode. */
 static void too_many(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < often(1); seed++)
         for (size_t id = 0; id < 6; id++)
             for (size_t e = 0; e < 2; e++)
-                try_to_fail("mds:k=3", 6, telling[e],
-                            (fault){.liars = kf_bit(id) | kf_bit((id + 2) % 6) |
-                                             kf_bit((id + 3) % 6),
+                try_to_fail("mds:k=3", 6, finding[e],
+                            (fault){.faulty = kf_bit(id) |
+                                              kf_bit((id + 2) % 6) |
+                                              kf_bit((id + 3) % 6),
                                     .first = 1 + seed % 5,
                                     .last = UINT64_MAX,
                                     .same = true,
@@ -360,26 +363,26 @@ static void too_many(void **state)
                             seed);
 }
 
-/* ---- what a node makes of an iterate ------------------------------------- */
+/* ---- what a node computes from an iterate -------------------------------- */
 
 static void spoil_vector(void *ud, kofn_fault_place where, uint64_t t,
                          kofn_matrix *v)
 {
     sim_node *n = ud;
 
-    if (where == KOFN_FAULT_IN_VECTOR && lies(n->sim, n->id, t))
+    if (where == KOFN_FAULT_IN_VECTOR && is_faulty(n->sim, n->id, t))
         spoil_numbers(n->sim, v->data, v->rows * v->cols);
 }
 
-/* Three of five nodes have come, and each makes the only iterate alone, before
- * any of them leads.  One errs in that: it is no member and neither are the
- * others, but most have what it has not. */
-static void before_anybody_leads(void **state)
+/* Three of five nodes are up, and each computes the only iterate alone, before
+ * any node leads. One errs in it. No node is a member, but most have an
+ * iterate that the faulty one has not. */
+static void before_any_epoch(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 12; seed++) { /* of some it is the first */
+    for (uint64_t seed = 0; seed < 12; seed++) { /* in some it is the first */
         size_t id = seed % 3;
-        fault f = {.liars = kf_bit(id), .last = UINT64_MAX};
+        fault f = {.faulty = kf_bit(id), .last = UINT64_MAX};
         sim s;
 
         sim_up(&s, "mds:k=1", 5, 19, 1, seed);
@@ -388,12 +391,12 @@ static void before_anybody_leads(void **state)
         s.opt.confirm = 3;
         s.opt.fault = spoil_vector;
         s.own = &f;
-        s.evil = &f; /* vectors under one mark may differ */
+        s.hostile = &f; /* vectors of one iterate may differ */
         s.lenient = s.exits = true;
         for (size_t i = 0; i < 3; i++)
             sim_start(&s, i, true);
         sim_run(&s, 200 * KOFN_SECOND, NULL);
-        assert_true(f.told > 0 && s.wrong > 0);
+        assert_true(f.sent > 0 && s.wrong > 0);
         for (size_t i = 0; i < 3; i++) {
             assert_int_equal(s.node[i].host->node->epoch.number, 0);
             assert_int_equal(s.node[i].gone, i != id);
@@ -406,15 +409,24 @@ static void before_anybody_leads(void **state)
 TEST_FILE(peer_liars_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_lies),
-        cmocka_unit_test(many_lie),
-        cmocka_unit_test(once),
-        cmocka_unit_test(two_tongues),
-        cmocka_unit_test(lying_deciders),
-        cmocka_unit_test(deciders_that_lie_twice),
-        cmocka_unit_test(detected),
-        cmocka_unit_test(too_many),
-        cmocka_unit_test(before_anybody_leads),
+        TEST(one_faulty_node,
+             "errors: one node with wrong pieces is found (mds:k=3, n=6)"),
+        TEST(several_faulty_nodes,
+             "errors: faulty nodes up to the limit are found (mds:k=3, n=7)"),
+        TEST(changing_faulty_node,
+             "errors: no node is excluded if another one errs in each iterate"),
+        TEST(inconsistent_node,
+             "errors: a node that sends wrong pieces to some does no harm"),
+        TEST(false_lists,
+             "errors: a decider with false lists gets no honest node blamed"),
+        TEST(false_lists_and_pieces,
+             "errors: false lists and wrong pieces of a decider do no harm"),
+        TEST(detected,
+             "errors: detect ends all with KOFN_CORRUPT at the first error"),
+        TEST(too_many,
+             "errors: too many faulty nodes end all with KOFN_CORRUPT"),
+        TEST(before_any_epoch,
+             "errors: a wrong iterate before the first epoch is found by vote"),
     };
 
     rig_begin();

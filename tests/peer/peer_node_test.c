@@ -1,11 +1,11 @@
-/* peer_node_test.c -- what the coordinator of one node of a mesh believes, by
- * itself: of whom, how far ahead, how often, how many. */
+/* peer_node_test.c -- what the state machine of a single node of a mesh
+ * believes: from which nodes, how far ahead, how often, and how many. */
 #include "mesh_sim.h"
 
 #include "peer/node.h"
 
-/* A node that beats every second, and does nothing else by itself for long; of
- * a mesh of so many. */
+/* Returns a node that sends a heartbeat every second and has very long
+ * timeouts, in a mesh of `nodes`. */
 static kf_node *patient_node(sim *s, size_t nodes)
 {
     const kf_node_options o = {.incarnation = 1,
@@ -30,8 +30,8 @@ static void node_down(kf_node *n, sim *s)
     sim_down(s);
 }
 
-/* An incarnation whose key no other has tells something. */
-static void tells_node(kf_node *n, kofn_incarnation from, const kf_note *note,
+/* The node hears a note of incarnation `from`, which has its own key. */
+static void hears_note(kf_node *n, kofn_incarnation from, const kf_note *note,
                        kofn_time now)
 {
     kf_note said = *note;
@@ -47,25 +47,26 @@ static void tells_node(kf_node *n, kofn_incarnation from, const kf_note *note,
         ;
 }
 
-/* It hears others, incarnations 101 to `last`, for the first time. */
-static void meets(kf_node *n, kofn_incarnation last)
+/* The node hears incarnations 101 to `last` for the first time. */
+static void hears_first(kf_node *n, kofn_incarnation last)
 {
     const kf_note beat = {.type = KF_NOTE_BEAT, .seat = KOFN_NO_SEAT};
 
-    for (kofn_incarnation who = 101; who <= last; who++)
-        tells_node(n, who, &beat, 2 * KOFN_SECOND);
+    for (kofn_incarnation from = 101; from <= last; from++)
+        hears_note(n, from, &beat, 2 * KOFN_SECOND);
 }
 
-/* `leader`, whom it has met, founds an epoch of itself, 1, and others 101, 102,
- * ..., on seats 0, 1, ... */
-static kofn_epoch joins(kf_node *n, kofn_incarnation leader, size_t members)
+/* `leader`, which the node has heard, founds an epoch with the node and
+ * incarnations 101, 102, ..., on seats 0, 1, ... */
+static kofn_epoch hears_epoch(kf_node *n, kofn_incarnation leader,
+                              size_t members)
 {
     const kofn_epoch epoch = {7, leader};
     kf_member member[8];
 
     for (size_t i = 0; i < members; i++)
         member[i] = (kf_member){i ? 100 + i : 1, (uint32_t)i, true};
-    tells_node(n, leader,
+    hears_note(n, leader,
                &(kf_note){.type = KF_NOTE_EPOCH,
                           .epoch = epoch,
                           .member = member,
@@ -75,7 +76,8 @@ static kofn_epoch joins(kf_node *n, kofn_incarnation leader, size_t members)
     return epoch;
 }
 
-/* `from` tells of an epoch that `leader` proposed; is the node in it now? */
+/* `from` reports an epoch that `leader` proposed. Returns true if the node is
+ * in it then. */
 static bool follows(kf_node *n, kofn_incarnation from, kofn_incarnation leader,
                     uint64_t number, kofn_time now)
 {
@@ -83,7 +85,7 @@ static bool follows(kf_node *n, kofn_incarnation from, kofn_incarnation leader,
     const kofn_epoch epoch = {number, leader};
     kofn_node_view v;
 
-    tells_node(n, from,
+    hears_note(n, from,
                &(kf_note){.type = KF_NOTE_EPOCH,
                           .epoch = epoch,
                           .member = &only,
@@ -93,8 +95,8 @@ static bool follows(kf_node *n, kofn_incarnation from, kofn_incarnation leader,
     return kf_same_epoch(v.epoch, epoch);
 }
 
-/* What is told of others' epochs is believed of two, and one's own is not
- * believed where it is far beyond what two are in. */
+/* A third node's epoch is believed if two report it. A proposer's own report
+ * is not believed if its number is far beyond the epochs of two others. */
 static void epochs_far_ahead(void **state)
 {
     const kofn_time now = 2 * KOFN_SECOND;
@@ -103,7 +105,7 @@ static void epochs_far_ahead(void **state)
 
     (void)state;
     n = patient_node(&s, 4);
-    meets(n, 103);
+    hears_first(n, 103);
     assert_false(follows(n, 102, 101, 5, now));
     assert_true(follows(n, 103, 101, 5, now));
     assert_false(follows(n, 103, 103, 5 + (1 << 20) + 1, now));
@@ -112,9 +114,9 @@ static void epochs_far_ahead(void **state)
     node_down(n, &s);
 }
 
-/* Each time it is longer until it is followed again, and at last 256 times as
- * long as at first. */
-static void who_leads_in_failed_terms(void **state)
+/* The wait until the leader is followed again doubles each time, up to 256
+ * times the first. */
+static void failed_leader(void **state)
 {
     const kofn_time step = KOFN_SECOND / 20;
     kofn_time now = 2 * KOFN_SECOND, led = now, before = 0;
@@ -123,7 +125,7 @@ static void who_leads_in_failed_terms(void **state)
 
     (void)state;
     n = patient_node(&s, 4);
-    meets(n, 103);
+    hears_first(n, 103);
     assert_true(follows(n, 101, 101, 1, now));
     for (uint64_t number = 2; number < 12; number++) {
         kofn_time waited;
@@ -138,7 +140,7 @@ static void who_leads_in_failed_terms(void **state)
         led = now;
         before = waited;
     }
-    /* another one is none the worse for it */
+    /* another leader is followed at once */
     assert_true(follows(n, 102, 102, 100, now));
     node_down(n, &s);
 }
@@ -158,21 +160,21 @@ static void does_all(kf_node *n, kofn_time now)
     }
 }
 
-/* Incarnation 101 leads, is ready and decides nothing.  When does the node take
- * over? */
+/* Incarnation 101 leads, is ready and decides nothing. Returns the time at
+ * which the node takes over. */
 static kofn_time takes_over(kf_node *n, kofn_time now)
 {
     const kofn_epoch epoch = {n->epoch.number + 1, 101};
     const kf_member both[] = {{n->opt.incarnation, 0, true}, {101, 1, true}};
     kf_node_action action;
 
-    tells_node(n, 101,
+    hears_note(n, 101,
                &(kf_note){.type = KF_NOTE_EPOCH,
                           .epoch = epoch,
                           .member = both,
                           .members = 2},
                now);
-    tells_node(n, 101,
+    hears_note(n, 101,
                &(kf_note){.type = KF_NOTE_BEAT,
                           .epoch = epoch,
                           .at = n->at,
@@ -192,10 +194,9 @@ static kofn_time takes_over(kf_node *n, kofn_time now)
     return now;
 }
 
-/* Where nothing comes of that it waits twice as long each time, although it is
- * the first in line: nodes that stand at different iterates are to see that all
- * are idle. */
-static void who_takes_over_in_vain(void **state)
+/* The wait doubles although the node is the first in rank. Nodes at different
+ * iterates must see that all are idle. */
+static void failed_takeovers(void **state)
 {
     kofn_time now = 2 * KOFN_SECOND, before = 0;
     kf_node *n;
@@ -204,7 +205,7 @@ static void who_takes_over_in_vain(void **state)
     (void)state;
     n = patient_node(&s, 4);
     n->opt.patience = KOFN_SECOND;
-    n->opt.changes = true; /* it makes no iterate alone */
+    n->opt.changes = true; /* it computes no iterate alone */
     for (size_t times = 0; times < 8; times++) {
         kofn_time waited = takes_over(n, now) - now;
 
@@ -214,38 +215,38 @@ static void who_takes_over_in_vain(void **state)
     node_down(n, &s);
 }
 
-/* However many come, each with a key of its own. */
-static void incarnations_that_are_remembered(void **state)
+/* Each incarnation has its own key. */
+static void incarnations_are_bounded(void **state)
 {
     kf_node *n;
     sim s;
 
     (void)state;
     n = patient_node(&s, 4);
-    meets(n, 2999);
+    hears_first(n, 2999);
     assert_int_equal(n->others, 1024);
     node_down(n, &s);
 }
 
-/* Of two groups the first and the third prompt member decide one each: whoever
- * is not prompt decides nothing, wherever it sits. */
+/* There are two groups. The first and the third prompt member decide one each.
+ */
 static void prompt_members_decide(void **state)
 {
     const kf_member member[] = {{1, 0, false},  {101, 1, true}, {102, 2, false},
                                 {103, 3, true}, {104, 4, true}, {105, 5, true}};
-    const kf_note told = {.type = KF_NOTE_EPOCH,
-                          .epoch = {7, 104},
-                          .member = member,
-                          .members = sizeof member / sizeof *member};
+    const kf_note epoch_note = {.type = KF_NOTE_EPOCH,
+                                .epoch = {7, 104},
+                                .member = member,
+                                .members = sizeof member / sizeof *member};
     const kofn_time now = 2 * KOFN_SECOND;
     kf_node *n;
     sim s;
 
     (void)state;
     n = patient_node(&s, 6);
-    meets(n, 105);
+    hears_first(n, 105);
     n->opt.decoding = KOFN_DECODE_DISTRIBUTED;
-    tells_node(n, 104, &told, now);
+    hears_note(n, 104, &epoch_note, now);
     assert_int_equal(n->members, 6);
     assert_int_equal(n->on->groups, 2);
     assert_int_equal(n->decider[0], 1);
@@ -253,10 +254,9 @@ static void prompt_members_decide(void **state)
     node_down(n, &s);
 }
 
-/* Where the evidence of who decides does not come, 24 times the patience are
- * waited for it, then everybody is asked, and what does not come is done
- * without. */
-static void evidence_is_not_waited_for_forever(void **state)
+/* After 24 times the patience the node asks all others for the evidence. What
+ * does not arrive then is left out. */
+static void evidence_wait_is_bounded(void **state)
 {
     (void)state;
     for (int errors = 0; errors < 2; errors++) {
@@ -265,8 +265,8 @@ static void evidence_is_not_waited_for_forever(void **state)
 
         n = patient_node(&s, 4);
         n->opt.errors = errors ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_NONE;
-        meets(n, 103);
-        joins(n, 101, 4);
+        hears_first(n, 103);
+        hears_epoch(n, 101, 4);
         assert_int_equal(n->mine | n->own, 0);
         for (size_t g = 0; g < n->on->groups; g++) {
             kf_cluster *c = &n->cluster[g]; /* of a piece that is not here */
@@ -292,9 +292,7 @@ static void evidence_is_not_waited_for_forever(void **state)
     }
 }
 
-/* Who has asked for a newer iterate proposes no epoch before it has asked four
- * times. */
-static void a_newer_iterate_comes_first(void **state)
+static void newer_iterate_comes_first(void **state)
 {
 
     (void)state;
@@ -304,8 +302,8 @@ static void a_newer_iterate_comes_first(void **state)
             sim s;
 
             n = patient_node(&s, 4);
-            n->opt.nodes = 5; /* that found a mesh: one is missing yet */
-            meets(n, 103);
+            n->opt.nodes = 5; /* the number that found a mesh: one is missing */
+            hears_first(n, 103);
             assert_int_equal(n->epoch.number, 0);
             n->opt.nodes = 4;
             n->catch_up.asked = asked ? 101 : 0;
@@ -316,22 +314,24 @@ static void a_newer_iterate_comes_first(void **state)
         }
 }
 
-/* Whom the step has it ask for something of that kind, the last; 0: nobody. */
+/* Steps the node. Returns the last incarnation that it asks for that kind of
+ * note, or 0. */
 static kofn_incarnation asks(kf_node *n, const kf_node_event *ev,
                              kf_note_type kind)
 {
-    kofn_incarnation who = 0;
+    kofn_incarnation asked_node = 0;
     kf_node_action a;
 
     assert_ok(kf_node_step(n, ev));
     while (kf_node_next(n, &a))
         if (a.type == KF_NODE_SEND && a.note.type == kind)
-            who = a.to;
-    return who;
+            asked_node = a.to;
+    return asked_node;
 }
 
-/* Seconds from when it asks one of three that are ahead to when it asks
- * another, if something of the first is coming in for so many. */
+/* Three nodes are ahead. Returns the seconds from the request to one of them
+ * until the node asks another. A body of the first keeps arriving for
+ * `arriving` seconds. */
 static kofn_time waits(kf_node *n, kofn_time arriving)
 {
     kofn_incarnation asked = 0;
@@ -345,15 +345,15 @@ static kofn_time waits(kf_node *n, kofn_time arriving)
                                   .from = ev.incarnation,
                                   .at = {5, 77},
                                   .seat = KOFN_NO_SEAT};
-            kofn_incarnation who;
+            kofn_incarnation asked_node;
 
             ev.type = KF_NODE_NOTE;
             ev.note = &beat;
-            who = asks(n, &ev, KF_NOTE_ASK);
-            if (who && who != asked && asked)
+            asked_node = asks(n, &ev, KF_NOTE_ASK);
+            if (asked_node && asked_node != asked && asked)
                 return now - began;
-            if (who && !asked) {
-                asked = who;
+            if (asked_node && !asked) {
+                asked = asked_node;
                 began = now;
             }
         }
@@ -366,42 +366,41 @@ static kofn_time waits(kf_node *n, kofn_time arriving)
     }
 }
 
-/* While its answer is coming in nobody else is asked, but only for two
- * silences. */
-static void an_answer_is_waited_for(void **state)
+/* The limit is two failure timeouts. */
+static void answer_is_waited_for(void **state)
 {
     static const struct {
         kofn_time arriving, waits;
-    } story[] = {{0, 2}, {10, 11}, {900, KF_SLOWEST * 20}};
+    } cases[] = {{0, 2}, {10, 11}, {900, KF_SLOWEST * 20}};
 
     (void)state;
-    for (size_t i = 0; i < sizeof story / sizeof *story; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kf_node *n;
         sim s;
 
         n = patient_node(&s, 4);
         n->opt.silence = 20 * KOFN_SECOND;
         assert_int_equal(n->opt.hedge, 2 * KOFN_SECOND);
-        assert_int_equal(waits(n, story[i].arriving), story[i].waits);
+        assert_int_equal(waits(n, cases[i].arriving), cases[i].waits);
         node_down(n, &s);
     }
 }
 
-/* It is told all that the next iterate is made of: seat 0 is its own, 1 the
- * leader's. */
-static void is_told_all(kf_node *n, kofn_epoch epoch, kofn_time now)
+/* The node hears all that the next iterate is made of. Seat 0 is its own, seat
+ * 1 the leader's. */
+static void hears_all(kf_node *n, kofn_epoch epoch, kofn_time now)
 {
     static const uint32_t list[] = {2, 0, 1, 2, 0, 1};
 
     for (uint32_t g = 0; g < 2; g++)
-        tells_node(n, 101,
+        hears_note(n, 101,
                    &(kf_note){.type = KF_NOTE_PIECE,
                               .epoch = epoch,
                               .at = n->at,
                               .group = g,
                               .seat = 1},
                    now);
-    tells_node(n, 101,
+    hears_note(n, 101,
                &(kf_note){.type = KF_NOTE_DECIDE,
                           .epoch = epoch,
                           .at = n->at,
@@ -413,9 +412,10 @@ static void is_told_all(kf_node *n, kofn_epoch epoch, kofn_time now)
         assert_true(kf_peer_complete(&n->cluster[g]));
 }
 
-/* Who has asked for a later iterate, and then has all that the next is made of,
- * asks no more; yet takes the answer, which would not be given twice. */
-static void a_late_answer_is_taken(void **state)
+/* The node has asked for a later iterate, and then gets all that its next one
+ * is made of. It asks no more. It accepts the answer, which would not be sent
+ * twice. */
+static void late_answer_is_accepted(void **state)
 {
     const kofn_iterate_id far = {5, 77};
     const kofn_time now = 2 * KOFN_SECOND;
@@ -426,20 +426,19 @@ static void a_late_answer_is_taken(void **state)
     (void)state;
     n = patient_node(&s, 4);
     n->opt.confirm = 1;
-    meets(n, 102);
-    epoch = joins(n, 101, 3);
+    hears_first(n, 102);
+    epoch = hears_epoch(n, 101, 3);
     does_all(n, now);
-    tells_node(n, 102, &(kf_note){.type = KF_NOTE_BEAT, .at = far}, now);
+    hears_note(n, 102, &(kf_note){.type = KF_NOTE_BEAT, .at = far}, now);
     assert_int_equal(n->catch_up.asked, 102);
-    is_told_all(n, epoch, now);
+    hears_all(n, epoch, now);
     assert_int_equal(n->catch_up.asked, 0);
-    tells_node(n, 102, &(kf_note){.type = KF_NOTE_VECTOR, .at = far}, now);
+    hears_note(n, 102, &(kf_note){.type = KF_NOTE_VECTOR, .at = far}, now);
     assert_true(kf_same_iterate(n->at, far));
     node_down(n, &s);
 }
 
-/* Those whose pieces are coming in are not asked for them again, for two
- * silences. */
+/* The limit is two failure timeouts. */
 static void pieces_are_waited_for(void **state)
 {
     const kofn_time late = 2 + KF_SLOWEST * 20;
@@ -452,16 +451,17 @@ static void pieces_are_waited_for(void **state)
     n = patient_node(&s, 4);
     n->opt.confirm = 1;
     n->opt.silence = 20 * KOFN_SECOND;
-    meets(n, 102);
-    joins(n, 101, 3);
+    hears_first(n, 102);
+    hears_epoch(n, 101, 3);
     n->began = n->now;
     for (kofn_time now = 3; now <= late + 300; now++) {
-        kofn_incarnation who;
+        kofn_incarnation asked_node;
 
         ev.now = now * KOFN_SECOND;
-        who = asks(n, &ev, KF_NOTE_WANT); /* the last: 102, if it is asked */
-        another |= who == 101;
-        if (who == 102) {
+        asked_node =
+            asks(n, &ev, KF_NOTE_WANT); /* the last one: 102, if it is asked */
+        another |= asked_node == 101;
+        if (asked_node == 102) {
             assert_true(now >= late);
             break;
         }
@@ -471,14 +471,14 @@ static void pieces_are_waited_for(void **state)
     node_down(n, &s);
 }
 
-/* ---- standing still ------------------------------------------------------ */
+/* ---- no progress --------------------------------------------------------- */
 
 #define PATIENCE (4 * KOFN_SECOND)
 #define STEP (KOFN_SECOND / 4)
-#define GIVES_UP (600 * KOFN_SECOND)
+#define GIVE_UP (600 * KOFN_SECOND)
 
-/* All others are heard of with this again and again; when does the node, which
- * nobody gives pieces, find that nothing goes on any more? */
+/* The other nodes send this heartbeat repeatedly, but no pieces. Returns the
+ * time after which the node fails with KOFN_TOOFEW. */
 static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
 {
     const kofn_time from = 2 * KOFN_SECOND;
@@ -486,13 +486,13 @@ static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
     kf_node_action action;
 
     for (; !n->failed_check; now += STEP) {
-        assert_true(now < 2 * GIVES_UP);
+        assert_true(now < 2 * GIVE_UP);
         for (size_t i = 0; i < others; i++) {
             kf_note note = beat[i];
 
             note.at = n->at;
             note.epoch = n->epoch;
-            tells_node(n, 101 + i, &note, now);
+            hears_note(n, 101 + i, &note, now);
         }
         assert_ok(kf_node_step(
             n, &(kf_node_event){.type = KF_NODE_TICK, .now = now}));
@@ -504,23 +504,22 @@ static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
     return now - from;
 }
 
-/* Three of four nodes make an iterate where errors are looked for.  The others
- * are waited for as long as one of them may bring something. */
-static void who_can_bring_nothing_is_not_waited_for(void **state)
+/* Three of four nodes compute an iterate, and errors are searched. */
+static void useless_nodes_are_not_waited_for(void **state)
 {
     enum { WHOLE, FAILED, LACKS, MAKES, AWAY };
     static const struct {
-        int is[3];      /* the others */
-        kofn_time took; /* an iterate; 0: none was made */
+        int is[3];      /* the other nodes */
+        kofn_time took; /* time for one iterate; 0: there was none */
         kofn_time after;
     } of[] = {
         {{WHOLE, WHOLE, FAILED}, 1, 8 * PATIENCE},
         {{WHOLE, WHOLE, LACKS}, 1, 8 * PATIENCE},
         {{WHOLE, FAILED, LACKS}, 1, 8 * KOFN_SECOND},
         {{WHOLE, LACKS, LACKS}, 0, 8 * KOFN_SECOND},
-        {{WHOLE, WHOLE, FAILED}, 0, GIVES_UP},
-        {{WHOLE, WHOLE, AWAY}, 1, GIVES_UP},
-        {{WHOLE, LACKS, MAKES}, 1, GIVES_UP},
+        {{WHOLE, WHOLE, FAILED}, 0, GIVE_UP},
+        {{WHOLE, WHOLE, AWAY}, 1, GIVE_UP},
+        {{WHOLE, LACKS, MAKES}, 1, GIVE_UP},
     };
 
     (void)state;
@@ -536,9 +535,9 @@ static void who_can_bring_nothing_is_not_waited_for(void **state)
         n->opt.errors = KOFN_ERRORS_PROBABILISTIC;
         n->opt.silence = KOFN_SECOND;
         n->opt.patience = PATIENCE;
-        n->opt.give_up = GIVES_UP;
-        meets(n, 100 + others);
-        joins(n, 101, 1 + others);
+        n->opt.give_up = GIVE_UP;
+        hears_first(n, 100 + others);
+        hears_epoch(n, 101, 1 + others);
         n->took = of[k].took;
         for (size_t i = 0; i < others; i++) {
             int is = of[k].is[i];
@@ -555,15 +554,14 @@ static void who_can_bring_nothing_is_not_waited_for(void **state)
     }
 }
 
-/* Who comes back under the same key and lies again is one liar. */
-static void liars_are_counted_once(void **state)
+static void faulty_keys_are_counted_once(void **state)
 {
     static const struct {
-        kofn_incarnation who;
+        kofn_incarnation from;
         uint64_t key;
         size_t liars;
-    } lie[] = {{101, 7, 1}, {102, 7, 1}, {103, 8, 2}, {104, 7, 2},
-               {105, 0, 3}, {106, 0, 4}}; /* nobody answers for these */
+    } faulty[] = {{101, 7, 1}, {102, 7, 1}, {103, 8, 2},
+                  {104, 7, 2}, {105, 0, 3}, {106, 0, 4}}; /* without a key */
     const kf_note beat = {.type = KF_NOTE_BEAT, .seat = KOFN_NO_SEAT};
     kf_node *n;
     sim s;
@@ -571,26 +569,26 @@ static void liars_are_counted_once(void **state)
     (void)state;
     n = patient_node(&s, 8);
     n->opt.errors = KOFN_ERRORS_ADVERSARIAL;
-    for (size_t i = 0; i < sizeof lie / sizeof *lie; i++) {
+    for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
         kf_note note = beat;
         kf_node_event ev = {.type = KF_NODE_NOTE,
                             .now = 2 * KOFN_SECOND,
-                            .incarnation = lie[i].who,
+                            .incarnation = faulty[i].from,
                             .note = &note,
-                            .principal = lie[i].key};
+                            .principal = faulty[i].key};
         kf_node_action a;
         kofn_node_view v;
 
-        note.from = lie[i].who;
-        for (int told = 0; told < 2; told++) {
+        note.from = faulty[i].from;
+        for (int times = 0; times < 2; times++) {
             assert_ok(kf_node_step(n, &ev));
             while (kf_node_next(n, &a))
                 ;
             ev.type = KF_NODE_LIAR;
         }
         kf_node_look(n, &v);
-        assert_int_equal(v.liars, lie[i].liars);
-        assert_int_equal(kf_peer_heads(n), 1 + lie[i].liars);
+        assert_int_equal(v.liars, faulty[i].liars);
+        assert_int_equal(kf_peer_heads(n), 1 + faulty[i].liars);
     }
     node_down(n, &s);
 }
@@ -598,18 +596,28 @@ static void liars_are_counted_once(void **state)
 TEST_FILE(peer_node_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(epochs_far_ahead),
-        cmocka_unit_test(who_leads_in_failed_terms),
-        cmocka_unit_test(who_takes_over_in_vain),
-        cmocka_unit_test(incarnations_that_are_remembered),
-        cmocka_unit_test(prompt_members_decide),
-        cmocka_unit_test(evidence_is_not_waited_for_forever),
-        cmocka_unit_test(a_newer_iterate_comes_first),
-        cmocka_unit_test(an_answer_is_waited_for),
-        cmocka_unit_test(a_late_answer_is_taken),
-        cmocka_unit_test(pieces_are_waited_for),
-        cmocka_unit_test(who_can_bring_nothing_is_not_waited_for),
-        cmocka_unit_test(liars_are_counted_once),
+        TEST(epochs_far_ahead,
+             "node: an epoch far ahead is believed if two nodes report it"),
+        TEST(failed_leader,
+             "node: a leader of failed epochs is followed after growing waits"),
+        TEST(failed_takeovers,
+             "node: the wait doubles after each takeover without progress"),
+        TEST(incarnations_are_bounded,
+             "node: at most 1024 incarnations are remembered"),
+        TEST(prompt_members_decide, "node: only prompt members decide"),
+        TEST(evidence_wait_is_bounded,
+             "node: the wait for a decider's evidence is bounded"),
+        TEST(newer_iterate_comes_first,
+             "node: four requests for a newer iterate precede a new epoch"),
+        TEST(answer_is_waited_for,
+             "node: it asks no other node while an answer arrives"),
+        TEST(late_answer_is_accepted, "node: a late answer is accepted"),
+        TEST(pieces_are_waited_for,
+             "node: it does not ask again for pieces that are arriving"),
+        TEST(useless_nodes_are_not_waited_for,
+             "node: it waits only for nodes that may bring a piece"),
+        TEST(faulty_keys_are_counted_once,
+             "node: a faulty key counts once, whatever its incarnations"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

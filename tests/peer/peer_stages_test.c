@@ -1,16 +1,16 @@
-/* peer_stages_test.c -- steps of several products on the simulated mesh and on
- * threads: from both sides of one matrix, of several, dense and sparse, with
- * several columns at a time; each vector that any node ever has is compared
- * with plain BLAS. */
-#include "mesh_fate.h"
+/* peer_stages_test.c -- steps of several products, on the simulated mesh and
+ * on threads. The products are from both sides of one matrix, or of several,
+ * dense and sparse, with several columns at a time. Each vector that any node
+ * has is compared with plain BLAS. */
+#include "mesh_faults.h"
 
 #include "mesh/note.h"
 
 /* ---- programs ------------------------------------------------------------ */
 
-/* The vector is some matrices one after the other, each of COLS columns.  A
- * stage multiplies one of them with a matrix or its transpose, and puts the
- * product, its columns made of length 1, in the place of another. */
+/* The vector is several matrices one after the other, each of COLS columns. A
+ * stage multiplies one of them with a matrix or its transpose. It writes the
+ * product, with columns scaled to length 1, to the place of another. */
 enum { MOST = 3, COLS = 3 };
 
 typedef struct move {
@@ -19,7 +19,7 @@ typedef struct move {
     size_t from, to; /* places in the vector */
 } move;
 
-typedef struct walk {
+typedef struct route {
     const char *name;
     struct {
         size_t rows, cols;
@@ -29,11 +29,12 @@ typedef struct walk {
     size_t matrices, place[MOST], places; /* rows of each place */
     move move[MOST];
     size_t moves, cols, nodes;
-} walk;
+} route;
 
-/* Singular vectors of one matrix, by products from both sides of its blocks; of
- * one after the other, one of them sparse, of codes that differ; and both. */
-static const walk walks[] = {
+/* Singular vectors by products from both sides of one matrix, by products of
+ * two matrices in turn, one of them sparse, with different codes, and by both.
+ */
+static const route routes[] = {
     {"both sides",
      {{23, 17, "gpd:m=2,n=2", false}},
      1,
@@ -71,11 +72,12 @@ static const walk walks[] = {
      2,
      7},
 };
-enum { WALKS = sizeof walks / sizeof *walks };
+enum { ROUTES = sizeof routes / sizeof *routes };
 
 typedef struct fixture {
-    const walk *w;
-    size_t steps, entries, needs; /* nodes: of the stage that needs most */
+    const route *w;
+    size_t steps, entries,
+        needs; /* number of nodes that the most demanding stage needs */
     kofn_matrix A[MOST];
     kofn_sparse S[MOST];
     kofn_plan *plan[MOST];
@@ -85,7 +87,7 @@ typedef struct fixture {
     double *ref;
 } fixture;
 
-static size_t offset(const walk *w, size_t place)
+static size_t offset(const route *w, size_t place)
 {
     size_t at = 0;
 
@@ -94,12 +96,12 @@ static size_t offset(const walk *w, size_t place)
     return at;
 }
 
-static const move *move_of(const walk *w, uint64_t t)
+static const move *move_of(const route *w, uint64_t t)
 {
     return &w->move[(t - 1) % w->moves];
 }
 
-/* A place is stored by rows; the input of a left product is its transpose. */
+/* A place is stored by rows. The input of a left product is its transpose. */
 static void transpose(const double *from, size_t rows, size_t cols, double *to)
 {
     for (size_t i = 0; i < rows; i++)
@@ -107,11 +109,11 @@ static void transpose(const double *from, size_t rows, size_t cols, double *to)
             to[j * rows + i] = from[i * cols + j];
 }
 
-static kofn_status walk_input(void *ud, uint64_t t, const kofn_matrix *v,
-                              const double scalar[KOFN_SCALARS],
-                              kofn_matrix *in)
+static kofn_status route_input(void *ud, uint64_t t, const kofn_matrix *v,
+                               const double scalar[KOFN_SCALARS],
+                               kofn_matrix *in)
 {
-    const walk *w = ((const fixture *)ud)->w;
+    const route *w = ((const fixture *)ud)->w;
     const move *m = move_of(w, t);
     const double *from = (const double *)v->data + offset(w, m->from);
     size_t rows = w->place[m->from];
@@ -137,9 +139,9 @@ static void make_units(double *x, size_t rows, size_t cols)
     }
 }
 
-static kofn_status walk_output(void *ud, uint64_t t, kofn_matrix *product,
-                               kofn_matrix *v, double scalar[KOFN_SCALARS],
-                               bool *final)
+static kofn_status route_output(void *ud, uint64_t t, kofn_matrix *product,
+                                kofn_matrix *v, double scalar[KOFN_SCALARS],
+                                bool *final)
 {
     const fixture *f = ud;
     const move *m = move_of(f->w, t);
@@ -161,7 +163,7 @@ static kofn_status walk_output(void *ud, uint64_t t, kofn_matrix *product,
 
 static void make_reference(fixture *f)
 {
-    const walk *w = f->w;
+    const route *w = f->w;
 
     f->ref = numbers((f->steps + 1) * f->entries, sizeof *f->ref);
     memcpy(f->ref, f->v0.data, f->entries * sizeof *f->ref);
@@ -181,7 +183,7 @@ static void make_reference(fixture *f)
     }
 }
 
-/* Every third entry is not zero. */
+/* Sets two thirds of the entries to zero. Returns the sparse matrix. */
 static kofn_sparse thin_out(kofn_matrix *A)
 {
     size_t n = A->rows * A->cols, *ptr = numbers(A->rows + 1, sizeof *ptr);
@@ -207,7 +209,7 @@ static kofn_sparse thin_out(kofn_matrix *A)
 
 static void make_matrix(fixture *f, size_t i)
 {
-    const walk *w = f->w;
+    const route *w = f->w;
     kofn_problem pb = KOFN_PROBLEM_INIT(w->cols > 1 ? KOFN_MATMUL : KOFN_MATVEC,
                                         w->matrix[i].rows, w->matrix[i].cols,
                                         w->cols, KOFN_F64, w->matrix[i].sparse);
@@ -223,7 +225,7 @@ static void make_matrix(fixture *f, size_t i)
         kofn_plan_new(&f->plan[i], &pb, w->matrix[i].scheme, w->nodes, 3));
 }
 
-static void set_up(fixture *f, const walk *w, size_t steps)
+static void set_up(fixture *f, const route *w, size_t steps)
 {
     *f = (fixture){.w = w, .steps = steps, .entries = offset(w, w->places)};
     for (size_t i = 0; i < w->matrices; i++)
@@ -262,35 +264,35 @@ static kofn_program program_of(fixture *f)
                           .stages = f->w->moves,
                           .operand = f->operand,
                           .operands = f->w->matrices,
-                          .input = walk_input,
-                          .output = walk_output,
+                          .input = route_input,
+                          .output = route_output,
                           .ud = f,
                           .digest = f->steps};
 }
 
 /* ---- on the simulated mesh ----------------------------------------------- */
 
-/* The simulator hands its node to the program. */
-static kofn_status sim_walk_input(void *ud, uint64_t t, const kofn_matrix *v,
-                                  const double scalar[KOFN_SCALARS],
-                                  kofn_matrix *in)
+/* The simulator passes its node to the program. */
+static kofn_status sim_route_input(void *ud, uint64_t t, const kofn_matrix *v,
+                                   const double scalar[KOFN_SCALARS],
+                                   kofn_matrix *in)
 {
     const sim_node *n = ud;
 
-    return walk_input(n->sim->own, t, v, scalar, in);
+    return route_input(n->sim->own, t, v, scalar, in);
 }
 
-static kofn_status sim_walk_output(void *ud, uint64_t t, kofn_matrix *product,
-                                   kofn_matrix *v, double scalar[KOFN_SCALARS],
-                                   bool *final)
+static kofn_status sim_route_output(void *ud, uint64_t t, kofn_matrix *product,
+                                    kofn_matrix *v, double scalar[KOFN_SCALARS],
+                                    bool *final)
 {
     const sim_node *n = ud;
 
-    return walk_output(n->sim->own, t, product, v, scalar, final);
+    return route_output(n->sim->own, t, product, v, scalar, final);
 }
 
 /* The simulator frees the vector and the reference. */
-static void mesh_up(sim *s, fixture *f, const walk *w, size_t steps,
+static void mesh_up(sim *s, fixture *f, const route *w, size_t steps,
                     uint64_t seed)
 {
     set_up(f, w, steps);
@@ -303,8 +305,8 @@ static void mesh_up(sim *s, fixture *f, const walk *w, size_t steps,
     f->ref = NULL;
     s->own = f;
     s->program = program_of(f);
-    s->program.input = sim_walk_input;
-    s->program.output = sim_walk_output;
+    s->program.input = sim_route_input;
+    s->program.output = sim_route_output;
 }
 
 static void mesh_down(sim *s, fixture *f)
@@ -313,12 +315,12 @@ static void mesh_down(sim *s, fixture *f)
     tear_down(f);
 }
 
-static void fair(void **state)
+static void all_well(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < WALKS; i++)
+    for (size_t i = 0; i < ROUTES; i++)
         for (uint64_t seed = 0; seed < 4; seed++) {
-            const walk *w = &walks[i];
+            const route *w = &routes[i];
             fixture f;
             sim s;
 
@@ -334,7 +336,7 @@ static void fair(void **state)
 
                 kf_node_look(s.node[n].host->node, &v);
                 assert_int_equal(v.at.step, 13);
-                /* coded products did it, not each by itself */
+                /* coded products did it; no node computed alone */
                 assert_int_equal(v.alone, 0);
                 assert_int_equal(v.liars, 0);
             }
@@ -342,8 +344,8 @@ static void fair(void **state)
         }
 }
 
-/* As many as some stages need, but not all of them. */
-static void too_few_for(const walk *w)
+/* The nodes suffice for some stages, but not for all. */
+static void try_too_few(const route *w)
 {
     fixture f;
     sim s;
@@ -361,22 +363,23 @@ static void too_few_for(const walk *w)
     mesh_down(&s, &f);
 }
 
-/* Whether the stage that needs fewest comes first or last. */
+/* The stage that needs fewest nodes comes first or last. */
 static void too_few(void **state)
 {
-    walk later = walks[3];
+    route later = routes[3];
 
     (void)state;
-    too_few_for(&walks[3]);
-    memmove(later.move, walks[3].move + 1, 2 * sizeof later.move[0]);
-    later.move[2] = walks[3].move[0];
-    too_few_for(&later);
+    try_too_few(&routes[3]);
+    memmove(later.move, routes[3].move + 1, 2 * sizeof later.move[0]);
+    later.move[2] = routes[3].move[0];
+    try_too_few(&later);
 }
 
-/* Deaths, stops, cuts, joins, packets lost, repeated and out of order. */
+/* The faults are deaths, stops, cuts, joins, and packets that are lost,
+ * repeated or reordered. */
 static void histories(void **state)
 {
-    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
+    const char *one = getenv("KOFN_TEST_SEED"); /* the first seed */
     uint64_t first = one ? strtoull(one, NULL, 10) : 0;
     size_t n = often(120);
     double worst = 0;
@@ -384,7 +387,7 @@ static void histories(void **state)
     (void)state;
     for (uint64_t seed = first; seed < first + n; seed++) {
         kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 81, 0);
-        const walk *w = &walks[kf_rng_below(&r, WALKS)];
+        const route *w = &routes[kf_rng_below(&r, ROUTES)];
         size_t faults = kf_rng_below(&r, 16);
         fixture f;
         sim s;
@@ -392,26 +395,25 @@ static void histories(void **state)
         mesh_up(&s, &f, w, 8 + kf_rng_below(&r, 30), seed);
         if (kf_rng_below(&r, 2))
             s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
-        fate_draws(&s, &r);
+        faults_draw(&s, &r);
         for (size_t i = 0; i < w->nodes; i++)
             if (i < f.needs || sim_draw(&s) < 0.9)
                 sim_start(&s, i, sim_draw(&s) < 0.8);
         for (size_t i = 0; i < faults; i++)
             sim_at(&s, (kofn_time)(sim_draw(&s) * 800 * (double)MS), SIM_FAULT,
                    0, 0);
-        sim_run(&s, 800 * MS, fate_strikes);
-        sim_finish(&s, fate_relents(&s, f.needs), fate_strikes, w->name, seed);
+        sim_run(&s, 800 * MS, faults_inject);
+        sim_finish(&s, faults_end(&s, f.needs), faults_inject, w->name, seed);
         worst = fmax(worst, s.worst);
         mesh_down(&s, &f);
     }
-    print_message("%zu misfortunes: worst deviation %.3g\n", fate_struck,
-                  worst);
-    assert_true(worst > 0); /* they decoded, and not each by itself */
+    print_message("%zu faults: worst deviation %.3g\n", faults_injected, worst);
+    assert_true(worst > 0); /* they decoded and did not compute alone */
 }
 
-/* ---- who sends wrong pieces ---------------------------------------------- */
+/* ---- wrong pieces -------------------------------------------------------- */
 
-static size_t lies, found;
+static size_t wrong, found;
 
 static void spoil(sim *s, sim_packet *p)
 {
@@ -427,65 +429,65 @@ static void spoil(sim *s, sim_packet *p)
         return;
     body[0] += 1;
     kf_note_write(p->p.head, &note, job, p->body, p->p.body_bytes);
-    lies++;
+    wrong++;
 }
 
-static void blame(sim *s, size_t by, size_t who)
+static void blame(sim *s, size_t by, size_t node)
 {
     (void)by;
-    assert_true(s->node[who].turncoat);
+    assert_true(s->node[node].turncoat);
     found++;
 }
 
-/* Whichever stage it is: a product that is wrong is made again, and who sent
- * the wrong piece is sent away, and nobody else. */
-static void liars(void **state)
+/* The wrong product may be of any stage. It is recomputed, and only the sender
+ * of the wrong piece is disconnected. */
+static void wrong_pieces(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < WALKS; i++)
-        for (size_t stage = 0; stage < walks[i].moves; stage++) {
-            const walk *w = &walks[i];
+    for (size_t i = 0; i < ROUTES; i++)
+        for (size_t stage = 0; stage < routes[i].moves; stage++) {
+            const route *w = &routes[i];
             fixture f;
             sim s;
 
-            lies = found = 0;
+            wrong = found = 0;
             mesh_up(&s, &f, w, 12, stage);
             s.opt.confirm = 2;
-            s.twist = spoil;
+            s.tamper = spoil;
             s.blamed = blame;
             s.inject_ud = (void *)(uintptr_t)stage;
-            s.evil = &s; /* vectors under one mark may differ by rounding */
+            s.hostile = &s; /* vectors of one iterate may differ by rounding */
             for (size_t n = 0; n < w->nodes; n++)
                 sim_start(&s, n, true);
             s.node[1].turncoat = true;
             sim_finish(&s, 20 * KOFN_SECOND, NULL, w->name, stage);
-            assert_true(lies > 0 && found > 0);
+            assert_true(wrong > 0 && found > 0);
             mesh_down(&s, &f);
         }
 }
 
 /* ---- on threads ---------------------------------------------------------- */
 
-typedef struct life {
+typedef struct thread_node {
     fixture *f;
     kofn_matrix v;
     bool leaves;
     kofn_decoding decoding;
     kofn_status status;
     char why[200];
-} life;
+} thread_node;
 
 static int leave(void *ud, const kofn_node_view *view, const double *scalar)
 {
-    const life *l = ud;
+    const thread_node *l = ud;
 
     (void)scalar;
     return l->leaves && view->at.step >= 4;
 }
 
-static void live(void *ud, kofn_transport *t)
+static void run_node(void *ud, kofn_transport *t)
 {
-    life *l = ud;
+    thread_node *l = ud;
     kofn_program program = program_of(l->f);
     kofn_peer_options o = {.size = sizeof o,
                            .seat = KOFN_NO_SEAT,
@@ -499,22 +501,22 @@ static void live(void *ud, kofn_transport *t)
     snprintf(l->why, sizeof l->why, "%s", kofn_errmsg());
 }
 
-static void on_threads(const walk *w, kofn_decoding decoding)
+static void try_threads(const route *w, kofn_decoding decoding)
 {
-    life l[SIM_NODES];
+    thread_node l[SIM_NODES];
     kofn_mesh *mesh;
     fixture f;
 
     set_up(&f, w, 15);
     assert_ok(kofn_mesh_new(&mesh));
     for (size_t i = 0; i < w->nodes; i++) {
-        l[i] =
-            (life){.f = &f, .v = f.v0, .leaves = i == 0, .decoding = decoding};
+        l[i] = (thread_node){
+            .f = &f, .v = f.v0, .leaves = i == 0, .decoding = decoding};
         l[i].v.data = numbers(f.entries, 8);
         memcpy(l[i].v.data, f.v0.data, f.entries * 8);
-        assert_ok(kofn_mesh_start(mesh, live, &l[i]));
+        assert_ok(kofn_mesh_start(mesh, run_node, &l[i]));
     }
-    kofn_mesh_free(mesh); /* once all have ended */
+    kofn_mesh_free(mesh); /* after all have ended */
     for (size_t i = 0; i < w->nodes; i++) {
         if (l[i].status != (l[i].leaves ? KOFN_AGAIN : KOFN_OK))
             fail_msg("%s, node %zu: %s", w->name, i, l[i].why);
@@ -528,15 +530,15 @@ static void on_threads(const walk *w, kofn_decoding decoding)
     tear_down(&f);
 }
 
-static void threads(void **state)
+static void on_threads(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < WALKS; i++)
-        on_threads(&walks[i],
-                   i % 2 ? KOFN_DECODE_REPLICATED : KOFN_DECODE_DISTRIBUTED);
+    for (size_t i = 0; i < ROUTES; i++)
+        try_threads(&routes[i],
+                    i % 2 ? KOFN_DECODE_REPLICATED : KOFN_DECODE_DISTRIBUTED);
 }
 
-/* ---- what cannot be ------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------ */
 
 static kofn_status run(const kofn_program *p, kofn_matrix *v)
 {
@@ -552,7 +554,7 @@ static void refusals(void **state)
     fixture f;
 
     (void)state;
-    set_up(&f, &walks[0], 5);
+    set_up(&f, &routes[0], 5);
     p = program_of(&f);
     p.stages = 0;
     assert_status(KOFN_INVAL, run(&p, &f.v0));
@@ -564,7 +566,7 @@ static void refusals(void **state)
     p.input = NULL; /* 40 x 1 is not 17 x 1 */
     assert_status(KOFN_SHAPE, run(&p, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "40 x 1"));
-    p.input = walk_input;
+    p.input = route_input;
     f.operand[0].sparse = &f.S[0];
     assert_status(KOFN_INVAL, run(&p, &f.v0));
     f.operand[0] = (kofn_operand){NULL, NULL};
@@ -588,9 +590,17 @@ static void refusals(void **state)
 TEST_FILE(peer_stages_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fair),      cmocka_unit_test(too_few),
-        cmocka_unit_test(histories), cmocka_unit_test(liars),
-        cmocka_unit_test(threads),   cmocka_unit_test(refusals),
+        TEST(all_well,
+             "stages: all nodes end with the plain iterates if none fails"),
+        TEST(too_few, "stages: nodes that suffice for some stages only fail"),
+        TEST(histories,
+             "stages: seeded histories of faults end with the plain iterates"),
+        TEST(wrong_pieces,
+             "stages: the sender of a wrong piece is found in every stage"),
+        TEST(on_threads,
+             "stages: nodes on threads end with the plain iterates"),
+        TEST(refusals,
+             "stages: programs that do not fit are refused with the value"),
     };
 
     rig_begin();

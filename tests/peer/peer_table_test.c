@@ -1,17 +1,18 @@
-/* peer_table_test.c -- what a node of a mesh makes of stages that differ. */
+/* peer_table_test.c -- what a node of a mesh derives from stages that differ.
+ */
 #include "rig.h"
 
 #include "mesh/host.h"
 #include "peer/node.h"
 
-typedef struct three {
+typedef struct three_stages {
     kofn_matrix A[3], v;
     kofn_plan *plan[3];
     kofn_operand operand[3];
     kofn_stage stage[3];
     kofn_transport t;
     kf_host *host;
-} three;
+} three_stages;
 
 static kofn_time no_time(void *ud)
 {
@@ -19,9 +20,9 @@ static kofn_time no_time(void *ud)
     return 0;
 }
 
-/* The one in the middle has the longest product, needs most nodes and has seats
- * for so many only. */
-static void three_up(three *x)
+/* The middle stage has the longest product, needs the most nodes and has seats
+ * for no more than five. */
+static void stages_up(three_stages *x)
 {
     static const char *const spec[] = {"mds:k=2", "mds:k=3,basis=harmonic",
                                        "mds:k=2"};
@@ -33,7 +34,8 @@ static void three_up(three *x)
                             .operand = x->operand,
                             .operands = 3};
 
-    *x = (three){.t.size = sizeof x->t, .v = random_matrix(6, 1, KOFN_F64, 1)};
+    *x = (three_stages){.t.size = sizeof x->t,
+                        .v = random_matrix(6, 1, KOFN_F64, 1)};
     for (uint32_t i = 0; i < 3; i++) {
         kofn_problem pb =
             KOFN_PROBLEM_INIT(KOFN_MATVEC, rows[i], 6, 1, KOFN_F64, false);
@@ -47,7 +49,7 @@ static void three_up(three *x)
                           (kf_timer){no_time, NULL}));
 }
 
-static void three_down(three *x)
+static void stages_down(three_stages *x)
 {
     kf_host_free(x->host);
     for (size_t i = 0; i < 3; i++) {
@@ -57,28 +59,27 @@ static void three_down(three *x)
     kf_free(x->v.data);
 }
 
-static void what_all_stages_need(void **state)
+static void maxima_over_stages(void **state)
 {
-    three x;
+    three_stages x;
 
     (void)state;
-    three_up(&x);
+    stages_up(&x);
     assert_int_equal(x.host->node->enough, 3);
     assert_int_equal(x.host->node->max_seats, 5);
     assert_true(x.t.body_max >= 30000 * sizeof(double));
-    three_down(&x);
+    stages_down(&x);
 }
 
-/* Nobody has a decoder of the last iterate any more, of whichever stage. */
 static void decoders_are_trimmed(void **state)
 {
     static const uint32_t seats[] = {0, 1, 3};
     const kofn_decoder *d;
-    three x;
+    three_stages x;
 
     (void)state;
     count_allocations();
-    three_up(&x);
+    stages_up(&x);
     for (size_t i = 0; i < 3; i++) {
         kf_peer_stage *stage = &x.host->node->stage[i];
         size_t k = stage->plan->layout.enough;
@@ -94,7 +95,7 @@ static void decoders_are_trimmed(void **state)
         kf_peer_clear_iterate(x.host->node);
         assert_int_equal(allocated(), empty);
     }
-    three_down(&x);
+    stages_down(&x);
     assert_int_equal(allocated(), 0);
     kofn_set_alloc(NULL, NULL);
 }
@@ -112,11 +113,11 @@ static size_t groups_of(const char *spec, size_t nodes, kofn_errors errors)
     return groups;
 }
 
-/* By hand: where 7 of 8 nodes make every group a node makes 2 of 2, 8/7 of the
- * least; where 7 of 9 do, 2 of 2, 3 of 3 and 4 of 4 are 9/7, and 4 of 5 is
- * 36/35; where 9 of 12 do, 3 of 4 is the least; where 3 of 9 do, 1 of 2 is 3/2,
- * and 1 of 3 the least. */
-static void groups_where_errors_are_looked_for(void **state)
+/* Expected values, by hand. If 7 of 8 nodes compute every group, a node
+ * computes 2 of 2, which is 8/7 of the least. If 7 of 9 do, 2 of 2, 3 of 3 and
+ * 4 of 4 are 9/7 of the least, and 4 of 5 is 36/35. If 9 of 12 do, 3 of 4 is
+ * the least. If 3 of 9 do, 1 of 2 is 3/2 and 1 of 3 is the least. */
+static void groups_if_errors_are_searched(void **state)
 {
     const kofn_errors all = KOFN_ERRORS_ADVERSARIAL;
 
@@ -131,9 +132,12 @@ static void groups_where_errors_are_looked_for(void **state)
 TEST_FILE(peer_table_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_all_stages_need),
-        cmocka_unit_test(decoders_are_trimmed),
-        cmocka_unit_test(groups_where_errors_are_looked_for),
+        TEST(maxima_over_stages,
+             "peer: a node takes the largest need of all stages"),
+        TEST(decoders_are_trimmed,
+             "peer: decoders of a past iterate are freed in every stage"),
+        TEST(groups_if_errors_are_searched,
+             "peer: the number of groups minimizes the work with errors"),
     };
 
     rig_begin();

@@ -1,8 +1,8 @@
-/* peer_test.c -- iterations without a master, on the simulated mesh: particular
- * misfortunes, and why somebody decides. */
+/* peer_test.c -- iterations without a master, on the simulated mesh: single
+ * faults, refusals, and why one node decides. */
 #include "mesh_sim.h"
 
-static void fair(void **state)
+static void all_well(void **state)
 {
     static const char *const spec[] = {"mds:k=3,basis=gauss_sys", "mds:k=4",
                                        "mds:k=1", "mds:k=5,basis=harmonic"};
@@ -27,20 +27,23 @@ static void fair(void **state)
         }
 }
 
-/* ---- particular misfortunes ---------------------------------------------- */
+/* ---- single faults ------------------------------------------------------- */
 
-/* A node that is heard but hears too little, for good: as leader, as one who
- * decodes for others, or as neither. */
-static void go_deaf(sim *s)
+/* Cuts almost all links to one node for the rest of the run. The node still
+ * sends. Depending on the run it is the leader, a node that decodes for
+ * others, or neither. */
+static void cut_links(sim *s)
 {
-    size_t deaf = (size_t)(uintptr_t)s->inject_ud;
+    size_t one_node_hears_little = (size_t)(uintptr_t)s->inject_ud;
 
     if (s->delivered == 200)
         for (size_t i = 0; i < s->nodes; i++)
-            s->cut[i][deaf] = i != deaf && i != (deaf + 1) % s->nodes;
+            s->cut[i][one_node_hears_little] =
+                i != one_node_hears_little &&
+                i != (one_node_hears_little + 1) % s->nodes;
 }
 
-static void deaf(void **state)
+static void one_node_hears_little(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 10; i++) {
@@ -49,19 +52,17 @@ static void deaf(void **state)
         sim_up(&s, "mds:k=3", 5, 19, 20, 40 + i / 5);
         if (i >= 5)
             s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
-        s.inject = go_deaf;
+        s.inject = cut_links;
         s.inject_ud = (void *)(uintptr_t)(i % 5);
         for (size_t n = 0; n < 5; n++)
             sim_start(&s, n, true);
-        sim_finish(&s, 6 * KOFN_SECOND, NULL, "deaf", i);
+        sim_finish(&s, 6 * KOFN_SECOND, NULL, "hears little", i);
         assert_true(s.delivered > 200);
         sim_down(&s);
     }
 }
 
-/* Hears everything, and answers beats, but what it sends of the results that
- * it owes is lost: nothing but its being slow shows. */
-static void owing(void **state)
+static void results_are_lost(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 5; seed++) {
@@ -72,12 +73,12 @@ static void owing(void **state)
         s.unresponsive = 1 + seed % 5;
         for (size_t n = 0; n < 5; n++)
             sim_start(&s, n, true);
-        sim_finish(&s, 10 * KOFN_SECOND, NULL, "owing", seed);
+        sim_finish(&s, 10 * KOFN_SECOND, NULL, "results lost", seed);
         sim_down(&s);
     }
 }
 
-static uint64_t t_of(const sim *s, size_t i)
+static uint64_t step_of(const sim *s, size_t i)
 {
     kofn_node_view v;
 
@@ -85,9 +86,9 @@ static uint64_t t_of(const sim *s, size_t i)
     return v.at.step;
 }
 
-/* Two halves of four, two of whom decode: both go on, and meet again; with a
- * quorum of three neither does, after a silence. */
-static void halves(void **state)
+/* Two nodes decode. With a quorum of 3 neither half advances once a failure
+ * timeout has passed. */
+static void divided_halves(void **state)
 {
     (void)state;
     for (int quorum = 0; quorum < 2; quorum++)
@@ -103,51 +104,50 @@ static void halves(void **state)
             for (size_t n = 0; n < 4; n++)
                 sim_start(&s, n, true);
             sim_run(&s, 200 * MS, NULL);
-            assert_true(t_of(&s, 0) > 5);
+            assert_true(step_of(&s, 0) > 5);
             for (size_t i = 0; i < 4; i++)
                 for (size_t j = 0; j < 4; j++)
                     s.cut[i][j] = i / 2 != j / 2;
             sim_run(&s, 700 * MS, NULL);
             for (size_t i = 0; i < 4; i++)
-                before[i] = t_of(&s, i);
+                before[i] = step_of(&s, i);
             sim_run(&s, 1200 * MS, NULL);
             for (size_t i = 0; i < 4; i++) {
-                moved |= t_of(&s, i) > before[i];
-                assert_true(quorum || t_of(&s, i) > before[i] + 10);
+                moved |= step_of(&s, i) > before[i];
+                assert_true(quorum || step_of(&s, i) > before[i] + 10);
             }
             assert_true(moved == !quorum);
             sim_heal(&s);
             sim_run(&s, 1800 * MS, NULL);
             for (size_t i = 0; i < 4; i++) {
-                assert_true(t_of(&s, i) > before[i] + 10);
-                assert_true(t_of(&s, i) + 5 > t_of(&s, 0));
+                assert_true(step_of(&s, i) > before[i] + 10);
+                assert_true(step_of(&s, i) + 5 > step_of(&s, 0));
             }
             sim_down(&s);
         }
 }
 
-/* On unlike machines one may find that it is enough an iterate earlier: all
- * end, with that one or the next. */
-static void verdicts(void **state)
+/* On different machines one node may find an iterate good enough one step
+ * before the others do. All end with that iterate or the next. */
+static void one_stops_early(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         sim s;
 
         sim_up(&s, seed % 2 ? "mds:k=3" : "mds:k=4", 4, 19, 9, seed);
-        s.hasty = 1 + seed % 4;
+        s.early = 1 + seed % 4;
         if (seed % 3 == 0)
             s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
         for (size_t i = 0; i < 4; i++)
             sim_start(&s, i, true);
-        sim_finish(&s, 3 * KOFN_SECOND, NULL, "verdicts", seed);
+        sim_finish(&s, 3 * KOFN_SECOND, NULL, "stops early", seed);
         for (size_t i = 0; i < 4; i++)
-            assert_true(t_of(&s, i) >= 8 && t_of(&s, i) <= 9);
+            assert_true(step_of(&s, i) >= 8 && step_of(&s, i) <= 9);
         sim_down(&s);
     }
 }
 
-/* Below the quorum it is told, and nothing is answered. */
 static void too_few(void **state)
 {
     sim s;
@@ -164,13 +164,13 @@ static void too_few(void **state)
     assert_int_equal(s.node[2].status, KOFN_TOOFEW);
     assert_int_equal(s.node[3].status, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "2 of the 3 nodes"));
-    assert_true(t_of(&s, 2) < 50);
+    assert_true(step_of(&s, 2) < 50);
     sim_down(&s);
 }
 
-/* A grid stores each part of A twice: of four seats any three decode, and two
- * do if they have different parts.  Two nodes that have the same part are too
- * few, until somebody brings the other one. */
+/* A grid stores each part of A twice. Any three of four seats decode, and two
+ * seats do if they hold different parts. Two nodes that hold the same part are
+ * too few until a node with the other part joins. */
 static void seats_of_one_part(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void seats_of_one_part(void **state)
             sim_stop(&s, 0);
             sim_stop(&s, other);
             sim_run(&s, KOFN_SECOND, NULL);
-            assert_true(other != 2 || t_of(&s, 1) < 50);
+            assert_true(other != 2 || step_of(&s, 1) < 50);
             if (joined)
                 sim_start(&s, 0, false);
             if (other != 2 || joined) {
@@ -203,9 +203,10 @@ static void seats_of_one_part(void **state)
         }
 }
 
-/* All are there, and errors are looked for. */
+/* All nodes are up, and errors are searched for. They fail with KOFN_TOOFEW
+ * and the message `said`. */
 static void never_enough(const char *spec, size_t seats, size_t nodes,
-                         const char *told)
+                         const char *said)
 {
     sim s;
 
@@ -218,29 +219,28 @@ static void never_enough(const char *spec, size_t seats, size_t nodes,
     sim_run(&s, 5 * KOFN_SECOND, NULL);
     for (size_t i = 0; i < nodes; i++)
         assert_int_equal(s.node[i].status, KOFN_TOOFEW);
-    assert_non_null(strstr(kofn_errmsg(), told));
+    assert_non_null(strstr(kofn_errmsg(), said));
     sim_down(&s);
 }
 
-/* Where pieces are compared each is to have another beside it that shows it
- * wrong: of five seats that hold three parts one has none. */
-static void a_part_that_one_seat_has(void **state)
+/* If pieces are compared, each part needs a second copy that shows it to be
+ * wrong. Of five seats that hold three parts, one has no second copy. */
+static void part_without_a_copy(void **state)
 {
     (void)state;
     never_enough("grid:m=3,n=1", 5, 5, "5 of the 6 nodes");
 }
 
-/* Nor does the third node help that has no seat. */
-static void a_node_without_a_seat(void **state)
+/* The third node has no seat, so it does not help either. */
+static void node_without_a_seat(void **state)
 {
     (void)state;
     never_enough("gpd:m=2,n=1,p=1", 2, 3, "could be reached");
 }
 
-/* A node that is stopped in the middle until all others have the result and are
- * gone, the last that they said being lost, makes the rest alone.  It may be
- * told first of what they said long before. */
-static void stopped_until_all_have_gone(void **state)
+/* The last notes of the three others to the stopped node are lost. In half of
+ * the runs older notes of theirs may arrive first. */
+static void stopped_until_all_have_ended(void **state)
 {
     (void)state;
     for (int late = 0; late < 2; late++)
@@ -277,9 +277,9 @@ static void stopped_until_all_have_gone(void **state)
         }
 }
 
-/* Stopped again and again, a node that can reach nobody ends nevertheless when
- * it has tried for as long as its patience in all. */
-static void stopped_again_and_again(void **state)
+/* Time in which the node is stopped does not count against its limit for
+ * giving up. */
+static void stopped_repeatedly(void **state)
 {
     const kofn_time run = KOFN_SECOND / 2;
     sim s;
@@ -299,7 +299,6 @@ static void stopped_again_and_again(void **state)
     sim_down(&s);
 }
 
-/* What cannot be is refused, with the value. */
 static void refusals(void **state)
 {
     kofn_problem pb =
@@ -344,9 +343,9 @@ static void refusals(void **state)
     kofn_plan_free(p);
 }
 
-/* math/elastic.md 14: (1 - 1/n) k N multiply-adds against (k-1) N/(k n) numbers
- * and a trip. */
-static void costs(void **state)
+/* math/elastic.md 14: compares (1 - 1/n) k N multiply-adds with (k-1) N/(k n)
+ * numbers and one latency. */
+static void decoding_is_chosen_by_cost(void **state)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, 1000, 1000, 1, KOFN_F64, false);
@@ -354,7 +353,7 @@ static void costs(void **state)
 
     (void)state;
     assert_ok(kofn_plan_new(&p, &pb, "mds:k=4", 8, 1));
-    /* saved 3500 multiply-adds, moved 93.75 numbers more */
+    /* saves 3500 multiply-adds, sends 93.75 numbers more */
     assert_int_equal(kofn_decoding_for(p, 8, 1, 37, 1),
                      KOFN_DECODE_DISTRIBUTED);
     assert_int_equal(kofn_decoding_for(p, 8, 1, 38, 1), KOFN_DECODE_REPLICATED);
@@ -365,9 +364,9 @@ static void costs(void **state)
     kofn_plan_free(p);
 }
 
-/* Any 4 of 8 decode, and a fifth shows what is wrong; basis=chebyshev has no
- * more seats than it was made for. */
-static void one_to_compare_with(void **state)
+/* Any 4 of 8 decode, and a fifth shows an error. basis=chebyshev has no more
+ * seats than it was made for. */
+static void nodes_to_find_errors(void **state)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, 40, 30, 1, KOFN_F64, false);
@@ -386,7 +385,7 @@ static void one_to_compare_with(void **state)
     kofn_plan_free(p);
 }
 
-/* ---- why somebody decides ------------------------------------------------ */
+/* ---- why one node decides ------------------------------------------------ */
 
 enum { D_NODES = 8, D_K = 5, D_ROWS = 40, D_STEPS = 60 };
 
@@ -405,9 +404,9 @@ static void random_set(kf_rng *r, uint32_t set[D_K])
             set[k++] = i;
 }
 
-/* How far apart two of the nodes' iterates are at most, after all steps, when
- * each decodes from seats of its own, or all from the same; in either case
- * with an error of one rounding of its own, as unlike machines make. */
+/* Returns the largest distance between the iterates of two nodes after all
+ * steps. Each node decodes from other seats, or all decode from the `same`. In
+ * either case each node adds one rounding error, as different machines do. */
 static double drift(const char *spec, bool same, uint64_t seed)
 {
     kofn_problem pb =
@@ -484,7 +483,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
     return worst;
 }
 
-static void drifting(void **state)
+static void drift_of_iterates(void **state)
 {
     static const char *const spec[] = {"mds:k=5", "mds:k=5,basis=gauss_sys",
                                        "mds:k=5,basis=harmonic"};
@@ -500,7 +499,7 @@ static void drifting(void **state)
         print_message("%-24s %d iterations: own seats %.2g, the same %.2g\n",
                       spec[i], D_STEPS, apart, same);
         assert_at_most(same, 1e-15); /* one rounding, never more */
-        /* roundings of its own in each step: a random walk, at the least */
+        /* one rounding error in each step: at least a random walk */
         assert_true(apart > sqrt(D_STEPS) * same);
     }
 }
@@ -508,21 +507,35 @@ static void drifting(void **state)
 TEST_FILE(peer_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fair),
-        cmocka_unit_test(drifting),
-        cmocka_unit_test(deaf),
-        cmocka_unit_test(owing),
-        cmocka_unit_test(halves),
-        cmocka_unit_test(verdicts),
-        cmocka_unit_test(too_few),
-        cmocka_unit_test(seats_of_one_part),
-        cmocka_unit_test(a_part_that_one_seat_has),
-        cmocka_unit_test(a_node_without_a_seat),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(costs),
-        cmocka_unit_test(one_to_compare_with),
-        cmocka_unit_test(stopped_until_all_have_gone),
-        cmocka_unit_test(stopped_again_and_again),
+        TEST(all_well,
+             "peer: all nodes end with the plain iterates if none fails"),
+        TEST(drift_of_iterates,
+             "peer: iterates drift apart if nodes decode from different seats"),
+        TEST(one_node_hears_little,
+             "peer: one node hears almost no other, and all end"),
+        TEST(results_are_lost,
+             "peer: one node's decoded results are lost, and all end"),
+        TEST(divided_halves,
+             "peer: divided halves advance unless the quorum forbids it"),
+        TEST(one_stops_early,
+             "peer: one node stops an iterate early, and all end near it"),
+        TEST(too_few, "peer: nodes below the quorum fail with KOFN_TOOFEW"),
+        TEST(seats_of_one_part,
+             "peer: two seats of the same part do not decode (grid:m=2,n=1)"),
+        TEST(part_without_a_copy,
+             "peer: error search needs a second copy of each part (grid:m=3)"),
+        TEST(node_without_a_seat,
+             "peer: a node without a seat does not help to find errors (gpd)"),
+        TEST(refusals,
+             "peer: options and plans out of range are refused with the value"),
+        TEST(decoding_is_chosen_by_cost,
+             "peer: the way to decode is chosen by its predicted cost"),
+        TEST(nodes_to_find_errors,
+             "peer: error search needs the pieces of one more node (mds:k=4)"),
+        TEST(stopped_until_all_have_ended,
+             "peer: a node that stops until all others have ended ends alone"),
+        TEST(stopped_repeatedly,
+             "peer: a lone node that stops repeatedly ends after its limit"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
-/* peer_threads_test.c -- iterations without a master, on threads in real
- * time. */
+/* peer_threads_test.c -- iterations without a master, on threads in real time.
+ */
 #include "base/lent.h"
 #include "mesh_sim.h"
 
@@ -8,7 +8,7 @@
 
 enum { THREADS = 6 };
 
-typedef struct life {
+typedef struct thread_node {
     pthread_t thread;
     kofn_mesh *mesh;
     const kofn_plan *plan;
@@ -23,7 +23,7 @@ typedef struct life {
     kofn_status status;
     kofn_iterate_result res;
     kofn_node_view end;
-} life;
+} thread_node;
 
 static kofn_status send_nothing(kofn_transport *t, kofn_peer peer,
                                 const void *head, size_t head_bytes,
@@ -35,10 +35,10 @@ static kofn_status send_nothing(kofn_transport *t, kofn_peer peer,
     return KOFN_OK;
 }
 
-/* Stops for longer than silence, or goes without a word. */
-static int life_watch(void *ud, const kofn_node_view *view, const double *x)
+/* Sleeps for longer than the failure timeout, or ends without a note. */
+static int watch_node(void *ud, const kofn_node_view *view, const double *x)
 {
-    life *l = ud;
+    thread_node *l = ud;
 
     (void)x;
     if (l->sleep_at && view->at.step >= l->sleep_at && !l->slept) {
@@ -54,9 +54,9 @@ static int life_watch(void *ud, const kofn_node_view *view, const double *x)
     return 0;
 }
 
-static void *live_life(void *ud)
+static void *run_node(void *ud)
 {
-    life *l = ud;
+    thread_node *l = ud;
     kofn_iterate_options o = {
         .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
     kofn_peer_options p = {.size = sizeof p,
@@ -67,7 +67,7 @@ static void *live_life(void *ud)
                            .beat = 10 * MS,
                            .linger = 20 * KOFN_SECOND,
                            .give_up = 60 * KOFN_SECOND,
-                           .watch = life_watch,
+                           .watch = watch_node,
                            .watch_ud = l};
     kofn_peering at = {sizeof at, NULL, l->plan, &p, &l->end};
 
@@ -82,8 +82,9 @@ static void *live_life(void *ud)
     return NULL;
 }
 
-/* A matrix with eigenvalues 1 and 0.9 and less, and its plain iteration. */
-static void threads(void **state)
+/* The largest eigenvalue is simple: the others are at most 0.9 of it. The
+ * plain iteration gives the expected vector. */
+static void on_threads(void **state)
 {
     enum { ROWS = 60 };
     kofn_problem pb =
@@ -97,7 +98,7 @@ static void threads(void **state)
         kofn_iterate_options o = {
             .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
         kofn_iterate_result want = KOFN_ITERATE_RESULT_INIT;
-        life l[THREADS + 1];
+        thread_node l[THREADS + 1];
         kofn_plan *plan;
         kofn_mesh *mesh;
         double *a = A.data;
@@ -115,25 +116,26 @@ static void threads(void **state)
         assert_ok(kofn_plan_new(&plan, &pb, "mds:k=4", THREADS, 3));
         assert_ok(kofn_mesh_new(&mesh));
         for (size_t i = 0; i <= THREADS; i++) {
-            l[i] = (life){.mesh = mesh,
-                          .plan = plan,
-                          .A = &A,
-                          .seat = i < THREADS ? (uint32_t)i : KOFN_NO_SEAT,
-                          .decoding = d ? KOFN_DECODE_DISTRIBUTED
-                                        : KOFN_DECODE_REPLICATED,
-                          .confirm = trusting,
-                          .sleep_at = i == 1 ? 9 : 0,
-                          .die_at = i == 0 ? 5 : 0,
-                          .v = start};
+            l[i] =
+                (thread_node){.mesh = mesh,
+                              .plan = plan,
+                              .A = &A,
+                              .seat = i < THREADS ? (uint32_t)i : KOFN_NO_SEAT,
+                              .decoding = d ? KOFN_DECODE_DISTRIBUTED
+                                            : KOFN_DECODE_REPLICATED,
+                              .confirm = trusting,
+                              .sleep_at = i == 1 ? 9 : 0,
+                              .die_at = i == 0 ? 5 : 0,
+                              .v = start};
             l[i].v.data = numbers(ROWS, 8);
             memcpy(l[i].v.data, start.data, ROWS * 8);
-            if (i == THREADS) { /* the last one comes late */
+            if (i == THREADS) { /* the last node joins late */
                 struct timespec nap = {0, 30000000};
 
                 nanosleep(&nap, NULL);
             }
             assert_int_equal(
-                pthread_create(&l[i].thread, NULL, live_life, &l[i]), 0);
+                pthread_create(&l[i].thread, NULL, run_node, &l[i]), 0);
         }
         for (size_t i = 0; i <= THREADS; i++)
             pthread_join(l[i].thread, NULL);
@@ -150,7 +152,7 @@ static void threads(void **state)
                 error = fmax(error, fabs(x[r] - sign * y[r]));
             assert_at_most(error, 1e-11);
             assert_true(l[i].end.final && l[i].res.converged);
-            if (trusting) /* else some may make an iterate for themselves */
+            if (trusting) /* else some may compute an iterate alone */
                 assert_memory_equal(x, l[2].v.data, ROWS * 8);
             assert_int_equal(l[i].res.iterations, want.iterations);
             assert_at_most(fabs(l[i].res.eigenvalue - want.eigenvalue), 1e-11);
@@ -165,7 +167,8 @@ static void threads(void **state)
     }
 }
 
-/* Takes all that is there, and returns what the wait for more says. */
+/* Receives all packets that have arrived. Returns the status of the last wait.
+ */
 static kofn_status drain(kofn_transport *t, size_t *gone)
 {
     kofn_packet p;
@@ -176,8 +179,8 @@ static kofn_status drain(kofn_transport *t, size_t *gone)
     return st;
 }
 
-/* An end that most others have forgotten, while the rest went, is told so and
- * waits no longer.  An end that one of many has forgotten waits on. */
+/* An end that most others have forgotten fails when the rest have left. An end
+ * that one of many has forgotten waits on. */
 static void forgotten(void **state)
 {
     kofn_transport *t[5];
@@ -208,8 +211,9 @@ static void forgotten(void **state)
 TEST_FILE(peer_threads_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forgotten),
-        cmocka_unit_test(threads),
+        TEST(forgotten, "mesh: a node that most others have forgotten fails"),
+        TEST(on_threads,
+             "mesh: threads survive a death, a sleep and a late join"),
     };
 
     rig_begin();

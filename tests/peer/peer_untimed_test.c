@@ -1,9 +1,9 @@
-/* peer_untimed_test.c -- nodes that all are well, and lose nothing, wait for
- * each other and for no timer: where whatever is repeated is repeated after an
- * hour only, they end within a minute of the clock that they are handed.  By
- * every way to decode, by codes that need all pieces or few, where some are
- * slower than others, and in trainings. Nobody is hostile: else who is behind
- * may have to wait until enough others stand where it can follow. */
+/* peer_untimed_test.c -- nodes without faults, on a network without loss, wait
+ * for each other and for no timer. All timers are set to an hour, and the
+ * nodes end within a minute of the simulated clock. Covers every way to
+ * decode, codes that need all pieces or few, nodes of different speed, and
+ * trainings. No node is hostile: otherwise a node that is behind may have to
+ * wait until enough others have an iterate that it can take. */
 #include "train_mesh_rig.h"
 
 #define HOUR (3600 * KOFN_SECOND)
@@ -11,9 +11,9 @@
 
 enum { ROWS = 19, STEPS = 12 };
 
-/* Where they are and how fast they are is drawn: packets may take far less time
- * than pieces, or more, so that a node hears of an iterate before it has it. */
-static void start_at_odds(sim *s)
+/* Draws latency and speed of nodes. Packets may take far less time than
+ * pieces, or more, so that a node hears of an iterate before it has it. */
+static void start_unevenly(sim *s)
 {
     static const kofn_time latency[] = {MS / 50, MS / 5, MS, 5 * MS};
 
@@ -34,16 +34,16 @@ static void try_code(const char *spec, size_t nodes, uint64_t seed)
 
     sim_up(&s, spec, nodes, ROWS, STEPS, seed);
     if (checks && s.plan->layout.enough == nodes)
-        checks = false; /* there is nothing to tell wrong pieces by */
+        checks = false; /* there are no spare pieces to find errors with */
     s.opt.errors = errors[checks];
     if (seed % 3 == 1)
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
-    start_at_odds(&s);
+    start_unevenly(&s);
     sim_finish(&s, MINUTE, NULL, spec, seed);
     sim_down(&s);
 }
 
-static void products_wait_for_no_timer(void **state)
+static void products_need_no_timer(void **state)
 {
     (void)state;
     for (size_t nodes = 2; nodes <= 6; nodes++)
@@ -57,9 +57,9 @@ static void products_wait_for_no_timer(void **state)
             }
 }
 
-/* In the last all nodes are needed by a stage, and in others of the same step
- * only two, who go on without the third until they need it. */
-static const lesson small[] = {
+/* In the last one, one stage needs all nodes and other stages of the same step
+ * need two. These two continue without the third until they need it. */
+static const training_case small[] = {
     {.scheme = "gpd:m=2,n=1,p=1",
      .nodes = 4,
      .layers = 2,
@@ -76,7 +76,7 @@ static const lesson small[] = {
      .momentum = 0.9},
 };
 
-static void try_lesson(const lesson *l, uint64_t seed)
+static void try_lesson(const training_case *l, uint64_t seed)
 {
     fixture f;
     sim s;
@@ -86,40 +86,43 @@ static void try_lesson(const lesson *l, uint64_t seed)
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
     if (seed % 3 == 2 && f.needs < l->nodes)
         s.opt.errors = KOFN_ERRORS_DETECT;
-    start_at_odds(&s);
+    start_unevenly(&s);
     sim_finish(&s, MINUTE, NULL, l->scheme, seed);
     mesh_down(&s, &f);
 }
 
-static void trainings_wait_for_no_timer(void **state)
+static void trainings_need_no_timer(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < often(24); seed++) {
         for (size_t i = 0; i < COUNT(small); i++)
             try_lesson(&small[i], seed);
-        for (size_t i = 0; i < COUNT(lessons); i++)
-            try_lesson(&lessons[i], seed);
+        for (size_t i = 0; i < COUNT(training_cases); i++)
+            try_lesson(&training_cases[i], seed);
     }
 }
 
-/* Found: who is behind makes an iterate itself while the one that it asked for
- * is on its way, and has to ask for that again, or would not have taken it for
- * having all pieces of its own next one. */
+/* Regression: a node that was behind computed an iterate itself while the one
+ * that it had requested was arriving. It had to request that again, or refused
+ * it because it had all pieces of the next iterate. */
 static void answers_are_not_lost(void **state)
 {
     (void)state;
     try_code("elastic:k=1", 6, 156);
-    try_lesson(&lessons[0], 186);
+    try_lesson(&training_cases[0], 186);
     try_lesson(&small[0], 215);
-    try_lesson(&lessons[0], 279);
+    try_lesson(&training_cases[0], 279);
 }
 
 TEST_FILE(peer_untimed_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_wait_for_no_timer),
-        cmocka_unit_test(trainings_wait_for_no_timer),
-        cmocka_unit_test(answers_are_not_lost),
+        TEST(products_need_no_timer,
+             "mesh: nodes without faults iterate without a timer (k=1..6)"),
+        TEST(trainings_need_no_timer,
+             "mesh: nodes without faults train without a timer"),
+        TEST(answers_are_not_lost,
+             "mesh: an iterate that arrives late is not requested again"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

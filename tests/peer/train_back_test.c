@@ -1,11 +1,11 @@
-/* train_back_test.c -- nodes that train keep no step of which blocks are wrong,
- * and go back to what they kept where it cannot be told who errs: what they
- * have after that is the plain training's, as in train_keep_test.c. */
+/* train_back_test.c -- nodes that train keep no step with wrong blocks, and
+ * return to their checkpoint if errors cannot be located. After that their
+ * vectors and blocks are the plain training's, as in train_keep_test.c. */
 #include "train_keep_rig.h"
 
-/* More nodes than can be told from the others are wrong, for a while. */
-static void be_wrong(void *ud, kofn_fault_place where, uint64_t t,
-                     kofn_matrix *piece)
+/* Makes more nodes err, for a while, than the others can locate. */
+static void err_in_products(void *ud, kofn_fault_place where, uint64_t t,
+                            kofn_matrix *piece)
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
@@ -16,17 +16,17 @@ static void be_wrong(void *ud, kofn_fault_place where, uint64_t t,
             x[k] += 1 + sim_draw(n->sim);
 }
 
-/* The same, in the first attempt. */
-static void be_wrong_once(void *ud, kofn_fault_place where, uint64_t t,
-                          kofn_matrix *piece)
+/* Makes them err in the first attempt only. */
+static void err_once(void *ud, kofn_fault_place where, uint64_t t,
+                     kofn_matrix *piece)
 {
     const sim_node *n = ud;
 
     if (n->host->back.attempt == 0)
-        be_wrong(ud, where, t, piece);
+        err_in_products(ud, where, t, piece);
 }
 
-static size_t send_back(sim *s)
+static size_t restart_failed(sim *s)
 {
     size_t n = 0;
 
@@ -40,11 +40,11 @@ static size_t send_back(sim *s)
     return n;
 }
 
-/* All see that, none can tell who is wrong, and those who come next go on with
- * what they kept. */
-static void goes_back(void **state)
+/* All nodes detect the errors and none can locate them. Restarted nodes resume
+ * from their checkpoints. */
+static void restarts_resume(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
 
     (void)state;
     for (uint64_t seed = 0; seed < 2; seed++) {
@@ -54,9 +54,9 @@ static void goes_back(void **state)
         size_t n;
         sim s;
 
-        keeps_up(&s, &f, l, seed);
+        checkpoints_up(&s, &f, l, seed);
         s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
-        s.opt.fault = be_wrong;
+        s.opt.fault = err_in_products;
         s.opt.resume = true;
         start_all(&s);
         for (until = s.now + 60 * KOFN_SECOND; s.now < until;) {
@@ -66,18 +66,18 @@ static void goes_back(void **state)
                 break;
             sim_run(&s, s.now + MS, NULL);
         }
-        assert_int_equal(send_back(&s), s.nodes);
-        assert_int_equal(begun(&s, &least), s.nodes);
+        assert_int_equal(restart_failed(&s), s.nodes);
+        assert_int_equal(count_resumed(&s, &least), s.nodes);
         assert_true(least >= 4 && least <= 7);
         sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
         mesh_down(&s, &f);
     }
 }
 
-/* A number of a block that no product shows, as the step is over that is
- * kept. */
-static void be_hidden(void *ud, kofn_fault_place where, uint64_t t,
-                      kofn_matrix *block)
+/* Changes a number of a block that no product shows, at the end of the step of
+ * the checkpoint. */
+static void err_hidden(void *ud, kofn_fault_place where, uint64_t t,
+                       kofn_matrix *block)
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
@@ -87,25 +87,25 @@ static void be_hidden(void *ud, kofn_fault_place where, uint64_t t,
         *(double *)block->data += 0.5;
 }
 
-/* A training one of whose nodes has such a block. */
-static void hides_up(sim *s, fixture *f, unsigned epochs, uint64_t every,
-                     uint64_t seed)
+/* A training in which one node has such a block. */
+static void hidden_up(sim *s, fixture *f, unsigned epochs, uint64_t every,
+                      uint64_t seed)
 {
-    static lesson dark;
+    static training_case zero_input;
 
-    dark = lessons[0];
-    dark.dark = true;
-    mesh_up(s, f, &dark, epochs, seed);
+    zero_input = training_cases[0];
+    zero_input.zero_input = true;
+    mesh_up(s, f, &zero_input, epochs, seed);
     s->opt.keep = folder;
     s->opt.every = every;
     s->opt.errors = KOFN_ERRORS_PROBABILISTIC;
-    s->opt.fault = be_hidden;
-    s->look = NULL; /* until the block is mended */
+    s->opt.fault = err_hidden;
+    s->look = NULL; /* until the block is repaired */
     empty(folder);
 }
 
-/* Nobody keeps a step of which a block is wrong; the next is kept by all, and
- * whoever goes on with that has the right blocks. */
+/* The next step is kept by all, and nodes that resume from it have right
+ * blocks. */
 static void wrong_blocks_are_not_kept(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void wrong_blocks_are_not_kept(void **state)
         fixture f;
         sim s;
 
-        hides_up(&s, &f, 8, 5, seed);
+        hidden_up(&s, &f, 8, 5, seed);
         start_all(&s);
         run_until(&s, 9);
         assert_int_equal(count_healed(&s), 1);
@@ -126,22 +126,21 @@ static void wrong_blocks_are_not_kept(void **state)
         s.look = look_at_blocks;
         s.opt.resume = true;
         start_all(&s);
-        assert_int_equal(begun(&s, &least), s.nodes);
+        assert_int_equal(count_resumed(&s, &least), s.nodes);
         sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, f.l->scheme, seed);
         mesh_down(&s, &f);
     }
 }
 
-/* Where a step that is to be kept cannot be, a later one is, long before the
- * next that is to be. */
-static void what_is_missed_is_made_up_for(void **state)
+/* The next regular step would be 64. */
+static void missed_step_is_made_up_for(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 2; seed++) {
         fixture f;
         sim s;
 
-        hides_up(&s, &f, 30, 32, seed);
+        hidden_up(&s, &f, 30, 32, seed);
         start_all(&s);
         run_until(&s, 62);
         assert_int_equal(each_file("032.kept", NULL), 0);
@@ -151,19 +150,20 @@ static void what_is_missed_is_made_up_for(void **state)
     }
 }
 
-/* The same, and in the first attempt much that is made some steps later. */
-static void be_hidden_and_wrong(void *ud, kofn_fault_place where, uint64_t t,
-                                kofn_matrix *numbers)
+/* Changes a hidden number, and in the first attempt many others some steps
+ * later. */
+static void err_hidden_and_in_products(void *ud, kofn_fault_place where,
+                                       uint64_t t, kofn_matrix *numbers)
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
 
     if (n->host->back.attempt == 0 && t >= 50 * f->turn)
-        be_wrong(ud, where, t, numbers);
-    be_hidden(ud, where, t, numbers);
+        err_in_products(ud, where, t, numbers);
+    err_hidden(ud, where, t, numbers);
 }
 
-/* What one node tells that it has on disk is lost, in the first attempt. */
+/* Loses what one node reports about its checkpoint, in the first attempt. */
 static void lose_what_is_kept(sim *s)
 {
     const kf_host *h = s->node[s->seed].host;
@@ -180,10 +180,9 @@ static void lose_what_is_kept(sim *s)
     }
 }
 
-/* Of what makes up for a step that was missed not all members need to have
- * told.  Who has none of it goes back there with the others, by what these
- * have. */
-static void who_does_not_tell_is_not_waited_for(void **state)
+/* Not all members need to report such a step. A node that lacks it returns
+ * there with the data of the others. */
+static void silent_member_is_not_waited_for(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 2; seed++) {
@@ -191,8 +190,8 @@ static void who_does_not_tell_is_not_waited_for(void **state)
         fixture f;
         sim s;
 
-        hides_up(&s, &f, 30, 32, seed);
-        s.opt.fault = be_hidden_and_wrong;
+        hidden_up(&s, &f, 30, 32, seed);
+        s.opt.fault = err_hidden_and_in_products;
         s.inject = lose_what_is_kept;
         s.inject_ud = &seen;
         start_all(&s);
@@ -210,20 +209,18 @@ static void who_does_not_tell_is_not_waited_for(void **state)
     }
 }
 
-/* They go back by themselves, to the last step that was kept, or to the
- * start. */
-static void go_back_by_themselves(void **state)
+static void nodes_return(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 6; seed++) {
-        const lesson *l = &lessons[seed % 2 ? 2 : 0];
+        const training_case *l = &training_cases[seed % 2 ? 2 : 0];
         fixture f;
         sim s;
 
-        keeps_up(&s, &f, l, seed);
+        checkpoints_up(&s, &f, l, seed);
         s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
         s.opt.every = seed < 4 ? 5 : 8;
-        s.opt.fault = be_wrong_once;
+        s.opt.fault = err_once;
         start_all(&s);
         sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l->scheme, seed);
         for (size_t i = 0; i < s.nodes; i++) {
@@ -237,21 +234,20 @@ static void go_back_by_themselves(void **state)
     }
 }
 
-/* Who has lost what it kept, or finds it damaged, follows the others. */
-static void some_have_nothing_to_go_back_to(void **state)
+static void lost_checkpoint(void **state)
 {
     static void (*const spoil[])(const char *) = {erase, damage, cut_short};
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
 
     (void)state;
     for (size_t i = 0; i < COUNT(spoil); i++) {
         fixture f;
         sim s;
 
-        keeps_up(&s, &f, l, i);
+        checkpoints_up(&s, &f, l, i);
         s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
         s.opt.every = 5;
-        s.opt.fault = be_wrong_once;
+        s.opt.fault = err_once;
         start_all(&s);
         run_until(&s, 7);
         assert_int_equal(each_of("seat-6-", ".kept", spoil[i]), 1);
@@ -266,9 +262,9 @@ static void some_have_nothing_to_go_back_to(void **state)
     }
 }
 
-/* Those who were started again err in the first two attempts. */
-static void be_wrong_twice(void *ud, kofn_fault_place where, uint64_t t,
-                           kofn_matrix *piece)
+/* Restarted nodes err in the first two attempts. */
+static void err_twice(void *ud, kofn_fault_place where, uint64_t t,
+                      kofn_matrix *piece)
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
@@ -281,28 +277,28 @@ static void be_wrong_twice(void *ud, kofn_fault_place where, uint64_t t,
         x[k] += 1 + sim_draw(n->sim);
 }
 
-/* They go on with what was kept, which is of no use, and nothing was kept
- * before: they begin at the start, of which they have the vector although they
+/* The nodes resume from a checkpoint that is of no use, and there is no
+ * earlier one. They restart from the start. They have its vector although they
  * did not begin there. */
-static void go_back_to_the_start(void **state)
+static void return_to_the_start(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     uint64_t least;
     fixture f;
     sim s;
 
     (void)state;
-    keeps_up(&s, &f, l, 0);
+    checkpoints_up(&s, &f, l, 0);
     s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
     s.opt.every = 2;
-    s.opt.fault = be_wrong_twice;
+    s.opt.fault = err_twice;
     start_all(&s);
     run_until(&s, 3);
     sim_run(&s, s.now + 2 * MS, NULL);
     stop_all(&s);
     s.opt.resume = true;
     start_all(&s);
-    assert_int_equal(begun(&s, &least), s.nodes);
+    assert_int_equal(count_resumed(&s, &least), s.nodes);
     assert_int_equal(least, 2);
     sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l->scheme, 0);
     for (size_t i = 0; i < s.nodes; i++) {
@@ -314,20 +310,18 @@ static void go_back_to_the_start(void **state)
     mesh_down(&s, &f);
 }
 
-/* What is wrong again and again ends the run, after as many attempts as
- * promised. */
-static void they_do_not_go_back_for_ever(void **state)
+static void returns_are_bounded(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     size_t ended = 0;
     fixture f;
     sim s;
 
     (void)state;
-    keeps_up(&s, &f, l, 0);
+    checkpoints_up(&s, &f, l, 0);
     s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
     s.opt.every = 5;
-    s.opt.fault = be_wrong;
+    s.opt.fault = err_in_products;
     start_all(&s);
     while (ended < s.nodes) {
         sim_run(&s, s.now + MS, NULL);
@@ -350,14 +344,22 @@ static void they_do_not_go_back_for_ever(void **state)
 TEST_FILE(train_back_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goes_back),
-        cmocka_unit_test(wrong_blocks_are_not_kept),
-        cmocka_unit_test(what_is_missed_is_made_up_for),
-        cmocka_unit_test(who_does_not_tell_is_not_waited_for),
-        cmocka_unit_test(go_back_by_themselves),
-        cmocka_unit_test(some_have_nothing_to_go_back_to),
-        cmocka_unit_test(go_back_to_the_start),
-        cmocka_unit_test(they_do_not_go_back_for_ever),
+        TEST(restarts_resume,
+             "back: restarted nodes resume from the checkpoint before errors"),
+        TEST(wrong_blocks_are_not_kept,
+             "back: no node keeps a step with a wrong block"),
+        TEST(missed_step_is_made_up_for,
+             "back: a step soon after a missed one is kept instead"),
+        TEST(silent_member_is_not_waited_for,
+             "back: such a step needs no report of every member"),
+        TEST(nodes_return,
+             "back: nodes return to the last checkpoint or to the start"),
+        TEST(lost_checkpoint,
+             "back: a node with a lost or damaged checkpoint follows"),
+        TEST(return_to_the_start,
+             "back: nodes return to the start if the checkpoint does not help"),
+        TEST(returns_are_bounded,
+             "back: repeated errors end the run after 3 returns"),
     };
 
     rig_begin();

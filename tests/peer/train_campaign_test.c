@@ -1,21 +1,23 @@
-/* train_campaign_test.c -- trainings without a master to which anything
- * happens, drawn from a seed: nodes die, stop, are cut off, come, err in every
- * place, lie, have bits of their blocks flipped, and are all lost; five to nine
- * of them look for errors, compare their blocks, keep their steps and go back.
+/* train_campaign_test.c -- trainings without a master, with random faults drawn
+ * from a seed. Nodes die, stop, are cut off, join, err in every place, send
+ * false notes, have bits of their blocks flipped, and are all lost. Five to
+ * nine nodes look for errors, compare their blocks, write checkpoints and
+ * return to them.
  *
- * No more than one node errs or lies at a time, and so many are left as errors
- * need. Then all who are there end with the plain training's weights, or say
- * that they cannot tell, or are too few: those are started again, as whoever
- * runs them would.  `scripts/campaign 1000000 train_campaign_test` has so many
- * events; KOFN_TEST_SEED is the first history. */
-#include "train_story.h"
+ * At most one node errs or is false at a time, and enough others are left to
+ * find errors. Then all nodes that are up end with the plain training's
+ * weights, or fail because errors cannot be located or nodes are too few.
+ * Failed nodes are restarted, as a user would do. `scripts/campaign 1000000
+ * train_campaign_test` injects that number of events. KOFN_TEST_SEED is the
+ * first history. */
+#include "train_faults.h"
 
 #include "peer/node.h"
 
-enum { LIVES = 6 };     /* times that all are started again */
-enum { STRIKE = 1000 }; /* else something ends, as `later` has it */
+enum { RESTARTS = 6 };  /* limit on restarts of failed nodes */
+enum { INJECT = 1000 }; /* a new fault; other values end one, see `end_fault` */
 
-static const lesson lessons_drawn[] = {
+static const training_case random_cases[] = {
     {.scheme = "matdot:n=2",
      .nodes = 6,
      .layers = 2,
@@ -49,10 +51,11 @@ static const lesson lessons_drawn[] = {
      .autoencoder = true},
 };
 
-static size_t ended[4]; /* histories that ended at once, later, not, or not
-                           since the others had gone with the result */
+/* Histories that ended at once, after restarts, or not at all; and those not,
+ * after others had exited with the result. */
+static size_t ended[4];
 
-/* Whom nobody may doubt now: one node errs at a time. */
+/* True if no node errs or is false now: one node errs at a time. */
 static bool is_calm(const sim *s)
 {
     for (size_t i = 0; i < s->nodes; i++)
@@ -72,8 +75,8 @@ static size_t count_able(const sim *s)
     return n;
 }
 
-/* Has somebody still something to make? */
-static bool goes_on(const sim *s)
+/* True if some node still has to compute. */
+static bool is_running(const sim *s)
 {
     for (size_t i = 0; i < s->nodes; i++)
         if (s->node[i].up && !s->node[i].status &&
@@ -82,44 +85,46 @@ static bool goes_on(const sim *s)
     return false;
 }
 
-/* A liar is put out of the way, and is honest when it comes again. */
-static void end_lies(sim *s)
+/* Stops nodes with false notes. They send right ones when they restart. */
+static void stop_false_nodes(sim *s)
 {
     for (size_t i = 0; i < s->nodes; i++)
         if (s->node[i].turncoat && s->node[i].up) {
             lose(s, i);
-            now.lies[i] = 0;
-            sim_at(s, s->now + AWAY, SIM_FAULT, 0, 1 + i);
+            now.falsified[i] = 0;
+            sim_at(s, s->now + ABSENCE, SIM_FAULT, 0, 1 + i);
         }
 }
 
-static void happens(sim *s, size_t what)
+static void inject_random(sim *s, size_t what)
 {
-    blow b = {0, kf_rng_below(&s->rng, s->nodes), kf_rng_below(&s->rng, KINDS)};
+    timed_fault b = {0, kf_rng_below(&s->rng, s->nodes),
+                     kf_rng_below(&s->rng, KINDS)};
 
-    if (what != STRIKE) { /* something that ends */
-        later(s, what);
+    if (what != INJECT) { /* the end of a fault */
+        end_fault(s, what);
         return;
     }
-    if (!goes_on(s))
+    if (!is_running(s))
         return;
-    if (b.kind == ALL && sim_draw(s) < 0.8)
+    if (b.kind == LOSE_ALL && sim_draw(s) < 0.8)
         b.kind = STOP;
-    /* a block of the start may be the matrix that a node goes back to */
+    /* a block of the start may be part of the matrix that nodes return to */
     if (b.kind == FLIP && s->node[b.node].up &&
         s->node[b.node].host->changing.turn == 0)
         return;
     if (b.kind >= FLIP && !is_calm(s))
         b.kind = sim_draw(s) < 0.5 ? STOP : FLAP;
     if (s->node[b.node].turncoat || sim_draw(s) < 0.1)
-        end_lies(s);
-    else if (b.kind == COME || b.kind == FLAP || b.kind == ALL ||
+        stop_false_nodes(s);
+    else if (b.kind == JOIN || b.kind == FLAP || b.kind == LOSE_ALL ||
              count_able(s) > needed(s))
-        strike(s, &b);
+        inject_one(s, &b);
 }
 
-/* Those who could not tell, or were too few, are started again. */
-static bool begin_again(sim *s)
+/* Restarts nodes that failed because errors could not be located or nodes were
+ * too few. Returns true if there were any. */
+static bool restart_failed(sim *s)
 {
     bool again = false;
 
@@ -139,10 +144,10 @@ static bool begin_again(sim *s)
     return again;
 }
 
-/* Until all who are there have ended; how often they were started again.  Each
- * time they may wait for `give_up`, and stand still for 32 silences, more than
- * once. */
-static size_t see_it_through(sim *s, kofn_time within)
+/* Runs until all nodes that are up have ended. Returns the number of restarts.
+ * After each restart nodes may wait for `give_up`, and stand still for 32
+ * failure timeouts, more than once. */
+static size_t run_to_the_end(sim *s, kofn_time within)
 {
     kofn_time by = s->now + within;
     size_t times = 0;
@@ -150,44 +155,44 @@ static size_t see_it_through(sim *s, kofn_time within)
     for (bool all = false; !all;) {
         if (s->now >= by) {
             sim_print(s);
-            fail_msg("not everybody has ended after %.3g s, begun again %zu "
+            fail_msg("not every node has ended after %.3g s, restarted %zu "
                      "times",
                      (double)s->now * 1e-9, times);
         }
-        sim_run(s, s->now + MS, happens);
+        sim_run(s, s->now + MS, inject_random);
         all = all_have_ended(s);
-        if (all && begin_again(s)) {
+        if (all && restart_failed(s)) {
             all = false;
             times++;
             by = s->now + within;
         }
-        if (times == LIVES)
+        if (times == RESTARTS)
             return times;
     }
     return times;
 }
 
-static void draw(story *o, uint64_t seed, kf_rng *r)
+static void draw_scenario(scenario *o, uint64_t seed, kf_rng *r)
 {
-    *o = (story){.l = &lessons_drawn[kf_rng_below(r, COUNT(lessons_drawn))],
-                 .seed = seed,
-                 .epochs = 3 + (unsigned)kf_rng_below(r, 6),
-                 .errors = kf_rng_below(r, 2) ? KOFN_ERRORS_ADVERSARIAL
-                                              : KOFN_ERRORS_PROBABILISTIC,
-                 .scrub = kf_rng_below(r, 4),
-                 .every = 2 + kf_rng_below(r, 3),
-                 .tell = kf_rng_below(r, 2),
-                 .give_up = 20 * KOFN_SECOND};
+    *o = (scenario){.l = &random_cases[kf_rng_below(r, COUNT(random_cases))],
+                    .seed = seed,
+                    .epochs = 3 + (unsigned)kf_rng_below(r, 6),
+                    .errors = kf_rng_below(r, 2) ? KOFN_ERRORS_ADVERSARIAL
+                                                 : KOFN_ERRORS_PROBABILISTIC,
+                    .scrub = kf_rng_below(r, 4),
+                    .every = 2 + kf_rng_below(r, 3),
+                    .report_deaths = kf_rng_below(r, 2),
+                    .give_up = 20 * KOFN_SECOND};
 }
 
-/* Has anybody gone with the result?  It is right, and who is started again is
- * alone. */
+/* True if some node has exited with the result. The result is right, and a
+ * node that restarts then is alone. */
 static bool some_have_gone(sim *s)
 {
     bool some = false;
 
     for (size_t i = 0; i < s->nodes; i++)
-        if (s->node[i].gone) { /* who is not up was looked at before */
+        if (s->node[i].gone) { /* a node that is down was compared before */
             if (s->node[i].up && !s->node[i].turncoat)
                 look_at_weights(s, i);
             some = true;
@@ -195,163 +200,165 @@ static bool some_have_gone(sim *s)
     return some;
 }
 
-static void live_through(uint64_t seed, told *sum)
+static void run_history(uint64_t seed, outcome *sum)
 {
     kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 91, 0);
     size_t faults = 8 + kf_rng_below(&r, 56), times;
     kofn_time length;
     fixture f;
-    story o;
+    scenario o;
     sim s;
 
-    draw(&o, seed, &r);
-    story_up(&s, &f, &o);
+    draw_scenario(&o, seed, &r);
+    scenario_up(&s, &f, &o);
     length = (kofn_time)((double)(12 * MS) * (double)faults *
                          (0.2 + kf_rng_uniform(&r)));
     for (size_t i = 0; i < faults; i++)
         sim_at(&s, (kofn_time)((double)length * sim_draw(&s)), SIM_FAULT, 0,
-               STRIKE);
-    sim_run(&s, length, happens);
+               INJECT);
+    sim_run(&s, length, inject_random);
     sim_heal(&s);
-    times = see_it_through(&s, 400 * KOFN_SECOND);
-    if (times < LIVES) {
+    times = run_to_the_end(&s, 400 * KOFN_SECOND);
+    if (times < RESTARTS) {
         ended[times > 0]++;
-        story_end(&s, &f, sum);
+        scenario_end(&s, &f, sum);
     } else {
         ended[some_have_gone(&s) ? 3 : 2]++;
     }
     mesh_down(&s, &f);
-    now_told[0] = 0;
+    scenario_text[0] = 0;
 }
 
 static void histories(void **state)
 {
-    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
+    const char *one = getenv("KOFN_TEST_SEED"); /* the first seed */
     uint64_t first = one ? strtoull(one, NULL, 10) : 0, n = often(80);
-    told sum = {0};
+    outcome sum = {0};
 
     (void)state;
     for (uint64_t seed = first; seed < first + n; seed++)
-        live_through(seed, &sum);
+        run_history(seed, &sum);
     print_message(
         "EVENTS %zu in %zu histories from seed %zu: %zu ended at once, %zu "
-        "when started again, %zu not, %zu alone; worst deviation %.3g, drift %.3g of %zu "
-        "blocks; %zu outvoted, %zu pieces left out, %zu made again, %zu "
-        "healed, %zu scrubs, %zu went back\n",
-        sum.happened, (size_t)n, (size_t)first, ended[0], ended[1], ended[2],
+        "after restarts, %zu not, %zu alone; worst deviation %.3g, drift %.3g of %zu "
+        "blocks; %zu outvoted, %zu pieces left out, %zu recomputed, %zu "
+        "healed, %zu scrubs, %zu returned\n",
+        sum.injected, (size_t)n, (size_t)first, ended[0], ended[1], ended[2],
         ended[3], sum.worst, sum.drift, sum.blocks, sum.outvoted, sum.left_out,
         sum.again, sum.healed, sum.scrubs, sum.back);
     assert_true(10 * (ended[0] + ended[1] + ended[3]) >= 9 * n);
     assert_happened(sum.outvoted > 0 && sum.left_out > 0 && sum.scrubs > 0);
 }
 
-/* All end, or are left alone by who ended. */
-static void comes_to_an_end(uint64_t seed)
+/* Runs one history. Fails unless all nodes end, or the rest are left alone by
+ * nodes that ended. */
+static void history_ends(uint64_t seed)
 {
-    told sum = {0};
+    outcome sum = {0};
 
     memset(ended, 0, sizeof ended);
-    live_through(seed, &sum);
+    run_history(seed, &sum);
     assert_int_equal(ended[2], 0);
 }
 
-/* One is left behind by others who have the result, and is not to count them
- * for a quorum: it says that they are too few. */
+/* A node that is left behind must not count nodes that have ended for its
+ * quorum. It fails with KOFN_TOOFEW. */
 static void left_behind(void **state)
 {
     (void)state;
-    comes_to_an_end(9990040);
+    history_ends(9990040);
 }
 
-/* One makes blocks of a vector that is wrong, and takes that of others before
- * they have compared both: the blocks are made anew. */
-static void replaced_unseen(void **state)
+/* A node makes blocks from a wrong vector and takes the vector of others
+ * before both were compared. */
+static void replaced_before_the_vote(void **state)
 {
-    told sum = {0};
+    outcome sum = {0};
 
     (void)state;
-    live_through(11750005, &sum);
+    run_history(11750005, &sum);
 }
 
-/* The same, by a vector of a later iterate. */
-static void replaced_by_a_later_one(void **state)
+/* The vector is of a later iterate. */
+static void replaced_by_a_later_iterate(void **state)
 {
-    told sum = {0};
+    outcome sum = {0};
 
     (void)state;
-    live_through(21070068, &sum);
-    live_through(70630056, &sum); /* most others have that by then */
+    run_history(21070068, &sum);
+    run_history(70630056, &sum); /* most others have it by then */
 }
 
-/* Two marks of the last iterate, and no most that have the same: who failed for
- * that does not end with the result while it waits for others to go back. */
+/* The last iterate has two versions, and neither has a majority. A node that
+ * failed because of this does not end with the result while it waits for
+ * others to return. */
 static void failed_and_waiting(void **state)
 {
     (void)state;
-    comes_to_an_end(11930057);
+    history_ends(11930057);
 }
 
-/* One errs in the last iterate, which two others have otherwise, under another
- * mark; they go while two who begin anew could still vote.  Who is alone then
- * is not right for that. */
+/* A node errs in the last iterate. Two others have another version of it and
+ * exit, while two restarting nodes could still vote. Being alone does not make
+ * the faulty node right. */
 static void wrong_and_left_alone(void **state)
 {
     (void)state;
-    comes_to_an_end(341270071);
+    history_ends(341270071);
 }
 
-/* All but the first `whole` lose their blocks, and the rest cannot make them
- * anew. */
-static void blocks_are_lost(const lesson *l, size_t whole, bool flips)
+/* All nodes but the first `whole` lose their blocks, and they cannot rebuild
+ * them. */
+static void blocks_are_lost(const training_case *l, size_t whole, bool flips)
 {
-    story o = {.l = l,
-               .seed = 1,
-               .epochs = 4,
-               .errors = KOFN_ERRORS_ADVERSARIAL,
-               .give_up = 600 * KOFN_SECOND};
-    told sum = {0};
+    scenario o = {.l = l,
+                  .seed = 1,
+                  .epochs = 4,
+                  .errors = KOFN_ERRORS_ADVERSARIAL,
+                  .give_up = 600 * KOFN_SECOND};
+    outcome sum = {0};
     fixture f;
     sim s;
 
-    story_up(&s, &f, &o);
+    scenario_up(&s, &f, &o);
     run_until(&s, 5);
     assert_true(whole <= f.reads);
     for (size_t i = whole + flips; i < l->nodes; i++)
         assert_ok(kf_changing_lose(s.node[i].host));
     if (flips)
         flip(&s, whole);
-    assert_int_equal(see_it_through(&s, 200 * KOFN_SECOND), 1);
-    story_end(&s, &f, &sum);
+    assert_int_equal(run_to_the_end(&s, 200 * KOFN_SECOND), 1);
+    scenario_end(&s, &f, &sum);
     mesh_down(&s, &f);
-    now_told[0] = 0;
+    scenario_text[0] = 0;
 }
 
-/* All are there, and fewer have blocks than the others can make theirs of: they
- * do not wait for `give_up` for somebody to bring some, and are too few. */
+/* All nodes are up, but fewer have blocks than the others need to rebuild
+ * theirs. They fail with KOFN_TOOFEW before `give_up`. */
 static void too_few_have_blocks(void **state)
 {
     (void)state;
-    blocks_are_lost(&lessons_drawn[3], 3, false);
+    blocks_are_lost(&random_cases[3], 3, false);
 }
 
-/* As many have as are compared, and one's is wrong: it cannot be told whose,
- * however often they are lent. */
+/* Just enough nodes have blocks to compare, and one block is wrong. The wrong
+ * one cannot be located, however often the blocks are lent. */
 static void too_few_are_right(void **state)
 {
     (void)state;
-    blocks_are_lost(&lessons_drawn[2], 2, true);
+    blocks_are_lost(&random_cases[2], 2, true);
 }
 
-/* One that cannot go on while the others can gives them time to find that they
- * cannot, either, for which they may take `give_up`. */
-static void who_fails_first_waits(void **state)
+/* A node that cannot advance while others can gives them time to find that
+ * they cannot either. This may take `give_up`. */
+static void first_failure_waits(void **state)
 {
-    story o = {.l = &lessons_drawn[3],
-               .seed = 1,
-               .epochs = 4,
-               .errors = KOFN_ERRORS_ADVERSARIAL,
-               .every = 2,
-               .give_up = 20 * KOFN_SECOND};
+    scenario o = {.l = &random_cases[3],
+                  .seed = 1,
+                  .epochs = 4,
+                  .errors = KOFN_ERRORS_ADVERSARIAL,
+                  .every = 2,
+                  .give_up = 20 * KOFN_SECOND};
     kofn_time from, least;
     kf_node_action lost;
     const sim_node *n;
@@ -359,7 +366,7 @@ static void who_fails_first_waits(void **state)
     sim s;
 
     (void)state;
-    story_up(&s, &f, &o);
+    scenario_up(&s, &f, &o);
     run_until(&s, 3);
     n = &s.node[o.l->nodes - 1];
     assert_ok(kf_peer_fail(n->host->node, KOFN_TOOFEW));
@@ -372,33 +379,61 @@ static void who_fails_first_waits(void **state)
     assert_int_equal(n->status, KOFN_TOOFEW);
     assert_true(s.now - from >= least);
     mesh_down(&s, &f);
-    now_told[0] = 0;
+    scenario_text[0] = 0;
 }
 
-/* A bit of a block flips, the node keeps that, dies, and comes again with
- * it. */
+/* A bit of a block flips, and the node writes it to its checkpoint and
+ * restarts from that. */
 static void flipped_and_kept(void **state)
 {
-    told sum = {0};
+    outcome sum = {0};
 
     (void)state;
-    live_through(18550054, &sum);
-    live_through(301030015, &sum); /* it begins with a vector of the start */
+    run_history(18550054, &sum);
+    run_history(301030015, &sum); /* it starts with a vector of the start */
 }
 
 TEST_FILE(train_campaign_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(histories, tell_story),
-        cmocka_unit_test_teardown(left_behind, tell_story),
-        cmocka_unit_test_teardown(replaced_unseen, tell_story),
-        cmocka_unit_test_teardown(replaced_by_a_later_one, tell_story),
-        cmocka_unit_test_teardown(failed_and_waiting, tell_story),
-        cmocka_unit_test_teardown(wrong_and_left_alone, tell_story),
-        cmocka_unit_test_teardown(too_few_have_blocks, tell_story),
-        cmocka_unit_test_teardown(too_few_are_right, tell_story),
-        cmocka_unit_test_teardown(who_fails_first_waits, tell_story),
-        cmocka_unit_test_teardown(flipped_and_kept, tell_story),
+        TEST_AROUND(
+            histories,
+            "train, campaign: seeded histories of faults end well",
+            NULL, print_scenario),
+        TEST_AROUND(
+            left_behind,
+            "train: a node left behind does not count ended nodes as quorum",
+            NULL, print_scenario),
+        TEST_AROUND(
+            replaced_before_the_vote,
+            "train: blocks of a vector replaced before the vote are rebuilt",
+            NULL, print_scenario),
+        TEST_AROUND(
+            replaced_by_a_later_iterate,
+            "train: blocks of a vector replaced by a later one are rebuilt",
+            NULL, print_scenario),
+        TEST_AROUND(
+            failed_and_waiting,
+            "train: a node that failed on two versions ends with no result",
+            NULL, print_scenario),
+        TEST_AROUND(
+            wrong_and_left_alone,
+            "train: a faulty node left alone does not take its own result",
+            NULL, print_scenario),
+        TEST_AROUND(too_few_have_blocks,
+                    "train: too few nodes with blocks end with KOFN_TOOFEW",
+                    NULL, print_scenario),
+        TEST_AROUND(
+            too_few_are_right,
+            "train: too few right blocks end the run, and a restart resumes",
+            NULL, print_scenario),
+        TEST_AROUND(first_failure_waits,
+                    "train: the first node that fails waits for others to fail",
+                    NULL, print_scenario),
+        TEST_AROUND(
+            flipped_and_kept,
+            "train: a flipped bit in a checkpoint causes no wrong result", NULL,
+            print_scenario),
     };
 
     rig_begin();

@@ -1,24 +1,25 @@
-/* train_excluded_test.c -- who was found to lie in a training and connects
- * anew: it is not heard for waits that double, so that a liar is excluded a few
- * times, however often it comes; whose memory failed for a while is let in
- * again, and takes part; and nobody can have an honest node shut out by naming
- * its incarnation.  Every vector of every honest node is the plain training's,
- * and every block its coded weights (train_mesh_rig.h). */
+/* train_excluded_test.c -- nodes that were found faulty in a training and
+ * connect again. Such a node is not heard for times that double, so it is
+ * excluded a few times, however often it comes. A node with a temporary memory
+ * fault is admitted again and takes part. A node that names the incarnation of
+ * another cannot get it excluded. Every vector of every honest node is the
+ * plain training's, and every block its coded weights (train_mesh_rig.h). */
 #include "train_mesh_rig.h"
 
-enum { LIAR = 5, FORGER = 8, FORGED = 3 };
+enum { FAULTY = 5, FORGER = 8, FORGED = 3 };
 
 typedef struct run {
-    uint64_t first, last; /* iterates of which LIAR lies                    */
-    bool nameless;        /* nodes have no keys                             */
-    bool forgers;         /* FORGER speaks as FORGED, and lies              */
-    size_t excluded[SIM_NODES]; /* how often LIAR or FORGER was, by each  */
-    kofn_incarnation known[SIM_NODES]; /* of each, as they began            */
+    uint64_t first, last; /* iterates in which FAULTY errs */
+    bool nameless;        /* nodes have no keys */
+    bool forgers;         /* FORGER speaks as FORGED and sends wrong pieces */
+    /* How often each node excluded FAULTY or FORGER. */
+    size_t excluded[SIM_NODES];
+    kofn_incarnation known[SIM_NODES]; /* of each node, at its start */
 } run;
 
 static run now;
 
-/* ---- lies ---------------------------------------------------------------- */
+/* ---- wrong pieces -------------------------------------------------------- */
 
 static void spoil(void *ud, kofn_fault_place where, uint64_t t,
                   kofn_matrix *piece)
@@ -26,13 +27,13 @@ static void spoil(void *ud, kofn_fault_place where, uint64_t t,
     const sim_node *n = ud;
     double *x = piece->data;
 
-    if (where == KOFN_FAULT_IN_PRODUCT && n->id == LIAR && t >= now.first &&
+    if (where == KOFN_FAULT_IN_PRODUCT && n->id == FAULTY && t >= now.first &&
         t <= now.last)
         for (size_t i = 0; i < piece->rows * piece->cols; i++)
             x[i] += 0.5 + sim_draw(n->sim);
 }
 
-/* What FORGED sends comes from FORGER as well, before, and false. */
+/* Sends what FORGED sends from FORGER as well, earlier and falsified. */
 static void forge(sim *s, const sim_packet *p)
 {
     uint64_t job = s->node[0].host->job;
@@ -55,23 +56,24 @@ static void forge(sim *s, const sim_packet *p)
 
 /* ---- connections --------------------------------------------------------- */
 
-/* It connects again at once.  What FORGED has breaks just then. */
+/* Reconnects the node at once. The connection of FORGED breaks at the same
+ * time. */
 static void reconnect(sim *s, size_t what)
 {
-    size_t by = what / SIM_NODES, who = what % SIM_NODES;
+    size_t by = what / SIM_NODES, node = what % SIM_NODES;
 
-    fate_breaks(s, by, who);
-    if (who == FORGER)
-        fate_breaks(s, by, FORGED);
+    faults_break(s, by, node);
+    if (node == FORGER)
+        faults_break(s, by, FORGED);
 }
 
-static void blamed(sim *s, size_t by, size_t who)
+static void blamed(sim *s, size_t by, size_t node)
 {
-    if (who != (now.forgers ? FORGER : LIAR))
-        fail_msg("seed %llu: node %zu takes node %zu for a liar",
-                 (unsigned long long)s->seed, by, who);
+    if (node != (now.forgers ? FORGER : FAULTY))
+        fail_msg("seed %llu: node %zu takes node %zu for faulty",
+                 (unsigned long long)s->seed, by, node);
     now.excluded[by]++;
-    sim_at(s, s->now + MS, SIM_FAULT, by, by * SIM_NODES + who);
+    sim_at(s, s->now + MS, SIM_FAULT, by, by * SIM_NODES + node);
 }
 
 /* ---- a run --------------------------------------------------------------- */
@@ -80,11 +82,11 @@ static void begin(sim *s, fixture *f, const run *what, unsigned epochs,
                   uint64_t seed)
 {
     now = *what;
-    mesh_up(s, f, &lessons[2], epochs, seed);
+    mesh_up(s, f, &training_cases[2], epochs, seed);
     s->opt.errors = KOFN_ERRORS_PROBABILISTIC;
     s->opt.fault = spoil;
     s->blamed = blamed;
-    s->evil = &now; /* nodes may have vectors that differ by rounding */
+    s->hostile = &now; /* vectors of nodes may differ by rounding */
     for (size_t i = 0; i < f->l->nodes; i++) {
         sim_start(s, i, true);
         if (now.nameless)
@@ -101,14 +103,15 @@ static void begin(sim *s, fixture *f, const run *what, unsigned epochs,
         sim_link(s, i, FORGER, KOFN_CAME);
 }
 
-/* Node `by` has it among the members. */
-static void has_member(const sim *s, size_t by, size_t who)
+/* Fails unless node `by` has the node among its members. */
+static void has_member(const sim *s, size_t by, size_t node)
 {
     assert_int_not_equal(
-        kf_node_seat_of(s->node[by].host->node, now.known[who]), KOFN_NO_SEAT);
+        kf_node_seat_of(s->node[by].host->node, now.known[node]), KOFN_NO_SEAT);
 }
 
-/* Waits that fit into that time, of 1, 2, 4, ... silences. */
+/* Returns how many waits of 1, 2, 4, ... failure timeouts fit into that time.
+ */
 static size_t waits_in(const sim *s, kofn_time time)
 {
     kofn_time each = kf_node_told(s->node[0].host->node)->silence;
@@ -121,7 +124,7 @@ static size_t waits_in(const sim *s, kofn_time time)
 
 /* ---- what must hold ------------------------------------------------------ */
 
-static void liars_that_come_again(void **state)
+static void faulty_node_reconnects(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 2; seed++) {
@@ -131,8 +134,8 @@ static void liars_that_come_again(void **state)
         sim s;
 
         begin(&s, &f, &what, 90, seed);
-        s.node[LIAR].turncoat = true;
-        sim_finish(&s, 120 * KOFN_SECOND, reconnect, "a liar", seed);
+        s.node[FAULTY].turncoat = true;
+        sim_finish(&s, 120 * KOFN_SECOND, reconnect, "a faulty node", seed);
         for (size_t i = 0; i < f.l->nodes; i++) {
             excluded += now.excluded[i];
             assert_in_range(now.excluded[i], 0, waits_in(&s, s.now));
@@ -142,7 +145,7 @@ static void liars_that_come_again(void **state)
     }
 }
 
-static void who_is_well_again(void **state)
+static void fault_ends(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 2; seed++) {
@@ -152,22 +155,23 @@ static void who_is_well_again(void **state)
         sim s;
 
         begin(&s, &f, &what, 60, seed);
-        s.look = NULL; /* it has no blocks for a while */
+        s.look = NULL; /* the node has no blocks for a while */
         sim_finish(&s, 120 * KOFN_SECOND, reconnect, "a fault", seed);
         for (size_t i = 0; i < f.l->nodes; i++) {
             excluded += now.excluded[i];
-            has_member(&s, i, LIAR);
+            has_member(&s, i, FAULTY);
             assert_in_range(now.excluded[i], 0, 2);
         }
         assert_true(excluded > 0);
-        assert_int_not_equal(s.node[LIAR].host->seat, KOFN_NO_SEAT);
+        assert_int_not_equal(s.node[FAULTY].host->seat, KOFN_NO_SEAT);
         mesh_down(&s, &f);
     }
 }
 
-/* Without keys.  What another says in its name is not held against it, and it
- * is heard although its connection breaks just as that was found to lie. */
-static void names_that_are_forged(void **state)
+/* Nodes have no keys. False notes under another name do not count against the
+ * named node. It is heard although its connection breaks when the notes are
+ * found false. */
+static void forged_names(void **state)
 {
     const run what = {.first = 1, .last = 0, .nameless = true, .forgers = true};
     size_t excluded = 0;
@@ -190,9 +194,12 @@ static void names_that_are_forged(void **state)
 TEST_FILE(train_excluded_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(liars_that_come_again),
-        cmocka_unit_test(who_is_well_again),
-        cmocka_unit_test(names_that_are_forged),
+        TEST(faulty_node_reconnects,
+             "excluded: a faulty node is not heard for times that double"),
+        TEST(fault_ends,
+             "excluded: a node takes part again after its fault has ended"),
+        TEST(forged_names,
+             "excluded: a forged name does not exclude the named node"),
     };
 
     rig_begin();

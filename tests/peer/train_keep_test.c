@@ -1,18 +1,18 @@
-/* train_keep_test.c -- nodes that train keep what they have on disk, all are
- * lost, and others go on with it: every vector that any node ever has is the
- * plain training's, and every block the coded weights (train_mesh_rig.h). */
+/* train_keep_test.c -- nodes that train write checkpoints, all are lost, and
+ * others resume. Every vector of any node is the plain training's, and every
+ * block the coded weights (train_mesh_rig.h). */
 #include "train_keep_rig.h"
 
-/* The last that this seat has kept is no more what it was. */
+/* The newest checkpoint of a seat. */
 static char newest[400];
 
-static void be_newest(const char *path)
+static void note_newest(const char *path)
 {
     if (strcmp(path, newest) > 0)
         snprintf(newest, sizeof newest, "%s", path);
 }
 
-static void behead(const char *path)
+static void cut_to_head(const char *path)
 {
     assert_int_equal(truncate(path, 8), 0);
 }
@@ -23,24 +23,24 @@ static void spoil_newest(size_t seat, void (*spoil)(const char *path))
 
     newest[0] = 0;
     snprintf(begin, sizeof begin, "seat-%zu-", seat);
-    assert_int_equal(each_of(begin, ".kept", be_newest), 2);
+    assert_int_equal(each_of(begin, ".kept", note_newest), 2);
     spoil(newest);
 }
 
-/* All at once, at any time, twice; nobody needs others' blocks. */
+/* All nodes are lost twice, at random times. No node needs blocks of others. */
 static void all_lost(void **state)
 {
     size_t resumed = 0;
 
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++)
+    for (size_t i = 0; i < COUNT(training_cases); i++)
         for (uint64_t seed = 0; seed < often(4); seed++) {
-            const lesson *l = &lessons[i];
+            const training_case *l = &training_cases[i];
             uint64_t first = 0, second;
             fixture f;
             sim s;
 
-            keeps_up(&s, &f, l, seed);
+            checkpoints_up(&s, &f, l, seed);
             start_all(&s);
             run_until(&s, s.opt.every + 1);
             for (size_t again = 0; again < 2; again++) {
@@ -50,7 +50,7 @@ static void all_lost(void **state)
                 stop_all(&s);
                 s.opt.resume = true;
                 start_all(&s);
-                resumed += begun(&s, &second) == s.nodes;
+                resumed += count_resumed(&s, &second) == s.nodes;
                 assert_true(second >= first);
                 first = second;
             }
@@ -58,22 +58,22 @@ static void all_lost(void **state)
             assert_int_equal(count_healed(&s), 0);
             mesh_down(&s, &f);
         }
-    assert_true((size_t)resumed > COUNT(lessons));
+    assert_true((size_t)resumed > COUNT(training_cases));
 }
 
-/* All at once, when some may have done a step that is kept, and some not:
- * nobody begins where others have nothing yet, or had only what cannot be
- * brought there. */
-static void between(void **state)
+/* Some nodes may have finished the step of the checkpoint and others not. No
+ * node starts from an iterate that the others cannot reach with their blocks.
+ */
+static void lost_between_steps(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++)
+    for (size_t i = 0; i < COUNT(training_cases); i++)
         for (uint64_t wait = 0; wait < 8; wait++) {
-            const lesson *l = &lessons[i];
+            const training_case *l = &training_cases[i];
             fixture f;
             sim s;
 
-            keeps_up(&s, &f, l, wait);
+            checkpoints_up(&s, &f, l, wait);
             s.opt.every = 5;
             start_all(&s);
             run_until(&s, 10);
@@ -87,7 +87,7 @@ static void between(void **state)
         }
 }
 
-static void be_draft(const char *path)
+static void make_draft(const char *path)
 {
     char draft[400];
 
@@ -96,21 +96,21 @@ static void be_draft(const char *path)
     assert_int_equal(rename(path, draft), 0);
 }
 
-/* All are lost when one of them has heard that all have the last, and so few
- * come again that it cannot be left behind: nobody needs to believe it, for
- * they have that, too. */
-static void told_to_some(void **state)
+/* One node has heard that all have the last checkpoint when all are lost. Few
+ * nodes restart, so it cannot be left behind. The others need not confirm it,
+ * because they have that checkpoint too. */
+static void known_to_one_node(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
 
     (void)state;
     for (uint64_t seed = 0; seed < 4; seed++) {
         fixture f;
         sim s;
 
-        keeps_up(&s, &f, l, seed);
+        checkpoints_up(&s, &f, l, seed);
         s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
-        s.opt.confirm = 0; /* as many as errors take: two */
+        s.opt.confirm = 0; /* the default with errors: two */
         s.opt.every = 2;
         s.opt.scrub = seed;
         start_all(&s);
@@ -118,7 +118,7 @@ static void told_to_some(void **state)
         sim_run(&s, s.now + 20 * MS, NULL);
         stop_all(&s);
         for (size_t n = 1; n < s.nodes; n++)
-            spoil_newest(n, be_draft);
+            spoil_newest(n, make_draft);
         s.opt.resume = true;
         for (size_t n = 0; n < f.needs + 1; n++)
             sim_start(&s, n, true);
@@ -132,19 +132,18 @@ static void told_to_some(void **state)
     }
 }
 
-/* One after the other, until nobody is there; all come again, in any order, and
- * some later than others.  Who was away for long makes its blocks of the
- * others'. */
+/* Nodes restart in any order, some later than others. A node that was down for
+ * long rebuilds its blocks. */
 static void one_by_one(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++)
+    for (size_t i = 0; i < COUNT(training_cases); i++)
         for (uint64_t seed = 0; seed < often(10); seed++) {
-            const lesson *l = &lessons[i];
+            const training_case *l = &training_cases[i];
             fixture f;
             sim s;
 
-            keeps_up(&s, &f, l, seed);
+            checkpoints_up(&s, &f, l, seed);
             start_all(&s);
             run_until(&s, 2);
             s.opt.resume = true;
@@ -166,16 +165,15 @@ static void one_by_one(void **state)
         }
 }
 
-/* Every node has at most the last two that it kept, and drafts of what came
- * since. */
+/* Drafts of later steps may be there as well. */
 static void few_files(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     fixture f;
     sim s;
 
     (void)state;
-    keeps_up(&s, &f, l, 0);
+    checkpoints_up(&s, &f, l, 0);
     start_all(&s);
     for (uint64_t turn = 3; turn < f.steps; turn++) {
         run_until(&s, turn);
@@ -183,25 +181,23 @@ static void few_files(void **state)
     }
     sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, 0);
     sim_run(&s, s.now + 100 * MS, NULL);
-    /* the last is of a step that is a multiple of `every`, and all have told of
-     * it */
+    /* the last step is a multiple of `every`, and all nodes have reported it */
     assert_int_equal(each_file(".kept", NULL), 2 * s.nodes);
     assert_int_equal(each_file(".draft", NULL), 0);
     mesh_down(&s, &f);
 }
 
-/* Another number of members does not matter: who is lost for good is not waited
- * for. */
-static void some_stay_away(void **state)
+/* The number of members may differ. Lost nodes are not waited for. */
+static void fewer_nodes_resume(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
 
     (void)state;
     for (uint64_t seed = 0; seed < 3; seed++) {
         fixture f;
         sim s;
 
-        keeps_up(&s, &f, l, seed);
+        checkpoints_up(&s, &f, l, seed);
         start_all(&s);
         run_until(&s, 7);
         stop_all(&s);
@@ -230,11 +226,12 @@ static kofn_status opens(const sim *s, const kofn_program *program)
     return st;
 }
 
-/* Files that are not whole, or of something else, are told apart and named; and
- * of what is damaged later, when blocks are taken, others have enough. */
+/* Incomplete files and files of another run give different errors that name
+ * the file. If a file is damaged later, when blocks are read, the others have
+ * enough. */
 static void wrong_files(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     static void (*const spoil[])(const char *) = {damage, cut_short};
     kofn_program other;
     fixture f;
@@ -242,7 +239,7 @@ static void wrong_files(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(spoil); i++) {
-        keeps_up(&s, &f, l, 0);
+        checkpoints_up(&s, &f, l, 0);
         start_all(&s);
         run_until(&s, 6);
         stop_all(&s);
@@ -261,7 +258,7 @@ static void wrong_files(void **state)
         sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, i);
         mesh_down(&s, &f);
     }
-    keeps_up(&s, &f, l, 0);
+    checkpoints_up(&s, &f, l, 0);
     s.opt.keep = "/nowhere";
     assert_status(KOFN_IO, opens(&s, &s.program));
     assert_non_null(strstr(kofn_errmsg(), "/nowhere"));
@@ -271,22 +268,23 @@ static void wrong_files(void **state)
     mesh_down(&s, &f);
 }
 
-/* What one node, or all, kept last is damaged: they begin with what they kept
- * before, and one alone follows the others. */
-static void the_one_before(void **state)
+/* The last checkpoint of one node, or of all, is damaged. One node alone then
+ * follows the others. */
+static void checkpoint_before(void **state)
 {
-    static void (*const spoil[])(const char *) = {damage, cut_short, behead};
+    static void (*const spoil[])(const char *) = {damage, cut_short,
+                                                  cut_to_head};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++)
+    for (size_t i = 0; i < COUNT(training_cases); i++)
         for (uint64_t seed = 0; seed < often(6); seed++) {
-            const lesson *l = &lessons[i];
+            const training_case *l = &training_cases[i];
             uint64_t least;
             fixture f;
             sim s;
             size_t n;
 
-            keeps_up(&s, &f, l, seed);
+            checkpoints_up(&s, &f, l, seed);
             s.opt.every = 2;
             start_all(&s);
             run_until(&s, 7);
@@ -297,7 +295,7 @@ static void the_one_before(void **state)
                 spoil_newest(k, spoil[seed % COUNT(spoil)]);
             s.opt.resume = true;
             start_all(&s);
-            assert_int_equal(begun(&s, &least), s.nodes);
+            assert_int_equal(count_resumed(&s, &least), s.nodes);
             assert_true(least >= 2);
             assert_int_equal(each_file(".damaged", NULL), n);
             sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
@@ -305,7 +303,7 @@ static void the_one_before(void **state)
         }
 }
 
-static void lose_all(size_t seat)
+static void erase_files(size_t seat)
 {
     char begin[40];
 
@@ -313,22 +311,21 @@ static void lose_all(size_t seat)
     assert_true(each_of(begin, "", erase) > 0);
 }
 
-/* Some nodes are lost early, and others later with all their files: what the
- * rest kept last is what everybody believes, and too few have blocks of it.
- * They go back, also where nobody would wait for blocks for so long. */
+/* Some nodes are lost early, and others later with all their files. All
+ * believe the last checkpoint of the rest, but too few have blocks of it. */
 static void few_have_the_last(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
 
     (void)state;
     for (uint64_t seed = 0; seed < 3; seed++) {
         fixture f;
         sim s;
 
-        keeps_up(&s, &f, l, seed);
+        checkpoints_up(&s, &f, l, seed);
         s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
         s.opt.every = 2;
-        s.opt.give_up = 100 * s.opt.beat; /* as the command has them */
+        s.opt.give_up = 100 * s.opt.beat; /* as in the command */
         start_all(&s);
         run_until(&s, 3);
         for (size_t n = f.needs + 1; n < s.nodes; n++)
@@ -336,7 +333,7 @@ static void few_have_the_last(void **state)
         run_until(&s, f.steps - 1);
         stop_all(&s);
         for (size_t n = f.reads; n < f.needs + 1; n++)
-            lose_all(n);
+            erase_files(n);
         s.opt.resume = true;
         start_all(&s);
         sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l->scheme, seed);
@@ -345,8 +342,8 @@ static void few_have_the_last(void **state)
     }
 }
 
-/* A number of the vector changes when its digest has been told, just before it
- * is kept. */
+/* Changes a number of the vector after its digest was sent and before it is
+ * written. */
 static void flip(void *ud, kofn_fault_place where, uint64_t t,
                  kofn_matrix *numbers)
 {
@@ -362,8 +359,8 @@ static void flip(void *ud, kofn_fault_place where, uint64_t t,
     ((double *)h->v->m.data)[first] += 1;
 }
 
-/* Reads the first number that turn 2 wrote of the vector that this seat has on
- * disk. */
+/* Reads the first number that turn 2 wrote of the vector on disk of this seat.
+ */
 static bool read_kept(const sim *s, size_t seat, double *x)
 {
     const kf_host *h = s->node[seat].host;
@@ -373,7 +370,7 @@ static bool read_kept(const sim *s, size_t seat, double *x)
 
     snprintf(begin, sizeof begin, "seat-%zu-step-%012d", seat, 2);
     newest[0] = 0;
-    if (each_of(begin, "", be_newest) == 0)
+    if (each_of(begin, "", note_newest) == 0)
         return false;
     kf_host_wrote(h, kf_course_end(&h->course, 2), &first, &rows);
     f = fopen(newest, "rb");
@@ -385,22 +382,21 @@ static bool read_kept(const sim *s, size_t seat, double *x)
     return true;
 }
 
-/* What is on disk is what the nodes agreed on. */
-static void what_flips_is_not_kept(void **state)
+static void flipped_number_is_not_kept(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     double ours, theirs;
     kofn_node_view v;
     fixture f;
     sim s;
 
     (void)state;
-    keeps_up(&s, &f, l, 0);
+    checkpoints_up(&s, &f, l, 0);
     s.opt.errors = KOFN_ERRORS_ADVERSARIAL;
     s.opt.confirm = 0;
     s.opt.fault = flip;
     s.lenient = true;
-    s.evil = &f;
+    s.hostile = &f;
     s.look = NULL;
     start_all(&s);
     while (s.node[1].host->changing.turn < 3)
@@ -417,16 +413,23 @@ static void what_flips_is_not_kept(void **state)
 TEST_FILE(train_keep_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_flips_is_not_kept),
-        cmocka_unit_test(all_lost),
-        cmocka_unit_test(one_by_one),
-        cmocka_unit_test(between),
-        cmocka_unit_test(told_to_some),
-        cmocka_unit_test(few_files),
-        cmocka_unit_test(some_stay_away),
-        cmocka_unit_test(wrong_files),
-        cmocka_unit_test(the_one_before),
-        cmocka_unit_test(few_have_the_last),
+        TEST(flipped_number_is_not_kept,
+             "keep: a checkpoint has the vector that the nodes agreed on"),
+        TEST(all_lost, "keep: a training resumes after the loss of all nodes"),
+        TEST(one_by_one,
+             "keep: a training resumes after all nodes left one by one"),
+        TEST(lost_between_steps,
+             "keep: a training resumes if all are lost during a checkpoint"),
+        TEST(known_to_one_node,
+             "keep: it resumes if one node alone knows the last checkpoint"),
+        TEST(few_files, "keep: a node keeps two checkpoints at most"),
+        TEST(fewer_nodes_resume, "keep: fewer nodes may resume"),
+        TEST(wrong_files,
+             "keep: damaged and foreign files are refused by name"),
+        TEST(checkpoint_before,
+             "keep: a damaged checkpoint is replaced by the one before"),
+        TEST(few_have_the_last,
+             "keep: nodes return if too few have blocks of the last step"),
     };
 
     rig_begin();

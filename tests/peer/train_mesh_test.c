@@ -1,25 +1,24 @@
 /* train_mesh_test.c -- training without a master, on the simulated mesh and on
- * threads: every vector that any node ever has, with what came out of every
- * layer, is compared with the plain passes', and every block with the coded
+ * threads. Every vector of any node, with the outputs of every layer, is
+ * compared with the plain passes. Every block is compared with the coded
  * weights. */
 #include "train_mesh_rig.h"
 
-/* It ends with the weights of the training that everybody else takes. */
 static void reference_is_plain(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++) {
-        const kofn_train_options o = options_of(&lessons[i], 4);
+    for (size_t i = 0; i < COUNT(training_cases); i++) {
+        const kofn_train_options o = options_of(&training_cases[i], 4);
         size_t at = 0;
         kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
         fixture f;
 
-        set_up(&f, &lessons[i], 4);
-        train_plain(f.net, &f.d.X, lessons[i].autoencoder ? NULL : &f.d.y, &o,
-                    &res);
+        set_up(&f, &training_cases[i], 4);
+        train_plain(f.net, &f.d.X,
+                    training_cases[i].autoencoder ? NULL : &f.d.y, &o, &res);
         assert_int_equal(res.steps, f.steps);
-        for (size_t l = 0; l < lessons[i].layers; l++) {
-            const kofn_matrix *W = &f.W[f.steps * lessons[i].layers + l];
+        for (size_t l = 0; l < training_cases[i].layers; l++) {
+            const kofn_matrix *W = &f.W[f.steps * training_cases[i].layers + l];
             const double *v = f.ref + iterates(&f) * f.v0.rows;
             size_t n = W->rows * W->cols;
 
@@ -33,12 +32,12 @@ static void reference_is_plain(void **state)
     }
 }
 
-static void fair(void **state)
+static void all_well(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++)
+    for (size_t i = 0; i < COUNT(training_cases); i++)
         for (uint64_t seed = 0; seed < 4; seed++) {
-            const lesson *l = &lessons[i];
+            const training_case *l = &training_cases[i];
             fixture f;
             sim s;
 
@@ -56,7 +55,7 @@ static void fair(void **state)
                 kf_node_look(h->node, &v);
                 assert_int_equal(v.at.step, iterates(&f));
                 assert_int_equal(v.alone, 0);
-                /* decoded of the same bytes by all */
+                /* decoded from the same bytes by all */
                 assert_memory_equal(h->v->m.data, s.node[0].host->v->m.data,
                                     f.v0.rows * 8);
             }
@@ -65,9 +64,10 @@ static void fair(void **state)
         }
 }
 
-/* ---- misfortunes --------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------- */
 
-/* Nodes that have blocks of the last step but `ago`, without this one. */
+/* Returns the number of nodes with blocks of the last step or the one before,
+ * without this node. */
 static size_t count_whole(const sim *s, size_t without)
 {
     uint64_t last = 0;
@@ -83,17 +83,17 @@ static size_t count_whole(const sim *s, size_t without)
     return whole;
 }
 
-/* Nobody dies whose block the others may need; those who are stopped do lose
- * theirs, when the others go on without them. */
-static void strikes(sim *s, size_t gentle)
+/* Injects a fault. No node dies with a block that the others may need. Nodes
+ * that are stopped lose theirs when the others continue. */
+static void inject_fault(sim *s, size_t gentle)
 {
     const fixture *f = s->own;
-    size_t i = fate_picks(s, true);
+    size_t i = faults_pick(s, true);
 
     if (sim_draw(s) >= 0.25) {
-        fate_strikes_from(s, 1, gentle);
+        faults_inject_from(s, 1, gentle);
     } else if (count_whole(s, i) >= f->needs) {
-        fate_struck++;
+        faults_injected++;
         sim_stop(s, i);
     }
 }
@@ -118,10 +118,11 @@ typedef struct tally {
     size_t blocks;
 } tally;
 
-static void live_through(uint64_t seed, tally *sum)
+static void run_history(uint64_t seed, tally *sum)
 {
     kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 83, 0);
-    const lesson *l = &lessons[kf_rng_below(&r, COUNT(lessons))];
+    const training_case *l =
+        &training_cases[kf_rng_below(&r, COUNT(training_cases))];
     size_t faults = kf_rng_below(&r, 16);
     fixture f;
     sim s;
@@ -129,15 +130,15 @@ static void live_through(uint64_t seed, tally *sum)
     mesh_up(&s, &f, l, 2 + (unsigned)kf_rng_below(&r, 5), seed);
     if (kf_rng_below(&r, 2))
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
-    fate_draws(&s, &r);
+    faults_draw(&s, &r);
     for (size_t i = 0; i < l->nodes; i++)
         if (i < f.needs || sim_draw(&s) < 0.9)
             sim_start(&s, i, sim_draw(&s) < 0.8);
     for (size_t i = 0; i < faults; i++)
         sim_at(&s, (kofn_time)(sim_draw(&s) * 800 * (double)MS), SIM_FAULT, 0,
                0);
-    sim_run(&s, 800 * MS, strikes);
-    sim_finish(&s, fate_relents(&s, f.needs) + 4 * KOFN_SECOND, strikes,
+    sim_run(&s, 800 * MS, inject_fault);
+    sim_finish(&s, faults_end(&s, f.needs) + 4 * KOFN_SECOND, inject_fault,
                l->scheme, seed);
     sum->worst = fmax(sum->worst, s.worst);
     sum->drift = fmax(sum->drift, f.drift);
@@ -146,48 +147,46 @@ static void live_through(uint64_t seed, tally *sum)
     mesh_down(&s, &f);
 }
 
-/* Deaths, stops, cuts, joins, packets lost, repeated and out of order. */
 static void histories(void **state)
 {
-    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
+    const char *one = getenv("KOFN_TEST_SEED"); /* the first seed */
     uint64_t first = one ? strtoull(one, NULL, 10) : 0;
     tally sum = {0};
 
     (void)state;
     for (uint64_t seed = first; seed < first + often(40); seed++)
-        live_through(seed, &sum);
-    print_message(
-        "%zu misfortunes: worst deviation %.3g, drift %.3g of %zu "
-        "blocks; %zu vectors taken, %zu times blocks made of others\n",
-        fate_struck, sum.worst, sum.drift, sum.blocks, adopted, healed);
+        run_history(seed, &sum);
+    print_message("%zu faults: worst deviation %.3g, drift %.3g of %zu "
+                  "blocks; %zu vectors taken, %zu times blocks rebuilt\n",
+                  faults_injected, sum.worst, sum.drift, sum.blocks, adopted,
+                  healed);
     if (!one)
         assert_happened(sum.worst > 0 && adopted > 0 && healed > 0);
 }
 
-/* Histories that were found: in the first a seat, with a piece made on it,
- * passes on within one iterate to a node whose block was made of others'. */
-static void found(void **state)
+/* Regression: a seat with a finished piece passed to a node with rebuilt
+ * blocks within one iterate. */
+static void regressions(void **state)
 {
     static const uint64_t seeds[] = {90197};
     tally sum = {0};
 
     (void)state;
     for (size_t i = 0; i < COUNT(seeds); i++)
-        live_through(seeds[i], &sum);
+        run_history(seeds[i], &sum);
 }
 
-/* ---- blocks of others ---------------------------------------------------- */
+/* ---- rebuilt blocks ------------------------------------------------------ */
 
-/* One dies, and another, or itself, comes when nobody can tell any more how the
- * first steps were: its block, and what moves it, is made of those of others.
- */
-static void joins(void **state)
+/* The vector no longer has the first steps. The node may be a new one or the
+ * old one. Its block and velocity are rebuilt from the others. */
+static void late_node(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++)
+    for (size_t i = 0; i < COUNT(training_cases); i++)
         for (uint64_t seed = 0; seed < 4; seed++) {
-            const lesson *l = &lessons[i];
-            size_t who = l->nodes - 1;
+            const training_case *l = &training_cases[i];
+            size_t node = l->nodes - 1;
             kofn_node_view v;
             fixture f;
             sim s;
@@ -196,28 +195,27 @@ static void joins(void **state)
             for (size_t n = 0; n < l->nodes; n++)
                 sim_start(&s, n, true);
             run_until(&s, 6);
-            sim_stop(&s, who);
+            sim_stop(&s, node);
             run_until(&s, 9);
-            sim_start(&s, who, seed % 2);
+            sim_start(&s, node, seed % 2);
             sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
-            kf_node_look(s.node[who].host->node, &v);
-            assert_int_equal(v.seat, who);
-            assert_int_equal(s.node[who].host->seat, who);
-            assert_int_equal(s.node[who].host->changing.healed, 1);
-            for (size_t n = 0; n < who; n++)
+            kf_node_look(s.node[node].host->node, &v);
+            assert_int_equal(v.seat, node);
+            assert_int_equal(s.node[node].host->seat, node);
+            assert_int_equal(s.node[node].host->changing.healed, 1);
+            for (size_t n = 0; n < node; n++)
                 assert_int_equal(s.node[n].host->changing.healed, 0);
             mesh_down(&s, &f);
         }
 }
 
-/* Blocks are made of blocks that were made of others', over and over: what they
- * are rounded by does not grow from one to the next (docs/math/training.md, 8).
- * What it may be is that of nodes that all stay, and as much again each of the
- * three times that a node's blocks are made so; of as few as determine them it
- * was 10 to 470 times that. */
+/* Blocks are rebuilt repeatedly from rebuilt blocks (docs/math/training.md,
+ * 8). The bound is the drift of nodes that all stay, plus the same for each of
+ * the three times that a node's blocks are rebuilt. Rebuilding from the
+ * minimum number of blocks drifts 10 to 470 times further. */
 static void generations(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     const size_t comes = 24;
     double undisturbed = 0;
 
@@ -231,18 +229,18 @@ static void generations(void **state)
         for (size_t n = 0; n < l->nodes; n++)
             sim_start(&s, n, true);
         for (size_t g = 0; g < comes && change; g++) {
-            size_t who = 1 + g % (l->nodes - 1);
+            size_t node = 1 + g % (l->nodes - 1);
 
             run_until(&s, 5 + 3 * g);
-            sim_stop(&s, who);
+            sim_stop(&s, node);
             run_until(&s, 6 + 3 * g);
-            sim_start(&s, who, false);
+            sim_start(&s, node, false);
             run_until(&s, 7 + 3 * g);
         }
         sim_finish(&s, s.now + 40 * KOFN_SECOND, NULL, l->scheme, change);
         for (size_t n = 0; n < l->nodes; n++)
             made += s.node[n].host->changing.healed;
-        print_message("%zu nodes with blocks of others': drift %.3g\n", made,
+        print_message("%zu nodes with rebuilt blocks: drift %.3g\n", made,
                       f.drift);
         if (!change)
             undisturbed = f.drift;
@@ -252,40 +250,39 @@ static void generations(void **state)
     }
 }
 
-/* A node that slept for less than the vector tells of goes on with its block,
- * one that slept for longer does not. */
+/* The vector has the changes of a few past steps. */
 static void sleeps(void **state)
 {
     (void)state;
     for (uint64_t turns = 1; turns < 8; turns++) {
-        const lesson *l = &lessons[0];
-        size_t who = 3;
+        const training_case *l = &training_cases[0];
+        size_t node = 3;
         fixture f;
         sim s;
 
         mesh_up(&s, &f, l, 12, turns);
-        s.opt.silence = 20 * KOFN_SECOND; /* nobody counts as gone */
+        s.opt.silence = 20 * KOFN_SECOND; /* no node counts as failed */
         for (size_t n = 0; n < l->nodes; n++)
             sim_start(&s, n, true);
         run_until(&s, 5);
-        s.node[who].stopped = KOFN_NEVER / 2;
-        run_until(&s, s.node[who].host->changing.turn + turns);
-        s.node[who].stopped = 0;
-        sim_wake(&s, who, s.now);
+        s.node[node].stopped = KOFN_NEVER / 2;
+        run_until(&s, s.node[node].host->changing.turn + turns);
+        s.node[node].stopped = 0;
+        sim_wake(&s, node, s.now);
         sim_finish(&s, 40 * KOFN_SECOND, NULL, "sleeps", turns);
         if (turns < 3)
-            assert_int_equal(s.node[who].host->changing.healed, 0);
+            assert_int_equal(s.node[node].host->changing.healed, 0);
         if (turns > 5)
-            assert_int_equal(s.node[who].host->changing.healed, 1);
+            assert_int_equal(s.node[node].host->changing.healed, 1);
         mesh_down(&s, &f);
     }
 }
 
-/* Fewer have blocks than determine the weights: nobody goes on as if nothing
- * had been, however many come. */
+/* Fewer nodes have blocks than determine the weights, whatever the number of
+ * nodes. */
 static void too_few(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     fixture f;
     sim s;
 
@@ -308,7 +305,7 @@ static void too_few(void **state)
 
 /* ---- on threads ---------------------------------------------------------- */
 
-typedef struct life {
+typedef struct thread_node {
     const fixture *f;
     kofn_net *net;
     bool leaves;
@@ -316,19 +313,19 @@ typedef struct life {
     kofn_status status;
     kofn_train_result res;
     char why[200];
-} life;
+} thread_node;
 
 static int leave(void *ud, const kofn_node_view *view, const double *scalar)
 {
-    const life *l = ud;
+    const thread_node *l = ud;
 
     (void)scalar;
     return l->leaves && view->at.step >= 4;
 }
 
-static void live(void *ud, kofn_transport *transport)
+static void run_node(void *ud, kofn_transport *transport)
 {
-    life *l = ud;
+    thread_node *l = ud;
     kofn_peer_options o = {.size = sizeof o,
                            .seat = KOFN_NO_SEAT,
                            .decoding = l->decoding,
@@ -343,8 +340,8 @@ static void live(void *ud, kofn_transport *transport)
     kofn_training_free(t);
 }
 
-/* The error that the worst of all sets of seats predicts, each of which may be
- * the first to answer. */
+/* Returns the predicted error of the worst set of seats. Any set may answer
+ * first. */
 static double worst_of(const kofn_plan *p, size_t nodes)
 {
     size_t k = p->layout.enough;
@@ -370,8 +367,9 @@ static double worst_of(const kofn_plan *p, size_t nodes)
     return worst;
 }
 
-/* What every product of every step may be off by, of which short steps do not
- * make more; 100 as for other trainings under faults (docs/training.md). */
+/* Returns a bound on the deviation: the sum over all products of all steps,
+ * times 100 as for other trainings under faults (docs/training.md). Short
+ * steps do not amplify it. */
 static double room_of(const fixture *f)
 {
     double worst = 0;
@@ -383,11 +381,11 @@ static double room_of(const fixture *f)
     return 100 * worst * (double)iterates(f);
 }
 
-static void on_threads(const lesson *of, kofn_decoding decoding)
+static void try_threads(const training_case *of, kofn_decoding decoding)
 {
     kofn_net_shape shape = shape_of(of);
     size_t nodes = of->nodes, n;
-    life l[SIM_NODES];
+    thread_node l[SIM_NODES];
     kofn_mesh *mesh;
     double *w, *first;
     fixture f;
@@ -398,14 +396,14 @@ static void on_threads(const lesson *of, kofn_decoding decoding)
     first = numbers(n, 8);
     assert_ok(kofn_mesh_new(&mesh));
     for (size_t i = 0; i < nodes; i++) {
-        l[i] = (life){.f = &f,
-                      .net = make_net(&shape),
-                      .leaves = i == 0,
-                      .decoding = decoding,
-                      .res = KOFN_TRAIN_RESULT_INIT};
-        assert_ok(kofn_mesh_start(mesh, live, &l[i]));
+        l[i] = (thread_node){.f = &f,
+                             .net = make_net(&shape),
+                             .leaves = i == 0,
+                             .decoding = decoding,
+                             .res = KOFN_TRAIN_RESULT_INIT};
+        assert_ok(kofn_mesh_start(mesh, run_node, &l[i]));
     }
-    kofn_mesh_free(mesh); /* once all have ended */
+    kofn_mesh_free(mesh); /* after all have ended */
     for (size_t i = 0; i < nodes; i++) {
         if (l[i].status != (l[i].leaves ? KOFN_AGAIN : KOFN_OK))
             fail_msg("%s, node %zu: %s", of->scheme, i, l[i].why);
@@ -429,15 +427,15 @@ static void on_threads(const lesson *of, kofn_decoding decoding)
     tear_down(&f);
 }
 
-static void threads(void **state)
+static void on_threads(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++)
-        on_threads(&lessons[i],
-                   i % 2 ? KOFN_DECODE_REPLICATED : KOFN_DECODE_DISTRIBUTED);
+    for (size_t i = 0; i < COUNT(training_cases); i++)
+        try_threads(&training_cases[i],
+                    i % 2 ? KOFN_DECODE_REPLICATED : KOFN_DECODE_DISTRIBUTED);
 }
 
-/* ---- what cannot be ------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------ */
 
 static kofn_status run(const kofn_program *p, size_t confirm,
                        const kofn_matrix *v0)
@@ -457,7 +455,7 @@ static void programs(void **state)
     fixture f;
 
     (void)state;
-    set_up(&f, &lessons[1], 1);
+    set_up(&f, &training_cases[1], 1);
     assert_status(KOFN_UNSUITED, run(&f.program, 2, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "nobody can check"));
     p = f.program;
@@ -484,7 +482,7 @@ static void programs(void **state)
     tear_down(&f);
 }
 
-static kofn_status train(const lesson *l, const char *scheme)
+static kofn_status train(const training_case *l, const char *scheme)
 {
     kofn_net_shape shape = shape_of(l);
     kofn_train_options o = options_of(l, 1);
@@ -508,9 +506,9 @@ static kofn_status train(const lesson *l, const char *scheme)
     return st;
 }
 
-static void trainings(void **state)
+static void unsuited_code(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
 
     (void)state;
     assert_status(KOFN_UNSUITED, train(l, "elastic:k=4"));
@@ -520,17 +518,27 @@ static void trainings(void **state)
 TEST_FILE(train_mesh_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_is_plain),
-        cmocka_unit_test(fair),
-        cmocka_unit_test(joins),
-        cmocka_unit_test(generations),
-        cmocka_unit_test(sleeps),
-        cmocka_unit_test(too_few),
-        cmocka_unit_test(histories),
-        cmocka_unit_test(found),
-        cmocka_unit_test(threads),
-        cmocka_unit_test(programs),
-        cmocka_unit_test(trainings),
+        TEST(reference_is_plain,
+             "train: the reference has the weights of the plain training"),
+        TEST(all_well,
+             "train: all nodes end with the plain weights if none fails"),
+        TEST(late_node,
+             "train: a node that joins late rebuilds its blocks from others"),
+        TEST(generations,
+             "train: rounding does not grow if blocks are rebuilt repeatedly"),
+        TEST(sleeps,
+             "train: a node rebuilds its blocks only after a long sleep"),
+        TEST(too_few, "train: too few blocks end all nodes with KOFN_TOOFEW"),
+        TEST(histories,
+             "train: seeded histories of faults end with the plain weights"),
+        TEST(regressions,
+             "train: histories that once failed end with the plain weights"),
+        TEST(on_threads,
+             "train: nodes on threads end with the same plain weights"),
+        TEST(programs,
+             "train: programs that do not fit are refused with the value"),
+        TEST(unsuited_code,
+             "train: a code that does not fit a training is refused"),
     };
 
     rig_begin();

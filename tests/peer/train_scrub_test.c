@@ -1,25 +1,26 @@
-/* train_scrub_test.c -- trainings without a master whose nodes compare their
- * blocks where they lie: numbers of a block that no product shows are found and
- * mended, more blocks than products can tell, and none is kept on disk before.
- * What all end with is the plain training's weights. */
+/* train_scrub_test.c -- trainings without a master in which nodes compare
+ * their blocks in memory. Wrong numbers that no product shows are found and
+ * repaired, and so are more wrong blocks than products can locate. No wrong
+ * block is written to a checkpoint. All nodes end with the plain training's
+ * weights. */
 #include "train_mesh_rig.h"
 
-/* Of the nodes that are tried one in so many where the code is slow. */
+/* Tries one of SPARED nodes if the code is slow. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SPARED 4
 #else
 #define SPARED 1
 #endif
 
-/* TURN: late enough that blocks of the start are of no use any more. */
+/* TURN is late enough that blocks of the start are of no use. */
 enum { EPOCHS = 3, TURN = 5 };
 
-static uint64_t
-    spoilt;      /* nodes whose blocks change by themselves after TURN ... */
-static bool all; /* ... in all numbers                             */
-static size_t changed; /* blocks that did                                */
+static uint64_t spoilt; /* nodes with blocks that change after TURN */
+static bool all;        /* all numbers change, not one */
+static size_t changed;  /* blocks that changed */
 static unsigned epochs = EPOCHS;
-static uint64_t found[SIM_NODES]; /* turn at which each found that          */
+/* The turn at which each node found the error. */
+static uint64_t found[SIM_NODES];
 
 /* The first number of a lane is a weight of an input that is always 0. */
 static void err(void *ud, kofn_fault_place where, uint64_t t,
@@ -46,7 +47,7 @@ static void look(sim *s, size_t id)
         found[id] = h->changing.turn;
 }
 
-static void begin(sim *s, fixture *f, const lesson *l, uint64_t scrub,
+static void begin(sim *s, fixture *f, const training_case *l, uint64_t scrub,
                   uint64_t seed)
 {
     changed = 0;
@@ -57,14 +58,14 @@ static void begin(sim *s, fixture *f, const lesson *l, uint64_t scrub,
     s->opt.scrub = scrub;
     s->opt.confirm = 0;
     s->opt.fault = err;
-    s->evil = &spoilt; /* nodes that heal leave out other pieces */
+    s->hostile = &spoilt; /* nodes that rebuild leave out other pieces */
     s->look = look;
     for (size_t i = 0; i < l->nodes; i++)
         sim_start(s, i, true);
 }
 
-/* All end with the plain weights. */
-static void finish(sim *s, const lesson *l, uint64_t seed)
+/* Runs until all nodes end with the plain weights. */
+static void finish(sim *s, const training_case *l, uint64_t seed)
 {
     sim_finish(s, 300 * KOFN_SECOND, NULL, l->scheme, seed);
     for (size_t i = 0; i < l->nodes; i++) {
@@ -73,21 +74,22 @@ static void finish(sim *s, const lesson *l, uint64_t seed)
     }
 }
 
-static lesson dark(size_t which)
+static training_case with_zero_input(size_t which)
 {
-    lesson l = lessons[which];
+    training_case l = training_cases[which];
 
-    l.dark = true;
+    l.zero_input = true;
     return l;
 }
 
-/* 0 and 2: those with nodes to spare. */
+/* Cases 0 and 2 have nodes to spare. */
 static void hidden(void **state)
 {
     (void)state;
     for (size_t k = 0; k <= 2; k += 2)
-        for (uint64_t seed = 0; seed < lessons[k].nodes; seed += SPARED) {
-            const lesson l = dark(k);
+        for (uint64_t seed = 0; seed < training_cases[k].nodes;
+             seed += SPARED) {
+            const training_case l = with_zero_input(k);
             fixture f;
             sim s;
 
@@ -104,10 +106,9 @@ static void hidden(void **state)
         }
 }
 
-/* Without a scrub that is seen when the weights are read. */
-static void seen_at_last(void **state)
+static void seen_at_the_end(void **state)
 {
-    const lesson l = dark(0);
+    const training_case l = with_zero_input(0);
     fixture f;
     sim s;
 
@@ -120,12 +121,12 @@ static void seen_at_last(void **state)
     mesh_down(&s, &f);
 }
 
-/* Three of nine have wrong blocks, and where they may conspire products tell
- * two: the iterate is made again, blocks are compared, and the three make
- * others. */
-static void more_than_products_tell(void **state)
+/* Three of nine nodes have wrong blocks. Products locate two if faulty nodes
+ * may collude. So the iterate is recomputed, blocks are compared, and three
+ * are rebuilt. */
+static void more_than_products_locate(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
 
     (void)state;
     all = true;
@@ -155,11 +156,10 @@ static void more_than_products_tell(void **state)
     epochs = EPOCHS;
 }
 
-/* Steps go on while a member is silent, and a comparison comes to its end
- * without it, though more blocks are due to be compared by then. */
+/* More blocks are due to be compared before the comparison ends. */
 static void one_is_silent(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     kofn_node_view before, after;
     fixture f;
     sim s;
@@ -174,7 +174,7 @@ static void one_is_silent(void **state)
     for (size_t i = 0; i < l->nodes; i++)
         sim_start(&s, i, true);
     sim_run(&s, s.now + 30 * MS, NULL);
-    s.node[8].stopped = s.now + 900 * MS; /* less than a silence */
+    s.node[8].stopped = s.now + 900 * MS; /* less than the failure timeout */
     sim_run(&s, s.now + 50 * MS, NULL);
     kf_host_look(s.node[0].host, &before);
     sim_run(&s, s.now + 800 * MS, NULL);
@@ -189,10 +189,13 @@ static void one_is_silent(void **state)
 TEST_FILE(train_scrub_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hidden),
-        cmocka_unit_test(seen_at_last),
-        cmocka_unit_test(more_than_products_tell),
-        cmocka_unit_test(one_is_silent),
+        TEST(hidden,
+             "scrub: a hidden wrong number of a block is found and repaired"),
+        TEST(seen_at_the_end,
+             "scrub: without it the error is found when weights are read"),
+        TEST(more_than_products_locate,
+             "scrub: more wrong blocks than products locate are repaired"),
+        TEST(one_is_silent, "scrub: a comparison ends without a silent member"),
     };
 
     rig_begin();

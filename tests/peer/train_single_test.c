@@ -1,14 +1,14 @@
 /* train_single_test.c -- trainings without a master in float32, on the
- * simulated mesh: every vector that any node ever has is that of the plain
- * passes in float32, and every block the coded weights, to what float32 rounds
- * (train_mesh_rig.h).  Blocks have odd numbers of numbers, so that what travels
- * and what is kept on disk is padded. */
+ * simulated mesh. Every vector of any node is that of the plain passes in
+ * float32, and every block the coded weights, to the rounding of float32
+ * (train_mesh_rig.h). Blocks have an odd number of entries, so messages and
+ * checkpoints are padded. */
 #include "keep_rig.h"
 #include "train_mesh_rig.h"
 
-static lesson single(size_t which)
+static training_case single(size_t which)
 {
-    lesson l = lessons[which];
+    training_case l = training_cases[which];
 
     l.dtype = KOFN_F32;
     return l;
@@ -21,14 +21,13 @@ static void start_all(sim *s)
             sim_start(s, i, true);
 }
 
-/* Of a history in both types: in float32 vectors and blocks deviate by as many
- * units of rounding as in float64, but for chance, for which there is a factor
- * of 10. */
-typedef struct twins {
+/* Deviations of one history in both types. In units of rounding, float32
+ * deviates like float64 except for chance, which has a factor of 10. */
+typedef struct both_types {
     double worst[2], drift[2];
-} twins;
+} both_types;
 
-static void measure(twins *t, const sim *s, const fixture *f)
+static void measure(both_types *t, const sim *s, const fixture *f)
 {
     size_t k = f->l->dtype == KOFN_F32;
 
@@ -36,7 +35,7 @@ static void measure(twins *t, const sim *s, const fixture *f)
     t->drift[k] = fmax(t->drift[k], f->drift);
 }
 
-static void compare(const twins *t, const char *what)
+static void compare(const both_types *t, const char *what)
 {
     print_message("%s: vectors %.3g and %.3g, blocks %.3g and %.3g\n", what,
                   t->worst[0], t->worst[1], t->drift[0], t->drift[1]);
@@ -45,7 +44,8 @@ static void compare(const twins *t, const char *what)
     assert_at_most(t->drift[1], 10 * 0x1p29 * t->drift[0]);
 }
 
-/* All have the same vector, bit for bit, whose numbers float32 has. */
+/* Fails unless all nodes have the same vector, bit for bit, with numbers of
+ * float32. */
 static void end_alike(sim *s, fixture *f, const char *what, uint64_t seed)
 {
     const double *first = s->node[0].host->v->m.data;
@@ -62,12 +62,11 @@ static void end_alike(sim *s, fixture *f, const char *what, uint64_t seed)
         assert_true((double)(float)first[i] == first[i]);
 }
 
-/* What all is compared with is the training that everybody else takes. */
 static void reference_is_plain(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++) {
-        const lesson l = single(i);
+    for (size_t i = 0; i < COUNT(training_cases); i++) {
+        const training_case l = single(i);
         const kofn_train_options o = options_of(&l, 4);
         kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
         double *w;
@@ -80,13 +79,13 @@ static void reference_is_plain(void **state)
         assert_at_most(relative_error(f.ref + (iterates(&f) + 1) * f.v0.rows -
                                           f.net->total,
                                       w, f.net->total),
-                       1e-5); /* as of jobs */
+                       1e-5); /* as for jobs */
         kf_free(w);
         tear_down(&f);
     }
 }
 
-static void fair_one(const lesson *l, uint64_t seed, twins *t)
+static void try_all_well(const training_case *l, uint64_t seed, both_types *t)
 {
     fixture f;
     sim s;
@@ -108,25 +107,25 @@ static void fair_one(const lesson *l, uint64_t seed, twins *t)
     mesh_down(&s, &f);
 }
 
-static void fair(void **state)
+static void all_well(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++) {
-        const lesson l = single(i);
-        twins t = {{0}, {0}};
+    for (size_t i = 0; i < COUNT(training_cases); i++) {
+        const training_case l = single(i);
+        both_types t = {{0}, {0}};
 
         for (uint64_t seed = 0; seed < 4; seed++) {
-            fair_one(&lessons[i], seed, &t);
-            fair_one(&l, seed, &t);
+            try_all_well(&training_cases[i], seed, &t);
+            try_all_well(&l, seed, &t);
         }
         compare(&t, l.scheme);
     }
 }
 
-/* ---- who is wrong -------------------------------------------------------- */
+/* ---- faulty nodes -------------------------------------------------------- */
 
 static kofn_fault_place place;
-static size_t bad, spoilt; /* the node; times                       */
+static size_t faulty, spoilt; /* the node, and its number of errors */
 
 static void err(void *ud, kofn_fault_place where, uint64_t t,
                 kofn_matrix *numbers)
@@ -135,7 +134,7 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
     const fixture *f = n->sim->own;
     size_t i = 0, j = 0; /* a weight of an input that is always 0 */
 
-    if (where != place || n->id != bad ||
+    if (where != place || n->id != faulty ||
         (place == KOFN_FAULT_IN_MEMORY &&
          (t != 5 * f->turn || numbers->cols != cut_of(f->l))) ||
         (place == KOFN_FAULT_IN_DECODING &&
@@ -152,17 +151,17 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 
 static uint64_t left_out, healed;
 
-/* A node's pieces, vectors or blocks: nobody else is found, and all end
- * well. */
+/* One node errs in pieces, vectors or blocks. No other node is found, and all
+ * end well. */
 static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
 {
-    lesson l = single(which);
+    training_case l = single(which);
     fixture f;
     sim s;
 
-    l.dark = where == KOFN_FAULT_IN_MEMORY;
+    l.zero_input = where == KOFN_FAULT_IN_MEMORY;
     place = where;
-    bad = seed % l.nodes;
+    faulty = seed % l.nodes;
     spoilt = 0;
     mesh_up(&s, &f, &l, 6, seed);
     s.opt.errors =
@@ -170,7 +169,8 @@ static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
     s.opt.scrub = 1;
     s.opt.confirm = where == KOFN_FAULT_IN_DECODING ? 0 : 1;
     s.opt.fault = err;
-    s.evil = &place; /* who errs has other vectors and blocks for a while */
+    s.hostile = &place; /* the node that errs has other vectors and blocks for a
+                           while */
     s.lenient = where == KOFN_FAULT_IN_DECODING;
     s.look = NULL;
     s.opt.quarantine = 1000;
@@ -188,11 +188,11 @@ static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
                                       f.v0.rows),
                        ROOM_F32);
         if (where == KOFN_FAULT_IN_MEMORY)
-            assert_int_equal(v.healed, i == bad);
+            assert_int_equal(v.healed, i == faulty);
         left_out += v.left_out;
-        if (where ==
-            KOFN_FAULT_IN_DECODING) /* more than once: so is the last */
-            assert_true(v.outvoted > 0 || i != bad);
+        if (where == KOFN_FAULT_IN_DECODING) /* more than once, because the last
+                                                iterate counts too */
+            assert_true(v.outvoted > 0 || i != faulty);
         healed += v.healed;
     }
     mesh_down(&s, &f);
@@ -208,8 +208,8 @@ static void pieces(void **state)
     assert_true(left_out > 0);
 }
 
-/* It is found by sketches, and made anew of the blocks of others, which are
- * compared. */
+/* Sketches find the error. The block is rebuilt from blocks of others, which
+ * are compared. */
 static void blocks(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void blocks(void **state)
     assert_int_equal(healed, 16);
 }
 
-static void iterates_made(void **state)
+static void wrong_iterates(void **state)
 {
     (void)state;
     for (size_t which = 0; which <= 2; which += 2)
@@ -228,9 +228,9 @@ static void iterates_made(void **state)
             one_errs(KOFN_FAULT_IN_DECODING, which, seed);
 }
 
-/* Every number that is decoded is the next one to it, for some. */
-static void round_otherwise(void *ud, kofn_fault_place where, uint64_t t,
-                            kofn_matrix *numbers)
+/* Replaces some decoded numbers by the next larger or smaller one. */
+static void round_differently(void *ud, kofn_fault_place where, uint64_t t,
+                              kofn_matrix *numbers)
 {
     const sim_node *n = ud;
 
@@ -245,16 +245,16 @@ static void round_otherwise(void *ud, kofn_fault_place where, uint64_t t,
         }
 }
 
-/* Nodes on unlike machines decode the same but for rounding: nobody is
- * outvoted, and who comes finds its vector confirmed by others, who have
- * another. */
-static void unlike(void **state)
+/* On different machines nodes decode the same except for rounding. A node that
+ * joins finds its vector confirmed by others, which have slightly different
+ * ones. */
+static void different_rounding(void **state)
 {
     (void)state;
     for (size_t which = 0; which <= 2; which += 2)
         for (uint64_t seed = 0; seed < 4; seed++) {
-            const lesson l = single(which);
-            size_t who = 1 + seed;
+            const training_case l = single(which);
+            size_t node = 1 + seed;
             kofn_node_view v;
             fixture f;
             sim s;
@@ -262,72 +262,72 @@ static void unlike(void **state)
             mesh_up(&s, &f, &l, 6, seed);
             s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
             s.opt.confirm = 0;
-            s.opt.fault = round_otherwise;
-            s.evil = &place; /* vectors differ */
+            s.opt.fault = round_differently;
+            s.hostile = &place; /* vectors differ */
             start_all(&s);
             for (size_t i = 0; i < l.nodes; i++)
                 s.node[i].host->machine += i;
             run_until(&s, 6);
-            sim_stop(&s, who);
+            sim_stop(&s, node);
             run_until(&s, 9);
-            sim_start(&s, who, false);
-            s.node[who].host->machine += who;
+            sim_start(&s, node, false);
+            s.node[node].host->machine += node;
             sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l.scheme, seed);
             for (size_t i = 0; i < l.nodes; i++) {
                 kf_host_look(s.node[i].host, &v);
                 assert_ok(s.node[i].status);
                 assert_int_equal(v.outvoted + v.left_out, 0);
-                assert_int_equal(v.healed, i == who);
+                assert_int_equal(v.healed, i == node);
             }
             mesh_down(&s, &f);
         }
 }
 
-/* ---- who comes, and who begins again ------------------------------------- */
+/* ---- joining and resuming ------------------------------------------------ */
 
-/* One dies and comes back when nobody can tell any more how the first steps
- * were: its block, and what moves it, is made of those of others. */
-static void join_one(const lesson *l, uint64_t seed, twins *t)
+/* One node dies and returns when the vector no longer has the first steps. Its
+ * block and velocity are rebuilt from the others. */
+static void join_one(const training_case *l, uint64_t seed, both_types *t)
 {
-    size_t who = l->nodes - 1;
+    size_t node = l->nodes - 1;
     fixture f;
     sim s;
 
     mesh_up(&s, &f, l, 12, seed);
     start_all(&s);
     run_until(&s, 6);
-    sim_stop(&s, who);
+    sim_stop(&s, node);
     run_until(&s, 9);
-    sim_start(&s, who, seed % 2);
+    sim_start(&s, node, seed % 2);
     sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
-    assert_int_equal(s.node[who].host->seat, who);
-    assert_int_equal(s.node[who].host->changing.healed, 1);
+    assert_int_equal(s.node[node].host->seat, node);
+    assert_int_equal(s.node[node].host->changing.healed, 1);
     measure(t, &s, &f);
     mesh_down(&s, &f);
 }
 
-static void joins(void **state)
+static void late_node(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++) {
-        const lesson l = single(i);
-        twins t = {{0}, {0}};
+    for (size_t i = 0; i < COUNT(training_cases); i++) {
+        const training_case l = single(i);
+        both_types t = {{0}, {0}};
 
         for (uint64_t seed = 0; seed < 2; seed++) {
-            join_one(&lessons[i], seed, &t);
+            join_one(&training_cases[i], seed, &t);
             join_one(&l, seed, &t);
         }
         compare(&t, l.scheme);
     }
 }
 
-/* All are lost, and go on with what they kept; nobody needs others' blocks. */
+/* No node needs blocks of others. */
 static void all_lost(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(lessons); i++)
+    for (size_t i = 0; i < COUNT(training_cases); i++)
         for (uint64_t seed = 0; seed < 2; seed++) {
-            const lesson l = single(i);
+            const training_case l = single(i);
             fixture f;
             sim s;
 
@@ -352,7 +352,7 @@ static void all_lost(void **state)
         }
 }
 
-/* ---- what cannot be ------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------ */
 
 static kofn_status run(const kofn_program *p, const kofn_matrix *v)
 {
@@ -365,7 +365,7 @@ static kofn_status run(const kofn_program *p, const kofn_matrix *v)
 
 static void programs(void **state)
 {
-    const lesson l = single(1);
+    const training_case l = single(1);
     kofn_operand operand[MOST];
     kofn_program p;
     kofn_matrix W;
@@ -391,15 +391,19 @@ static void programs(void **state)
 TEST_FILE(train_single_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_is_plain),
-        cmocka_unit_test(fair),
-        cmocka_unit_test(pieces),
-        cmocka_unit_test(blocks),
-        cmocka_unit_test(iterates_made),
-        cmocka_unit_test(unlike),
-        cmocka_unit_test(joins),
-        cmocka_unit_test(all_lost),
-        cmocka_unit_test(programs),
+        TEST(reference_is_plain,
+             "float32: the reference has the weights of the plain training"),
+        TEST(all_well, "float32: errors are float64's in units of rounding"),
+        TEST(pieces, "float32: wrong pieces of one node are found"),
+        TEST(blocks, "float32: a wrong block of one node is found and rebuilt"),
+        TEST(wrong_iterates,
+             "float32: wrong iterates of one node are outvoted"),
+        TEST(different_rounding,
+             "float32: nodes that round differently are not outvoted"),
+        TEST(late_node, "float32: a node that joins late rebuilds its blocks"),
+        TEST(all_lost,
+             "float32: a training resumes after the loss of all nodes"),
+        TEST(programs, "float32: programs that do not fit are refused"),
     };
 
     rig_begin();

@@ -1,14 +1,14 @@
-/* train_votes_test.c -- trainings without a master with nodes that err: in
- * every place where a node can, before the pieces are compared or after, in any
- * iterate, one node or several.  Up to half of the nodes, where it is after,
- * all end with the plain training's weights, bit for bit the same, and the
- * others know who erred; beyond that nobody ends with a result.  Nobody
- * believes one who says that it is ahead. */
+/* train_votes_test.c -- trainings without a master with nodes that err. Errors
+ * occur in every place, before the pieces are compared or after, in any
+ * iterate, in one node or several. If fewer than half of the nodes err after
+ * the comparison, all end with the plain training's weights, bit for bit the
+ * same. The others know which nodes erred. Beyond that no node ends with a
+ * result. No node believes a single node that claims to be ahead. */
 #include "train_mesh_rig.h"
 
 enum { EPOCHS = 1 };
 
-/* Of the iterates that are tried one in so many where the code is slow. */
+/* Tries one of SPARED iterates if the code is slow. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SPARED 4
 #else
@@ -16,30 +16,31 @@ enum { EPOCHS = 1 };
 #endif
 
 typedef struct fault {
-    uint64_t nodes;         /* set of those that err ...             */
-    uint64_t t;             /* ... as this iterate is made           */
-    kofn_fault_place where; /* 0: nowhere                            */
-    bool alike;             /* all by the same ...                   */
-    bool ahead;             /* ... and before the others make it     */
-    bool infinite;          /* a number is no number any more        */
-    bool liar;              /* they say that they are far ahead      */
-    bool digests;           /* ... or tell false digests             */
-    bool loses;             /* ... in all numbers, and lose their blocks */
-    bool parted;            /* ... they are cut off there, ...      */
-    bool right;             /* ... and do not err                   */
-    uint64_t turn;          /* their vectors change as this turn ends, or 0 */
-    size_t victim;          /* 1 + a node to which they send wrong pieces */
-    bool flips;             /* ... when the digest of iterate t was told */
+    uint64_t nodes;         /* set of nodes that err */
+    uint64_t t;             /* the iterate in which they err */
+    kofn_fault_place where; /* 0: no error */
+    bool alike;             /* all err by the same amount */
+    bool ahead;             /* they compute before the others do */
+    bool infinite;          /* a number becomes NaN or infinite */
+    bool claims_result;     /* they claim to be far ahead */
+    bool digests;           /* they send false digests */
+    bool loses;    /* all numbers are wrong, and they lose their blocks */
+    bool cut_off;  /* they are cut off at that time */
+    bool right;    /* they do not err */
+    uint64_t turn; /* their vectors change at the end of this turn; 0: no */
+    size_t victim; /* 1 + a node to which they send wrong pieces */
+    bool flips;    /* numbers change after the digest of iterate t was sent */
 } fault;
 
 static fault now;
-static size_t told[SIM_NODES][SIM_NODES], erred, again;
-static size_t wrong; /* times that one has found its blocks wrong, at most */
-static bool
-    once; /* each node errs in the first pieces that it makes of the iterate */
-static uint64_t line_of[SIM_NODES];
+static size_t reports[SIM_NODES][SIM_NODES], erred, again;
+/* Largest number of times that a node found its blocks wrong. */
+static size_t wrong;
+static bool once; /* each node errs in the first pieces that it computes of the
+                     iterate */
+static uint64_t lineage_of[SIM_NODES];
 
-static void cut_off(sim *s, size_t id)
+static void cut_links(sim *s, size_t id)
 {
     for (size_t i = 0; i < s->nodes; i++)
         s->cut[i][id] = s->cut[id][i] = true;
@@ -53,12 +54,12 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 
     if (t + 1 != now.t || where != now.where || !(now.nodes & kf_bit(n->id)))
         return;
-    if (once && line_of[n->id] && line_of[n->id] != n->host->at.lineage)
+    if (once && lineage_of[n->id] && lineage_of[n->id] != n->host->at.lineage)
         return;
-    line_of[n->id] = n->host->at.lineage;
+    lineage_of[n->id] = n->host->at.lineage;
     erred++;
-    if (now.parted)
-        cut_off(n->sim, n->id);
+    if (now.cut_off)
+        cut_links(n->sim, n->id);
     if (now.infinite)
         *(double *)numbers->data = t % 2 ? -INFINITY : (double)NAN;
     for (size_t i = 0; i < numbers->rows; i++)
@@ -68,16 +69,16 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
                 *(double *)kf_at(numbers, i, j) += 0.5 * by;
 }
 
-/* Of the vector a number by which blocks are changed, and that is not written
- * again for four turns, when its digest has been told. */
+/* Changes a number of the vector after its digest was sent. Blocks change by
+ * that number, and it is not rewritten for four turns. */
 static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
                           const kofn_matrix *v, kofn_turned *to)
 {
     const sim_node *n = ud;
     const kf_train_mesh *m = at_node(n);
 
-    if (turn == now.turn && now.nodes & kf_bit(n->id) && !line_of[n->id]) {
-        line_of[n->id] = n->host->at.lineage;
+    if (turn == now.turn && now.nodes & kf_bit(n->id) && !lineage_of[n->id]) {
+        lineage_of[n->id] = n->host->at.lineage;
         erred++;
         *(double *)kf_at(
             v, (turn - 1) % 4 * m->tape + m->p.X[1].rows * m->p.X[1].ld, 0) +=
@@ -86,8 +87,8 @@ static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
     return sim_change(ud, turn, operand, v, to);
 }
 
-/* Numbers that the iterate wrote, the largest bit of an exponent, or they are
- * none. */
+/* Changes numbers that the iterate wrote, by a high bit of the exponent or to
+ * NaN. */
 static void flip(sim *s, size_t id)
 {
     kf_host *h = s->node[id].host;
@@ -95,19 +96,19 @@ static void flip(sim *s, size_t id)
     double *x = h->v->m.data;
 
     if (!now.flips || !(now.nodes & kf_bit(id)) || h->at.step != now.t ||
-        line_of[id])
+        lineage_of[id])
         return;
-    line_of[id] = 1;
+    lineage_of[id] = 1;
     erred++;
     kf_host_wrote(h, now.t, &first, &rows);
     for (size_t i = 0; i < rows; i += 3)
         x[first + i] = now.infinite ? (double)NAN : x[first + i] * 0x1p500;
-    if (now.parted)
-        cut_off(s, id);
+    if (now.cut_off)
+        cut_links(s, id);
 }
 
-/* It makes its blocks of the start anew, by its vector, before it hears of
- * others. */
+/* The node rebuilds its blocks from the start, by its own vector, before it
+ * hears of others. */
 static void lose(sim *s, size_t id)
 {
     kf_host *h = s->node[id].host;
@@ -120,20 +121,20 @@ static void lose(sim *s, size_t id)
 static void hear(void *ud, uint32_t seat, const char *name, bool excluded)
 {
     const sim_node *n = ud;
-    size_t who = (size_t)atoi(name + strlen("node "));
+    size_t node = (size_t)atoi(name + strlen("node "));
 
     (void)seat;
-    assert_true(!excluded || (now.digests && now.nodes & kf_bit(who)));
-    told[n->id][who]++;
+    assert_true(!excluded || (now.digests && now.nodes & kf_bit(node)));
+    reports[n->id][node]++;
 }
 
-/* A vector that it makes up, of an iterate that is far ahead. */
-static void twist(sim *s, sim_packet *p)
+/* Replaces a vector by an invented one, of an iterate far ahead. */
+static void tamper(sim *s, sim_packet *p)
 {
     uint64_t job = s->node[p->from].host->job;
     kf_note note;
 
-    if (!now.liar && !now.digests && p->to + 1 != now.victim)
+    if (!now.claims_result && !now.digests && p->to + 1 != now.victim)
         return;
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
     if (now.victim) {
@@ -160,11 +161,11 @@ static void twist(sim *s, sim_packet *p)
     kf_note_write(p->p.head, &note, job, p->body, p->p.body_bytes);
 }
 
-static void begin(sim *s, fixture *f, const lesson *l, kofn_errors errors,
-                  uint64_t seed)
+static void begin(sim *s, fixture *f, const training_case *l,
+                  kofn_errors errors, uint64_t seed)
 {
-    memset(told, 0, sizeof told);
-    memset(line_of, 0, sizeof line_of);
+    memset(reports, 0, sizeof reports);
+    memset(lineage_of, 0, sizeof lineage_of);
     erred = again = wrong = 0;
     mesh_up(s, f, l, EPOCHS, seed);
     s->program.change = change;
@@ -172,25 +173,26 @@ static void begin(sim *s, fixture *f, const lesson *l, kofn_errors errors,
     s->opt.errors = errors;
     s->opt.confirm = 0;
     s->opt.erred = hear;
-    s->evil = &now; /* two vectors under one mark are what this is about */
+    s->hostile = &now; /* two vectors of one iterate are the subject here */
     s->lenient = true;
     s->look = lose;
-    s->twist = twist;
+    s->tamper = tamper;
     s->opt.fault = err;
 }
 
-static void start_all(sim *s, const lesson *l)
+static void start_all(sim *s, const training_case *l)
 {
     for (size_t i = 0; i < l->nodes; i++) {
         sim_start(s, i, true);
         s->node[i].slow = now.ahead && !(now.nodes & kf_bit(i)) ? 8 : 1;
         s->node[i].turncoat =
-            (now.liar || now.digests || now.victim) && now.nodes & kf_bit(i);
+            (now.claims_result || now.digests || now.victim) &&
+            now.nodes & kf_bit(i);
     }
 }
 
-/* All have ended, or failed. */
-static void run_to_the_end(sim *s, const lesson *l)
+/* Runs until all have ended or failed. */
+static void run_to_the_end(sim *s, const training_case *l)
 {
     bool all = false;
 
@@ -198,7 +200,7 @@ static void run_to_the_end(sim *s, const lesson *l)
         sim_run(s, s->now + MS, NULL);
         if (s->now > 300 * KOFN_SECOND) {
             sim_print(s);
-            fail_msg("iterate %llu, nodes %llx: not everybody has ended",
+            fail_msg("iterate %llu, nodes %llx: not every node has ended",
                      (unsigned long long)now.t, (unsigned long long)now.nodes);
         }
         all = true;
@@ -207,7 +209,7 @@ static void run_to_the_end(sim *s, const lesson *l)
     }
 }
 
-/* Where the weights begin, which the vector ends with. */
+/* Returns the first row of the weights, which end the vector. */
 static size_t weights_at(const fixture *f)
 {
     size_t first = f->v0.rows;
@@ -230,10 +232,10 @@ static void compare_weights(const fixture *f, const sim *s, size_t id)
                      id, v[i], right[i]);
 }
 
-/* All end well.  Gives how often those who err had what most had not; others
- * may, too, for they leave out other pieces, and take what is the same to the
- * bit. */
-static size_t try_well(const lesson *l, kofn_errors errors, fault what,
+/* Fails unless all end well. Returns how often the nodes that err were
+ * outvoted. Others may be outvoted too: they leave out other pieces, and take
+ * a vector that is the same bit for bit. */
+static size_t try_well(const training_case *l, kofn_errors errors, fault what,
                        uint64_t seed)
 {
     size_t outvoted = 0, at;
@@ -272,7 +274,7 @@ static size_t try_well(const lesson *l, kofn_errors errors, fault what,
     return outvoted;
 }
 
-static size_t iterates_of(const lesson *l)
+static size_t iterates_of(const training_case *l)
 {
     fixture f;
     size_t n;
@@ -283,8 +285,8 @@ static size_t iterates_of(const lesson *l)
     return n;
 }
 
-static void one(const lesson *l, uint64_t t, kofn_fault_place where,
-                uint64_t seed)
+static void try_one(const training_case *l, uint64_t t, kofn_fault_place where,
+                    uint64_t seed)
 {
     size_t id = seed % l->nodes, by = id ? 0 : 1;
     fault what = {
@@ -297,24 +299,24 @@ static void one(const lesson *l, uint64_t t, kofn_fault_place where,
         return;
     assert_int_equal(erred, 1);
     assert_true(outvoted > 0);
-    assert_true(told[by][id] > 0);
+    assert_true(reports[by][id] > 0);
 }
 
 static void decoding(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     size_t n = iterates_of(l);
 
     (void)state;
     for (uint64_t t = n; t > 0; t -= t > SPARED ? SPARED : t)
-        one(l, t, KOFN_FAULT_IN_DECODING, t);
+        try_one(l, t, KOFN_FAULT_IN_DECODING, t);
 }
 
-/* Fewer than half of the nodes make the same wrong result before the others
- * make theirs.  Of these some take it, and are no witnesses for it. */
+/* Fewer than half of the nodes compute the same wrong result before the others
+ * compute theirs. Some of the others take it, but do not count as witnesses. */
 static void alike_and_ahead(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     size_t n = iterates_of(l);
 
     (void)state;
@@ -331,28 +333,27 @@ static void alike_and_ahead(void **state)
     }
 }
 
-/* Not every iterate in each place: a step, and the end. */
+/* Covers a step and the end, not every iterate. */
 static void everywhere(void **state)
 {
     (void)state;
     for (size_t i = SPARED > 1 ? 2 : 0; i <= 2; i += 2)
         for (unsigned where = 1; where <= KOFN_FAULT_IN_MEMORY; where *= 2) {
-            const lesson *l = &lessons[i];
+            const training_case *l = &training_cases[i];
             size_t n = iterates_of(l), turn = 2 * l->layers - 1, tries = 0;
 
             for (uint64_t t = turn + 1; t <= n; t++)
                 if (t <= 2 * turn || t + l->layers > n) {
-                    one(l, t, where, t + where);
+                    try_one(l, t, where, t + where);
                     tries += erred > 0;
                 }
             assert_true(tries > 0);
         }
 }
 
-/* As many as are not half of all. */
 static void several(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     size_t n = iterates_of(l);
     uint64_t at[] = {1, 3, n - 2, n - 1, n};
 
@@ -367,34 +368,33 @@ static void several(void **state)
     }
 }
 
-/* Who is outvoted knows that the blocks are wrong that it has changed by its
- * vector, or made anew: nobody else has to find that. */
-static void what_is_outvoted(void **state)
+/* No other node has to find the blocks that it changed by its wrong vector, or
+ * rebuilt. */
+static void outvoted_blocks(void **state)
 {
     (void)state;
     for (size_t i = 0; i <= 2; i += 2)
-        for (size_t id = 0; id < lessons[i].nodes; id += SPARED) {
-            uint64_t turn = 2 * lessons[i].layers - 1;
+        for (size_t id = 0; id < training_cases[i].nodes; id += SPARED) {
+            uint64_t turn = 2 * training_cases[i].layers - 1;
 
             for (uint64_t t = turn; t <= turn + 1; t++) {
                 fault what = {.nodes = kf_bit(id),
                               .t = t,
                               .where = KOFN_FAULT_IN_VECTOR,
                               .loses = t > turn};
-                assert_true(try_well(&lessons[i], KOFN_ERRORS_ADVERSARIAL, what,
-                                     id) > 0);
+                assert_true(try_well(&training_cases[i],
+                                     KOFN_ERRORS_ADVERSARIAL, what, id) > 0);
                 assert_int_equal(erred, 1);
                 assert_int_equal(wrong, 0);
             }
         }
 }
 
-/* Numbers of the vector change when its digest has been told, also of the last
- * iterate: no node hands that out, or multiplies it, and each takes the vector
- * of others. */
-static void what_flips(void **state)
+/* The numbers change after the digest was sent, also in the last iterate. No
+ * node uses or returns that vector, and each takes the vector of others. */
+static void flipped_numbers(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     size_t n = iterates_of(l);
 
     (void)state;
@@ -410,16 +410,16 @@ static void what_flips(void **state)
         }
 }
 
-/* One is cut off as its result changes: it has none to hand out. */
-static void what_flips_alone(void **state)
+/* The node is cut off as its result changes. */
+static void flipped_result_alone(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     fixture f;
     sim s;
 
     (void)state;
-    now =
-        (fault){.nodes = 1, .t = iterates_of(l), .flips = true, .parted = true};
+    now = (fault){
+        .nodes = 1, .t = iterates_of(l), .flips = true, .cut_off = true};
     begin(&s, &f, l, KOFN_ERRORS_PROBABILISTIC, 3);
     start_all(&s, l);
     run_to_the_end(&s, l);
@@ -431,12 +431,12 @@ static void what_flips_alone(void **state)
     mesh_down(&s, &f);
 }
 
-/* One sends wrong pieces to another, which leaves them out and decodes of
- * others.  So it has the same but for rounding: it takes nobody's vector for
- * that, and keeps its blocks. */
-static void what_is_rounded(void **state)
+/* The receiver leaves the wrong pieces out and decodes from others. So its
+ * vector is the same except for rounding: it takes no other vector and keeps
+ * its blocks. */
+static void rounding_is_accepted(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
 
     (void)state;
     for (size_t id = 0; id < l->nodes; id += 2) {
@@ -460,12 +460,12 @@ static void what_is_rounded(void **state)
     }
 }
 
-/* A number that no vote looks at any more makes the blocks of a node wrong, and
- * again those that it makes in their place.  Then it takes the vector of
- * others, and makes right ones. */
-static void what_blocks_are_made_by(void **state)
+/* A number that no vote covers any more makes the blocks of a node wrong, and
+ * the rebuilt ones again. Then the node takes the vector of others and
+ * rebuilds right ones. */
+static void number_behind_the_blocks(void **state)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
 
     (void)state;
     for (uint64_t turn = 1; turn <= 2; turn++)
@@ -479,11 +479,10 @@ static void what_blocks_are_made_by(void **state)
         }
 }
 
-/* More nodes err at once than can be told, each in a product: the iterate is
- * made again, and that was all. */
+/* More nodes err at once than can be located, each in one product. */
 static void accidents(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     size_t n = iterates_of(l);
 
     (void)state;
@@ -497,11 +496,10 @@ static void accidents(void **state)
     }
 }
 
-/* Of no result more than half of the nodes are sure, or so many have the same
- * wrong one that the others cannot be. */
+/* More than half of the nodes agree on no result, or on a wrong one. */
 static void beyond(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     size_t n = iterates_of(l);
 
     (void)state;
@@ -523,12 +521,11 @@ static void beyond(void **state)
     }
 }
 
-/* One is cut off as it decodes the last iterate, of pieces that are here: right
- * or wrong, it believes itself only where it has heard what others made of it.
- */
+/* The node has the pieces that it decodes, and is right or wrong. It believes
+ * its result only if it has heard the results of others. */
 static void alone(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     size_t n = iterates_of(l), unsure = 0;
 
     (void)state;
@@ -539,7 +536,7 @@ static void alone(void **state)
         now = (fault){.nodes = kf_bit(id),
                       .t = n,
                       .where = KOFN_FAULT_IN_DECODING,
-                      .parted = true,
+                      .cut_off = true,
                       .right = id % 2};
         begin(&s, &f, l, KOFN_ERRORS_PROBABILISTIC, id);
         start_all(&s, l);
@@ -556,23 +553,23 @@ static void alone(void **state)
     assert_true(unsure > 0);
 }
 
-/* One says from the beginning that it has the result, and hands one out. */
+/* The node claims from the start to have the result, and sends one. */
 static void claims(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
     size_t n = iterates_of(l);
 
     (void)state;
     for (size_t id = 0; id < l->nodes; id++)
         try_well(l, KOFN_ERRORS_ADVERSARIAL,
-                 (fault){.nodes = kf_bit(id), .t = n, .liar = true}, id);
+                 (fault){.nodes = kf_bit(id), .t = n, .claims_result = true},
+                 id);
 }
 
-/* Some tell digests of no vector, to each another: they are named, and that is
- * all. */
+/* Two nodes send a different false digest to each receiver. */
 static void false_digests(void **state)
 {
-    const lesson *l = &lessons[2];
+    const training_case *l = &training_cases[2];
 
     (void)state;
     for (size_t id = 0; id < l->nodes; id += 2) {
@@ -581,18 +578,17 @@ static void false_digests(void **state)
         try_well(l, KOFN_ERRORS_ADVERSARIAL, what, id);
         for (size_t i = 0; i < l->nodes; i++)
             if (!(what.nodes & kf_bit(i)))
-                assert_true(told[i][id] > 0 && told[i][id + 1] > 0);
+                assert_true(reports[i][id] > 0 && reports[i][id + 1] > 0);
     }
 }
 
-/* Others who must have the same before it is taken, of nine of which five
- * decode the forward product: one more than lie together, half of four, or one
- * by accident. */
-static void believed(void **state)
+/* The code has nine nodes, and five decode the forward product. Expected: one
+ * more than may collude, half of four, or one for an accident. */
+static void confirm_defaults(void **state)
 {
     static const struct {
         kofn_errors errors;
-        size_t told, confirm;
+        size_t given, confirm;
     } expected[] = {{KOFN_ERRORS_NONE, 0, 1},
                     {KOFN_ERRORS_DETECT, 0, 2},
                     {KOFN_ERRORS_PROBABILISTIC, 0, 2},
@@ -605,16 +601,16 @@ static void believed(void **state)
         sim s;
 
         now = (fault){.where = 0};
-        begin(&s, &f, &lessons[0], expected[i].errors, i);
-        s.opt.confirm = expected[i].told;
+        begin(&s, &f, &training_cases[0], expected[i].errors, i);
+        s.opt.confirm = expected[i].given;
         sim_start(&s, 0, true);
         assert_int_equal(s.node[0].host->confirm, expected[i].confirm);
         mesh_down(&s, &f);
     }
 }
 
-/* All that are left have made so many iterates. */
-static bool all_are_at(const sim *s, const lesson *l, uint64_t t)
+/* True if all nodes that are up have made t iterates. */
+static bool all_are_at(const sim *s, const training_case *l, uint64_t t)
 {
     bool all = true;
 
@@ -623,11 +619,11 @@ static bool all_are_at(const sim *s, const lesson *l, uint64_t t)
     return all;
 }
 
-/* From the death of node `id`, `after` it all began, until all others have made
- * two more iterates. */
+/* Returns the time from the death of node `id` until all others have made two
+ * more iterates. The death is `after` the first turn. */
 static kofn_time time_lost(size_t id, kofn_time after)
 {
-    const lesson *l = &lessons[0];
+    const training_case *l = &training_cases[0];
     uint64_t top = 0;
     kofn_time died;
     fixture f;
@@ -651,16 +647,15 @@ static kofn_time time_lost(size_t id, kofn_time after)
     return died;
 }
 
-/* A member that dies has nobody wait as long as for a leader that decides
- * nothing, twice the patience, whenever that is: what is decided already is not
- * made void. */
+/* Decisions that were made stay valid. The bound is twice the patience, the
+ * wait for a leader that decides nothing. */
 static void deaths(void **state)
 {
     const kofn_time beat = 10 * MS, patience = 5 * beat;
     kofn_time worst = 0;
 
     (void)state;
-    for (size_t id = 0; id < lessons[0].nodes; id++)
+    for (size_t id = 0; id < training_cases[0].nodes; id++)
         for (kofn_time after = 0; after < 20 * MS; after += 2 * MS * SPARED) {
             kofn_time lost = time_lost(id, after);
 
@@ -672,22 +667,33 @@ static void deaths(void **state)
 TEST_FILE(train_votes_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decoding),
-        cmocka_unit_test(everywhere),
-        cmocka_unit_test(several),
-        cmocka_unit_test(alike_and_ahead),
-        cmocka_unit_test(what_blocks_are_made_by),
-        cmocka_unit_test(what_is_outvoted),
-        cmocka_unit_test(what_flips),
-        cmocka_unit_test(what_is_rounded),
-        cmocka_unit_test(what_flips_alone),
-        cmocka_unit_test(accidents),
-        cmocka_unit_test(beyond),
-        cmocka_unit_test(alone),
-        cmocka_unit_test(claims),
-        cmocka_unit_test(false_digests),
-        cmocka_unit_test(believed),
-        cmocka_unit_test(deaths),
+        TEST(decoding,
+             "votes: a wrong decoding of one node in any iterate is outvoted"),
+        TEST(everywhere, "votes: one error in any place is found"),
+        TEST(several,
+             "votes: several nodes that err, fewer than half, are outvoted"),
+        TEST(alike_and_ahead,
+             "votes: equal wrong results ahead of the others are outvoted"),
+        TEST(number_behind_the_blocks,
+             "votes: a wrong number behind the blocks is found"),
+        TEST(outvoted_blocks,
+             "votes: an outvoted node rebuilds its blocks unasked"),
+        TEST(flipped_numbers,
+             "votes: numbers that change after the digest do no harm"),
+        TEST(rounding_is_accepted,
+             "votes: a vector that differs by rounding is not outvoted"),
+        TEST(flipped_result_alone,
+             "votes: a lone node with a changed result fails"),
+        TEST(accidents, "votes: simultaneous single errors cost one iterate"),
+        TEST(beyond,
+             "votes: half of the nodes with errors end all without a result"),
+        TEST(alone, "votes: a node cut off at the end needs confirmed results"),
+        TEST(claims, "votes: a false claim to have the result is not believed"),
+        TEST(false_digests, "votes: nodes with false digests are named"),
+        TEST(confirm_defaults,
+             "votes: the default of confirm fits the kind of errors"),
+        TEST(deaths,
+             "votes: a dying member delays the others by twice the patience"),
     };
 
     rig_begin();

@@ -1,35 +1,36 @@
-/* train_windows_test.c -- trainings without a master with blocks so large, for
- * the windows that are lent, that whoever has none makes it of several
- * (src/mesh/rebuild.c): while steps go on, with lenders that lie or keep it
- * waiting, and with a vector that was wrong meanwhile.  Blocks are compared
- * with the coded weights as soon as they are whole. */
+/* train_windows_test.c -- trainings without a master with blocks larger than
+ * the windows that are lent. A node without a block rebuilds it from several
+ * windows (src/mesh/rebuild.c) while steps continue. Lenders may be faulty or
+ * late, and a vector may be wrong meanwhile. Blocks are compared with the
+ * coded weights as soon as they are whole. */
 #include "train_mesh_rig.h"
 
 enum { WIDE = 1, MOST_WINDOWS = 64 };
 
-/* What happens to the last node, who makes its blocks, and what is seen of
- * it. */
-typedef struct story {
-    /* node 1 spoils a number of each of its windows but the first, ... */
-    bool lies;
-    /* ... or nothing that it sends is what was asked for */
+/* Faults of the last node, which rebuilds its blocks, and what is recorded
+ * about it. */
+typedef struct window_case {
+    /* Node 1 spoils a number of each of its windows but the first. */
+    bool spoils;
+    /* Node 1 sends nothing that was requested. */
     bool silent;
-    /* nor is what anybody sends, from the third window until two turns are
-     * over */
+    /* No node sends what was requested, from the third window until two turns
+     * have ended. */
     bool keeps;
-    /* its own vector is wrong as a turn ends, when it has some rows */
+    /* The node's own vector is wrong at the end of a turn, when it has some
+     * rows. */
     bool errs;
-    size_t begun; /* windows of the large block that it asked for */
+    size_t begun; /* windows of the large block that it requested */
     size_t lo[MOST_WINDOWS], rows[MOST_WINDOWS];
-    uint64_t turn[MOST_WINDOWS]; /* when it did */
+    uint64_t turn[MOST_WINDOWS]; /* the turn of each request */
     kofn_time when[MOST_WINDOWS];
-    size_t told, erred;
-    size_t held; /* bytes of others' blocks, at most */
-} story;
+    size_t sent, erred;
+    size_t held; /* largest number of bytes of borrowed blocks */
+} window_case;
 
-static story now;
+static window_case now;
 
-static size_t who(const sim *s)
+static size_t last_node(const sim *s)
 {
     return s->nodes - 1;
 }
@@ -43,7 +44,7 @@ static uint64_t outvoted(const sim *s)
 {
     kofn_node_view v;
 
-    kf_node_look(s->node[who(s)].host->node, &v);
+    kf_node_look(s->node[last_node(s)].host->node, &v);
     return v.outvoted;
 }
 
@@ -58,7 +59,8 @@ static void listen(sim *s, const sim_packet *p)
     kf_note note;
 
     read_note(s, p, &note);
-    if (note.type != KF_NOTE_READ || p->from != who(s) || note.group != WIDE ||
+    if (note.type != KF_NOTE_READ || p->from != last_node(s) ||
+        note.group != WIDE ||
         (now.begun && now.lo[now.begun - 1] == note.coded))
         return;
     assert_true(now.begun < MOST_WINDOWS);
@@ -68,30 +70,31 @@ static void listen(sim *s, const sim_packet *p)
     now.turn[now.begun++] = turn_of(s);
 }
 
-/* True if answers do not come to it now: until it is outvoted, where it
- * errs. */
-static bool is_kept(const sim *s)
+/* True if no answer reaches the node now. If it errs, this lasts until it is
+ * outvoted. */
+static bool is_withheld(const sim *s)
 {
     if (now.errs)
         return now.begun >= 3 && outvoted(s) == 0;
     return now.keeps && now.begun == 3 && turn_of(s) < now.turn[2] + 2;
 }
 
-static void twist(sim *s, sim_packet *p)
+static void tamper(sim *s, sim_packet *p)
 {
     kf_note note;
 
     read_note(s, p, &note);
-    if (note.type != KF_NOTE_BLOCK || note.group != WIDE || p->to != who(s))
+    if (note.type != KF_NOTE_BLOCK || note.group != WIDE ||
+        p->to != last_node(s))
         return;
-    if (now.lies && p->from == 1 && note.coded > 0) {
+    if (now.spoils && p->from == 1 && note.coded > 0) {
         ((double *)(void *)p->body)[p->p.body_bytes / 16 - 1] += 1e-3;
-        now.told++;
+        now.sent++;
     }
-    if (is_kept(s) || (now.silent && p->from == 1)) {
-        note.coded++; /* rows that it did not ask for */
+    if (is_withheld(s) || (now.silent && p->from == 1)) {
+        note.coded++; /* rows that it did not request */
         note.decoded++;
-        now.told++;
+        now.sent++;
     }
     kf_note_write(p->p.head, &note, s->node[p->from].host->job, p->body,
                   p->p.body_bytes);
@@ -103,7 +106,7 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
 
-    if (!now.errs || now.erred || n->id != who(n->sim) || now.begun < 3 ||
+    if (!now.errs || now.erred || n->id != last_node(n->sim) || now.begun < 3 ||
         where != KOFN_FAULT_IN_VECTOR || (t + 1) % f->turn != 0)
         return;
     now.erred++;
@@ -113,7 +116,7 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 
 static void hold(sim *s)
 {
-    const kf_host *h = s->node[who(s)].host;
+    const kf_host *h = s->node[last_node(s)].host;
     size_t held = 0;
 
     for (size_t i = 0; h && i < h->changing.lents; i++) {
@@ -128,16 +131,16 @@ static void hold(sim *s)
 
 static void look_at_its_blocks(sim *s, size_t id)
 {
-    if (id == who(s) && !is_kept(s))
+    if (id == last_node(s) && !is_withheld(s))
         look_at_blocks(s, id);
 }
 
-/* It goes, and comes again when nobody can tell any more how the first steps
- * were. */
-static void heal(sim *s, fixture *f, story what, kofn_errors errors)
+/* Stops the node and restarts it when the vector no longer has the first
+ * steps. */
+static void heal(sim *s, fixture *f, window_case what, kofn_errors errors)
 {
     now = what;
-    mesh_up(s, f, &wide, 7, 1);
+    mesh_up(s, f, &wide_case, 7, 1);
     s->compute = MS / 8;
     s->opt.errors = errors;
     s->opt.confirm = 1;
@@ -146,31 +149,31 @@ static void heal(sim *s, fixture *f, story what, kofn_errors errors)
     s->look = look_at_its_blocks;
     s->listen = listen;
     s->inject = hold;
-    s->twist = twist;
-    s->evil =
+    s->tamper = tamper;
+    s->hostile =
         &now; /* vectors may differ by rounding, or be wrong for a while */
     s->lenient = what.errs;
-    for (size_t i = 0; i < wide.nodes; i++) {
+    for (size_t i = 0; i < wide_case.nodes; i++) {
         sim_start(s, i, true);
         s->node[i].turncoat =
-            i < who(s) &&
-            (what.keeps || what.errs || ((what.lies || what.silent) && i == 1));
+            i < last_node(s) && (what.keeps || what.errs ||
+                                 ((what.spoils || what.silent) && i == 1));
     }
     run_until(s, 6);
-    sim_stop(s, who(s));
+    sim_stop(s, last_node(s));
     run_until(s, 9);
-    sim_start(s, who(s), false);
-    sim_finish(s, s->now + 60 * KOFN_SECOND, NULL, wide.scheme, 1);
-    assert_int_equal(s->node[who(s)].host->changing.healed, 1);
-    assert_int_equal(s->node[who(s)].host->changing.wrong, 0);
+    sim_start(s, last_node(s), false);
+    sim_finish(s, s->now + 60 * KOFN_SECOND, NULL, wide_case.scheme, 1);
+    assert_int_equal(s->node[last_node(s)].host->changing.healed, 1);
+    assert_int_equal(s->node[last_node(s)].host->changing.wrong, 0);
 }
 
-/* Of blocks, with velocities. */
+/* Returns the bytes of all blocks with velocities. */
 static size_t bytes_of_all(const fixture *f)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < wide.layers; i++) {
+    for (size_t i = 0; i < wide_case.layers; i++) {
         kf_extent e = kf_extent_of(f->plan[i]);
 
         bytes += 2 * e.lanes * e.rows * e.cols * sizeof(double);
@@ -178,19 +181,19 @@ static size_t bytes_of_all(const fixture *f)
     return bytes;
 }
 
-/* All rows are asked for once, the next when the ones before are made, and
- * steps are taken meanwhile.  Windows grow, but never are those of all others
- * together more than its own blocks. */
-static void while_steps_go_on(void **state)
+/* All rows are requested once, the next after the ones before are rebuilt.
+ * Windows grow. The windows of all others together never exceed the node's own
+ * blocks. */
+static void while_steps_continue(void **state)
 {
     fixture f;
     sim s;
     size_t rows = 0;
 
     (void)state;
-    heal(&s, &f, (story){.lies = false}, KOFN_ERRORS_NONE);
+    heal(&s, &f, (window_case){.spoils = false}, KOFN_ERRORS_NONE);
     assert_in_range(now.held, 1, bytes_of_all(&f));
-    assert_true(now.begun >= wide.nodes);
+    assert_true(now.begun >= wide_case.nodes);
     for (size_t i = 0; i < now.begun; i++) {
         assert_int_equal(now.lo[i], rows);
         rows += now.rows[i];
@@ -201,56 +204,53 @@ static void while_steps_go_on(void **state)
     mesh_down(&s, &f);
 }
 
-/* One that no turn sufficed for is followed by one of half as many rows. */
-static void kept_waiting(void **state)
+static void late_window(void **state)
 {
     fixture f;
     sim s;
 
     (void)state;
-    heal(&s, &f, (story){.keeps = true}, KOFN_ERRORS_NONE);
-    assert_true(now.told > 0);
+    heal(&s, &f, (window_case){.keeps = true}, KOFN_ERRORS_NONE);
+    assert_true(now.sent > 0);
     assert_in_range(now.rows[3], now.rows[2] / 2, now.rows[2] / 2 + 1);
     mesh_down(&s, &f);
 }
 
-/* One of whom nothing comes is waited for in the first window, and in no
- * other. */
-static void a_lender_is_silent(void **state)
+static void silent_lender(void **state)
 {
     fixture f;
     sim s;
 
     (void)state;
-    heal(&s, &f, (story){.silent = true}, KOFN_ERRORS_NONE);
-    assert_true(now.told > 1);
+    heal(&s, &f, (window_case){.silent = true}, KOFN_ERRORS_NONE);
+    assert_true(now.sent > 1);
     for (size_t i = 2; i < now.begun; i++)
         assert_true(now.when[i] - now.when[i - 1] <
                     kf_host_hedge(s.node[0].host));
     mesh_down(&s, &f);
 }
 
-/* One number of one lender is wrong, in rows that are not the first. */
-static void a_lender_lies(void **state)
+/* The wrong number is in rows that are not the first. */
+static void faulty_lender(void **state)
 {
     fixture f;
     sim s;
 
     (void)state;
-    heal(&s, &f, (story){.lies = true}, KOFN_ERRORS_ADVERSARIAL);
-    assert_true(now.told > 0);
+    heal(&s, &f, (window_case){.spoils = true}, KOFN_ERRORS_ADVERSARIAL);
+    assert_true(now.sent > 0);
     mesh_down(&s, &f);
 }
 
-/* It is outvoted, and only then goes on, when what it has so far was changed by
- * its own wrong vector: all of that agrees, and is wrong. */
-static void a_wrong_vector(void **state)
+/* The node is outvoted. It continues only then, with rows that its own wrong
+ * vector changed. They agree with each other and are wrong. */
+static void wrong_vector(void **state)
 {
     fixture f;
     sim s;
 
     (void)state;
-    heal(&s, &f, (story){.errs = true}, KOFN_ERRORS_ADVERSARIAL);
+    heal(&s, &f, (window_case){.errs = true}, KOFN_ERRORS_ADVERSARIAL);
     assert_int_equal(now.erred, 1);
     assert_int_equal(outvoted(&s), 1);
     mesh_down(&s, &f);
@@ -259,9 +259,15 @@ static void a_wrong_vector(void **state)
 TEST_FILE(train_windows_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(while_steps_go_on),  cmocka_unit_test(kept_waiting),
-        cmocka_unit_test(a_lender_is_silent), cmocka_unit_test(a_lender_lies),
-        cmocka_unit_test(a_wrong_vector),
+        TEST(while_steps_continue,
+             "windows: a node rebuilds its blocks while steps continue"),
+        TEST(late_window,
+             "windows: the window after a late one has half the rows"),
+        TEST(silent_lender,
+             "windows: a silent lender is waited for in the first window only"),
+        TEST(faulty_lender, "windows: a wrong number of a lender is found"),
+        TEST(wrong_vector,
+             "windows: rows changed by a wrong vector are rebuilt"),
     };
 
     rig_begin();

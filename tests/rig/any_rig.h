@@ -1,6 +1,5 @@
-/* any_rig.h -- jobs drawn at random: any code, on the simulator, on threads or
- * behind packets that may be lost, by workers who come, go, are late and lie.
- */
+/* any_rig.h -- random jobs: any code, on the simulator, on threads or behind
+ * packets that may be lost. Workers leave, join, are late and wrong. */
 #ifndef KF_TEST_ANY_RIG_H
 #define KF_TEST_ANY_RIG_H
 
@@ -11,20 +10,20 @@ enum { ANY_EVENTS = 5 };
 
 typedef enum any_where { ON_SIMULATOR, ON_THREADS, BEHIND_PACKETS } any_where;
 
-/* Some of what is drawn cannot be; then nothing is lost but the try. */
+/* Some draws are impossible and are only counted. */
 typedef struct any_job {
     uint64_t seed;
     char spec[96];
     size_t workers;
     any_where where;
     kofn_dtype dtype;
-    bool lies, leaves; /* somebody may lie, somebody may be lost */
+    bool lies, leaves; /* a worker may be wrong; a worker may be lost */
     kofn_fault_event event[ANY_EVENTS];
     size_t events;
     kofn_options opt;
 } any_job;
 
-/* Of all jobs. */
+/* Counts over all jobs. */
 typedef struct any_sum {
     size_t delivered, refused, happened;
 } any_sum;
@@ -44,7 +43,8 @@ static inline long double square(long double x)
     return x * x;
 }
 
-/* ---- what is drawn ------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------
+ */
 
 static inline size_t any_size(kf_rng *g)
 {
@@ -53,7 +53,7 @@ static inline size_t any_size(kf_rng *g)
     return of[below(g, sizeof of / sizeof *of)];
 }
 
-/* Decimal digits that lines are apart. */
+/* Returns the spread of lines in decimal digits. */
 static inline double any_digits(const any_job *a, kf_rng *g)
 {
     static const double of[] = {0, 0, 6, 20, 80};
@@ -71,7 +71,7 @@ static inline double *any_lines(kf_rng *g, size_t n, double digits)
     return x;
 }
 
-/* Those that matrices may change under, or others as well. */
+/* Draws a code under which matrices may change, or any code. */
 static inline size_t any_code_named(char *spec, size_t room, bool changes,
                                     kf_rng *g)
 {
@@ -122,7 +122,7 @@ static inline size_t any_code_named(char *spec, size_t room, bool changes,
     }
 }
 
-/* A code, and workers who may be enough for it. */
+/* Draws a code, and workers that may suffice for it. */
 static inline void any_code(any_job *a, bool changes, kf_rng *g)
 {
     a->workers = any_code_named(a->spec, sizeof a->spec, changes, g);
@@ -130,7 +130,8 @@ static inline void any_code(any_job *a, bool changes, kf_rng *g)
         a->workers += (strstr(a->spec, "groups") ? 2 : 1) * below(g, 5);
 }
 
-/* In so many rounds.  Only one may lie, and none behind packets. */
+/* Draws events over `rounds` rounds. At most one worker is wrong, behind
+ * packets none. */
 static inline void any_events(any_job *a, size_t rounds, kf_rng *g)
 {
     static const kofn_fault_event_kind of[] = {
@@ -161,14 +162,13 @@ static inline void any_events(any_job *a, size_t rounds, kf_rng *g)
     a->opt.event_count = a->events;
 }
 
-/* Only on the simulator it takes no time to wait for joiners who do not
- * come. */
+/* Waiting for missing workers takes no time on the simulator only. */
 static inline void any_options(any_job *a, kf_rng *g)
 {
     static const double late[] = {0, 0, -1, 3};
 
-    if (a->where !=
-        BEHIND_PACKETS) /* the others begin anew as connections break */
+    if (a->where != BEHIND_PACKETS) /* on other ports tasks restart when
+                                       connections break */
         a->opt.in_flight = (kofn_in_flight)below(g, 3);
     if (one_in(g, 8))
         a->opt.below = KOFN_BELOW_DEGRADE;
@@ -193,7 +193,7 @@ static inline void any_draw(any_job *a, uint64_t seed, bool changes, kf_rng *g)
     any_options(a, g);
 }
 
-/* How it is seen again; the text is of the next call. */
+/* Returns the settings that repeat the job; valid until the next call. */
 static inline const char *any_told(const any_job *a, const char *more)
 {
     static const char *const kinds[] = {"",       "leave",   "join", "slow",
@@ -215,9 +215,10 @@ static inline const char *any_told(const any_job *a, const char *more)
     return text;
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------
+ */
 
-/* Has it a reason?  What cannot be made at all is refused before. */
+/* Checks that the refusal has a reason. Impossible jobs are refused earlier. */
 static inline void any_refusal(const any_job *a, kofn_status st,
                                const char *told)
 {
@@ -232,7 +233,8 @@ static inline void any_refusal(const any_job *a, kofn_status st,
         fail_msg("status %d: %s; %s", (int)st, kofn_errmsg(), told);
 }
 
-/* ---- where it is done ---------------------------------------------------- */
+/* ---- ports ----------------------------------------------------------------
+ */
 
 static fleet any_fleet; /* behind packets; one job at a time */
 
@@ -269,7 +271,7 @@ static inline kofn_port *any_port(any_job *a, kf_rng *g)
     return port;
 }
 
-/* The job is closed already. */
+/* Ends the port of a closed job. */
 static inline void any_down(void)
 {
     if (any_fleet.members)
@@ -279,7 +281,7 @@ static inline void any_down(void)
 
 /* ---- all of them --------------------------------------------------------- */
 
-/* So many, from KOFN_TEST_SEED on. */
+/* Runs n jobs, with seeds from KOFN_TEST_SEED on. */
 static inline void any_run(void (*one)(uint64_t seed), size_t n,
                            const any_sum *sum, const char *what)
 {

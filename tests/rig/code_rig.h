@@ -1,4 +1,4 @@
-/* code_rig.h -- what tests of codes share: numbers, and a product to code. */
+/* code_rig.h -- numbers and a product for tests of codes. */
 #ifndef KF_TEST_CODE_RIG_H
 #define KF_TEST_CODE_RIG_H
 
@@ -8,14 +8,14 @@
 #include "code/code.h"
 #include "mat/mat.h"
 
-#include <lapacke.h> /* has arguments called U */
+#include <lapacke.h> /* it has arguments called U */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define U 0x1p-53 /* unit roundoff of double */
 
-/* Sanitizers cost a factor of twenty: they see a sample. */
+/* Sanitizers cost a factor of twenty, so they see a sample. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define EVERY 2
 #else

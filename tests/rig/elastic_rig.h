@@ -1,19 +1,19 @@
-/* elastic_rig.h -- a port that watches another: data that are handed out never
- * move, and what comes is seen. */
+/* elastic_rig.h -- a port around another: checks that placed data never move,
+ * and sees all results. */
 #ifndef KF_TEST_ELASTIC_RIG_H
 #define KF_TEST_ELASTIC_RIG_H
 
 #include "rig.h"
-#include "walk.h"
+#include "scripted_core.h"
 
 #include "run/run.h"
 
 typedef struct watcher {
     kofn_port base, *inner;
-    kf_block *block[WALKERS]; /* what each worker was given */
-    uint64_t hash[WALKERS];
+    kf_block *block[SCRIPT_WORKERS]; /* the block of each worker */
+    uint64_t hash[SCRIPT_WORKERS];
     size_t stores, results;
-    void (*seen)(void *ud, const kf_msg *m); /* a result */
+    void (*seen)(void *ud, const kf_msg *m); /* called for a result */
     void *ud;
 } watcher;
 
@@ -44,10 +44,10 @@ static inline uint64_t hash_block(const kf_block *b)
     return h;
 }
 
-/* Nothing that was handed out has changed since (invariant I1). */
+/* Checks that no placed block has changed (invariant I1). */
 static inline void audit_blocks(const watcher *w)
 {
-    for (size_t i = 0; i < WALKERS; i++)
+    for (size_t i = 0; i < SCRIPT_WORKERS; i++)
         if (w->block[i] && hash_block(w->block[i]) != w->hash[i])
             fail_msg("the block of worker %zu has changed", i);
 }
@@ -57,7 +57,7 @@ static inline kofn_status watch_send(kofn_port *base, kf_msg *m)
     watcher *w = (watcher *)base;
 
     if (m->type == KF_MSG_STORE) {
-        assert_true(m->worker < WALKERS && !w->block[m->worker]);
+        assert_true(m->worker < SCRIPT_WORKERS && !w->block[m->worker]);
         w->block[m->worker] = kf_block_keep(m->block);
         w->hash[m->worker] = hash_block(m->block);
         w->stores++;
@@ -108,7 +108,7 @@ static inline void watch_close(kofn_port *base)
 
     audit_blocks(w);
     w->inner->close(w->inner);
-    for (size_t i = 0; i < WALKERS; i++)
+    for (size_t i = 0; i < SCRIPT_WORKERS; i++)
         kf_block_drop(w->block[i]);
     kf_free(w);
 }

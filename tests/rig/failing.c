@@ -1,13 +1,12 @@
-/* failing.c -- what descent becomes when machines fail and nothing is coded.
+/* failing.c -- descents on machines that fail, without a code.
  *
- * Baselines for elastic regression (math/elastic.md 17): the points of a
- * machine that is gone are ignored, the others standing for all, or replaced by
- * what their loss was to first order when they were last seen (Narayanamurthy,
- * Weimer, Mahajan, Condie, Sellamanickam, Keerthi, "Towards resource-elastic
- * machine learning", 2013):
+ * Baselines for elastic regression (math/elastic.md 17). The points of a
+ * failed machine are ignored, and the others stand for all. Or their loss is
+ * replaced by its first-order expansion at the last iterate at which it was
+ * computed (Narayanamurthy, Weimer, Mahajan, Condie, Sellamanickam, Keerthi,
+ * "Towards resource-elastic machine learning", 2013):
  *
- *     f_p(w) ~ f_p(w_p) + g_p . (w - w_p).
- */
+ *     f_p(w) ~ f_p(w_p) + g_p . (w - w_p). */
 #include "failing.h"
 
 #include "base/rng.h"
@@ -16,18 +15,19 @@
 #include <math.h>
 
 typedef struct failing {
-    kf_gradient_mode way; /* in which the descent has its gradients */
+    kf_gradient_mode way; /* how the descent gets its gradients */
     failures how;
-    size_t length;   /* n + 1: a gradient and a loss                     */
-    unsigned *until; /* per part: the iteration it returns in, 0: it is there */
-    double *known;   /* per part: g_p, and f_p(w_p) - g_p . w_p          */
-    double *value;   /* scratch: of a part                               */
+    size_t length; /* n + 1: a gradient and a loss */
+    unsigned
+        *until;    /* by part: the iteration in which it returns; 0: it is up */
+    double *known; /* by part: g_p, and f_p(w_p) - g_p . w_p */
+    double *value; /* scratch, of one part */
     double *in, *sum;
-    unsigned now; /* the iteration that has begun                     */
-    bool fresh;   /* the next gradient is to be remembered            */
+    unsigned now; /* the current iteration */
+    bool fresh;   /* the next gradient is kept for later */
 } failing;
 
-/* Machines fail and return as iteration t begins. */
+/* Lets machines fail and return at the start of iteration t. */
 static kofn_status begin(failing *f, unsigned t)
 {
     size_t there = 0;
@@ -54,7 +54,7 @@ static size_t begin_of(const failing *f, const kofn_regression *r, size_t p)
     return p * r->X.rows / f->how.parts;
 }
 
-/* f->value: what workers compute of this part. */
+/* Computes in f->value what workers compute of this part. */
 static kofn_status compute(const failing *f, const kofn_regression *r, size_t p)
 {
     size_t from = begin_of(f, r, p);
@@ -68,7 +68,7 @@ static kofn_status compute(const failing *f, const kofn_regression *r, size_t p)
     return kofn_formulas[0].f(arg, &rows, &in, &out);
 }
 
-/* f->sum += what part p gives now, or gave. */
+/* Adds to f->sum the value of part p, current or remembered. */
 static kofn_status add_part(failing *f, const kofn_regression *r, size_t p)
 {
     size_t n = f->length - 1;
@@ -90,7 +90,7 @@ static kofn_status add_part(failing *f, const kofn_regression *r, size_t p)
     return KOFN_OK;
 }
 
-/* f->sum: of all parts at v, or X' X v. */
+/* Sums all parts at v in f->sum, or X' X v. */
 static kofn_status sum_parts(failing *f, const kofn_regression *r,
                              const double *v, double what)
 {
@@ -111,7 +111,7 @@ static kofn_status sum_parts(failing *f, const kofn_regression *r,
     return KOFN_OK;
 }
 
-/* ---- as a way of a descent ----------------------------------------------- */
+/* ---- as a gradient mode -------------------------------------------------- */
 
 static failing *of(const kf_descent *d)
 {
@@ -151,9 +151,8 @@ static kofn_status check(const kofn_regression *r, const failures *how)
         r->opt.descent == KOFN_DESCENT_LBFGS || r->opt.rule == KOFN_STEP_EXACT)
         return kf_fail(
             KOFN_UNSUITED,
-            "failing machines go with descents over all points, that "
-            "learn nothing from differences of gradients, and not "
-            "with exact steps");
+            "failing machines need a descent over all points that uses no "
+            "differences of gradients, and no exact steps");
     return KOFN_OK;
 }
 

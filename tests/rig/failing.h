@@ -1,16 +1,17 @@
-/* failing.h -- what becomes of a regression without a code when machines fail:
- * what the schemes ignore and distr-bgd are compared with. */
+/* failing.h -- an uncoded regression on machines that fail, as a baseline for
+ * the schemes ignore and distr-bgd. */
 #ifndef FAILING_H
 #define FAILING_H
 
 #include <kofn.h>
 
-/* The points lie in `parts` parts, one on each machine; a machine fails in an
- * iteration with this probability and is replaced `delay` iterations later, 0:
- * never. */
+/* The points are divided into `parts` parts, one for each machine. A machine
+ * fails in each iteration with this probability. It is replaced `delay`
+ * iterations later; 0 means never. */
 typedef enum missing {
-    MISSING_IGNORED,   /* the other points stand for all             */
-    MISSING_REMEMBERED /* to first order, where they last were there */
+    MISSING_IGNORED,   /* the other points stand for all */
+    MISSING_REMEMBERED /* to first order, from the last iterate at which they
+                          were computed */
 } missing;
 
 typedef struct failures {
@@ -21,7 +22,7 @@ typedef struct failures {
     uint64_t seed;
 } failures;
 
-/* The steps of kofn_regress_plain, on this thread. */
+/* Does the steps of kofn_regress_plain on this thread. */
 kofn_status regress_failing(kofn_regression *r, const failures *how,
                             kofn_matrix *w, kofn_regress_result *res);
 

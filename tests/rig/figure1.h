@@ -1,5 +1,5 @@
-/* figure1.h -- the code of the figure 1 of the elastic paper: six machines, of
- * which any three are enough. */
+/* figure1.h -- the code of figure 1 of the elastic paper: six machines, any
+ * three suffice. */
 #ifndef KF_TEST_FIGURE1_H
 #define KF_TEST_FIGURE1_H
 

@@ -1,6 +1,6 @@
-/* gradient_rig.h -- codes for sums of vectors without the rest of the house:
- * the parts are random vectors, every seat's answers are computed as a worker
- * does, and decoded as the coordinator does. */
+/* gradient_rig.h -- codes for sums of vectors without the rest of the library.
+ * The parts are random vectors. Every seat's answers are computed as by a
+ * worker, and decoded as by the coordinator. */
 #ifndef KF_TEST_GRADIENT_RIG_H
 #define KF_TEST_GRADIENT_RIG_H
 
@@ -11,20 +11,20 @@
 
 #include <stdio.h>
 
-typedef struct fleet {
+typedef struct sum_case {
     kofn_plan *plan;
     const kofn_layout *L;
     kf_code *code;
     kofn_dtype dtype;
     size_t n, p;        /* seats; numbers in a vector */
-    void *part;         /* parts x p                  */
+    void *part;         /* parts x p */
     double *want;       /* their sum, added in double */
-    double size;        /* and its norm               */
-    kf_buffer **answer; /* seat submessages + submessage          */
+    double size;        /* the norm of `want` */
+    kf_buffer **answer; /* seat submessages + submessage */
     kofn_matrix out;
-    double noise, predicted; /* of the last answers that decoded */
+    double noise, predicted; /* of the last decoded answers */
     kf_scratch scratch;
-} fleet;
+} sum_case;
 
 static inline double number_at(const void *x, size_t i, kofn_dtype dtype)
 {
@@ -35,7 +35,7 @@ static inline double number_at(const void *x, size_t i, kofn_dtype dtype)
 static inline kofn_status stored_part(void *ctx, size_t part, size_t parts,
                                       const kofn_matrix *in, kofn_matrix *out)
 {
-    const fleet *f = ctx;
+    const sum_case *f = ctx;
     size_t bytes = f->p * kf_dtype_size(f->dtype);
 
     (void)parts;
@@ -44,7 +44,7 @@ static inline kofn_status stored_part(void *ctx, size_t part, size_t parts,
     return KOFN_OK;
 }
 
-static inline void make_parts(fleet *f, size_t parts)
+static inline void make_parts(sum_case *f, size_t parts)
 {
     size_t size = kf_dtype_size(f->dtype);
     kf_rng r = kf_rng_stream(77, KF_FOR_DATA, 0, 0);
@@ -52,7 +52,7 @@ static inline void make_parts(fleet *f, size_t parts)
     f->part = numbers(parts * f->p, size);
     f->want = numbers(f->p, sizeof *f->want);
     for (size_t i = 0; i < parts * f->p; i++) {
-        /* cheaper than a normal, and as good */
+        /* cheaper than a normal number, and as good */
         double x = kf_rng_uniform(&r) + kf_rng_uniform(&r) - 1;
 
         if (f->dtype == KOFN_F64)
@@ -66,8 +66,8 @@ static inline void make_parts(fleet *f, size_t parts)
     f->size = sqrt(f->size);
 }
 
-/* All submessages of one seat. */
-static inline void answer_of(fleet *f, const kf_resident *r, kf_buffer *in,
+/* Computes all submessages of one seat. */
+static inline void answer_of(sum_case *f, const kf_resident *r, kf_buffer *in,
                              size_t seat)
 {
     kf_block *block;
@@ -88,24 +88,24 @@ static inline void answer_of(fleet *f, const kf_resident *r, kf_buffer *in,
     kf_block_drop(block);
 }
 
-static inline void fleet_plan(fleet *f, const char *spec, size_t n, size_t p,
-                              kofn_dtype dtype)
+static inline void case_plan(sum_case *f, const char *spec, size_t n, size_t p,
+                             kofn_dtype dtype)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, p, 1, 1, dtype, false);
 
-    *f = (fleet){.n = n, .p = p, .dtype = dtype};
+    *f = (sum_case){.n = n, .p = p, .dtype = dtype};
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, n, 5));
     f->L = &f->plan->layout;
     assert_ok(kf_code_new(&f->code, f->plan));
 }
 
-static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
-                            kofn_dtype dtype)
+static inline void case_up(sum_case *f, const char *spec, size_t n, size_t p,
+                           kofn_dtype dtype)
 {
     kf_resident r;
     kf_buffer *in;
 
-    fleet_plan(f, spec, n, p, dtype);
+    case_plan(f, spec, n, p, dtype);
     make_parts(f, f->plan->parts);
     f->answer = numbers(n * f->L->submessages, sizeof(kf_buffer *));
     f->out = (kofn_matrix){numbers(p, kf_dtype_size(dtype)), p, 1, 1, dtype};
@@ -120,7 +120,7 @@ static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
     kf_resident_free(&r);
 }
 
-static inline void fleet_down(fleet *f)
+static inline void case_down(sum_case *f)
 {
     for (size_t i = 0; f->answer && i < f->n * f->L->submessages; i++)
         kf_buffer_drop(f->answer[i]);
@@ -133,8 +133,8 @@ static inline void fleet_down(fleet *f)
     kofn_plan_free(f->plan);
 }
 
-/* ||answer - sum|| / ||sum||, or -1 where the answers do not decode. */
-static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
+/* Returns ||answer - sum|| / ||sum||, or -1 if the answers do not decode. */
+static inline double case_error(sum_case *f, const uint32_t *answers, size_t n)
 {
     kf_source *source = numbers(n, sizeof *source);
     kofn_decoder *d;
@@ -161,8 +161,9 @@ static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
     return st ? -1 : sqrt(sum) / f->size;
 }
 
-/* The answers to submessages 0..submessages-1 of those who are not `out`. */
-static inline size_t answers_of(const fleet *f, const bool *out,
+/* Lists the answers to submessages 0..submessages-1 of all workers that are
+ * not `out`. */
+static inline size_t answers_of(const sum_case *f, const bool *out,
                                 size_t submessages, uint32_t *answers)
 {
     size_t n = 0;
@@ -173,26 +174,27 @@ static inline size_t answers_of(const fleet *f, const bool *out,
     return n;
 }
 
-static inline double error_without(fleet *f, const bool *out,
+static inline double error_without(sum_case *f, const bool *out,
                                    size_t submessages)
 {
     uint32_t *answers = numbers(f->n * f->L->submessages, sizeof *answers);
     size_t n = answers_of(f, out, submessages, answers);
-    double e = fleet_error(f, answers, n);
+    double e = case_error(f, answers, n);
 
     kf_free(answers);
     return e;
 }
 
-/* ---- what has come ------------------------------------------------------- */
+/* ---- partial progress -----------------------------------------------------
+ */
 
-#define LENGTH 241 /* a prime: nothing divides it */
+#define LENGTH 241 /* a prime */
 
-/* Sanitizers look at memory, and there is nothing new in more. */
+/* Sanitizers look at memory; larger codes have nothing new. */
 #define LARGEST (SLOWED > 1 ? (size_t)5 : 8)
 
-/* Worker i has sent submessages 0..count[i]-1. */
-static inline double error_after(fleet *f, const size_t *count)
+/* Returns the error after worker i has sent submessages 0..count[i]-1. */
+static inline double error_after(sum_case *f, const size_t *count)
 {
     uint32_t *answers = numbers(f->n * f->L->submessages, sizeof *answers);
     size_t n = 0;
@@ -201,15 +203,15 @@ static inline double error_after(fleet *f, const size_t *count)
     for (size_t i = 0; i < f->n; i++)
         for (size_t t = 0; t < count[i]; t++)
             answers[n++] = (uint32_t)(i * f->L->submessages + t);
-    e = fleet_error(f, answers, n);
+    e = case_error(f, answers, n);
     kf_free(answers);
     return e;
 }
 
-/* The sum, as exactly as the decoder expects, up to four times that since the
- * vectors are short, and no worse than `worst`; or a refusal. */
-static inline void try_counts(fleet *f, const char *spec, const size_t *count,
-                              bool whole, double worst)
+/* Decodes: the sum within the prediction (up to four times that for short
+ * vectors) and below `worst`; or a refusal. */
+static inline void try_counts(sum_case *f, const char *spec,
+                              const size_t *count, bool whole, double worst)
 {
     double e = error_after(f, count);
     char text[200] = "";
@@ -219,7 +221,7 @@ static inline void try_counts(fleet *f, const char *spec, const size_t *count,
     for (size_t i = 0; i < f->n; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), " %zu",
                  count[i]);
-    fail_msg("%s on %zu workers who sent%s: error %g, predicted %g; should%s "
+    fail_msg("%s on %zu workers that sent%s: error %g, predicted %g; should%s "
              "decode",
              spec, f->n, text, e, f->predicted, whole ? "" : " not");
 }

@@ -1,6 +1,6 @@
-/* keep_rig.h -- a folder for what nodes keep, in memory where there is a file
- * system that is: a simulated mesh forces more to disk than it computes, and
- * nobody looks there after a power cut. */
+/* keep_rig.h -- a folder for checkpoints, on a memory file system if there is
+ * one. A simulated mesh forces more data to disk than it computes, and no test
+ * reads it after a power cut. */
 #ifndef KF_TEST_KEEP_RIG_H
 #define KF_TEST_KEEP_RIG_H
 

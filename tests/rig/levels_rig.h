@@ -1,6 +1,5 @@
-/* levels_rig.h -- matrices whose rows and columns are of very different size,
- * and how far a product of such is from that in long double, element by
- * element. */
+/* levels_rig.h -- matrices with rows and columns of very different size, and
+ * the error of a product, element by element, compared with long double. */
 #ifndef KF_TEST_LEVELS_RIG_H
 #define KF_TEST_LEVELS_RIG_H
 
@@ -8,7 +7,8 @@
 
 #include <float.h>
 
-/* Products of their numbers are at most so large, and so small. */
+/* Returns a random size. The largest and the smallest differ by a factor of
+ * 10^digits. */
 static inline double line(kf_rng *r, double digits)
 {
     return pow(10, digits * (kf_rng_uniform(r) - 0.5));
@@ -28,8 +28,8 @@ static inline double as_double(const kofn_matrix *a, size_t e)
                                 : (double)((float *)a->data)[e];
 }
 
-/* Numbers from 1 to 2 of either sign, times one of its row and one of its
- * column; NULL: ones. */
+/* Fills A with numbers from 1 to 2 of either sign, times a factor of the row
+ * and one of the column. NULL means ones. */
 static inline void fill(kofn_matrix *a, const double *row, const double *col,
                         kf_rng *r)
 {
@@ -42,7 +42,7 @@ static inline void fill(kofn_matrix *a, const double *row, const double *col,
         }
 }
 
-/* Of the product and of the product of absolute values, at [i, j]. */
+/* Computes an element of the product, and of the product of absolute values. */
 static inline void element(const double *a, const double *b, size_t n,
                            size_t step, long double *sum, long double *size)
 {
@@ -55,7 +55,7 @@ static inline void element(const double *a, const double *b, size_t n,
     }
 }
 
-/* The largest of |y - exact| / (|A| |x|). */
+/* Returns the largest |y - exact| / (|A| |x|). */
 static inline double worst(const double *a, const double *b, const double *y,
                            size_t m, size_t n, size_t p)
 {

@@ -1,34 +1,36 @@
-/* mesh_link.h -- a slow link of a node of the simulated mesh: all that is sent
- * to it shares so many bytes a second.  The senders have turns, and of each one
- * packet comes after the other; what is urgent overtakes all of it, and takes
- * no time. */
+/* mesh_link.h -- a slow link of one node of the simulated mesh. All packets to
+ * this node share a number of bytes a second. Senders take turns, and the
+ * packets of one sender arrive in order. Urgent packets overtake all others
+ * and take no time. */
 #ifndef KF_TEST_MESH_LINK_H
 #define KF_TEST_MESH_LINK_H
 
 #include "mesh_sim.h"
 
-enum { LINK_TURN = 512 }; /* bytes of one sender before another has its turn */
+enum {
+    LINK_TURN = 512
+}; /* bytes of one sender before the next sender's turn */
 
-typedef struct sim_letter {
+typedef struct sim_queued {
     sim_packet *p;
-    kofn_lent body; /* until it is sent                            */
-    size_t at;      /* so many bytes of head and body have come ... */
+    kofn_lent body; /* until it is sent */
+    size_t at;      /* bytes of head and body that have arrived */
     kofn_time since;
-    struct sim_letter *next;
-} sim_letter;
+    struct sim_queued *next;
+} sim_queued;
 
 typedef struct sim_slow {
     size_t to;
-    double rate;                /* bytes a second            */
-    sim_letter *way[SIM_NODES]; /* of each sender, the first */
+    double rate;                  /* bytes a second */
+    sim_queued *queue[SIM_NODES]; /* the first packet of each sender */
     size_t turn;
     bool busy;
-    size_t
-        crawls; /* 1 + a sender whose bodies come a byte at a time and are never
-                      whole, or 0: its notes without a body overtake them */
+    /* 1 + a sender with bodies that arrive one byte at a time and never whole,
+     * or 0. Its notes without a body overtake them. */
+    size_t crawls;
 } sim_slow;
 
-static inline size_t link_bytes(const sim_letter *l)
+static inline size_t link_bytes(const sim_queued *l)
 {
     return l->p->p.head_bytes + l->p->p.body_bytes;
 }
@@ -43,7 +45,7 @@ static inline bool link_carry(sim *s, sim_packet *p, const kofn_lent *body,
                               bool urgent)
 {
     sim_slow *k = s->slow;
-    sim_letter *l, **last = &k->way[p->from];
+    sim_queued *l, **last = &k->queue[p->from];
 
     if (p->to != k->to || urgent ||
         (p->p.body_bytes == 0 && k->crawls == p->from + 1))
@@ -60,13 +62,13 @@ static inline bool link_carry(sim *s, sim_packet *p, const kofn_lent *body,
     return true;
 }
 
-/* The first letter of this sender is through, or lost. */
+/* Removes the first packet of this sender, which has arrived or is lost. */
 static inline sim_packet *link_pop(sim_slow *k, size_t from)
 {
-    sim_letter *l = k->way[from];
+    sim_queued *l = k->queue[from];
     sim_packet *p = l->p;
 
-    k->way[from] = l->next;
+    k->queue[from] = l->next;
     kf_give_back(&l->body);
     kf_free(l);
     return p;
@@ -75,7 +77,7 @@ static inline sim_packet *link_pop(sim_slow *k, size_t from)
 static inline void link_crawl(const sim *s)
 {
     const sim_slow *k = s->slow;
-    sim_letter *l = k->crawls ? k->way[k->crawls - 1] : NULL;
+    sim_queued *l = k->crawls ? k->queue[k->crawls - 1] : NULL;
 
     if (!l)
         return;
@@ -86,25 +88,25 @@ static inline void link_crawl(const sim *s)
     l->at += l->at + 1 < link_bytes(l);
 }
 
-/* Some bytes of the next sender's, and one of who crawls, which takes no
- * time. */
+/* Moves some bytes of the next sender, and one byte of the sender that crawls,
+ * which takes no time. */
 static inline void link_move(sim *s)
 {
     sim_slow *k = s->slow;
     size_t bytes = LINK_TURN, from = SIM_NODES;
-    sim_letter *l;
+    sim_queued *l;
 
     link_crawl(s);
-    k->busy = k->crawls && k->way[k->crawls - 1];
+    k->busy = k->crawls && k->queue[k->crawls - 1];
     for (size_t i = 0; i < SIM_NODES && from == SIM_NODES; i++) {
         size_t next = k->turn++ % SIM_NODES;
 
-        if (k->way[next] && k->crawls != next + 1)
+        if (k->queue[next] && k->crawls != next + 1)
             from = next;
     }
     if (from < SIM_NODES) {
         k->busy = true;
-        l = k->way[from];
+        l = k->queue[from];
         if (l->at == 0)
             l->since = s->now;
         bytes = kf_min(bytes, link_bytes(l) - l->at);
@@ -119,7 +121,7 @@ static inline void link_move(sim *s)
 static inline void link_sever(sim *s, size_t id)
 {
     for (size_t i = 0; i < SIM_NODES; i++)
-        while (s->slow->way[i] && (i == id || s->slow->to == id))
+        while (s->slow->queue[i] && (i == id || s->slow->to == id))
             sim_free_packet(link_pop(s->slow, i));
 }
 
@@ -128,9 +130,9 @@ static inline bool link_arriving(kofn_transport *t, kofn_peer peer,
 {
     const sim_node *n = (sim_node *)t;
     const sim_slow *k = n->sim->slow;
-    const sim_letter *l = k->way[n->who[peer]];
+    const sim_queued *l = k->queue[n->node_of[peer]];
 
-    if (n->id != k->to || n->peer[n->who[peer]] != peer || !l ||
+    if (n->id != k->to || n->peer[n->node_of[peer]] != peer || !l ||
         l->at < l->p->p.head_bytes)
         return false;
     *a = (kofn_arriving){.head_bytes = l->p->p.head_bytes,
@@ -141,8 +143,8 @@ static inline bool link_arriving(kofn_transport *t, kofn_peer peer,
     return true;
 }
 
-/* Until the mesh is down.  Nodes that are started from now on are told what is
- * coming in, unless it is mute. */
+/* Makes the link slow until the mesh ends. Nodes that start from now on know
+ * what is arriving, unless `mute` is set. */
 static inline void link_up(sim *s, sim_slow *k, bool mute)
 {
     s->slow = k;

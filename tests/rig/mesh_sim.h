@@ -17,13 +17,13 @@
 #define SIM_STEPS 64
 #define MS (KOFN_SECOND / 1000)
 
-enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT, SIM_EVIL, SIM_LINK };
+enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT, SIM_HOSTILE, SIM_LINK };
 
 typedef struct sim_packet {
     kofn_packet p;
     unsigned char *body;
     size_t to, from;
-    unsigned from_life; /* of the sender, when it was sent */
+    unsigned from_life; /* incarnation of the sender when it was sent */
 } sim_packet;
 
 typedef struct sim_node {
@@ -31,23 +31,23 @@ typedef struct sim_node {
     struct sim *sim;
     size_t id;
     kf_host *host;
-    bool up, over, gone; /* gone: with the result, where nodes exit */
-    bool turncoat;       /* what it sends is changed on its way */
-    bool deaf;           /* takes nothing                       */
-    size_t steps;        /* it takes for the last */
-    unsigned lives;      /* it had before this one */
+    bool up, over, gone; /* gone: exited with the result */
+    bool turncoat;       /* its notes are changed on their way */
+    bool deaf;           /* accepts no packet */
+    size_t steps;        /* the last iterate that it computes */
+    unsigned lives;      /* earlier incarnations */
     kofn_status status;
     kofn_time busy, stopped, wakes;
     double slow;
-    uint32_t peer[SIM_NODES]; /* number of each other, as of now  */
+    uint32_t peer[SIM_NODES]; /* current number of each other node */
     uint32_t peers;
-    size_t who[4096];  /* and back                          */
-    bool forgot[4096]; /* of whom no more is heard          */
-    char name[32];     /* that was asked for last           */
+    size_t node_of[4096]; /* the node behind each number */
+    bool forgot[4096];    /* numbers that the node has forgotten */
+    char name[32];        /* of the last request */
     sim_packet **inbox;
     size_t in, in_cap;
     kofn_iterate_id seen; /* last checked */
-    unsigned attempt;     /* then         */
+    unsigned attempt;     /* at that check */
 } sim_node;
 
 typedef struct sim {
@@ -59,56 +59,62 @@ typedef struct sim {
     size_t nodes;
     kofn_plan *plan;
     kofn_matrix A, v0;
-    size_t steps; /* iterations wanted */
+    size_t steps; /* iterations */
     double *ref;  /* (steps + 1) x rows: the plain iteration */
     kofn_peer_options opt;
     kofn_stage stage;
     kofn_operand operand;
     kofn_program program;
     size_t window; /* bytes that are lent at a time, or 0 */
-    void *own;     /* of a test with another program */
+    void *own;     /* data of a test with another program */
     sim_packet **packet;
     size_t packets, packet_cap;
 
-    /* A link with a rate (mesh_link.h), or NULL; `carry` takes what it
-     * carries. */
+    /* A link with a rate (mesh_link.h), or NULL. `carry` returns true if it
+     * takes the packet. */
     struct sim_slow *slow;
     bool (*carry)(struct sim *s, sim_packet *p, const kofn_lent *body,
                   bool urgent);
     void (*move)(struct sim *s);
-    void (*sever)(struct sim *s, size_t id); /* that node is stopped */
+    void (*sever)(struct sim *s, size_t id); /* called when a node stops */
     bool (*arriving)(kofn_transport *t, kofn_peer peer, kofn_arriving *a);
 
-    double lose, repeat, reorder; /* chances  */
+    double lose, repeat, reorder; /* probabilities */
     kofn_time latency;
     bool cut[SIM_NODES][SIM_NODES];
-    bool tell;    /* deaths are noticed by the network */
-    bool exits;   /* who is over with the result goes, as a process does */
-    bool retries; /* what a way does not take is tried again, as by `live` */
+    bool report_deaths; /* the network reports deaths */
+    bool exits;   /* a node that has the result exits, as a process does */
+    bool retries; /* what the transport refuses is sent again, as by `live` */
     kofn_time compute;
-    size_t hasty; /* 1 + a node that finds one iterate less enough, or 0 */
-    size_t unresponsive; /* 1 + a node whose results are lost, or 0 */
-    size_t delivered;    /* packets so far                    */
-    void (*look)(struct sim *s, size_t id); /* at a new iterate; or NULL */
-    void (*inject)(struct sim *s); /* before each of them, or NULL      */
+    size_t early;        /* 1 + a node that stops one iterate early, or 0 */
+    size_t unresponsive; /* 1 + a node that loses its results, or 0 */
+    size_t delivered;    /* number of packets */
+    /* Called at a new iterate; NULL: not called. */
+    void (*look)(struct sim *s, size_t id);
+    /* Called before each delivery; NULL: not called. */
+    void (*inject)(struct sim *s);
     void *inject_ud;
-    bool lenient; /* wrong iterates are counted, no more */
+    bool lenient; /* wrong iterates are counted and do not fail the test */
     size_t wrong;
-    void *evil; /* hostile nodes, see mesh_evil.h; NULL: none */
-    void (*twist)(struct sim *s, sim_packet *p); /* sent by one of them      */
-    void (*listen)(struct sim *s, const sim_packet *p); /* by anybody        */
+    void *hostile; /* hostile nodes, see mesh_hostile.h; NULL: none */
+    /* Changes what a hostile node sends. */
+    void (*tamper)(struct sim *s, sim_packet *p);
+    /* Hears what any node sends. */
+    void (*listen)(struct sim *s, const sim_packet *p);
     void (*act)(struct sim *s, size_t id);
-    void (*blamed)(struct sim *s, size_t by, size_t who);
-    const unsigned char *order; /* of the first `orders` packets, which of */
-    size_t orders;              /* those under way comes next              */
+    void (*blamed)(struct sim *s, size_t by, size_t node);
+    /* For each of the first `orders` packets: which of the outstanding ones
+     * comes next. */
+    const unsigned char *order;
+    size_t orders;
 
     struct {
         kofn_iterate_id at;
         double *v;
-    } * known; /* every vector that anybody ever had */
+    } * known; /* every vector that any node has had */
     size_t knowns, known_cap;
-    double worst; /* deviation from the plain iteration, ... */
-    double room;  /* ... which is below this; 0: 1e-9        */
+    double worst; /* largest deviation from the plain iteration */
+    double room;  /* limit of that deviation; 0: 1e-9 */
 } sim;
 
 static inline kofn_time sim_clock(void *ud)
@@ -143,7 +149,7 @@ static inline void sim_wake(sim *s, size_t id, kofn_time when)
     when = when < n->stopped ? n->stopped : when;
     when = when < s->now ? s->now : when;
     if (n->wakes <= when && n->wakes > s->now)
-        return; /* it will, earlier */
+        return; /* it wakes earlier */
     n->wakes = when;
     sim_at(s, when, SIM_WAKE, id, 0);
 }
@@ -184,7 +190,7 @@ static inline sim_packet *sim_copy(size_t from, size_t to, unsigned life,
     return p;
 }
 
-/* The packet has the lists of this note now. */
+/* Replaces the lists in a packet by those of the note. */
 static inline void sim_repack(sim_packet *p, const kf_note *note)
 {
     kf_free(p->body);
@@ -193,7 +199,7 @@ static inline void sim_repack(sim_packet *p, const kf_note *note)
     kf_note_pack(note, p->body);
 }
 
-/* A group's result, decoded: see note.h. */
+/* True if the note has a group's decoded result: see note.h. */
 static inline bool sim_is_result(const unsigned char *head)
 {
     return head[6] == KF_NOTE_PIECE && head[76] == 0xff && head[79] == 0xff;
@@ -210,7 +216,7 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
     size_t to;
 
     assert_true(peer < n->peers);
-    to = n->who[peer];
+    to = n->node_of[peer];
     if (s->node[to].deaf || sim_draw(s) < 0.002)
         return KOFN_AGAIN;
     if (s->unresponsive == n->id + 1 && sim_is_result(head)) {
@@ -231,8 +237,8 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
                 delay *= 20;
             if (s->listen)
                 s->listen(s, p);
-            if (s->twist && n->turncoat)
-                s->twist(s, p);
+            if (s->tamper && n->turncoat)
+                s->tamper(s, p);
             if (s->carry && s->carry(s, p, body, urgent))
                 return KOFN_OK;
             sim_put(s, p, delay);
@@ -274,7 +280,7 @@ static inline void sim_forget(kofn_transport *t, kofn_peer peer)
 
     n->forgot[peer] = true;
     if (n->sim->blamed && !n->turncoat)
-        n->sim->blamed(n->sim, n->id, n->who[peer]);
+        n->sim->blamed(n->sim, n->id, n->node_of[peer]);
 }
 
 static inline void sim_release(kofn_transport *t, void *own)
@@ -283,16 +289,17 @@ static inline void sim_release(kofn_transport *t, void *own)
     sim_free_packet(own);
 }
 
-/* Each node has a key of its own, whatever its connections. */
+/* Each node has one key for all its connections. */
 static inline const char *sim_principal(kofn_transport *t, kofn_peer peer)
 {
     sim_node *n = (sim_node *)t;
 
-    snprintf(n->name, sizeof n->name, "node %zu", n->who[peer]);
+    snprintf(n->name, sizeof n->name, "node %zu", n->node_of[peer]);
     return n->name;
 }
 
-/* A way between two nodes, under new numbers; told after some time. */
+/* Reports a new or lost connection between two nodes, under a new number,
+ * after a delay. */
 static inline void sim_link(sim *s, size_t a, size_t b, kofn_arrival what)
 {
     sim_node *n = &s->node[a];
@@ -306,13 +313,13 @@ static inline void sim_link(sim *s, size_t a, size_t b, kofn_arrival what)
     if (what == KOFN_CAME) {
         p->p.peer = n->peers;
         n->peer[b] = n->peers;
-        n->who[n->peers++] = b;
+        n->node_of[n->peers++] = b;
         assert_true(n->peers < 4096);
     }
     sim_put(s, p, sim_delay(s));
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- life of a node ------------------------------------------------------ */
 
 static inline kofn_status sim_output(void *ud, uint64_t t, kofn_matrix *product,
                                      kofn_matrix *v,
@@ -338,7 +345,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     kofn_program program = s->program;
 
     program.ud = n;
-    n->steps = s->steps - (id + 1 == s->hasty);
+    n->steps = s->steps - (id + 1 == s->early);
     o.incarnation = 1 + kf_rng_u64(&s->rng) / 2;
     o.fault_ud = o.erred_ud = n;
     o.seat = prepared ? (uint32_t)id : KOFN_NO_SEAT;
@@ -383,7 +390,7 @@ static inline void sim_stop(sim *s, size_t id)
         sim_free_packet(n->inbox[--n->in]);
     if (s->sever)
         s->sever(s, id);
-    if (s->tell)
+    if (s->report_deaths)
         for (size_t i = 0; i < s->nodes; i++)
             sim_link(s, i, id, KOFN_WENT);
 }
@@ -398,12 +405,12 @@ static inline void sim_check(sim *s, sim_node *n)
     double error = 0, room = s->room > 0 ? s->room : 1e-9;
 
     assert_true(kf_same_iterate(n->host->node->at, at));
-    if (n->attempt != n->host->back.attempt) /* it went back */
+    if (n->attempt != n->host->back.attempt) /* it returned to a checkpoint */
         n->seen = (kofn_iterate_id){0, 0};
     n->attempt = n->host->back.attempt;
     if (at.step == n->seen.step && at.lineage == n->seen.lineage)
         return;
-    assert_true(at.step >= n->seen.step); /* never back */
+    assert_true(at.step >= n->seen.step); /* steps never decrease */
     n->seen = at;
     if (s->look)
         s->look(s, n->id);
@@ -423,8 +430,8 @@ static inline void sim_check(sim *s, sim_node *n)
     for (size_t k = 0; k < s->knowns; k++)
         if (s->known[k].at.step == at.step &&
             s->known[k].at.lineage == at.lineage) {
-            if (!s->evil && memcmp(v, s->known[k].v, rows * sizeof *v) != 0)
-                fail_msg("seed %llu: two iterates %llu under one mark",
+            if (!s->hostile && memcmp(v, s->known[k].v, rows * sizeof *v) != 0)
+                fail_msg("seed %llu: two vectors of one iterate %llu",
                          (unsigned long long)s->seed,
                          (unsigned long long)at.step);
             return;
@@ -483,20 +490,21 @@ static inline void sim_deliver(sim *s, size_t to, size_t index)
     sim_node *n = &s->node[to];
 
     s->packet[index] = NULL;
-    /* those of a former life went with the connection */
+    /* packets of an earlier incarnation are lost with the connection */
     if (!n->up || !n->host ||
         (p->p.what == KOFN_PACKET && p->from_life != s->node[p->from].lives)) {
         sim_free_packet(p);
         return;
     }
-    if (p->p.what == KOFN_PACKET) /* of the connection it came by */
+    if (p->p.what == KOFN_PACKET) /* of the connection by which it came */
         p->p.peer = n->peer[p->from];
     assert_ok(kf_grow(&n->inbox, &n->in_cap, n->in, sizeof *n->inbox));
     n->inbox[n->in++] = p;
     sim_wake(s, to, s->now);
 }
 
-/* The heap's top, or another packet in its place, which then overtakes. */
+/* Pops the earliest event. If an order is set, another packet may replace it
+ * and so overtake. */
 static inline kf_heap_entry sim_next(sim *s)
 {
     kf_heap_entry e = kf_heap_pop(&s->heap), passed[8];
@@ -517,8 +525,7 @@ static inline kf_heap_entry sim_next(sim *s)
     return e;
 }
 
-/* Until that time or until `fault` says that it is enough; false: nothing can
- * happen any more. */
+/* Runs until that time. Returns false if no event is left. */
 static inline bool sim_run(sim *s, kofn_time until,
                            void (*fault)(sim *, size_t))
 {
@@ -532,12 +539,12 @@ static inline bool sim_run(sim *s, kofn_time until,
                 s->inject(s);
         }
         if (e.kind == SIM_WAKE && s->node[e.worker].wakes == e.time)
-            sim_turn(s, e.worker); /* others were put off, or overtaken */
+            sim_turn(s, e.worker); /* other wakes were postponed or overtaken */
         else if (e.kind == SIM_WAKE)
             continue;
         else if (e.kind == SIM_DELIVER)
             sim_deliver(s, e.worker, e.task);
-        else if (e.kind == SIM_EVIL)
+        else if (e.kind == SIM_HOSTILE)
             s->act(s, e.worker);
         else if (e.kind == SIM_LINK)
             s->move(s);
@@ -549,7 +556,7 @@ static inline bool sim_run(sim *s, kofn_time until,
     return s->heap.count > 0;
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- a run --------------------------------------------------------------- */
 
 static inline void sim_reference(sim *s)
 {
@@ -572,7 +579,7 @@ static inline void sim_reference(sim *s)
     kf_free(next);
 }
 
-/* A symmetric, so that the iteration is not chaotic. */
+/* Makes A symmetric, so that the iteration is not chaotic. */
 static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
                           size_t steps, uint64_t seed)
 {
@@ -587,7 +594,7 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
     s->steps = steps;
     s->latency = MS;
     s->compute = MS;
-    s->tell = true;
+    s->report_deaths = true;
     s->A = random_matrix(rows, rows, KOFN_F64, 5);
     a = s->A.data;
     for (size_t i = 0; i < rows; i++)
@@ -607,7 +614,7 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
                                 .digest = steps};
     s->opt = (kofn_peer_options){.size = sizeof s->opt,
                                  .nodes = nodes,
-                                 .confirm = 1, /* nobody is hostile */
+                                 .confirm = 1, /* no node is hostile */
                                  .decoding = KOFN_DECODE_REPLICATED,
                                  .beat = 10 * MS,
                                  .linger = KOFN_SECOND};
@@ -617,7 +624,7 @@ static inline void sim_down(sim *s)
 {
     for (size_t i = 0; i < SIM_NODES; i++) {
         if (s->node[i].host) {
-            s->tell = false;
+            s->report_deaths = false;
             sim_stop(s, i);
         }
         kf_free(s->node[i].inbox);
@@ -636,7 +643,7 @@ static inline void sim_down(sim *s)
     kofn_plan_free(s->plan);
 }
 
-/* ---- until everybody is done --------------------------------------------- */
+/* ---- until all nodes have ended ------------------------------------------ */
 
 static inline void sim_heal(sim *s)
 {
@@ -655,7 +662,7 @@ static inline void sim_print(const sim *s)
         }
         kf_node_look(n->host->node, &v);
         fprintf(stderr,
-                "  node %zu: t %llu line %04llx epoch %llu/%04llx seat %d "
+                "  node %zu: t %llu lineage %04llx epoch %llu/%04llx seat %d "
                 "members %zu live %zu%s%s%s adopted %llu dropped %llu\n",
                 i, (unsigned long long)v.at.step,
                 (unsigned long long)v.at.lineage & 0xffff,
@@ -667,7 +674,7 @@ static inline void sim_print(const sim *s)
     }
 }
 
-/* Every node that is up has the result, by this time. */
+/* Fails unless every node that is up has the result by this time. */
 static inline void sim_finish(sim *s, kofn_time by,
                               void (*fault)(sim *, size_t), const char *what,
                               uint64_t seed)
@@ -689,7 +696,7 @@ static inline void sim_finish(sim *s, kofn_time by,
             return;
         if (s->now >= by) {
             sim_print(s);
-            fail_msg("%s, seed %llu: not everybody has the result after "
+            fail_msg("%s, seed %llu: a node has no result after "
                      "%.3g s",
                      what, (unsigned long long)seed, (double)s->now * 1e-9);
         }

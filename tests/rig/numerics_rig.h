@@ -1,11 +1,9 @@
-/* numerics_rig.h -- fleets to measure how accurate coded products are.
+/* numerics_rig.h -- codes to measure the accuracy of coded products.
  *
- * A fleet encodes and computes once; survivor sets then differ only in what
- * is decoded from what.  Every set goes the way of the data: blocks made by
- * kf_data_encode, dot products by kf_data_compute in the data's type,
- * kf_decode; the error is taken against long double, and must never exceed the
- * prediction.
- */
+ * A case encodes and computes once; survivor sets then differ only in
+ * decoding. Every set goes the way of real data: blocks by kf_data_encode, dot
+ * products by kf_data_compute in the data's type, then kf_decode. The error is
+ * measured against long double and must never exceed the prediction. */
 #ifndef KF_TEST_NUMERICS_RIG_H
 #define KF_TEST_NUMERICS_RIG_H
 
@@ -21,33 +19,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sanitizers cost a factor of twenty or more: they see a sample. */
+/* Sanitizers cost a factor of twenty or more, so they see a sample. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define EVERY 50
 #else
 #define EVERY 1
 #endif
 
-#define SPAN 3  /* rows of a sub-block  */
+#define SPAN 3  /* rows of a sub-block */
 #define WIDTH 3 /* columns of the input */
 
 static size_t length = 64; /* of dot products, hence columns of A */
 
-/* Of all sets one in so many. */
+/* Returns n: one of n sets is tried. */
 static inline size_t every(void)
 {
     return (size_t)ceil(EVERY / fmin(test_scale(), 1));
 }
 
-/* So many searches, samples, trials; a fraction of them under sanitizers. */
+/* Returns the number of searches, samples or trials; a fraction under
+ * sanitizers. */
 static inline size_t effort(double n)
 {
     return (size_t)ceil(n * test_scale() / EVERY);
 }
 
-/* ---- a fleet ------------------------------------------------------------- */
+/* ---- a case -------------------------------------------------------------- */
 
-typedef struct fleet {
+typedef struct code_case {
     kofn_plan *plan;
     kf_code *code;
     size_t seats, k;
@@ -56,7 +55,7 @@ typedef struct fleet {
     kf_scratch scratch;
     size_t *ptr; /* sparse: A again */
     uint32_t *col;
-} fleet;
+} code_case;
 
 static inline double get(const kofn_matrix *a, size_t i, size_t j)
 {
@@ -72,7 +71,8 @@ static inline kofn_matrix matrix(size_t rows, size_t cols, kofn_dtype dtype)
     return a;
 }
 
-/* Normal numbers; `fill` is the share of entries that are not zero. */
+/* Returns a matrix of normal numbers; `fill` is the share of nonzero entries.
+ */
 static inline kofn_matrix random_matrix(size_t rows, size_t cols,
                                         kofn_dtype dtype, uint32_t tag,
                                         double fill)
@@ -93,7 +93,7 @@ static inline kofn_matrix random_matrix(size_t rows, size_t cols,
     return a;
 }
 
-static inline void reference(fleet *f)
+static inline void reference(code_case *f)
 {
     f->want = kf_new(f->A.rows * WIDTH, sizeof *f->want);
     assert_non_null(f->want);
@@ -107,7 +107,7 @@ static inline void reference(fleet *f)
         }
 }
 
-static inline kofn_sparse compressed(fleet *f)
+static inline kofn_sparse compressed(code_case *f)
 {
     size_t count = 0;
     double *val = f->A.data; /* packed in place: entries only move forward */
@@ -127,8 +127,8 @@ static inline kofn_sparse compressed(fleet *f)
     return (kofn_sparse){f->A.rows, length, f->ptr, f->col, val};
 }
 
-/* What every seat answers. */
-static inline void compute_all(fleet *f, bool sparse)
+/* Computes the answers of all seats. */
+static inline void compute_all(code_case *f, bool sparse)
 {
     size_t lanes = f->plan->layout.lanes;
     size_t *seat = kf_new(f->seats, sizeof *seat);
@@ -157,15 +157,17 @@ static inline void compute_all(fleet *f, bool sparse)
     kf_free(block);
 }
 
-/* `seats` may go beyond the n workers of the plan: fresh rows for joiners. */
-static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t seats,
-                            kofn_dtype dtype, bool sparse, uint64_t seed)
+/* Encodes. `seats` may exceed the n workers of the plan: fresh rows for
+ * joining workers. */
+static inline void case_up(code_case *f, const char *spec, size_t n,
+                           size_t seats, kofn_dtype dtype, bool sparse,
+                           uint64_t seed)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, 1, length, WIDTH, dtype, sparse);
     kofn_plan *probe;
 
-    *f = (fleet){.seats = seats};
+    *f = (code_case){.seats = seats};
     assert_ok(kofn_plan_new(&probe, &pb, spec, n, seed));
     pb.m = probe->parts * SPAN;
     kofn_plan_free(probe);
@@ -179,7 +181,7 @@ static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t seats,
     compute_all(f, sparse);
 }
 
-static inline void fleet_down(fleet *f)
+static inline void case_down(code_case *f)
 {
     for (size_t i = 0; i < f->seats; i++)
         kf_free(f->result[i].data);
@@ -197,10 +199,10 @@ static inline void fleet_down(fleet *f)
 
 typedef struct error {
     double whole, block; /* of everything, of the worst of the k blocks */
-    double mean;         /* of that block, if it were as large as all are */
+    double mean;         /* of that block, relative to the mean size */
 } error;
 
-static inline error decode(fleet *f, const kofn_decoder *d)
+static inline error decode(code_case *f, const kofn_decoder *d)
 {
     kf_source *source = kf_new(d->seats, sizeof *source);
     size_t entries = f->out.rows / f->k * WIDTH;
@@ -235,13 +237,13 @@ static inline error decode(fleet *f, const kofn_decoder *d)
 /* ---- the same code over both types --------------------------------------- */
 
 typedef struct pair {
-    fleet f64, f32;
+    code_case f64, f32;
 } pair;
 
 typedef struct tally {
     size_t sets, refused, above; /* the float32 guard would refuse; > 5e-5 */
     error f64, f32;              /* worst */
-    double noise, block;         /* worst, of all and of a block by itself */
+    double noise, block;         /* worst, over all and for a single block */
     error most64, most32;        /* the largest predictions */
     double ratio64, ratio32;     /* worst error / predicted */
 } tally;
@@ -249,18 +251,17 @@ typedef struct tally {
 static inline void pair_up(pair *p, const char *spec, size_t n, size_t seats,
                            uint64_t seed)
 {
-    fleet_up(&p->f64, spec, n, seats, KOFN_F64, false, seed);
-    fleet_up(&p->f32, spec, n, seats, KOFN_F32, false, seed);
+    case_up(&p->f64, spec, n, seats, KOFN_F64, false, seed);
+    case_up(&p->f32, spec, n, seats, KOFN_F32, false, seed);
 }
 
 static inline void pair_down(pair *p)
 {
-    fleet_down(&p->f64);
-    fleet_down(&p->f32);
+    case_down(&p->f64);
+    case_down(&p->f32);
 }
 
-/* A prediction above this says that nothing is left of the answer, and not
- * how little. */
+/* A larger prediction says only that nothing is left of the answer. */
 #define HOPELESS 1e-2
 
 static inline double count_error(error *worst, double *ratio, error e,
@@ -276,15 +277,16 @@ static inline double count_error(error *worst, double *ratio, error e,
     return e.whole;
 }
 
-/* What a decoder for float32 says of a product with a matrix (code_test). */
+/* Returns a float32 decoder's prediction for a product with a matrix
+ * (code_test). */
 static inline double predicted32(double noise)
 {
     return 0x1p-24 * noise * sqrt(6.5 + 0.8 * (double)length);
 }
 
-/* The noise of the worst block by itself: the norms of the block's own rows of
- * D, with the rounding of each result as large as its row of E0. */
-static inline double block_noise(const fleet *f, const kofn_decoder *d)
+/* Returns the noise of the worst single block: the norms of its rows of D,
+ * with each result's rounding proportional to its row of E0. */
+static inline double block_noise(const code_case *f, const kofn_decoder *d)
 {
     size_t lanes = f->plan->layout.lanes, row = 0;
     double *weight = kf_new(d->results, sizeof *weight), worst = 1;
@@ -317,8 +319,7 @@ static inline double block_noise(const fleet *f, const kofn_decoder *d)
     return worst;
 }
 
-/* Decode from this set in both types; a decoder depends on the type only in
- * what it predicts. */
+/* Decodes from this set in both types; the type affects only the prediction. */
 static inline void try_set(pair *p, const uint32_t *set, size_t n, tally *t)
 {
     kofn_decoder *d;

@@ -1,5 +1,5 @@
-/* pcr_rig.h -- polynomially coded regression without rounds: a herd of seats
- * that have answered with their parts of A' A x. */
+/* pcr_rig.h -- polynomially coded regression without rounds: seats that have
+ * answered with their parts of A' A x. */
 #ifndef KF_TEST_PCR_RIG_H
 #define KF_TEST_PCR_RIG_H
 
@@ -10,7 +10,8 @@
 
 #include <stdio.h>
 
-/* ---- answers of all seats ------------------------------------------------ */
+/* ---- answers of all seats -------------------------------------------------
+ */
 
 typedef struct herd {
     kofn_plan *plan;
@@ -18,11 +19,11 @@ typedef struct herd {
     kf_code *code;
     size_t n, d;
     kofn_matrix A, x;
-    double *f;    /* n x d: what each seat answers        */
-    double *want; /* A' A x, rounded from long double     */
+    double *f;    /* n x d: the answer of each seat */
+    double *want; /* A' A x, rounded from long double */
 } herd;
 
-/* Terms of want are long double, so that it is as good as exact. */
+/* Returns A' A x; terms are long double, so it is practically exact. */
 static inline double *exact(const kofn_matrix *A, const kofn_matrix *x)
 {
     double *a = as_doubles(A), *v = as_doubles(x);
@@ -46,7 +47,7 @@ static inline double *exact(const kofn_matrix *A, const kofn_matrix *x)
     return out;
 }
 
-/* Computed as workers do. */
+/* Computes the answers as workers do. */
 static inline void ask_all(herd *h)
 {
     kf_resident res;
@@ -78,7 +79,7 @@ static inline void ask_all(herd *h)
     kf_free(seat);
 }
 
-/* With these inputs, which it takes over. */
+/* Sets up the seats for these inputs, and owns them. */
 static inline void herd_with(herd *h, const kofn_scheme *own, const char *spec,
                              size_t n, kofn_matrix A, kofn_matrix x)
 {
@@ -112,7 +113,7 @@ static inline void herd_down(herd *h)
     kf_free(h->want);
 }
 
-/* ||sum a_j f_j - A' A x|| / ||A' A x|| */
+/* Returns ||sum a_j f_j - A' A x|| / ||A' A x||. */
 static inline double error_of(const herd *h, const kofn_decoder *d)
 {
     double *y = numbers(h->d, sizeof *y), e;

@@ -1,5 +1,5 @@
-/* portable.h -- the portable random numbers of math/README.md, which the
- * companion table of the specification is made with. */
+/* portable.h -- the portable random numbers of math/README.md. The companion
+ * table of the specification is made with them. */
 #ifndef KF_TEST_PORTABLE_H
 #define KF_TEST_PORTABLE_H
 

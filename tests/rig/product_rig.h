@@ -1,7 +1,7 @@
 /* product_rig.h -- coded products of two matrices without the rest of the
- * house: parts are mixed by the rows of the seats, multiplied by BLAS in the
- * data's type, and combined by D.  What is wanted is computed from the parts
- * in long double, so that neither W nor G is believed. */
+ * library. Parts are mixed by the rows of the seats, multiplied by BLAS in the
+ * data's type, and combined by D. The reference is computed from the parts in
+ * long double, independently of W and G. */
 #ifndef KF_TEST_PRODUCT_RIG_H
 #define KF_TEST_PRODUCT_RIG_H
 
@@ -16,19 +16,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sanitizers cost a factor of twenty or more: they see a sample. */
+/* Sanitizers cost a factor of twenty or more, so they see a sample. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define EVERY 50
 #else
 #define EVERY 1
 #endif
 
-/* rows x len times len x cols, of parts. */
+/* Sizes of the parts: rows x len times len x cols. */
 typedef struct sides {
     size_t rows, len, cols;
 } sides;
 
-typedef struct fleet {
+typedef struct product_case {
     kofn_plan *plan;
     const kofn_layout *L;
     kf_code *code;
@@ -36,10 +36,10 @@ typedef struct fleet {
     sides s;
     size_t seats;
     bool left;
-    double **part[2]; /* of A and of the input                  */
-    double *result;   /* (seat, lane), rows x cols, as rounded  */
+    double **part[2]; /* of A and of the input */
+    double *result;   /* (seat, lane), rows x cols, rounded */
     long double *want;
-} fleet;
+} product_case;
 
 static inline void *room(size_t n, size_t size)
 {
@@ -54,8 +54,9 @@ static inline double rounded(double x, kofn_dtype dtype)
     return dtype == KOFN_F64 ? x : (double)(float)x;
 }
 
-/* The part of operand w: that of A stands right in B A. */
-static inline void part_sides(const fleet *f, int w, size_t *r, size_t *c)
+/* Returns the sides of a part of operand w; in B A, A is the right one. */
+static inline void part_sides(const product_case *f, int w, size_t *r,
+                              size_t *c)
 {
     bool first = (w == 0) != f->left;
 
@@ -63,7 +64,7 @@ static inline void part_sides(const fleet *f, int w, size_t *r, size_t *c)
     *c = first ? f->s.len : f->s.cols;
 }
 
-static inline void make_parts(fleet *f)
+static inline void make_parts(product_case *f)
 {
     for (int w = 0; w < 2; w++) {
         size_t n = f->L->cut[w].rows * f->L->cut[w].cols, r, c;
@@ -79,8 +80,8 @@ static inline void make_parts(fleet *f)
     }
 }
 
-/* sum over the row of its parts, accumulated in double and rounded once. */
-static inline double *mixed(const fleet *f, int w, const kf_row *row)
+/* Mixes the parts of a row, in double, rounded once. */
+static inline double *mixed(const product_case *f, int w, const kf_row *row)
 {
     size_t r, c;
     double *x;
@@ -95,9 +96,9 @@ static inline double *mixed(const fleet *f, int w, const kf_row *row)
     return x;
 }
 
-/* The same numbers in the type of the data, or back in double. */
-static inline kofn_matrix typed(const fleet *f, const double *x, size_t rows,
-                                size_t cols)
+/* Converts numbers to the type of the data, or back to double. */
+static inline kofn_matrix typed(const product_case *f, const double *x,
+                                size_t rows, size_t cols)
 {
     kofn_matrix a = {room(rows * cols, sizeof *x), rows, cols, cols, f->dtype};
 
@@ -109,9 +110,9 @@ static inline kofn_matrix typed(const fleet *f, const double *x, size_t rows,
     return a;
 }
 
-/* out += X Y in the type of the data, as workers do it. */
-static inline void multiply(const fleet *f, const double *X, const double *Y,
-                            double *out)
+/* Computes out += X Y in the type of the data, as workers do. */
+static inline void multiply(const product_case *f, const double *X,
+                            const double *Y, double *out)
 {
     kofn_matrix x = typed(f, X, f->s.rows, f->s.len);
     kofn_matrix y = typed(f, Y, f->s.len, f->s.cols);
@@ -126,7 +127,7 @@ static inline void multiply(const fleet *f, const double *X, const double *Y,
     kf_free(z.data);
 }
 
-static inline void compute(fleet *f, size_t seat)
+static inline void compute(product_case *f, size_t seat)
 {
     const kofn_layout *L = f->L;
     const kf_row whole = {1, (uint32_t[]){0}, (double[]){1}};
@@ -146,8 +147,9 @@ static inline void compute(fleet *f, size_t seat)
         }
 }
 
-/* Block (i, k) of the product from the parts as they are. */
-static inline void reference(fleet *f, size_t i, size_t k, long double *out)
+/* Computes block (i, k) of the product from the plain parts. */
+static inline void reference(product_case *f, size_t i, size_t k,
+                             long double *out)
 {
     const kofn_cut *cut = f->L->cut;
     size_t sum = f->left ? cut[0].rows : cut[0].cols;
@@ -175,8 +177,8 @@ static inline kofn_status plan_of(kofn_plan **out, kofn_op op, const char *spec,
     return kofn_plan_new(out, &pb, spec, n, seed);
 }
 
-/* The same code for operands whose parts have these sides. */
-static inline void fit(fleet *f, kofn_op op, const char *spec, size_t n,
+/* Makes the same code for operands with parts of these sides. */
+static inline void fit(product_case *f, kofn_op op, const char *spec, size_t n,
                        uint64_t seed)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(op, 1, 1, 1, f->dtype, false);
@@ -198,13 +200,13 @@ static inline void fit(fleet *f, kofn_op op, const char *spec, size_t n,
     kofn_plan_free(probe);
 }
 
-static inline void fleet_up(fleet *f, kofn_op op, const char *spec, size_t n,
-                            size_t seats, sides s, kofn_dtype dtype,
-                            uint64_t seed)
+static inline void case_up(product_case *f, kofn_op op, const char *spec,
+                           size_t n, size_t seats, sides s, kofn_dtype dtype,
+                           uint64_t seed)
 {
     size_t size;
 
-    *f = (fleet){.dtype = dtype, .s = s, .seats = seats};
+    *f = (product_case){.dtype = dtype, .s = s, .seats = seats};
     f->left = op == KOFN_LEFT;
     if (op == KOFN_MATVEC)
         f->s.cols = 1;
@@ -224,7 +226,7 @@ static inline void fleet_up(fleet *f, kofn_op op, const char *spec, size_t n,
                   f->want + w * size);
 }
 
-static inline void fleet_down(fleet *f)
+static inline void case_down(product_case *f)
 {
     for (int w = 0; w < 2; w++) {
         for (size_t j = 0; j < f->L->cut[w].rows * f->L->cut[w].cols; j++)
@@ -237,9 +239,9 @@ static inline void fleet_down(fleet *f)
     kofn_plan_free(f->plan);
 }
 
-/* Want w, decoded. */
-static inline void decoded(const fleet *f, const kofn_decoder *d, size_t w,
-                           size_t row, double *out)
+/* Decodes want w. */
+static inline void decoded(const product_case *f, const kofn_decoder *d,
+                           size_t w, size_t row, double *out)
 {
     size_t size = f->s.rows * f->s.cols, lanes = f->L->lanes;
 
@@ -257,8 +259,8 @@ static inline void decoded(const fleet *f, const kofn_decoder *d, size_t w,
         out[i] = rounded(out[i], f->dtype);
 }
 
-/* ||got - exact||_F / ||exact||_F over all wants. */
-static inline double error_of(const fleet *f, const kofn_decoder *d)
+/* Returns ||got - exact||_F / ||exact||_F over all wants. */
+static inline double error_of(const product_case *f, const kofn_decoder *d)
 {
     size_t size = f->s.rows * f->s.cols, row = 0;
     double *got = room(size, sizeof *got);

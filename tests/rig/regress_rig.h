@@ -1,5 +1,5 @@
-/* regress_rig.h -- what tests of regression share: points with labels, a
- * regression on workers and one without, and how well points are met. */
+/* regress_rig.h -- shared by tests of regression: labelled points, a
+ * regression on workers and one without, and the error of a fit. */
 #ifndef KF_TEST_REGRESS_RIG_H
 #define KF_TEST_REGRESS_RIG_H
 
@@ -8,8 +8,8 @@
 #include <kofn/scheme.h>
 #include <lapacke.h>
 
-/* Seconds of a task are modelled, so that some straggle in each round. */
-static const kofn_faults stormy =
+/* Task times are modelled, so that some workers straggle in each round. */
+static const kofn_faults straggling =
     KOFN_FAULTS_INIT(.spread = 0.3, .straggle = 0.2, .factor = 20,
                      .latency = 1e-4, .seed = 5);
 
@@ -17,7 +17,7 @@ static const kofn_faults stormy =
 
 typedef struct data {
     kofn_matrix X, y;
-    double *w; /* that the labels were made with */
+    double *w; /* the weights with which the labels were made */
 } data;
 
 static inline kofn_matrix column(size_t n)
@@ -37,7 +37,7 @@ static inline double dot(const double *x, const double *y, size_t n)
     return cblas_ddot((int)n, x, 1, y, 1);
 }
 
-/* Labels of this loss for random points, well conditioned. */
+/* Returns random, well-conditioned points with labels of this loss. */
 static inline data make_data(size_t m, size_t n, kofn_loss loss, uint64_t seed)
 {
     data d = {random_matrix(m, n, KOFN_F64, seed), column(m), NULL};
@@ -71,17 +71,18 @@ typedef struct fit {
     kofn_regress_result res;
 } fit;
 
-typedef struct fleet {
+typedef struct worker_setup {
     const char *spec;
     size_t workers;
     bool sim;
     const kofn_faults *faults;
     const kofn_options *opt;
-} fleet;
+} worker_setup;
 
-/* KOFN_UNSUITED when the scheme is not for such a regression. */
+/* Opens a regression. Returns KOFN_UNSUITED if the scheme does not fit it. */
 static inline kofn_status fit_up(fit *f, const data *d,
-                                 const kofn_regress_options *o, const fleet *k)
+                                 const kofn_regress_options *o,
+                                 const worker_setup *k)
 {
     kofn_port *port;
     kofn_status st;
@@ -111,7 +112,7 @@ static inline void fit_down(fit *f)
     kf_free(f->w.data);
 }
 
-/* The plain descent's w. */
+/* Returns w of the plain descent. */
 static inline double *plain(const data *d, const kofn_regress_options *o,
                             kofn_regress_result *res)
 {
@@ -124,7 +125,7 @@ static inline double *plain(const data *d, const kofn_regress_options *o,
     return w.data;
 }
 
-/* Of |X w - y|^2 / (2m) + ridge/2 |w|^2, which is F. */
+/* Returns the minimum of F = |X w - y|^2 / (2m) + ridge/2 |w|^2. */
 static inline double *least_squares(const data *d, double ridge)
 {
     size_t m = d->X.rows, n = d->X.cols;
@@ -146,7 +147,7 @@ static inline double *least_squares(const data *d, double ridge)
     return b;
 }
 
-/* What a point adds to gradient and curvature at the margin t. */
+/* Sets what a point with margin t adds to the gradient and the curvature. */
 static inline void newton_point(kofn_loss loss, double t, double y, double *z,
                                 double *h)
 {
@@ -156,8 +157,8 @@ static inline void newton_point(kofn_loss loss, double t, double y, double *z,
     *h = loss == KOFN_LOSS_POISSON ? mu : mu * (1 - mu);
 }
 
-/* The w of logistic or Poisson regression, by Newton's method, whose steps are
- * no longer than 1. */
+/* Returns w of logistic or Poisson regression by Newton's method, with steps
+ * of length 1 at most. */
 static inline double *newton(const data *d, kofn_loss loss, double ridge)
 {
     size_t m = d->X.rows, n = d->X.cols;

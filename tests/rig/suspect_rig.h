@@ -1,6 +1,6 @@
-/* suspect_rig.h -- results made up so that it is known who lied: those of real
- * codes are G times random numbers and rounding, and some nodes then lie in
- * every way that is thought of. */
+/* suspect_rig.h -- artificial results with known wrong nodes. Correct results
+ * are G times random numbers, with rounding. Wrong ones deviate in every known
+ * way. */
 #ifndef KF_TEST_SUSPECT_RIG_H
 #define KF_TEST_SUSPECT_RIG_H
 
@@ -24,7 +24,7 @@
 
 #define MOST_NODES 24
 #define UNIT 0x1p-52
-/* As check.c has it for sums of about a hundred terms. */
+/* As in check.c for sums of about a hundred terms. */
 #define NOISE (1.5 * UNIT)
 #define ALARM (64 * 1.8 * UNIT)
 
@@ -35,13 +35,13 @@ static inline size_t effort(double n)
 
 /* ---- codes --------------------------------------------------------------- */
 
-typedef struct fleet {
+typedef struct code_case {
     kofn_plan *plan;
     kf_code *code;
     size_t nodes, k, lanes, symbols;
-} fleet;
+} code_case;
 
-static inline void fleet_up(fleet *f, const char *spec, size_t nodes)
+static inline void fleet_up(code_case *f, const char *spec, size_t nodes)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, 1000, 96, 1000, KOFN_F64, false);
@@ -54,14 +54,14 @@ static inline void fleet_up(fleet *f, const char *spec, size_t nodes)
     f->symbols = f->plan->layout.symbols;
 }
 
-static inline void fleet_down(fleet *f)
+static inline void fleet_down(code_case *f)
 {
     kf_code_free(f->code);
     kofn_plan_free(f->plan);
 }
 
-/* Row of a result, in units of the weight of its seat. */
-static inline void weighted_row(const fleet *f, uint32_t seat, size_t lane,
+/* Returns the row of a result, divided by the weight of its seat. */
+static inline void weighted_row(const code_case *f, uint32_t seat, size_t lane,
                                 double *out)
 {
     const kf_seat *s;
@@ -77,10 +77,10 @@ static const size_t sizes[][2] = {{7, 4},  {9, 5},  {12, 9}, {14, 5},
 
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-/* Codes with these numbers, of families that differ in what they are like. */
+/* Codes with these numbers, from families with different properties. */
 #define FAMILIES 4
 
-static inline void fleet_of(fleet *f, size_t family, size_t P, size_t K)
+static inline void fleet_of(code_case *f, size_t family, size_t P, size_t K)
 {
     static const char *const basis[] = {"quaternion", "harmonic", "gauss_sys"};
     char spec[64];
@@ -99,7 +99,7 @@ static inline void fleet_of(fleet *f, size_t family, size_t P, size_t K)
 /* ---- a cell -------------------------------------------------------------- */
 
 typedef struct cell {
-    const fleet *f;
+    const code_case *f;
     size_t n, rows, columns, q;
     uint32_t seat[MOST_NODES];
     double *H, *Y, *honest;
@@ -111,8 +111,8 @@ typedef struct cell {
     double floor;
 } cell;
 
-/* All but `lost` of the nodes, at random. */
-static inline void survive(cell *c, const fleet *f, size_t lost, kf_rng *r)
+/* Keeps all nodes but `lost` random ones. */
+static inline void survive(cell *c, const code_case *f, size_t lost, kf_rng *r)
 {
     *c = (cell){.f = f};
     for (size_t i = 0; i < f->nodes; i++) {
@@ -128,7 +128,7 @@ static inline void survive(cell *c, const fleet *f, size_t lost, kf_rng *r)
 
 static inline void fill(cell *c, size_t columns, kf_rng *r)
 {
-    const fleet *f = c->f;
+    const code_case *f = c->f;
     double *X = kf_new(f->symbols * columns, sizeof *X);
     double *row = kf_new(f->symbols, sizeof *row);
 
@@ -160,7 +160,8 @@ static inline void cell_free(cell *c)
     kf_free(c->honest);
 }
 
-/* The worst that hides in a result behind parities of length one. */
+/* Returns the largest error that stays hidden in a result, for parities of
+ * length one. */
 static inline double most_hidden(const cell *c)
 {
     size_t n = 0, q, lanes = c->f->lanes, few;
@@ -201,7 +202,7 @@ static inline void ask(cell *c, size_t most)
     c->floor *= most_hidden(c);
 }
 
-/* The largest lie of a node; HUGE_VAL when it is no number. */
+/* Returns the largest error of a node; HUGE_VAL if it is not a number. */
 static inline double lie(const cell *c, size_t node)
 {
     size_t each = c->f->lanes * c->columns;
@@ -215,7 +216,8 @@ static inline double lie(const cell *c, size_t node)
     return top;
 }
 
-/* What must hold of any verdict; true when the cell was sorted out. */
+/* Checks what must hold of any verdict. True if the wrong nodes were located.
+ */
 static inline bool judge(const cell *c, const char *what)
 {
     size_t named = 0;
@@ -240,7 +242,8 @@ static inline void choose_liars(cell *c, size_t t, kf_rng *r)
     }
 }
 
-/* ---- ways to lie --------------------------------------------------------- */
+/* ---- kinds of errors ------------------------------------------------------
+ */
 
 typedef enum way { DENSE, MIXED, ENTRY, FLIP, ODD, ANY, WAYS } way;
 
@@ -277,7 +280,7 @@ static inline void tell_a_lie(cell *c, size_t node, way w, kf_rng *r)
             y[i] += size * kf_rng_normal(r);
 }
 
-/* From as many columns as liars to what a sketch has. */
+/* Returns a number of columns: from the number of wrong nodes to a sketch's. */
 static inline size_t width(size_t t, kf_rng *r)
 {
     static const size_t usual[] = {16, 64, 256};
@@ -288,7 +291,7 @@ static inline size_t width(size_t t, kf_rng *r)
     return kf_max(least, usual[kf_rng_below(r, 3)]);
 }
 
-static inline void some_lie(cell *c, const fleet *f, size_t t, size_t lost,
+static inline void some_lie(cell *c, const code_case *f, size_t t, size_t lost,
                             way w, kf_rng *r)
 {
     survive(c, f, lost, r);

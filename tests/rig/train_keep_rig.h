@@ -1,6 +1,5 @@
-/* train_keep_rig.h -- trainings on the simulated mesh whose nodes keep what
- * they have on disk: the files that there are, and nodes that are stopped and
- * started again. */
+/* train_keep_rig.h -- trainings on the simulated mesh with checkpoints on
+ * disk: handles the files, and stops and restarts nodes. */
 #ifndef KF_TEST_TRAIN_KEEP_RIG_H
 #define KF_TEST_TRAIN_KEEP_RIG_H
 
@@ -9,8 +8,8 @@
 
 #include <sys/stat.h>
 
-/* Files whose names begin and end so; each is given to `take`, which may be
- * NULL. */
+/* Calls `take` for each file with this beginning and end of its name. Returns
+ * the number of files. `take` may be NULL. */
 static inline size_t each_of(const char *begin, const char *end,
                              void (*take)(const char *path))
 {
@@ -46,7 +45,7 @@ static inline void erase(const char *path)
     assert_int_equal(unlink(path), 0);
 }
 
-/* One bit is another. */
+/* Flips one bit in the middle of the file. */
 static inline void damage(const char *path)
 {
     FILE *f = fopen(path, "r+b");
@@ -70,7 +69,8 @@ static inline void cut_short(const char *path)
     assert_int_equal(truncate(path, s.st_size - 16), 0);
 }
 
-static inline void keeps_up(sim *s, fixture *f, const lesson *l, uint64_t seed)
+static inline void checkpoints_up(sim *s, fixture *f, const training_case *l,
+                                  uint64_t seed)
 {
     mesh_up(s, f, l, 8, seed);
     s->opt.keep = folder;
@@ -94,8 +94,9 @@ static inline void stop_all(sim *s)
             sim_stop(s, n);
 }
 
-/* Turns that the nodes begin with. */
-static inline size_t begun(const sim *s, uint64_t *least)
+/* Returns the number of nodes that start from a checkpoint, and their earliest
+ * turn. */
+static inline size_t count_resumed(const sim *s, uint64_t *least)
 {
     size_t n = 0;
 

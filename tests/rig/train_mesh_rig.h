@@ -1,10 +1,10 @@
-/* train_mesh_rig.h -- trainings on the simulated mesh: every vector that any
- * node ever has, with what came out of every layer, is compared with the plain
- * passes', and every block with the coded weights. */
+/* train_mesh_rig.h -- trainings on the simulated mesh. Every vector of any
+ * node, with the outputs of every layer, is compared with the plain passes.
+ * Every block is compared with the coded weights. */
 #ifndef KF_TEST_TRAIN_MESH_RIG_H
 #define KF_TEST_TRAIN_MESH_RIG_H
 
-#include "mesh_fate.h"
+#include "mesh_faults.h"
 #include "train_rig.h"
 
 #include "data/kernel.h"
@@ -17,7 +17,7 @@
 
 enum { MOST = 3, SIDE = 4, POINTS = 11 };
 
-typedef struct lesson {
+typedef struct training_case {
     const char *scheme;
     size_t nodes, layers, widths[MOST + 1];
     kofn_activation activation;
@@ -25,22 +25,22 @@ typedef struct lesson {
     bool autoencoder;
     double sparsity, momentum, l2;
     bool nesterov;
-    bool dark;    /* the first input of each half is always 0 (cut_of) */
-    size_t batch; /* 0: 4 */
+    bool zero_input; /* the first input of each half is always 0 (cut_of) */
+    size_t batch;    /* 0 means 4 */
     kofn_dtype dtype;
-} lesson;
+} training_case;
 
 /* Vectors and blocks that take long over slow links or with small windows. */
-static const lesson wide = {.scheme = "matdot:n=2",
-                            .nodes = 6,
-                            .layers = 3,
-                            .widths = {SIDE * SIDE, 44, 60, 3},
-                            .activation = KOFN_SIGMOID,
-                            .momentum = 0.9};
+static const training_case wide_case = {.scheme = "matdot:n=2",
+                                        .nodes = 6,
+                                        .layers = 3,
+                                        .widths = {SIDE * SIDE, 44, 60, 3},
+                                        .activation = KOFN_SIGMOID,
+                                        .momentum = 0.9};
 
-/* Codes whose products from both sides need more answers, fewer, or different
- * ones; the last batch of an epoch is short. */
-static const lesson lessons[] = {
+/* Codes with products from both sides that need more answers, fewer, or
+ * different ones. The last batch of an epoch is short. */
+static const training_case training_cases[] = {
     {.scheme = "gpd:m=2,n=2,p=1",
      .nodes = 9,
      .layers = 3,
@@ -54,7 +54,7 @@ static const lesson lessons[] = {
      .activation = KOFN_TANH,
      .cost = KOFN_COST_SQUARES,
      .l2 = 0.01},
-    /* both sides of a cut network may go on for a while */
+    /* both sides of a divided network may continue for a while */
     {.scheme = "matdot:n=2",
      .nodes = 8,
      .layers = 2,
@@ -62,7 +62,7 @@ static const lesson lessons[] = {
      .activation = KOFN_RELU,
      .momentum = 0.9},
     /* points of a batch are mixed with each other, on the way back by two as
-       well */
+     * well */
     {.scheme = "gpd:m=2,n=2,p=2",
      .nodes = 12,
      .layers = 2,
@@ -87,23 +87,24 @@ static const lesson lessons[] = {
 };
 
 typedef struct fixture {
-    const lesson *l;
+    const training_case *l;
     digits d;
     kofn_net *net;
     kofn_training *t;
     kofn_plan *plan[MOST];
     size_t turn, steps;
-    size_t reads, needs; /* blocks that determine the others; nodes, to go on */
+    size_t reads, needs; /* blocks that determine the others; nodes that the
+                            training needs */
     kf_train_mesh m[SIM_NODES + 1]; /* of each node, and of the reference */
     kofn_program program;
     kofn_matrix v0;
     double *ref;
-    kofn_matrix *W; /* after each step, of each layer */
-    size_t blocks;  /* that were compared         */
+    kofn_matrix *W; /* weights after each step, of each layer */
+    size_t blocks;  /* blocks that were compared */
     double drift;
 } fixture;
 
-static kofn_train_options options_of(const lesson *l, unsigned epochs)
+static kofn_train_options options_of(const training_case *l, unsigned epochs)
 {
     return (kofn_train_options){.size = sizeof(kofn_train_options),
                                 .step = 0.2,
@@ -115,7 +116,7 @@ static kofn_train_options options_of(const lesson *l, unsigned epochs)
                                 .seed = 5};
 }
 
-static kofn_net_shape shape_of(const lesson *l)
+static kofn_net_shape shape_of(const training_case *l)
 {
     return (kofn_net_shape){.size = sizeof(kofn_net_shape),
                             .layers = l->layers,
@@ -159,7 +160,7 @@ static void put_entry(const kofn_matrix *a, size_t i, size_t j, double x)
         *(float *)kf_at(a, i, j) = (float)x;
 }
 
-/* As docs/training.md has it, and PyTorch's SGD. */
+/* Takes a step as docs/training.md defines it, and as PyTorch's SGD does. */
 static void step_plainly(const kofn_change *c, const kofn_matrix *U,
                          const kofn_matrix *V, kofn_matrix *W, double *M)
 {
@@ -191,7 +192,8 @@ static void take_turn(fixture *f, uint64_t turn, const kofn_matrix *v,
     }
 }
 
-/* What the stage that makes iterate t multiplies, or reads. */
+/* Returns the product, or the matrix read, of the stage that makes iterate t.
+ */
 static kofn_matrix product_of(const fixture *f, const kofn_stage *s, uint64_t t,
                               const kofn_matrix *v, const double *scalar)
 {
@@ -253,22 +255,22 @@ static void make_reference(fixture *f)
         kf_free(M[l]);
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- a training ---------------------------------------------------------- */
 
-/* Columns of a part of the first layer's weights, which have one more for
- * biases. */
-static size_t cut_of(const lesson *l)
+/* Returns the columns of a part of the first layer's weights, which have one
+ * more column for biases. */
+static size_t cut_of(const training_case *l)
 {
     return (l->widths[0] + 2) / 2;
 }
 
-static void darken(digits *d, size_t column)
+static void clear_column(digits *d, size_t column)
 {
     for (size_t i = 0; i < d->X.rows; i++)
         *(double *)kf_at(&d->X, i, column) = 0;
 }
 
-static void set_up(fixture *f, const lesson *l, unsigned epochs)
+static void set_up(fixture *f, const training_case *l, unsigned epochs)
 {
     kofn_net_shape shape = shape_of(l);
     kofn_matrix v;
@@ -276,8 +278,8 @@ static void set_up(fixture *f, const lesson *l, unsigned epochs)
     memset(f, 0, sizeof *f);
     f->l = l;
     f->d = make_digits(POINTS, SIDE, 3, 1);
-    for (size_t i = 0; l->dark && i < 2; i++)
-        darken(&f->d, i * cut_of(l));
+    for (size_t i = 0; l->zero_input && i < 2; i++)
+        clear_column(&f->d, i * cut_of(l));
     f->net = make_net(&shape);
     f->t = make_training(f, f->net, epochs);
     assert_ok(kofn_training_plans(f->t, l->scheme, l->nodes, 3, f->plan));
@@ -380,8 +382,8 @@ static void compare_block(fixture *f, const kf_block *b, const kf_block *right)
     f->blocks++;
 }
 
-/* How far a node's blocks are from the coded weights of the step where its
- * vector is. */
+/* Measures how far a node's blocks are from the coded weights of the step of
+ * its vector. */
 static void measure_blocks(sim *s, size_t id)
 {
     fixture *f = s->own;
@@ -406,11 +408,11 @@ static void measure_blocks(sim *s, size_t id)
     }
 }
 
-/* Five times what the histories of train_single_test.c deviate by in float64,
+/* Five times the deviation of the histories of train_single_test.c in float64,
  * 4e-14, in units of the rounding of float32. */
 #define ROOM_F32 (0x1p29 * 2e-13)
 
-/* They are these. */
+/* Fails unless the node's blocks are the coded weights. */
 static void look_at_blocks(sim *s, size_t id)
 {
     const fixture *f = s->own;
@@ -419,7 +421,7 @@ static void look_at_blocks(sim *s, size_t id)
     assert_at_most(f->drift, f->l->dtype == KOFN_F64 ? 1e-11 : ROOM_F32);
 }
 
-static void mesh_up(sim *s, fixture *f, const lesson *l, unsigned epochs,
+static void mesh_up(sim *s, fixture *f, const training_case *l, unsigned epochs,
                     uint64_t seed)
 {
     set_up(f, l, epochs);

@@ -1,5 +1,5 @@
-/* train_rig.h -- what tests of networks share: points with labels, a training
- * with workers, and one without. */
+/* train_rig.h -- shared by tests of networks: labelled points, a training with
+ * workers, and a plain training. */
 #ifndef KF_TEST_TRAIN_RIG_H
 #define KF_TEST_TRAIN_RIG_H
 
@@ -11,8 +11,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* Images of `side` x `side` pixels, 0 to 1: one pattern a class, each time
- * moved by up to one pixel, fainter or stronger, and with noise on it. */
+/* Images of `side` x `side` pixels from 0 to 1. Each class has one pattern,
+ * moved by up to one pixel, with random strength and noise. */
 typedef struct digits {
     kofn_matrix X, y;
 } digits;
@@ -77,16 +77,16 @@ static inline double apart(const kofn_net *a, const kofn_net *b)
     return e;
 }
 
-typedef struct crew {
+typedef struct worker_setup {
     const char *spec;
     size_t workers;
     bool sim;
     const kofn_faults *faults;
     const kofn_options *opt;
-} crew;
+} worker_setup;
 
-/* Trained by workers; what came of it. */
-static inline kofn_status train_with(const crew *c, kofn_net *net,
+/* Trains with workers. Returns the status, and the result in `res`. */
+static inline kofn_status train_with(const worker_setup *c, kofn_net *net,
                                      const kofn_matrix *X, const kofn_matrix *y,
                                      const kofn_train_options *o,
                                      kofn_train_result *res)
@@ -124,32 +124,33 @@ static inline void train_plain(kofn_net *net, const kofn_matrix *X,
     kofn_training_free(t);
 }
 
-/* Keeps the accuracy of every step. */
-typedef struct marks {
+/* Records the accuracy of every step. */
+typedef struct accuracy_log {
     double of[100];
     unsigned steps;
-} marks;
+} accuracy_log;
 
 static inline int keep_accuracy(void *ud, const kofn_train_step *now,
                                 const kofn_report *rep)
 {
-    marks *m = ud;
+    accuracy_log *m = ud;
 
     if (rep)
         m->of[m->steps = now->step] = now->accuracy;
     return 0;
 }
 
-/* Keeps the weights of every step; stops as soon as a round lasts. */
-typedef struct impatience {
+/* Records the weights of every step. Stops the training as soon as a round
+ * waits. */
+typedef struct weights_log {
     double *w[100];
     size_t n;
-} impatience;
+} weights_log;
 
-static inline int be_impatient(void *ud, const kofn_train_step *now,
+static inline int stop_on_wait(void *ud, const kofn_train_step *now,
                                const kofn_report *rep)
 {
-    impatience *i = ud;
+    weights_log *i = ud;
 
     if (rep && now->state) {
         i->w[now->step] = numbers(i->n, 8);
@@ -158,7 +159,8 @@ static inline int be_impatient(void *ud, const kofn_train_step *now,
     return !rep;
 }
 
-/* The net is what so many steps of the plain training made of it. */
+/* Fails unless the network has the weights of the plain training after `steps`
+ * steps. */
 static inline void assert_steps(const kofn_net *net, unsigned steps,
                                 const kofn_net_shape *s, const kofn_matrix *X,
                                 const kofn_matrix *y,
@@ -166,9 +168,9 @@ static inline void assert_steps(const kofn_net *net, unsigned steps,
 {
     kofn_net *plain = make_net(s);
     kofn_train_options o = *opt;
-    impatience all = {.n = plain->total};
+    weights_log all = {.n = plain->total};
 
-    o.watch = be_impatient;
+    o.watch = stop_on_wait;
     o.watch_ud = &all;
     all.w[0] = numbers(all.n, 8);
     kf_net_read(plain, all.w[0]);

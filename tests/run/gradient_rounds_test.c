@@ -270,10 +270,10 @@ static void refused_sets(void **state)
     for (size_t k = 0; k < sizeof spec / sizeof *spec; k++) {
         uint32_t answer[60];
         kofn_decoder *d;
-        fleet f;
+        sum_case f;
         size_t n = 0;
 
-        fleet_up(&f, spec[k], 6, LENGTH, KOFN_F64);
+        case_up(&f, spec[k], 6, LENGTH, KOFN_F64);
         assert_status(KOFN_TOOFEW,
                       kf_decoder_new(&d, f.code, answer, 0, false));
         assert_null(d);
@@ -284,9 +284,9 @@ static void refused_sets(void **state)
         assert_null(d);
         for (uint32_t a = 0; a < 6 * f.L->submessages; a++)
             answer[a] = a;
-        assert_at_most(fabs(fleet_error(&f, answer, 6 * f.L->submessages)),
+        assert_at_most(fabs(case_error(&f, answer, 6 * f.L->submessages)),
                        1e-9);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 

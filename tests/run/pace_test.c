@@ -406,10 +406,10 @@ static void cancelled(void **state)
     kf_msg m;
     size_t seat = 0;
     kofn_time each, began;
-    fleet f;
+    sum_case f;
 
     (void)state;
-    fleet_plan(&f, "agc:d=3", WORKERS, NUMBERS, KOFN_F64);
+    case_plan(&f, "agc:d=3", WORKERS, NUMBERS, KOFN_F64);
     make_parts(&f, f.plan->parts);
     kf_resident_sum(&r, f.plan);
     r.f = stored_part;
@@ -451,7 +451,7 @@ static void cancelled(void **state)
     kofn_port_close(port);
     kf_buffer_drop(in);
     kf_resident_free(&r);
-    fleet_down(&f);
+    case_down(&f);
 }
 
 TEST_FILE(pace_test)

@@ -1,40 +1,32 @@
-/* acceptance_test.c -- what docs/math asks of coded elastic computing and of
- * polynomially coded regression, as far as no other test asks it:
+/* acceptance_test.c -- the demands of docs/math on coded elastic computing and
+ * polynomially coded regression that no other test covers. Other tests cover
+ * these:
  *
- *   T3   exact for every live set    left_test every_live_set (A B and B A),
- *                                    laws_codes_test enough (A x), here
- *                                    (gradients)
- *        traces, data never moved    elastic_traces_test traces_*
- *   T4   work in hand, three modes   core_faults_test in_flight_modes,
- *                                    elastic_traces_test traces_* (A x),
- *                                    left_test changes_inside_rounds, here
- *                                    (gradients)
- *   T5   PageRank's iterations       iterate_test fact_pagerank
- *   T6   survival of groups          elastic_test groups_survive_*
- *   T16  pcr, every survivor set     pcr_test every_survivor_set,
- *                                    the_papers_example, both_layouts
+ *   T3   every live set              left_test (A B and B A),
+ *                                    laws_codes_test (A x), here (gradients)
+ *        traces, data never moved    elastic_traces_test
+ *   T4   in-flight modes             core_faults_test, elastic_traces_test (A
+ * x), left_test, here (gradients) T5   PageRank's iterations       iterate_test
+ *   T6   survival of groups          elastic_test
+ *   T16  pcr, every survivor set     pcr_test
  *   T17  gradient codes              the tests gradient_*
- *   T18  batched coupons             experiment_test collectors
- *   T19  iteration counts            regress_facts_test fact_iterations
- *   T20  ratios of scenarios         experiment_test tables_III_to_VI,
- *                                    sleepers_slow_*, the_law_of_sleep
+ *   T18  batched coupons             experiment_test
+ *   T19  iteration counts            regress_facts_test
+ *   T20  ratios of scenarios         experiment_test
  *   refusals: here, and
- *        duplicate live row          core_test seats_are_reused_lowest_first
- *        singular sets               code_test singular_sets_are_refused
- *        foreign, stale, duplicate   core_test what_does_not_fit_is_dropped,
- *                                    laws_test order
- *        sizes and parameters        plan_test junk_is_refused,
- *                                    pcr_rounds_test refusals, the tests
+ *        duplicate live row          core_test
+ *        singular sets               code_test
+ *        foreign, stale, duplicate   core_test, laws_test
+ *        sizes and parameters        plan_test, pcr_rounds_test, the tests
  *                                    gradient_*
- *        fewer than K answers        pcr_test every_survivor_set
- */
+ *        fewer than K answers        pcr_test */
 #include "regress_rig.h"
 
 #include <stdio.h>
 
 /* ---- T3: the gradient of every live set ---------------------------------- */
 
-/* 1/m X' z + ridge w, straight from the definition. */
+/* Computes 1/m X' z + ridge w from the definition. */
 static void define_gradient(const data *d, kofn_loss loss, double ridge,
                             const double *w, double *g)
 {
@@ -63,8 +55,8 @@ static size_t missing(unsigned set, size_t n, kofn_fault_event *gone)
     return left;
 }
 
-/* A step of length 1 from w and back again is the gradient there. */
-static void check_gradient(const data *d, kofn_loss loss, const fleet *k)
+/* A step of length 1 from w shows the gradient there. */
+static void check_gradient(const data *d, kofn_loss loss, const worker_setup *k)
 {
     kofn_regress_options o = {.size = sizeof o,
                               .loss = loss,
@@ -94,14 +86,15 @@ static void gradients_of_every_live_set(void **state)
 
     (void)state;
     for (int loss = 0; loss < 2; loss++) {
-        data d = make_data(103, 7, (kofn_loss)loss, 5); /* a prime of rows */
+        data d =
+            make_data(103, 7, (kofn_loss)loss, 5); /* a prime number of rows */
 
         for (size_t c = 0; c < sizeof code / sizeof *code; c++)
             for (unsigned set = 0; set < 1u << code[c].n; set++) {
                 kofn_options opt = KOFN_OPTIONS_INIT;
                 kofn_fault_event gone[8];
                 char spec[40];
-                fleet k = {spec, code[c].n, true, NULL, &opt};
+                worker_setup k = {spec, code[c].n, true, NULL, &opt};
 
                 opt.events = gone;
                 opt.event_count = missing(set, code[c].n, gone);
@@ -115,16 +108,17 @@ static void gradients_of_every_live_set(void **state)
     }
 }
 
-/* ---- what is sent back --------------------------------------------------- */
+/* ---- sent back ------------------------------------------------------------
+ */
 
-/* math/elastic.md 11, 10: L R margins, that is the padded rows of X, and d
- * numbers from each of the n live; of A B with A cut into columns one product
- * from each. */
+/* math/elastic.md 11, 10: L R margins, for the padded rows of X, and d numbers
+ * from each of the n live workers. For A B with A cut into columns, each sends
+ * one product. */
 static void sums_are_answered_once(void **state)
 {
     kofn_regress_options o = {.size = sizeof o, .step = 1, .max_iterations = 1};
     data d = make_data(103, 7, KOFN_LOSS_SQUARES, 5);
-    /* nobody is asked twice */
+    /* no worker is asked twice */
     kofn_options opt = {.size = sizeof opt, .late = -1};
 
     (void)state;
@@ -132,7 +126,7 @@ static void sums_are_answered_once(void **state)
         for (size_t k = 1; k <= n; k++)
             for (int sim = 0; sim < 2; sim++) {
                 char spec[60];
-                fleet crew = {spec, n, sim, NULL, &opt};
+                worker_setup setup = {spec, n, sim, NULL, &opt};
                 rig_kind kind = {.spec = spec,
                                  .workers = n,
                                  .m = 11,
@@ -145,7 +139,7 @@ static void sums_are_answered_once(void **state)
                 rig r;
 
                 snprintf(spec, sizeof spec, "elastic:k=%zu,basis=gauss", k);
-                assert_ok(fit_up(&f, &d, &o, &crew));
+                assert_ok(fit_up(&f, &d, &o, &setup));
                 assert_ok(kofn_regress(f.r, &f.w, &f.res));
                 assert_int_equal(f.res.rounds.scalars,
                                  (103 + k - 1) / k * k + 7 * n);
@@ -165,8 +159,8 @@ static void sums_are_answered_once(void **state)
 
 #define STEPS 16
 
-/* Somebody leaves or comes at any share of each second round on the average,
- * never fewer than k being left. */
+/* On average a worker leaves or joins at any share of every second round;
+ * never fewer than k are left. */
 static size_t make_changes(kofn_fault_event *e, size_t workers, size_t k,
                            kf_rng *r)
 {
@@ -213,11 +207,11 @@ static void changes_within_gradients(void **state)
                  trial % 3 ? "" : ",deal=speed",
                  trial % 4 ? "" : ",cut=columns");
         for (int mode = 0; mode < 3; mode++) {
-            fleet crew = {spec, 7, trial % 5 > 0, NULL, &opt};
+            worker_setup setup = {spec, 7, trial % 5 > 0, NULL, &opt};
             fit f;
 
             opt.in_flight = (kofn_in_flight)mode;
-            assert_ok(fit_up(&f, &d, &o, &crew));
+            assert_ok(fit_up(&f, &d, &o, &setup));
             assert_ok(kofn_regress(f.r, &f.w, &f.res));
             assert_at_most(relative_error(f.w.data, want, 13), 1e-12);
             assert_int_equal(f.res.rounds.rounds, 2 * STEPS);
@@ -229,7 +223,8 @@ static void changes_within_gradients(void **state)
     data_free(&d);
 }
 
-/* ---- what is refused, and nothing is the worse for it -------------------- */
+/* ---- harmless refusals ----------------------------------------------------
+ */
 
 /* A code for each operation. */
 static const struct job_kind {
@@ -267,7 +262,7 @@ static void right_answer(rig *r)
     assert_at_most(rig_error(r), 1e-12);
 }
 
-/* Vectors that are no numbers or of the wrong length, a second matrix. */
+/* Vectors with NaN or of the wrong length, and a second matrix. */
 static void wrong_rounds_are_harmless(void **state)
 {
     (void)state;
@@ -300,7 +295,7 @@ static void wrong_rounds_are_harmless(void **state)
     }
 }
 
-/* A matrix that is no numbers is not handed out, and the next one is. */
+/* A matrix with NaN is not placed, and the next one is. */
 static void wrong_matrices_are_harmless(void **state)
 {
     (void)state;
@@ -323,7 +318,7 @@ static void wrong_matrices_are_harmless(void **state)
     }
 }
 
-/* In round 2 too few are left, in round 3 somebody has come. */
+/* In round 2 too few workers are left; in round 3 another has joined. */
 static void too_few_and_then_enough(void **state)
 {
     static const kofn_fault_event events[] = {
@@ -352,8 +347,7 @@ static void too_few_and_then_enough(void **state)
     }
 }
 
-/* L < 1, L > P, N < 1, d < 1, r outside 2 .. n, fewer workers than answers:
- * no plan, and the reason. */
+/* L < 1, L > P, N < 1, d < 1, r outside 2 .. n, fewer workers than answers. */
 static void wrong_plans(void **state)
 {
     static const struct {
@@ -388,8 +382,7 @@ static void wrong_plans(void **state)
     }
 }
 
-/* A loss that is not finite where a search begins: w stays, and the next
- * descent is as if nothing had been. */
+/* The loss is not finite at the start of a line search. */
 static void searches_from_nowhere(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "pcr:r=2", "gc:d=3"};
@@ -403,7 +396,7 @@ static void searches_from_nowhere(void **state)
         for (size_t i = 0; i < 3; i++) {
             kofn_regress_options o = {
                 .size = sizeof o, .rule = rule[i], .max_iterations = 5};
-            fleet k = {spec[s], 6, true, NULL, NULL};
+            worker_setup k = {spec[s], 6, true, NULL, NULL};
             kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
             double *want = plain(&d, &o, &res);
             fit f;
@@ -426,14 +419,22 @@ static void searches_from_nowhere(void **state)
 TEST_FILE(acceptance_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_of_every_live_set),
-        cmocka_unit_test(sums_are_answered_once),
-        cmocka_unit_test(changes_within_gradients),
-        cmocka_unit_test(wrong_rounds_are_harmless),
-        cmocka_unit_test(wrong_matrices_are_harmless),
-        cmocka_unit_test(too_few_and_then_enough),
-        cmocka_unit_test(wrong_plans),
-        cmocka_unit_test(searches_from_nowhere),
+        TEST(gradients_of_every_live_set,
+             "elastic: gradients are exact for every live set (each loss)"),
+        TEST(sums_are_answered_once,
+             "elastic: workers send each sum once, with the published traffic"),
+        TEST(changes_within_gradients,
+             "elastic: workers leave and join within gradients (3 modes)"),
+        TEST(wrong_rounds_are_harmless,
+             "job: a wrong round is refused and harms no other"),
+        TEST(wrong_matrices_are_harmless,
+             "job: a wrong matrix is refused and the next one is placed"),
+        TEST(too_few_and_then_enough,
+             "job: a round fails with too few workers, the next succeeds"),
+        TEST(wrong_plans,
+             "plan: impossible parameters are refused with the reason"),
+        TEST(searches_from_nowhere,
+             "regress: an infinite loss leaves w and the next descent intact"),
     };
 
     rig_begin();

@@ -1,11 +1,12 @@
-/* elastic_test.c -- coded elastic computing against its paper, math/elastic.md:
- * shares that follow the live set, groups, speeds. */
+/* elastic_test.c -- coded elastic computing against its paper,
+ * math/elastic.md: shares that follow the live set, groups, speeds. */
 #include "elastic_rig.h"
 #include "figure1.h"
 
-#define L_MOST 8 /* of a threshold here */
+#define L_MOST 8 /* largest threshold here */
 
-/* ---- what is asked ------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------
+ */
 
 static kofn_plan *core_plan(const char *spec, size_t workers, size_t m)
 {
@@ -25,18 +26,18 @@ static void shares_follow_the_live_set(void **state)
         for (size_t span = 1; span < 60; span += 29) {
             char spec[40];
             kofn_plan *p;
-            walk w;
+            scripted_core w;
 
             snprintf(spec, sizeof spec, "elastic:k=%zu,basis=gauss", L);
             p = core_plan(spec, 2 * L, L * span);
             assert_int_equal(p->span, span);
-            walk_up(&w, p, NULL);
+            script_up(&w, p, NULL);
             for (size_t n = 2 * L; n >= L; n--) {
                 size_t total = 0;
 
-                walk_begin(&w);
+                script_begin(&w);
                 for (uint32_t i = 0; i < w.workers; i++) {
-                    size_t load = walk_load(&w, i, 0);
+                    size_t load = script_load(&w, i, 0);
 
                     total += load;
                     assert_true(w.gone[i]
@@ -45,20 +46,20 @@ static void shares_follow_the_live_set(void **state)
                                           load == kf_ceil_div(L * span, n));
                 }
                 assert_int_equal(total, L * span);
-                walk_answer_all(&w);
+                script_answer_all(&w);
                 assert_int_equal(w.ended, KOFN_OK);
-                walk_leave(&w, (uint32_t)(2 * L - n) * 13 % w.workers);
+                script_leave(&w, (uint32_t)(2 * L - n) * 13 % w.workers);
             }
-            walk_begin(&w);
+            script_begin(&w);
             assert_int_equal(w.ended, KOFN_TOOFEW);
-            walk_down(&w);
+            script_down(&w);
             kofn_plan_free(p);
         }
 }
 
-/* math/elastic.md 5.6: inside a round there is no redundancy.  When all others
- * have answered, losing one machine leaves exactly its L groups open, and what
- * is asked again is one more result for each of their strips. */
+/* math/elastic.md 5.6: a round has no redundancy of its own. If one machine is
+ * lost after all others have answered, exactly its L groups stay open. One
+ * more result is requested for each of their strips. */
 static void one_loss_opens_L_groups(void **state)
 {
     (void)state;
@@ -68,7 +69,7 @@ static void one_loss_opens_L_groups(void **state)
             kofn_core_options o = {.size = sizeof o, .pieces = 1};
             size_t span = 5 * n;
             kofn_plan *p;
-            walk w;
+            scripted_core w;
 
             snprintf(spec, sizeof spec, "elastic:k=%zu,basis=gauss", L);
             p = core_plan(spec, n, L * span);
@@ -76,16 +77,16 @@ static void one_loss_opens_L_groups(void **state)
                 bool open[60] = {false};
                 size_t before, again = 0;
 
-                walk_up(&w, p, &o);
-                walk_begin(&w);
+                script_up(&w, p, &o);
+                script_begin(&w);
                 for (size_t i = 0; i < w.tasks; i++)
                     if (w.task[i].worker != lost)
-                        walk_answer(&w, i, 0);
+                        script_answer(&w, i, 0);
                 before = w.tasks;
-                walk_leave(&w, lost);
+                script_leave(&w, lost);
                 for (size_t i = before; i < w.tasks; i++)
                     for (size_t s = w.task[i].lo; s < w.task[i].hi; s++) {
-                        assert_false(open[s]); /* one more is enough */
+                        assert_false(open[s]); /* one more result suffices */
                         open[s] = true;
                         again++;
                     }
@@ -93,9 +94,9 @@ static void one_loss_opens_L_groups(void **state)
                 for (size_t j = 0; j < n; j++) /* groups lost .. lost+L-1 */
                     for (size_t s = 5 * j; s < 5 * j + 5; s++)
                         assert_true(open[s] == ((j + n - lost) % n < L));
-                walk_answer_all(&w);
+                script_answer_all(&w);
                 assert_int_equal(w.ended, KOFN_OK);
-                walk_down(&w);
+                script_down(&w);
             }
             kofn_plan_free(p);
         }
@@ -119,33 +120,33 @@ static void tolerance_and_load_of_the_paper(void **state)
         char spec[40];
         kofn_plan_info info = KOFN_PLAN_INFO_INIT;
         kofn_plan *p;
-        walk w;
+        scripted_core w;
 
         snprintf(spec, sizeof spec, "elastic:k=%zu", facts[f].L);
         p = core_plan(spec, facts[f].n, facts[f].N);
         assert_ok(kofn_plan_describe(p, false, &info));
         assert_int_equal(info.block_rows, facts[f].m);
         assert_int_equal(info.workers - info.threshold, facts[f].e);
-        walk_up(&w, p, NULL);
-        walk_begin(&w);
+        script_up(&w, p, NULL);
+        script_begin(&w);
         for (uint32_t i = 0; i < w.workers; i++)
-            assert_int_equal(walk_load(&w, i, 0) * p->layout.lanes, facts[f].u);
-        walk_answer_all(&w);
+            assert_int_equal(script_load(&w, i, 0) * p->layout.lanes,
+                             facts[f].u);
+        script_answer_all(&w);
         for (uint32_t i = 0; i < facts[f].e; i++)
-            walk_leave(&w, i);
-        walk_begin(&w);
-        walk_answer_all(&w);
+            script_leave(&w, i);
+        script_begin(&w);
+        script_answer_all(&w);
         assert_int_equal(w.ended, KOFN_OK);
-        walk_leave(&w, (uint32_t)facts[f].e);
-        walk_begin(&w);
+        script_leave(&w, (uint32_t)facts[f].e);
+        script_begin(&w);
         assert_int_equal(w.ended, KOFN_TOOFEW);
-        walk_down(&w);
+        script_down(&w);
         kofn_plan_free(p);
     }
 }
 
-/* I4 and I5: no L live rows, those of joiners among them, are near to
- * dependent. */
+/* I4 and I5, including rows of joining workers. */
 static void rows_are_well_conditioned(void **state)
 {
     (void)state;
@@ -185,7 +186,7 @@ static const kofn_param fig1_params[] = {
     {0},
 };
 
-/* What came: per worker and strip. */
+/* The results, per worker and strip. */
 typedef struct fig1_seen {
     double value[6][3];
     bool came[6][3];
@@ -202,8 +203,8 @@ static void fig1_result(void *ud, const kf_msg *m)
     }
 }
 
-/* Fact cec.worked.matvec: X[i][k] = 10 i + k + 1 (9 x 2), w = (1, -2), machines
- * 1 and 3 gone. */
+/* Fact cec.worked.matvec: X[i][k] = 10 i + k + 1 (9 x 2), w = (1, -2), without
+ * machines 1 and 3. */
 static void figure_1_worked(void **state)
 {
     static const double coded[6][3] = {{-3, -13, -23},     {0, 0, 0},
@@ -289,32 +290,32 @@ static double survival(size_t P, size_t L, size_t g, size_t e)
 static bool survives(const kofn_plan *p, size_t losses, kf_rng *r)
 {
     bool alive;
-    walk w;
+    scripted_core w;
 
-    walk_up(&w, p, NULL);
+    script_up(&w, p, NULL);
     for (size_t i = 0; i < losses;) {
         uint32_t who = (uint32_t)kf_rng_below(r, w.workers);
 
         if (w.gone[who])
             continue;
-        walk_leave(&w, who);
+        script_leave(&w, who);
         i++;
     }
-    walk_begin(&w);
-    walk_answer_all(&w);
+    script_begin(&w);
+    script_answer_all(&w);
     assert_false(w.running);
     alive = w.ended == KOFN_OK;
     assert_true(alive || w.ended == KOFN_TOOFEW);
-    walk_down(&w);
+    script_down(&w);
     return alive;
 }
 
-static void groups_survive_as_often_as_they_should(void **state)
+static void groups_survive(void **state)
 {
     const size_t P = 20, L = 10, trials = often(1000);
 
     (void)state;
-    /* plain replication by two: five random losses survive with 0.520 */
+    /* replication by two: five random losses survive with 0.520 */
     assert_at_most(fabs(survival(P, L, 10, 5) - 0.520), 5e-4);
     for (size_t g = 1; g <= 10; g++) {
         char spec[60];
@@ -334,7 +335,7 @@ static void groups_survive_as_often_as_they_should(void **state)
             for (size_t t = 0; t < trials; t++)
                 alive += survives(p, e, &r);
             assert_at_most(fabs((double)alive / n - want), 4.5 * sigma);
-            if (e <= (P - L) / g) /* what each group tolerates for sure */
+            if (e <= (P - L) / g) /* what each group certainly tolerates */
                 assert_int_equal(alive, trials);
         }
         kofn_plan_free(p);
@@ -351,19 +352,19 @@ static void unequal_speeds_example(void **state)
     kofn_core_options o = {.size = sizeof o, .pieces = 1};
     kofn_plan *p = core_plan("elastic:k=3,basis=gauss,deal=speed", 5, 66);
     bool used[22][5] = {{false}};
-    walk w;
+    scripted_core w;
 
     (void)state;
     assert_int_equal(p->span, 22);
-    walk_up(&w, p, &o);
-    walk_begin(&w);
+    script_up(&w, p, &o);
+    script_begin(&w);
     for (size_t i = 0; i < w.tasks; i++)
-        walk_answer(&w, i,
-                    (kofn_time)((double)(w.task[i].hi - w.task[i].lo) /
-                                speed[w.task[i].worker] * 1e6));
-    walk_begin(&w);
+        script_answer(&w, i,
+                      (kofn_time)((double)(w.task[i].hi - w.task[i].lo) /
+                                  speed[w.task[i].worker] * 1e6));
+    script_begin(&w);
     for (uint32_t i = 0; i < 5; i++)
-        assert_int_equal(walk_load(&w, i, 0), rows[i]);
+        assert_int_equal(script_load(&w, i, 0), rows[i]);
     for (size_t i = 0; i < w.tasks; i++)
         for (size_t s = w.task[i].lo; s < w.task[i].hi; s++)
             used[s][w.task[i].worker] = true;
@@ -373,12 +374,12 @@ static void unequal_speeds_example(void **state)
         assert_true(used[s][1] == (s >= 6 && s < 11));
         assert_true(used[s][3] == (s >= 11));
     }
-    walk_down(&w);
+    script_down(&w);
     kofn_plan_free(p);
 }
 
-/* max over the workers of share / speed at the water-filling optimum: c with
- * sum min(1, c v) = L by bisection. */
+/* Returns the largest share / speed at the water-filling optimum: c with sum
+ * min(1, c v) = L by bisection. */
 static double best_time(const double *v, size_t n, size_t L)
 {
     double lo = 0, hi = 1e6, time = 0;
@@ -395,8 +396,8 @@ static double best_time(const double *v, size_t n, size_t L)
     return time;
 }
 
-/* The simulator's clock: the first round is dealt equally, later ones as the
- * workers turned out to be.  One group of strips more or less is allowed. */
+/* On the simulator's clock the first round is dealt equally, later ones by
+ * measured speeds. One group of strips of difference is allowed. */
 static void shares_follow_the_speeds(void **state)
 {
     const size_t n = 9, L = 4, span = 300;
@@ -405,7 +406,7 @@ static void shares_follow_the_speeds(void **state)
     for (uint64_t seed = 0; seed < 8; seed++) {
         kofn_faults faults = KOFN_FAULTS_INIT(.spread = 0.7, .seed = seed);
         kofn_options o = {.size = sizeof o,
-                          .late = -1}; /* the slow are waited for */
+                          .late = -1}; /* rounds wait for slow workers */
         rig_kind k = {.opt = &o,
                       .spec = "elastic:k=4,basis=gauss,deal=speed",
                       .workers = n,
@@ -441,14 +442,22 @@ static void shares_follow_the_speeds(void **state)
 TEST_FILE(elastic_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_follow_the_live_set),
-        cmocka_unit_test(one_loss_opens_L_groups),
-        cmocka_unit_test(tolerance_and_load_of_the_paper),
-        cmocka_unit_test(rows_are_well_conditioned),
-        cmocka_unit_test(figure_1_worked),
-        cmocka_unit_test(groups_survive_as_often_as_they_should),
-        cmocka_unit_test(unequal_speeds_example),
-        cmocka_unit_test(shares_follow_the_speeds),
+        TEST(shares_follow_the_live_set,
+             "elastic: shares follow the live set (n from L to 2 L)"),
+        TEST(one_loss_opens_L_groups,
+             "elastic: one loss in mid-round opens exactly L groups"),
+        TEST(tolerance_and_load_of_the_paper,
+             "elastic: tolerance and load are the paper's"),
+        TEST(rows_are_well_conditioned,
+             "elastic: any L live rows are well conditioned"),
+        TEST(figure_1_worked,
+             "elastic: the paper's figure 1 gives its numbers"),
+        TEST(groups_survive,
+             "elastic: groups survive losses with the predicted probability"),
+        TEST(unequal_speeds_example,
+             "elastic: the paper's unequal speeds are dealt as published"),
+        TEST(shares_follow_the_speeds,
+             "elastic: shares follow measured speeds"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
 /* elastic_traces_test.c -- coded elastic computing under traces of joins and
- * leaves: data that never move, and work in hand. */
+ * leaves: data never move, and work in flight survives. */
 #include "elastic_rig.h"
 
 #define EVENTS 60
@@ -14,13 +14,13 @@ static int by_time(const void *a, const void *b)
                : (x->fraction > y->fraction) - (x->fraction < y->fraction);
 }
 
-/* Sixty events over the rounds, most of them in the middle of one.  At least L
- * are live at any time, and sometimes more than P. */
+/* Makes sixty events over the rounds, most of them in the middle of one. At
+ * least L workers are live at any time, and sometimes more than P. */
 static kofn_fault_event *make_trace(size_t P, size_t L, uint64_t seed)
 {
     kofn_fault_event *h = numbers(EVENTS, sizeof *h);
     kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 60, 0);
-    bool gone[WALKERS] = {false};
+    bool gone[SCRIPT_WORKERS] = {false};
     size_t there = P, live = P, most = P;
 
     for (size_t i = 0; i < EVENTS; i++)
@@ -47,7 +47,7 @@ static kofn_fault_event *make_trace(size_t P, size_t L, uint64_t seed)
     return h;
 }
 
-/* One trace; `outputs` takes what all rounds gave. */
+/* Runs one trace; `outputs` receives the results of all rounds. */
 static void run_trace(const rig_kind *kind, const kofn_fault_event *events,
                       kofn_in_flight mode, double *outputs)
 {
@@ -71,7 +71,7 @@ static void run_trace(const rig_kind *kind, const kofn_fault_event *events,
         memcpy(outputs + round * k.m, r.y.data, k.m * 8);
         audit_blocks(w);
     }
-    /* the initial blocks once, and one for each joiner */
+    /* the initial blocks once, and one for each joining worker */
     assert_true(w->stores > k.workers);
     rig_down(&r);
 }
@@ -79,7 +79,7 @@ static void run_trace(const rig_kind *kind, const kofn_fault_event *events,
 static void traces(bool sim, bool sparse, uint64_t seed)
 {
     for (size_t i = 0; i < SIZES; i++) {
-        size_t P = sizes[i].P, L = sizes[i].L, m = 211; /* a prime */
+        size_t P = sizes[i].P, L = sizes[i].L, m = 211; /* m is a prime */
         kofn_fault_event *h = make_trace(P, L, seed + i);
         double *y[3];
         char spec[80];
@@ -121,8 +121,10 @@ static void traces_on_threads(void **state)
 TEST_FILE(elastic_traces_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(traces_on_the_simulator),
-        cmocka_unit_test(traces_on_threads),
+        TEST(traces_on_the_simulator,
+             "elastic: 60 leaves and joins move no data (simulated, 3 modes)"),
+        TEST(traces_on_threads,
+             "elastic: 60 leaves and joins move no data (threads, 3 modes)"),
     };
 
     rig_begin();

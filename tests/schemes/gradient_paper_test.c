@@ -8,7 +8,7 @@
 
 /* ---- worked examples ----------------------------------------------------- */
 
-/* n x parts x segments from kf_dual_row, rows submessage n + seat. */
+/* Computes n x parts x segments from kf_dual_row, row submessage n + seat. */
 static double *encoding_of(const kf_dual *u)
 {
     size_t wide = u->n * u->units;
@@ -60,7 +60,7 @@ static void adaptive_by_hand(void **state)
     linked_up(&u, 3, 2, 2, V);
     E = encoding_of(&u);
     assert_close(E, want, 36, 1e-14);
-    for (unsigned set = 1; set < 8; set++) { /* who answers */
+    for (unsigned set = 1; set < 8; set++) { /* the answering workers */
         size_t here = (size_t)__builtin_popcount(set),
                submessages = here == 3 ? 1 : 2;
         uint32_t answer[6];
@@ -87,11 +87,11 @@ static void adaptive_by_hand(void **state)
     kf_arrays_free(&u.own);
 }
 
-/* math/gradients.md 6.5: powers of points that are all distinct, and yet
- * singular; not so with one point moved. */
+/* math/gradients.md 6.5: powers of distinct points can be singular; with one
+ * point moved they are not. */
 static void powers_may_be_singular(void **state)
 {
-    static const uint32_t answer[] = {0, 1, 2, 3}; /* of seats 0 and 1 */
+    static const uint32_t answer[] = {0, 1, 2, 3}; /* seats 0 and 1 */
 
     (void)state;
     for (int moved = 0; moved < 2; moved++) {
@@ -117,12 +117,12 @@ static void vandermonde_by_hand(void **state)
         0,    -2.5,  -1.25, 0.5,  -1.25, 2,    0, 0, 0, -0.5, -1.25,
         2.5,  -1.25, 2.5,   1.25, 0.5,   1.25, 0, 0, 3, 0};
     double E[32] = {0};
-    fleet f;
+    sum_case f;
 
     (void)state;
     assert_ok(kf_gradient_paper_polynomial(4, 3, 2, x, E));
     assert_close(E, want, 32, 1e-14);
-    fleet_plan(&f, "cgc:d=3,m=2,construction=vandermonde", 4, 8, KOFN_F64);
+    case_plan(&f, "cgc:d=3,m=2,construction=vandermonde", 4, 8, KOFN_F64);
     for (size_t i = 0; i < 4; i++) {
         double row[8] = {0};
         const kf_seat *rows;
@@ -132,11 +132,11 @@ static void vandermonde_by_hand(void **state)
             row[rows->G[0].col[e]] = rows->G[0].val[e];
         assert_close(row, want + 8 * i, 8, 1e-14);
     }
-    fleet_down(&f);
+    case_down(&f);
 }
 
-/* math/gradients.md 3: the example everybody gives.  Its first row
- * is printed at half the scale. */
+/* math/gradients.md 3: the usual example. Its first row is printed at half the
+ * scale. */
 static void cyclic_by_hand(void **state)
 {
     static const double H[] = {-2, 1, 1}, scale[] = {0.5, 1, 1};
@@ -174,19 +174,19 @@ static void progress_by_hand(void **state)
     (void)state;
     for (size_t form = 1; form < 3; form++) {
         char spec[100];
-        fleet f;
+        sum_case f;
 
         snprintf(spec, sizeof spec, "agc:d=3,lam=6,form=%s", forms[form]);
-        fleet_up(&f, spec, 4, LENGTH, KOFN_F64);
+        case_up(&f, spec, 4, LENGTH, KOFN_F64);
         for (size_t k = 0; k < sizeof t / sizeof *t; k++)
             try_counts(&f, spec, t[k].count, t[k].whole, 1e-6);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
 /* ---- invariants (math/gradients.md 8) ------------------------------------ */
 
-/* S as D.5.1 defines it, by LAPACK; V S and the dual give the same E. */
+/* S as in D.5.1, by LAPACK; V S and the dual give the same E. */
 static void S_gives_E(size_t n, size_t d, size_t lam)
 {
     size_t rest = n - d, L = lam + rest * lam, wide = n * lam;
@@ -251,8 +251,8 @@ static void duals_are_the_papers(void **state)
                 S_gives_E(n, d, lam);
 }
 
-/* Nobody mixes what it does not compute, everybody computes as many parts as
- * it should, and each part is with as many workers. */
+/* A worker mixes only the parts it computes, each computes the right number of
+ * parts, and each part is with the right number of workers. */
 static void holders(void **state)
 {
     static const struct {
@@ -271,9 +271,9 @@ static void holders(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof t / sizeof *t; k++) {
         size_t with[9] = {0};
-        fleet f;
+        sum_case f;
 
-        fleet_plan(&f, t[k].spec, t[k].n, LENGTH, KOFN_F64);
+        case_plan(&f, t[k].spec, t[k].n, LENGTH, KOFN_F64);
         for (size_t a = 0; a < t[k].n * f.L->submessages; a++) {
             bool mine[9] = {false};
             const kf_seat *rows;
@@ -290,11 +290,11 @@ static void holders(void **state)
         }
         for (size_t j = 0; j < t[k].n; j++)
             assert_int_equal(with[j], t[k].each);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
-/* math/gradients.md 7.1: who shares parts with whom. */
+/* math/gradients.md 7.1: which workers share parts. */
 static void groups_share(void **state)
 {
     static const struct {
@@ -309,12 +309,12 @@ static void groups_share(void **state)
     for (size_t k = 0; k < sizeof t / sizeof *t; k++)
         for (size_t s = 0; s < 2; s++) {
             char spec[50];
-            fleet f;
+            sum_case f;
             size_t from = 0;
 
             snprintf(spec, sizeof spec, "%s:d=%zu", s ? "g-cgc" : "g-agc",
                      t[k].d);
-            fleet_plan(&f, spec, t[k].n, LENGTH, KOFN_F64);
+            case_plan(&f, spec, t[k].n, LENGTH, KOFN_F64);
             for (size_t h = 0; t[k].sizes[h]; from += t[k].sizes[h++])
                 for (size_t i = from; i < from + t[k].sizes[h]; i++) {
                     const kf_seat *rows;
@@ -329,16 +329,16 @@ static void groups_share(void **state)
                                          1);
                 }
             assert_int_equal(from, t[k].n);
-            fleet_down(&f);
+            case_down(&f);
         }
 }
 
 static void same_rows(const char *one, const char *other, size_t n)
 {
-    fleet a, b;
+    sum_case a, b;
 
-    fleet_plan(&a, one, n, LENGTH, KOFN_F64);
-    fleet_plan(&b, other, n, LENGTH, KOFN_F64);
+    case_plan(&a, one, n, LENGTH, KOFN_F64);
+    case_plan(&b, other, n, LENGTH, KOFN_F64);
     assert_int_equal(a.L->symbols, b.L->symbols);
     for (size_t i = 0; i < n * a.L->submessages; i++) {
         const kf_seat *x, *y;
@@ -351,11 +351,11 @@ static void same_rows(const char *one, const char *other, size_t n)
             assert_close(x->G[l].val, y->G[l].val, x->G[l].n, 0);
         }
     }
-    fleet_down(&a);
-    fleet_down(&b);
+    case_down(&a);
+    case_down(&b);
 }
 
-/* One segment is gradient coding; groups that are one are none. */
+/* One segment is gradient coding; a single group is no grouping. */
 static void special_cases(void **state)
 {
     (void)state;
@@ -367,16 +367,15 @@ static void special_cases(void **state)
     same_rows("agc:d=3,form=decoupled", "g-agc:d=3,form=decoupled", 5);
 }
 
-/* In a group of d any lam answers decode, not only the first ones; and
- * floor(n/d) (d-1) stragglers in all may be survived (Theorem 4). */
+/* Also floor(n/d) (d-1) stragglers in all may be survived (Theorem 4). */
 static void whole_groups(void **state)
 {
     kf_rng r = kf_rng_stream(42, KF_FOR_SAMPLE, 0, 0);
     size_t count[8];
-    fleet f;
+    sum_case f;
 
     (void)state;
-    fleet_up(&f, "g-agc:d=3,lam=5,form=decoupled", 3, LENGTH, KOFN_F64);
+    case_up(&f, "g-agc:d=3,lam=5,form=decoupled", 3, LENGTH, KOFN_F64);
     for (size_t trial = 0; trial < often(300); trial++) {
         uint32_t answer[5];
         size_t n = 0;
@@ -385,38 +384,47 @@ static void whole_groups(void **state)
         for (uint32_t a = 0; n < 5; a++)
             if (kf_rng_below(&r, 15 - a) < 5 - n)
                 answer[n++] = a;
-        e = fleet_error(&f, answer, 5);
+        e = case_error(&f, answer, 5);
         assert_true(e >= 0 && e <= 1e-9);
-        assert_true(fleet_error(&f, answer, 4) < 0);
+        assert_true(case_error(&f, answer, 4) < 0);
     }
-    fleet_down(&f);
+    case_down(&f);
     for (size_t n = 1; n <= LARGEST; n++)
         for (size_t d = 1; d <= n && d <= 4; d++) {
             char spec[50];
 
             snprintf(spec, sizeof spec, "g-agc:d=%zu", d);
-            fleet_up(&f, spec, n, LENGTH, KOFN_F64);
+            case_up(&f, spec, n, LENGTH, KOFN_F64);
             for (size_t i = 0; i < n; i++) /* the first d - 1 of each group */
                 count[i] =
                     i % d < d - 1 && i / d < n / d ? 0 : f.L->submessages;
             try_counts(&f, spec, count, true, 1e-12);
-            fleet_down(&f);
+            case_down(&f);
         }
 }
 
 TEST_FILE(gradient_paper_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adaptive_by_hand),
-        cmocka_unit_test(powers_may_be_singular),
-        cmocka_unit_test(vandermonde_by_hand),
-        cmocka_unit_test(cyclic_by_hand),
-        cmocka_unit_test(progress_by_hand),
-        cmocka_unit_test(duals_are_the_papers),
-        cmocka_unit_test(holders),
-        cmocka_unit_test(groups_share),
-        cmocka_unit_test(special_cases),
-        cmocka_unit_test(whole_groups),
+        TEST(adaptive_by_hand,
+             "gradients: the adaptive example agrees with hand calculation"),
+        TEST(powers_may_be_singular,
+             "gradients: distinct points may give singular powers"),
+        TEST(vandermonde_by_hand,
+             "gradients: the Vandermonde example agrees with hand calculation"),
+        TEST(cyclic_by_hand,
+             "gradients: the cyclic example agrees with the published one"),
+        TEST(progress_by_hand,
+             "gradients: partial progress decodes as published (n=4, d=3)"),
+        TEST(duals_are_the_papers,
+             "gradients: duals give the paper's encoding"),
+        TEST(holders,
+             "gradients: each worker has its parts, each part its workers"),
+        TEST(groups_share, "gradients: parts are shared within groups only"),
+        TEST(special_cases,
+             "gradients: one segment or one group is plain gradient coding"),
+        TEST(whole_groups,
+             "gradients: any lam answers decode a group (Theorem 4)"),
     };
 
     rig_begin();

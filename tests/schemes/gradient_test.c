@@ -2,14 +2,15 @@
  * decoders as products of two matrices. */
 #include "gradient_rig.h"
 
-/* ---- when the sum is there (math/gradients.md 5.4) ----------------------- */
+/* ---- decodable sets (math/gradients.md 5.4) -------------------------------
+ */
 
 typedef struct code_kind {
     size_t n, d, units; /* units: segments of a vector, before any field */
     bool grouped;
 } code_kind;
 
-/* Where the group of a seat begins and ends (math/gradients.md 7.1). */
+/* Finds the seats of the same group (math/gradients.md 7.1). */
 static void group_of_seat(const code_kind *k, size_t seat, size_t *from,
                           size_t *to)
 {
@@ -20,7 +21,8 @@ static void group_of_seat(const code_kind *k, size_t seat, size_t *from,
     *to = h + 1 == groups ? k->n : *from + k->d;
 }
 
-/* Worker i has sent submessages 0..count[i]-1. */
+/* True if the sum is decodable after worker i has sent submessages
+ * 0..count[i]-1. */
 static bool decodable(const code_kind *k, const size_t *count)
 {
     for (size_t from = 0, to; from < k->n; from = to) {
@@ -46,22 +48,23 @@ static bool decodable(const code_kind *k, const size_t *count)
 
 /* ---- all survivor sets --------------------------------------------------- */
 
-/* One message each: all sets. */
+/* One message each: tries all sets. */
 static void all_sets(const char *spec, const code_kind *k, double worst)
 {
-    fleet f;
+    sum_case f;
     size_t count[8];
 
-    fleet_up(&f, spec, k->n, LENGTH, KOFN_F64);
+    case_up(&f, spec, k->n, LENGTH, KOFN_F64);
     for (unsigned set = 0; set < 1u << k->n; set++) {
         for (size_t i = 0; i < k->n; i++)
             count[i] = set >> i & 1;
         try_counts(&f, spec, count, decodable(k, count), worst);
     }
-    fleet_down(&f);
+    case_down(&f);
 }
 
-/* The default and its kin, and what was published. */
+/* Returns the allowed error: of the default construction and its kin, or of a
+ * published one. */
 static double worst_of(size_t construction)
 {
     return construction < 3 ? 1e-13 : 1e-9;
@@ -107,7 +110,7 @@ static void cgc_by_all_sets(void **state)
                 }
 }
 
-/* Answers that are sums of whole parts: every part must be in one of them. */
+/* Answers are sums of whole parts: every part must be in one of them. */
 static void plain_by_all_sets(void **state)
 {
     static const char *const spec[] = {
@@ -118,10 +121,10 @@ static void plain_by_all_sets(void **state)
 
     (void)state;
     for (size_t s = 0; s < sizeof spec / sizeof *spec; s++) {
-        fleet f;
+        sum_case f;
         size_t count[8];
 
-        fleet_up(&f, spec[s], 8, LENGTH, KOFN_F64);
+        case_up(&f, spec[s], 8, LENGTH, KOFN_F64);
         for (unsigned set = 0; set < 256; set++) {
             unsigned held = 0;
 
@@ -136,20 +139,20 @@ static void plain_by_all_sets(void **state)
             try_counts(&f, spec[s], count, held == (1u << f.plan->parts) - 1,
                        1e-15);
         }
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
-/* Submessage by submessage: with s missing lam/(d-s) submessages of the others,
- * rounded up, are enough and one submessage less is not (Theorem 1); with d
- * missing nothing is. */
+/* Submessage by submessage. With s missing, lam/(d-s) submessages of the
+ * others, rounded up, suffice, and one less does not (Theorem 1). With d
+ * missing nothing suffices. */
 static void all_sets_of_submessages(const char *spec, const code_kind *k,
                                     double worst)
 {
-    fleet f;
+    sum_case f;
     size_t count[8];
 
-    fleet_up(&f, spec, k->n, LENGTH, KOFN_F64);
+    case_up(&f, spec, k->n, LENGTH, KOFN_F64);
     for (unsigned set = 0; set < 1u << k->n; set++) {
         size_t s = 0, submessages;
 
@@ -165,7 +168,7 @@ static void all_sets_of_submessages(const char *spec, const code_kind *k,
             try_counts(&f, spec, count, decodable(k, count), worst);
         }
     }
-    fleet_down(&f);
+    case_down(&f);
 }
 
 static void agc_by_all_sets(void **state)
@@ -192,8 +195,8 @@ static void agc_by_all_sets(void **state)
                 }
 }
 
-/* What a decoder that knows the submessages only as full rounds would use: n -
- * s workers who have sent lam/(d-s) submessages. */
+/* True if a decoder that uses full rounds only could decode: n - s workers
+ * have sent lam/(d-s) submessages. */
 static bool in_full_rounds(const code_kind *k, const size_t *count)
 {
     for (size_t from = 0, to; from < k->n; from = to) {
@@ -214,9 +217,8 @@ static bool in_full_rounds(const code_kind *k, const size_t *count)
     return true;
 }
 
-/* Workers that are merely slow: submessages that are mixed at random use
- * whatever has come; sequential ones at least what makes full rounds, and what
- * they make of the rest is never wrong. */
+/* Workers are merely slow. Randomly mixed submessages use everything that
+ * came; sequential ones use at least full rounds. Results are never wrong. */
 static void any_progress(void **state)
 {
     kf_rng r = kf_rng_stream(41, KF_FOR_SAMPLE, 0, 0);
@@ -230,11 +232,11 @@ static void any_progress(void **state)
         size_t form = trial % 3, lam = form == 2 ? 5 + trial % 4 : lcm[d];
         code_kind k = {n, d, lam, trial % 2 == 1};
         size_t count[8];
-        fleet f;
+        sum_case f;
 
         snprintf(spec, sizeof spec, "%s:d=%zu,lam=%zu,form=%s",
                  k.grouped ? "g-agc" : "agc", d, lam, forms[form]);
-        fleet_up(&f, spec, n, LENGTH, KOFN_F64);
+        case_up(&f, spec, n, LENGTH, KOFN_F64);
         for (size_t p = 0; p < often(100); p++) {
             bool rule;
 
@@ -251,7 +253,7 @@ static void any_progress(void **state)
             }
             try_counts(&f, spec, count, rule, 1e-5);
         }
-        fleet_down(&f);
+        case_down(&f);
     }
     print_message(
         "sequential submessages: %zu of %zu sets beyond full rounds\n", must,
@@ -307,8 +309,8 @@ static void compare_factor(const kofn_decoder *d, size_t len, kofn_dtype dtype)
     kf_free(scratch);
 }
 
-/* Stragglers are neighbours, those of a group; `factor`: it takes fewer
- * multiplications than D as it is. */
+/* Stragglers are neighbours, as in a group. `factor`: two factors take fewer
+ * multiplications than D. */
 static void products_are_the_decoder(void **state)
 {
     static const struct {
@@ -328,11 +330,11 @@ static void products_are_the_decoder(void **state)
             uint32_t answers[400];
             bool out[40] = {false};
             kofn_decoder *d;
-            fleet f;
+            sum_case f;
 
             for (size_t k = 0; k < t[i].out; k++)
                 out[k] = true;
-            fleet_plan(&f, t[i].spec, t[i].n, 480, dtype);
+            case_plan(&f, t[i].spec, t[i].n, 480, dtype);
             assert_ok(kf_decoder_new(
                 &d, f.code, answers,
                 answers_of(&f, out, t[i].submessages, answers), false));
@@ -342,11 +344,11 @@ static void products_are_the_decoder(void **state)
                 compare_factor(d, 9001 / SLOWED, dtype);
             }
             kf_decoder_free(d);
-            fleet_down(&f);
+            case_down(&f);
         }
 }
 
-/* Who is in a group that misses nobody has said all in lam/d submessages. */
+/* A complete group has sent all in lam/d submessages. */
 static void groups_read_what_they_need(void **state)
 {
     const size_t n = 16, d = 4, lam = 12;
@@ -354,10 +356,10 @@ static void groups_read_what_they_need(void **state)
     uint32_t answers[400];
     kofn_decoder *dec;
     size_t lanes;
-    fleet f;
+    sum_case f;
 
     (void)state;
-    fleet_plan(&f, "g-agc:d=4", n, 480, KOFN_F64);
+    case_plan(&f, "g-agc:d=4", n, 480, KOFN_F64);
     assert_int_equal(f.L->submessages, lam);
     lanes = f.L->lanes;
     assert_ok(kf_decoder_new(&dec, f.code, answers,
@@ -374,10 +376,10 @@ static void groups_read_what_they_need(void **state)
         assert_true((most > 0) == (submessage < lam / (seat < d ? d - 1 : d)));
     }
     kf_decoder_free(dec);
-    fleet_down(&f);
+    case_down(&f);
 }
 
-/* Pieces of long vectors begin on lines of the cache; none is empty. */
+/* Pieces of long vectors begin at cache lines; none is empty. */
 static void long_pieces_begin_on_lines(void **state)
 {
     static const char *const spec[] = {"gc:d=3", "cgc:d=3,m=2", "agc:d=4",
@@ -388,9 +390,9 @@ static void long_pieces_begin_on_lines(void **state)
     for (size_t i = 0; i < sizeof spec / sizeof *spec; i++)
         for (size_t p = 60; p < 400000; p = p * 7 + 2) {
             size_t span, wants;
-            fleet f;
+            sum_case f;
 
-            fleet_plan(&f, spec[i], n, p, KOFN_F32);
+            case_plan(&f, spec[i], n, p, KOFN_F32);
             span = f.plan->span;
             wants = f.L->wants;
             assert_true(span * wants >= p);
@@ -399,28 +401,28 @@ static void long_pieces_begin_on_lines(void **state)
             else
                 assert_true(span % 16 == 0 && span * (wants - 1) < p &&
                             span - p / wants <= 16);
-            fleet_down(&f);
+            case_down(&f);
         }
     for (size_t i = 0; i < sizeof spec / sizeof *spec; i++) {
         size_t count[40];
-        fleet f;
+        sum_case f;
 
-        fleet_up(&f, spec[i], n, 150001, KOFN_F64);
+        case_up(&f, spec[i], n, 150001, KOFN_F64);
         for (size_t k = 0; k < n; k++)
             count[k] = f.L->submessages;
         assert_at_most(error_after(&f, count), 1e-13);
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
-/* The segments of a vector that is shorter than they are many, or little
- * longer, are padded with zeros, and some of them are nothing else: the sum is
- * exact with everybody, and with as few as suffice. */
+/* A vector may be shorter than its number of segments. Segments are padded
+ * with zeros, and some are zero throughout. The sum is exact with all workers
+ * and with the minimum. */
 static void short_vectors_are_padded(void **state)
 {
     static const struct {
         const char *spec;
-        size_t n, spare; /* that may be missing */
+        size_t n, spare; /* spare: workers that may be missing */
     } t[] = {{"agc:d=3", 5, 2},
              {"agc:d=4", 6, 3},
              {"agc:d=3,form=staircase", 5, 2},
@@ -437,9 +439,9 @@ static void short_vectors_are_padded(void **state)
         for (size_t p = 1; p <= 2 * wants; p++) {
             kofn_dtype dtype = p % 3 ? KOFN_F64 : KOFN_F32;
             bool out[8] = {false};
-            fleet f;
+            sum_case f;
 
-            fleet_up(&f, t[k].spec, t[k].n, p, dtype);
+            case_up(&f, t[k].spec, t[k].n, p, dtype);
             wants = f.L->wants;
             assert_int_equal(f.plan->span, (p + wants - 1) / wants);
             for (size_t gone = 0; gone <= t[k].spare; gone++) {
@@ -449,14 +451,14 @@ static void short_vectors_are_padded(void **state)
                 assert_at_most(e, dtype == KOFN_F64 ? 1e-9 : 1e-4);
                 out[gone] = true;
             }
-            fleet_down(&f);
+            case_down(&f);
         }
         assert_true(wants > 1);
     }
 }
 
-/* The staircase is refused at once where no draw of it decodes; lcm(1..7)
- * segments, with which agc is optimal for d = 7, are not. */
+/* The staircase is refused at once if no draw of it decodes. lcm(1..7)
+ * segments, with which agc is optimal for d = 7, are accepted. */
 static void pieces_that_can_be_had(void **state)
 {
     static const struct {
@@ -484,8 +486,8 @@ static void pieces_that_can_be_had(void **state)
     }
 }
 
-/* The most, over how many of d answer for a part, that they send of a vector
- * beside what they must. */
+/* Returns the largest relative excess of sent numbers over the optimum, over
+ * the numbers of answers for a part. */
 static double excess(size_t lam, size_t d)
 {
     double most = 0;
@@ -496,9 +498,8 @@ static double excess(size_t lam, size_t d)
     return most - 1;
 }
 
-/* Unless it is told otherwise agc takes as many segments as are best for all
- * stragglers there can be; of at most 60, 35 are within 3 % for d = 7, and 54
- * within 4 % for d = 8. */
+/* By default agc takes the best number of segments over all stragglers; of at
+ * most 60, 35 are within 3 % for d = 7, and 54 within 4 % for d = 8. */
 static void segments_by_default(void **state)
 {
     const kofn_problem pb =
@@ -526,17 +527,28 @@ static void segments_by_default(void **state)
 TEST_FILE(gradient_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gc_by_all_sets),
-        cmocka_unit_test(cgc_by_all_sets),
-        cmocka_unit_test(plain_by_all_sets),
-        cmocka_unit_test(agc_by_all_sets),
-        cmocka_unit_test(any_progress),
-        cmocka_unit_test(products_are_the_decoder),
-        cmocka_unit_test(groups_read_what_they_need),
-        cmocka_unit_test(long_pieces_begin_on_lines),
-        cmocka_unit_test(short_vectors_are_padded),
-        cmocka_unit_test(pieces_that_can_be_had),
-        cmocka_unit_test(segments_by_default),
+        TEST(gc_by_all_sets,
+             "gc: every survivor set decodes if and only if it should"),
+        TEST(cgc_by_all_sets,
+             "cgc: every survivor set decodes if and only if it should"),
+        TEST(plain_by_all_sets,
+             "plain sums: every survivor set decodes if and only if it should"),
+        TEST(agc_by_all_sets,
+             "agc: every set of submessages decodes if and only if it should"),
+        TEST(any_progress,
+             "agc: any progress of slow workers is used and never wrong"),
+        TEST(products_are_the_decoder,
+             "gradients: factored decoders equal the decoder to one rounding"),
+        TEST(groups_read_what_they_need,
+             "g-agc: a complete group sends the minimum of submessages"),
+        TEST(long_pieces_begin_on_lines,
+             "gradients: pieces of long vectors begin at cache lines"),
+        TEST(short_vectors_are_padded,
+             "gradients: vectors shorter than the segments are padded"),
+        TEST(pieces_that_can_be_had,
+             "agc: segments that never decode are refused, others are not"),
+        TEST(segments_by_default,
+             "agc: the default number of segments is within 4 % of the best"),
     };
 
     rig_begin();

@@ -1,5 +1,5 @@
-/* grid_test.c -- grids of blocks, copied or with coded rows and columns: who
- * must answer for A B and for B A, and the products of a job. */
+/* grid_test.c -- grids of blocks, copied or with coded rows and columns: the
+ * answers needed for A B and for B A, and the products of a job. */
 #include "code_rig.h"
 
 #include "code/suspect.h"
@@ -16,14 +16,15 @@ static kofn_status plan_of(kofn_plan **plan, kofn_op op, const char *spec,
     return kofn_plan_new(plan, &pb, spec, workers, 3);
 }
 
-/* ---- who must answer ----------------------------------------------------- */
+/* ---- answers needed -------------------------------------------------------
+ */
 
 typedef struct sizes {
     size_t m, n, m2, n2;
 } sizes;
 
-/* Seats stand in this order: all blocks as they are, the coded rows of each
- * column, the coded columns of each row; and again, where there are copies. */
+/* Order of the seats: all plain blocks, the coded rows of each column, the
+ * coded columns of each row; then the same again for copies. */
 static void place_of(const sizes *s, size_t seat, size_t *row, size_t *col)
 {
     size_t plain = s->m * s->n, coded = (s->m2 - s->m) * s->n;
@@ -41,7 +42,8 @@ static void place_of(const sizes *s, size_t seat, size_t *row, size_t *col)
     }
 }
 
-/* A B: m different rows of every plain column; B A: n columns of every row. */
+/* A B needs m different rows of every plain column, B A n columns of every
+ * row. */
 static bool decodes(const sizes *s, bool left, const uint32_t *set, size_t n)
 {
     size_t lines = left ? s->m : s->n, need = left ? s->n : s->m;
@@ -105,7 +107,7 @@ static void every_set(const char *spec, sizes s, size_t workers)
     }
 }
 
-static void who_must_answer(void **state)
+static void answers_needed(void **state)
 {
     (void)state;
     every_set("grid:m=2,n=3", (sizes){2, 3, 2, 3}, 6);
@@ -118,8 +120,8 @@ static void who_must_answer(void **state)
     every_set("grid:m=2,n=2,m2=5,n2=2", (sizes){2, 2, 5, 2}, 10);
 }
 
-/* A coded column says nothing in A B, a coded row nothing in B A. */
-static void who_is_idle(void **state)
+/* A coded column does not help A B, nor a coded row B A. */
+static void idle_seats(void **state)
 {
     const sizes s = {2, 3, 3, 5};
 
@@ -208,7 +210,7 @@ static void multiply(const double *x, const double *y, double *z, size_t m,
                 (int)k, 1, x, (int)k, y, (int)n, 0, z, (int)n);
 }
 
-/* Both products of one job while workers leave before the first. */
+/* Both products of one job; workers leave before the first one. */
 static void products_of(const char *spec, size_t workers, const uint32_t *gone,
                         size_t lost, bool right, bool left)
 {
@@ -270,11 +272,13 @@ static void products_with_losses(void **state)
 TEST_FILE(grid_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_must_answer),
-        cmocka_unit_test(who_is_idle),
-        cmocka_unit_test(sizes_are_chosen),
-        cmocka_unit_test(sizes_are_refused),
-        cmocka_unit_test(products_with_losses),
+        TEST(answers_needed,
+             "grid: the answers needed are exactly those of the theory"),
+        TEST(idle_seats, "grid: coded columns idle in A B, coded rows in B A"),
+        TEST(sizes_are_chosen, "grid: omitted sizes are chosen"),
+        TEST(sizes_are_refused, "grid: impossible sizes are refused"),
+        TEST(products_with_losses,
+             "grid: products are right under losses (both products)"),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,5 +1,5 @@
-/* left_test.c -- transposed codes and left products: what a seat is sent
- * depends on who is live, and answers are sums (math/elastic.md 10, 11). */
+/* left_test.c -- transposed codes and left products: the input of a seat
+ * depends on the live set, and answers are sums (math/elastic.md 10, 11). */
 #include "support.h"
 
 #include "base/rng.h"
@@ -94,7 +94,7 @@ static void left_round(fixture *f)
 }
 
 /* Every pattern of absence that leaves k of n, for both ways of cutting, both
- * products on one encoding, and sizes that divide nothing. */
+ * products on one encoding, and sizes that nothing divides. */
 static void every_live_set(void **state)
 {
     static const struct {
@@ -130,7 +130,7 @@ static void every_live_set(void **state)
             }
 }
 
-/* Somebody goes or comes at every share of the rounds. */
+/* A worker leaves or joins at every share of the rounds. */
 static void changes_inside_rounds(void **state)
 {
     static const char *const cut[] = {"rows", "columns"};
@@ -175,14 +175,14 @@ static void changes_inside_rounds(void **state)
     }
 }
 
-/* Rows of A at the strips [lo, hi) of S. */
+/* True if the row of A is in strips [lo, hi) of S. */
 static bool within(size_t row, size_t S, size_t lo, size_t hi)
 {
     return row % S >= lo && row % S < hi;
 }
 
-/* Both products of some strips: other rows stay as they are, and of the other
- * product's input only these count. */
+/* Computes both products for some strips. Other rows are unchanged, and of the
+ * other product's input only these count. */
 static void limited_rounds(fixture *f, size_t lo, size_t hi)
 {
     size_t S = rig_strips(f->job);
@@ -248,7 +248,7 @@ static void some_strips_only(void **state)
     }
 }
 
-/* What cannot be limited, and limits that do not fit: nothing changes. */
+/* Impossible limits change nothing. */
 static void limits_are_checked(void **state)
 {
     fixture f = {.m = 40, .n = 12, .p = 2, .q = 2};
@@ -261,7 +261,7 @@ static void limits_are_checked(void **state)
     assert_status(KOFN_INVAL, kofn_limit(f.job, 1, 1));
     assert_status(KOFN_INVAL, kofn_limit(f.job, 0, S + 1));
     right_round(&f);
-    /* What is put is not limited any more. */
+    /* a product by kofn_put is not limited */
     memset(f.got, 0xff, f.m * f.p * 8);
     assert_ok(kofn_put(f.job, &f.B, &f.C, NULL));
     assert_ok(kofn_limit(f.job, 0, 1));
@@ -305,7 +305,7 @@ static void refusals(void **state)
     assert_status(
         KOFN_INVAL,
         kofn_plan_new(&plan, &pb, "elastic:k=4,groups=2,cut=columns", 8, 1));
-    /* sums have nothing to spare, and no block of theirs is plain */
+    /* sums have no spare answers and no plain block */
     assert_ok(kofn_plan_new(&plan, &pb, "elastic:k=3,cut=columns", 5, 1));
     opt.errors = KOFN_ERRORS_DETECT;
     assert_ok(kofn_port_sim(&port, 5, NULL));
@@ -317,7 +317,6 @@ static void refusals(void **state)
     kofn_plan_free(plan);
 }
 
-/* A worker that stands still is done without when others are enough. */
 static void stragglers_are_left_out(void **state)
 {
     kofn_faults w = KOFN_FAULTS_INIT(.work = 1, .straggle = 0);
@@ -340,13 +339,18 @@ static void stragglers_are_left_out(void **state)
 TEST_FILE(left_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_live_set),
-        cmocka_unit_test(changes_inside_rounds),
-        cmocka_unit_test(some_strips_only),
-        cmocka_unit_test(limits_are_checked),
-        cmocka_unit_test(left_alone),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(stragglers_are_left_out),
+        TEST(every_live_set,
+             "left: every live set gives both products (both cuts)"),
+        TEST(changes_inside_rounds,
+             "left: workers leave and join at every share of a round"),
+        TEST(some_strips_only,
+             "left: rounds of some strips leave the others alone"),
+        TEST(limits_are_checked,
+             "left: impossible limits are refused and change nothing"),
+        TEST(left_alone, "left: left products work without any right product"),
+        TEST(refusals, "left: impossible products are refused"),
+        TEST(stragglers_are_left_out,
+             "left: a stopped worker is skipped if others suffice"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* missing_test.c -- sums that leave out who is missing, or remember it: what is
- * in them, and that the report says so (math/elastic.md 17). */
+/* missing_test.c -- sums that omit missing workers, or remember their parts:
+ * the contents, and the report (math/elastic.md 17). */
 #include "failing.h"
 #include "rig.h"
 
@@ -8,7 +8,7 @@
 #define LENGTH 23
 #define ROUNDS 30
 
-/* f(part, x) of the rig, by itself. */
+/* Computes f(part, x) of the rig directly. */
 static void value_of(rig *x, size_t part, double *out)
 {
     kofn_matrix y = {out, LENGTH, 1, 1, KOFN_F64};
@@ -18,8 +18,8 @@ static void value_of(rig *x, size_t part, double *out)
     kf_free(in.data);
 }
 
-/* y is the sum of weights times values, known[j] being what part j counts
- * with; NULL: what it is now. */
+/* Checks that y is the sum of weights times values. known[j] is the value that
+ * part j counts with; NULL: the current one. */
 static void check_sum(rig *x, const double *weights, double known[][LENGTH])
 {
     double want[LENGTH] = {0}, value[LENGTH], *y = as_doubles(&x->y), size = 0;
@@ -65,7 +65,6 @@ static size_t sum_of(const double *w)
     return (size_t)(sum + 0.5);
 }
 
-/* Whoever has left is not in the sum until somebody takes its seat. */
 static void left_out_until_replaced(void **state)
 {
     static kofn_fault_event h[] = {{2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
@@ -94,7 +93,8 @@ static void left_out_until_replaced(void **state)
             st = rig_round(&x, &rep);
             assert_int_equal(rep.parts, PARTS);
             assert_null(rep.ages);
-            if (round == 2 && rep.weights[4] > 0) /* it was quicker */
+            if (round == 2 &&
+                rep.weights[4] > 0) /* the replacement was quicker */
                 assert_true(rep.weights[1] == 0);
             for (size_t j = 0; j < PARTS; j++)
                 there -=
@@ -112,7 +112,8 @@ static void left_out_until_replaced(void **state)
     }
 }
 
-/* The first so many; and with `late` those who are not much slower. */
+/* The first `count` workers; with `late` also those that are slightly slower.
+ */
 static void slow_ones_are_left_out(void **state)
 {
     static kofn_fault_event h[] = {{2, 0, KOFN_FAULT_EVENT_SLOW, 3, 1e5},
@@ -166,8 +167,8 @@ static void slow_ones_are_left_out(void **state)
     }
 }
 
-/* The same sum by a memory of its own, workers leaving and coming at random,
- * and some parts never having been there. */
+/* Compares with a memory of the test. Workers leave and join at random, and
+ * some parts were never there. */
 static void remembered(void **state)
 {
     (void)state;
@@ -225,7 +226,7 @@ static void remembered(void **state)
     }
 }
 
-static void nobody_is_nothing(void **state)
+static void no_worker(void **state)
 {
     static const char *const spec[] = {"ignore", "distr-bgd", "ignore:wait=2"};
 
@@ -247,7 +248,6 @@ static void nobody_is_nothing(void **state)
     }
 }
 
-/* Every exact scheme says that every part is in the sum once. */
 static void exact_sums_say_so(void **state)
 {
     static const char *const spec[] = {"gc:d=2",  "cgc:d=3", "agc:d=2",
@@ -274,7 +274,7 @@ static void exact_sums_say_so(void **state)
 #define MACHINES 10
 #define ITERATIONS 25
 
-/* When regress_failing has its machines fail, the workers leave. */
+/* Makes the machine failures of regress_failing into events. */
 static size_t failures_as_events(const failures *f, kofn_fault_event *h)
 {
     bool gone[MACHINES] = {false};
@@ -327,7 +327,7 @@ static void workers_fail_as_machines_do(void **state)
         assert_ok(
             kofn_regression_new(&r, KOFN_DENSE(&X), kind / 2 ? &l : &y, &o));
         assert_ok(regress_failing(r, &f, &wa, &ra));
-        jo.events = h; /* of iterations, however many rounds one takes */
+        jo.events = h; /* events count iterations, not rounds */
         jo.event_count = failures_as_events(&f, h);
         assert_true(jo.event_count > 2 && jo.event_count < MACHINES);
         assert_ok(kofn_regression_problem(r, remember ? "distr-bgd" : "ignore",
@@ -351,12 +351,16 @@ static void workers_fail_as_machines_do(void **state)
 TEST_FILE(missing_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(left_out_until_replaced),
-        cmocka_unit_test(slow_ones_are_left_out),
-        cmocka_unit_test(remembered),
-        cmocka_unit_test(nobody_is_nothing),
-        cmocka_unit_test(exact_sums_say_so),
-        cmocka_unit_test(workers_fail_as_machines_do),
+        TEST(left_out_until_replaced,
+             "ignore: a lost part is omitted until a worker takes its seat"),
+        TEST(slow_ones_are_left_out,
+             "ignore: slow parts are omitted, slightly late ones are not"),
+        TEST(remembered, "distr-bgd: lost parts count with their last value"),
+        TEST(no_worker, "ignore: without any worker the sum is refused"),
+        TEST(exact_sums_say_so,
+             "sums: exact schemes report every part with weight 1"),
+        TEST(workers_fail_as_machines_do,
+             "ignore, distr-bgd: regression with failures is the paper's"),
     };
 
     rig_begin();

@@ -21,7 +21,7 @@ static size_t members(unsigned set, size_t n, uint32_t *seats)
 
 /* ---- T16: every survivor set --------------------------------------------- */
 
-/* By the ranks of G and of G with W below it. */
+/* Decides by the ranks of G and of G with W below it. */
 static bool determined(const herd *h, const uint32_t *set, size_t k)
 {
     size_t K = h->L->symbols, rank[2];
@@ -53,7 +53,7 @@ static bool determined(const herd *h, const uint32_t *set, size_t k)
     return rank[0] == rank[1];
 }
 
-/* A set of K decodes; one of fewer decodes if it determines the sum, which a
+/* A set of K decodes. A smaller set decodes if it determines the sum, which a
  * code that is not systematic does not try. */
 static void try_set(const herd *h, const uint32_t *set, size_t k)
 {
@@ -125,7 +125,7 @@ static size_t plain_seats(const herd *h, uint32_t *set)
     return k;
 }
 
-/* c seats store plain blocks, each another, and their answers are added. */
+/* c seats store different plain blocks, and their answers are added. */
 static void plain_blocks_add_up(void **state)
 {
     static const size_t sizes[][2] = {{6, 3},  {7, 2},  {40, 10}, {100, 10},
@@ -160,7 +160,7 @@ static void plain_blocks_add_up(void **state)
         }
 }
 
-/* So do any seats that stand evenly round the circle: every tenth or every
+/* Seats that are evenly spread on the circle suffice: every tenth or every
  * eighth of 40 angles. */
 static void even_sets_are_enough(void **state)
 {
@@ -189,8 +189,8 @@ static void even_sets_are_enough(void **state)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* All of n present: the mean, 1/n each (math/numerics.md 3.2).  More than K:
- * LAPACK's minimum norm, for all rows have the same rounding. */
+/* With all n present: the mean, 1/n each (math/numerics.md 3.2). With more
+ * than K: LAPACK's minimum norm, since all rows have the same rounding. */
 static void weights_have_minimum_norm(void **state)
 {
     kf_rng r = kf_rng_stream(4, KF_FOR_SAMPLE, 0, 0);
@@ -384,8 +384,8 @@ static size_t rows_stored(const char *spec, size_t n, size_t m, double *storage)
     return info.block_rows;
 }
 
-/* C2: both have the same threshold; cutting into blocks at once is never more
- * rows, and less where r does not divide n: 7 instead of 8. */
+/* C2: both layouts have the same threshold. Cutting into blocks directly never
+ * needs more rows, and fewer if r does not divide n: 7 instead of 8. */
 static void both_layouts(void **state)
 {
     double storage;
@@ -414,13 +414,17 @@ static void both_layouts(void **state)
 TEST_FILE(pcr_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_survivor_set),
-        cmocka_unit_test(plain_blocks_add_up),
-        cmocka_unit_test(even_sets_are_enough),
-        cmocka_unit_test(weights_have_minimum_norm),
-        cmocka_unit_test(the_papers_example),
-        cmocka_unit_test(thresholds),
-        cmocka_unit_test(both_layouts),
+        TEST(every_survivor_set,
+             "pcr: every survivor set decodes if and only if it should"),
+        TEST(plain_blocks_add_up,
+             "pcr: c plain blocks suffice in the systematic variant"),
+        TEST(even_sets_are_enough, "pcr: evenly spread sets suffice"),
+        TEST(weights_have_minimum_norm,
+             "pcr: weights have minimum norm (LAPACK)"),
+        TEST(the_papers_example, "pcr: the paper's example gives its numbers"),
+        TEST(thresholds, "pcr: thresholds are the published ones"),
+        TEST(both_layouts,
+             "pcr: both layouts have one threshold, blocks fewer rows"),
     };
 
     rig_begin();

@@ -1,12 +1,11 @@
-/* products_facts_test.c -- coded products of two matrices against the numbers
- * of the literature.
+/* products_facts_test.c -- coded products of two matrices against published
+ * numbers.
  *
  * Facts are those of the companion table of the specification (facts.json),
- * quoted by their names.
- */
+ * quoted by their names. */
 #include "product_rig.h"
 
-/* Row of a seat over `n` parts, dense. */
+/* Expands the row of a seat over `n` parts. */
 static void spread_row(const kf_row *row, double *out, size_t n)
 {
     memset(out, 0, n * sizeof *out);
@@ -14,7 +13,7 @@ static void spread_row(const kf_row *row, double *out, size_t n)
         out[row->col[e]] = row->val[e];
 }
 
-/* Exponents are read off the powers of 2, the second of the points 1..N. */
+/* Exponents follow from powers of 2, the second of the points 1..N. */
 typedef struct table {
     const char *id;
     kofn_op op;
@@ -166,7 +165,7 @@ static const table tables[] = {
      {0}},
 };
 
-/* Part (a, b) of a grid of so many rows against the table, row by row. */
+/* Compares part (a, b) of a grid with `rows` rows with the table. */
 static void check_exponents(const kf_row *row, size_t rows, size_t cols,
                             const size_t *want)
 {
@@ -209,8 +208,7 @@ static void exponents_of_the_papers(void **state)
     }
 }
 
-/* [E.fixture.gpd221.*]: nodes at cos((2i+1) pi/14); here they come in another
- * order. */
+/* [E.fixture.gpd221.*]: nodes at cos((2i+1) pi/14), in another order here. */
 static const double fixture_weights[2][5] = {
     {1.0257168633, -2.8739947855, 4.6659012248, -2.304764871, -0.5128584316},
     {-5.4485475737, 15.266491052, -18.6636048991, 12.2427752679,
@@ -309,8 +307,9 @@ static void worked_example(void **state)
 TEST_FILE(products_facts_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponents_of_the_papers),
-        cmocka_unit_test(worked_example),
+        TEST(exponents_of_the_papers,
+             "products: exponents are those of the papers"),
+        TEST(worked_example, "products: the worked example gives its numbers"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

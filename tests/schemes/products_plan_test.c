@@ -1,5 +1,5 @@
-/* products_plan_test.c -- plans of coded products: what they refuse, what they
- * say, and what they do with some of the answers. */
+/* products_plan_test.c -- plans of coded products: refusals, descriptions, and
+ * partial answers. */
 #include "product_rig.h"
 
 static const struct {
@@ -48,8 +48,8 @@ static void refusals_name_what_fits(void **state)
     }
 }
 
-/* Every scheme takes any number of workers, and cuts nothing a vector does
- * not have. */
+/* Every scheme accepts any number of workers, and does not cut what a vector
+ * lacks. */
 static void defaults_fit(void **state)
 {
     static const char *const names[] = {
@@ -83,7 +83,7 @@ static void defaults_fit(void **state)
             }
 }
 
-/* The blocks of a plan serve left products as they are. */
+/* Left products use the blocks of a plan unchanged. */
 static void left_products_share_blocks(void **state)
 {
     static const char *const specs[] = {"gpd:m=2,n=3,p=2",
@@ -174,8 +174,8 @@ static void both_products(void **state)
     kofn_plan_free(p);
 }
 
-/* What is plainly there is handed out when not everything can be; a code
- * without such seats says that they are too few. */
+/* If not everything can be decoded, plain parts are delivered; a code without
+ * plain seats reports too few answers. */
 static void partial_answers(void **state)
 {
     static const uint32_t set[] = {0, 2, 5, 7, 8};
@@ -209,12 +209,17 @@ static void partial_answers(void **state)
 TEST_FILE(products_plan_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals_name_what_fits),
-        cmocka_unit_test(defaults_fit),
-        cmocka_unit_test(left_products_share_blocks),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(both_products),
-        cmocka_unit_test(partial_answers),
+        TEST(refusals_name_what_fits,
+             "products: a refusal names parameters that fit"),
+        TEST(defaults_fit, "products: defaults fit any number of workers"),
+        TEST(left_products_share_blocks,
+             "products: left products use the same blocks"),
+        TEST(shares,
+             "products: storage, load and traffic are described as computed"),
+        TEST(both_products,
+             "products: a plan for both products states the larger threshold"),
+        TEST(partial_answers,
+             "products: plain parts are delivered if too few answer"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,11 @@
-/* products_test.c -- coded products of two matrices: what is enough, by LAPACK,
- * and what comes out. */
+/* products_test.c -- coded products of two matrices: the answers needed, by
+ * LAPACK, and the results. */
 #include "product_rig.h"
 
 #include <lapacke.h>
 
-/* ---- what W and G say, by LAPACK ----------------------------------------- */
+/* ---- ranks of W and G by LAPACK -------------------------------------------
+ */
 
 static double *dense_rows(kf_code *code, const uint32_t *set, size_t n)
 {
@@ -41,7 +42,7 @@ static size_t rank_of(const double *G, size_t rows, size_t cols)
     return rank;
 }
 
-/* Whether these seats determine every want, by the rank of G and of G with W
+/* True if these seats determine every want, by the rank of G and of G with W
  * below it. */
 static bool determined(kf_code *code, const uint32_t *set, size_t n)
 {
@@ -66,13 +67,13 @@ static bool determined(kf_code *code, const uint32_t *set, size_t n)
 /* ---- thresholds and answers ---------------------------------------------- */
 
 /* K-1 evenly spread points of a circle can be special: the sum over all n-th
- * roots of most powers is 0, and less than all coefficients is asked for. */
+ * roots of most powers is 0, and fewer coefficients than all are wanted. */
 static size_t tried, lucky;
 
-/* Any `enough` of a few sets decode to the right thing, one seat fewer are
- * refused, and are too few but for rare chance.  Where the noise is too large
- * for ranks to be told, no error larger than predicted has to do. */
-static void try_enough(fleet *f, const uint32_t *set, size_t k)
+/* Any `enough` seats of a few sets decode correctly. One seat fewer is
+ * refused, and insufficient except for rare chance. If noise hides the ranks,
+ * an error below the prediction must do. */
+static void try_enough(product_case *f, const uint32_t *set, size_t k)
 {
     uint32_t fewer[128];
     kofn_decoder *d;
@@ -107,13 +108,13 @@ static void check_code(kofn_op op, const char *spec, size_t K)
 
     for (int type = 0; type < 2; type++) {
         size_t n = K + 1 + (size_t)kf_rng_below(&r, 3);
-        fleet f;
+        product_case f;
 
         if (EVERY > 1 && turn++ % 12)
             continue;
-        fleet_up(&f, op, spec, n, n, s, type ? KOFN_F32 : KOFN_F64, 3);
+        case_up(&f, op, spec, n, n, s, type ? KOFN_F32 : KOFN_F64, 3);
         assert_int_equal(f.L->enough, K);
-        if (strstr(spec, "complex")) /* half decode, but not well */
+        if (strstr(spec, "complex")) /* half the answers decode, but not well */
             assert_int_equal(f.L->threshold,
                              n < 2 * K - 1 ? n : f.L->threshold);
         else
@@ -123,7 +124,7 @@ static void check_code(kofn_op op, const char *spec, size_t K)
             random_set(&r, set, K, n);
             try_enough(&f, set, K);
         }
-        fleet_down(&f);
+        case_down(&f);
     }
 }
 
@@ -148,8 +149,8 @@ static void every_grid(void **state)
             }
 }
 
-/* Left products whose input is cut otherwise (math/training.md 7, B1 and
- * B2). */
+/* Left products with another cut of the input (math/training.md 7, B1 and B2).
+ */
 static void inputs_cut_apart(void **state)
 {
     char s[80];
@@ -206,7 +207,7 @@ static void few_are_lucky(void **state)
     assert_true(tried && lucky * 20 <= tried);
 }
 
-/* The other bases.  Complex answers are two equations each. */
+/* Complex answers are two equations each. */
 static void other_bases(void **state)
 {
     static const char *const bases[] = {"complex", "chebyshev", "monomial",
@@ -250,7 +251,7 @@ static void other_bases(void **state)
 }
 
 /* A coefficient of B near 0 would spoil a seat for a whole column of B. */
-static void check_reals(fleet *f)
+static void check_reals(product_case *f)
 {
     for (size_t i = f->L->enough; f->L->cut[1].cols > 1 && i < f->seats; i++) {
         const kf_seat *s;
@@ -262,8 +263,7 @@ static void check_reals(fleet *f)
     }
 }
 
-/* Khatri-Rao: systematic, and open-ended; rows that joiners would have count
- * like any. */
+/* Systematic and open-ended; rows of joining workers count like any. */
 static void khatri_rao(void **state)
 {
     static const size_t sizes[][2] = {{1, 1}, {1, 3}, {3, 1},
@@ -276,11 +276,11 @@ static void khatri_rao(void **state)
             kf_rng r = kf_rng_stream(c, KF_FOR_SAMPLE, 2, 0);
             uint32_t set[128];
             char s[80];
-            fleet f;
+            product_case f;
 
             snprintf(s, sizeof s, "polynomial:m=%zu,p=%zu", m, p);
-            fleet_up(&f, KOFN_MATMUL, s, K + 2, K + 9, (sides){2, 3, 2},
-                     type ? KOFN_F32 : KOFN_F64, 1);
+            case_up(&f, KOFN_MATMUL, s, K + 2, K + 9, (sides){2, 3, 2},
+                    type ? KOFN_F32 : KOFN_F64, 1);
             assert_int_equal(f.L->enough, K);
             assert_true(f.L->max_seats == SIZE_MAX && f.L->lanes == 4);
             for (int t = 0; t < 20; t++) {
@@ -290,23 +290,23 @@ static void khatri_rao(void **state)
             first_set(set, K); /* nothing to solve */
             try_enough(&f, set, K);
             check_reals(&f);
-            fleet_down(&f);
+            case_down(&f);
         }
 }
 
 /* ---- more workers than angles -------------------------------------------- */
 
-/* All sets of n seats of a code with `angles` points: as many as threshold
- * says decode whatever they are, and every set with K different points does.
- * With fewer the sum of a MatDot code, a mean over the circle, can still be
- * had: two opposite points do for n = 2. */
+/* All sets of n seats of a code with `angles` points. Any `threshold` seats
+ * decode, and so does every set with K different points. With fewer points the
+ * sum of a MatDot code, a mean over the circle, may still be determined: two
+ * opposite points suffice for n = 2. */
 static void every_subset(const char *spec, size_t n, size_t K, size_t angles)
 {
     size_t sure = n;
     bool tight = false, special = false;
-    fleet f;
+    product_case f;
 
-    fleet_up(&f, KOFN_MATMUL, spec, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
+    case_up(&f, KOFN_MATMUL, spec, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
     assert_int_equal(f.L->enough, K);
     for (uint32_t bits = 0; bits<1u << n; bits += EVERY> 1 ? 13 : 1) {
         size_t count = 0, points = 0;
@@ -336,7 +336,7 @@ static void every_subset(const char *spec, size_t n, size_t K, size_t angles)
     }
     assert_true(EVERY > 1 || (sure == K && (tight || special)));
     assert_true(f.L->W || !special);
-    fleet_down(&f);
+    case_down(&f);
 }
 
 static void replicated_angles(void **state)
@@ -358,8 +358,8 @@ static void replicated_angles(void **state)
     }
 }
 
-/* One point a worker up to ten spare ones, then K + 6, K of the product with
- * more. */
+/* One point per worker up to ten spare ones, then K + 6; K is that of the
+ * product that needs more. */
 static void angles_by_themselves(void **state)
 {
     static const struct {
@@ -390,8 +390,8 @@ static void angles_by_themselves(void **state)
 
 /* ---- the product code ---------------------------------------------------- */
 
-/* Completing columns with m known entries and rows with p, by turns, until
- * nothing moves: bit i + m2 k is seat (i, k). */
+/* Completes columns with m known entries and rows with p, in turn, until
+ * nothing changes. Bit i + m2 k is seat (i, k). */
 static bool peels(uint32_t known, size_t m, size_t m2, size_t p, size_t p2)
 {
     uint32_t before;
@@ -416,16 +416,16 @@ static bool peels(uint32_t known, size_t m, size_t m2, size_t p, size_t p2)
     return known == (1u << m2 * p2) - 1;
 }
 
-/* Every set of seats of a small grid. */
+/* Tries every set of seats of a small grid. */
 static void every_pattern(size_t m, size_t m2, size_t p, size_t p2)
 {
     size_t n = m2 * p2, lost = (m2 - m + 1) * (p2 - p + 1);
     bool tight = false, more = false;
     char s[80];
-    fleet f;
+    product_case f;
 
     snprintf(s, sizeof s, "product:m=%zu,m2=%zu,p=%zu,p2=%zu", m, m2, p, p2);
-    fleet_up(&f, KOFN_MATMUL, s, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
+    case_up(&f, KOFN_MATMUL, s, n, n, (sides){2, 2, 2}, KOFN_F64, 1);
     assert_int_equal(f.L->enough, m * p);
     assert_int_equal(f.L->threshold, n - lost + 1);
     assert_int_equal(f.L->max_seats, n);
@@ -457,7 +457,7 @@ static void every_pattern(size_t m, size_t m2, size_t p, size_t p2)
     assert_true(EVERY > 1 || tight);
     print_message("    %s: %s\n", s,
                   more ? "also sets that do not peel" : "the sets that peel");
-    fleet_down(&f);
+    case_down(&f);
 }
 
 static void product_codes(void **state)
@@ -474,7 +474,7 @@ static void product_codes(void **state)
 
 /* ---- parities ------------------------------------------------------------ */
 
-/* Parities are asked for once, counted, and go with their decoder. */
+/* Parities are computed once, counted, and dropped with their decoder. */
 static void cached_parities(void **state)
 {
     uint32_t set[12];
@@ -515,16 +515,25 @@ static void cached_parities(void **state)
 TEST_FILE(products_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_grid),
-        cmocka_unit_test(inputs_cut_apart),
-        cmocka_unit_test(polynomial_and_matdot),
-        cmocka_unit_test(few_are_lucky),
-        cmocka_unit_test(other_bases),
-        cmocka_unit_test(khatri_rao),
-        cmocka_unit_test(replicated_angles),
-        cmocka_unit_test(angles_by_themselves),
-        cmocka_unit_test(product_codes),
-        cmocka_unit_test(cached_parities),
+        TEST(every_grid,
+             "gpd: every small grid decodes from any K answers (LAPACK)"),
+        TEST(inputs_cut_apart,
+             "gpd: left products work with another cut of the input"),
+        TEST(polynomial_and_matdot, "polynomial, matdot: any K answers decode"),
+        TEST(few_are_lucky,
+             "products: fewer than K answers decode by rare chance only"),
+        TEST(other_bases,
+             "products: other bases decode (complex: two equations each)"),
+        TEST(khatri_rao,
+             "khatri-rao: systematic and open codes decode from any K"),
+        TEST(replicated_angles,
+             "products: repeated angles decode from K different ones"),
+        TEST(angles_by_themselves,
+             "products: the number of angles is chosen as documented"),
+        TEST(product_codes,
+             "product code: every pattern decodes if and only if it peels"),
+        TEST(cached_parities,
+             "products: parities are computed once per decoder"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
-/* mesh_fate.h -- what befalls nodes of the simulated mesh and its network,
+/* mesh_faults.h -- faults of nodes and of the network of the simulated mesh,
  * drawn from a seed. */
-#ifndef KF_TEST_MESH_FATE_H
-#define KF_TEST_MESH_FATE_H
+#ifndef KF_TEST_MESH_FAULTS_H
+#define KF_TEST_MESH_FAULTS_H
 
 #include "mesh_sim.h"
 
-static inline size_t fate_count_up(const sim *s)
+static inline size_t sim_count_up(const sim *s)
 {
     size_t up = 0;
 
@@ -14,7 +14,7 @@ static inline size_t fate_count_up(const sim *s)
     return up;
 }
 
-static inline size_t fate_picks(sim *s, bool up)
+static inline size_t faults_pick(sim *s, bool up)
 {
     size_t i = kf_rng_below(&s->rng, s->nodes);
 
@@ -24,7 +24,7 @@ static inline size_t fate_picks(sim *s, bool up)
     return s->nodes;
 }
 
-static inline void fate_cuts(sim *s)
+static inline void faults_divide(sim *s)
 {
     bool side[SIM_NODES];
 
@@ -35,8 +35,9 @@ static inline void fate_cuts(sim *s)
             s->cut[i][j] = side[i] != side[j];
 }
 
-/* One way only, or between two only: what suspects wrongly for long. */
-static inline void fate_cuts_link(sim *s)
+/* Cuts a link, half of the time in one direction only. This causes false
+ * suspicions that last. */
+static inline void faults_cut_link(sim *s)
 {
     size_t a = kf_rng_below(&s->rng, s->nodes);
     size_t b = kf_rng_below(&s->rng, s->nodes);
@@ -46,7 +47,7 @@ static inline void fate_cuts_link(sim *s)
         s->cut[b][a] = true;
 }
 
-static inline void fate_breaks(sim *s, size_t a, size_t b)
+static inline void faults_break(sim *s, size_t a, size_t b)
 {
     sim_link(s, a, b, KOFN_WENT);
     sim_link(s, b, a, KOFN_WENT);
@@ -54,29 +55,29 @@ static inline void fate_breaks(sim *s, size_t a, size_t b)
     sim_link(s, b, a, KOFN_CAME);
 }
 
-/* The connection breaks and comes again while both live. */
-static inline void fate_flaps(sim *s)
+/* Breaks a connection and restores it while both nodes are up. */
+static inline void faults_flap(sim *s)
 {
-    size_t a = fate_picks(s, true), b = kf_rng_below(&s->rng, s->nodes);
+    size_t a = faults_pick(s, true), b = kf_rng_below(&s->rng, s->nodes);
 
     if (a != b && s->node[b].up)
-        fate_breaks(s, a, b);
+        faults_break(s, a, b);
 }
 
-static size_t fate_struck; /* misfortunes so far */
+static size_t faults_injected; /* faults injected until now */
 
-/* One of eight, of which the first is a death and the first two are gentle; not
- * one of the first so many. */
-static inline void fate_strikes_from(sim *s, size_t first, size_t gentle)
+/* Injects one of the faults from number `first` on. The first kind is a death.
+ * If `gentle` is set only the first two kinds are drawn. */
+static inline void faults_inject_from(sim *s, size_t first, size_t gentle)
 {
     kofn_time length = (kofn_time)((double)(400 * MS) * sim_draw(s));
-    size_t i = fate_picks(s, true);
+    size_t i = faults_pick(s, true);
 
-    fate_struck++;
+    faults_injected++;
 
     switch (first + kf_rng_below(&s->rng, (gentle ? 2 : 8) - first)) {
     case 0:
-        if (fate_count_up(s) > 1)
+        if (sim_count_up(s) > 1)
             sim_stop(s, i);
         break;
     case 1:
@@ -87,52 +88,52 @@ static inline void fate_strikes_from(sim *s, size_t first, size_t gentle)
         s->node[i].stopped = s->now + length;
         break;
     case 4:
-        i = fate_picks(s, false);
+        i = faults_pick(s, false);
         if (i < s->nodes)
             sim_start(s, i, sim_draw(s) < 0.5);
         break;
     case 5:
         if (sim_draw(s) < 0.5)
-            fate_cuts(s);
+            faults_divide(s);
         else
-            fate_cuts_link(s);
+            faults_cut_link(s);
         break;
     case 6:
         sim_heal(s);
         break;
     default:
-        fate_flaps(s);
+        faults_flap(s);
     }
 }
 
-static inline void fate_strikes(sim *s, size_t gentle)
+static inline void faults_inject(sim *s, size_t gentle)
 {
-    fate_strikes_from(s, 0, gentle);
+    faults_inject_from(s, 0, gentle);
 }
 
-/* A network that loses, delays and reorders more or less. */
-static inline void fate_draws(sim *s, kf_rng *r)
+/* Draws loss, repetition, reordering, latency and speed. */
+static inline void faults_draw(sim *s, kf_rng *r)
 {
     if (kf_rng_below(r, 3) == 0) {
         s->lose = 0.05 * kf_rng_uniform(r);
         s->repeat = 0.05 * kf_rng_uniform(r);
         s->reorder = 0.05 * kf_rng_uniform(r);
     }
-    s->tell = kf_rng_below(r, 2);
+    s->report_deaths = kf_rng_below(r, 2);
     s->latency = 1 + (kofn_time)(kf_rng_uniform(r) * 5 * (double)MS);
     s->compute = (kofn_time)(kf_rng_uniform(r) * 5 * (double)MS);
 }
 
-/* From here on the network is well, and as many nodes as are needed are there.
- * The time by which they have the result. */
-static inline kofn_time fate_relents(sim *s, size_t needs)
+/* Ends all faults, and starts nodes until `needs` are up. Returns the time by
+ * which they have the result. */
+static inline kofn_time faults_end(sim *s, size_t needs)
 {
     sim_heal(s);
     s->lose = s->repeat = s->reorder = 0;
     for (size_t i = 0; i < s->nodes; i++) {
         s->node[i].stopped = 0;
         s->node[i].slow = fmin(s->node[i].slow, 3);
-        if (!s->node[i].up && fate_count_up(s) < needs)
+        if (!s->node[i].up && sim_count_up(s) < needs)
             sim_start(s, i, false);
         if (s->node[i].up)
             sim_wake(s, i, s->now);

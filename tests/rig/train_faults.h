@@ -1,125 +1,125 @@
-/* train_story.h -- a training on the simulated mesh to which a few things
- * happen, each before a packet of that number: nodes die, stop, are cut off,
- * come, err, lie, and are all lost.  Whatever happens,
+/* train_faults.h -- a training on the simulated mesh with a few faults. Each is
+ * injected before a packet of a given number. Nodes die, stop, are cut off,
+ * join, err, send wrong notes, and are all lost. In every run:
  *
- *   - every vector of a node that did not err is the plain training's, and two
- * under one mark are the same (mesh_sim.h);
- *   - its blocks are the coded weights of the step where its vector is, to
- * rounding;
- *   - no node goes back to an earlier iterate but in another attempt (back.c);
- *   - all who are there end, with the plain weights.
- */
-#ifndef KF_TEST_TRAIN_STORY_H
-#define KF_TEST_TRAIN_STORY_H
+ *   - every vector of a node that did not err equals the plain training's, and
+ *     two vectors of one iterate are the same (mesh_sim.h);
+ *   - its blocks are the coded weights of the step of its vector, to rounding;
+ *   - no node returns to an earlier iterate except in a new attempt (back.c);
+ *   - all nodes that are up end with the plain weights. */
+#ifndef KF_TEST_TRAIN_FAULTS_H
+#define KF_TEST_TRAIN_FAULTS_H
 
 #include "keep_rig.h"
 #include "train_mesh_rig.h"
 
 #include <sys/stat.h>
 
-#define AWAY (300 * MS) /* longer than a silence */
-#define BLOWS 8
+#define ABSENCE (300 * MS) /* longer than the failure timeout */
+#define FAULTS_MAX 8
 
-/* What happens to a node.  From FLIP on numbers become wrong. */
+/* Faults of a node. Numbers become wrong from FLIP on. */
 enum {
-    DIE,      /* for good, where enough others are left; else as REPLACED     */
-    STOP,     /* for longer than a silence                                    */
-    APART,    /* cut off for longer than a silence                            */
-    AGAIN,    /* dies, and is there again at once                             */
-    REPLACED, /* dies, and another comes in its place                        */
-    COME,     /* one more comes                                               */
-    FLAP,     /* its connections break and are there again                    */
-    ALL,      /* all are lost, and go on with what they kept                  */
-    FLIP,     /* a bit of one of its blocks                                   */
-    ENCODES,  /* it errs once, in ...                                         */
-    MULTIPLIES,
-    DECODES,
-    MAKES,
-    UPDATES,
-    PIECES, /* from now on it lies about ...                                */
-    DIGESTS,
-    SKETCHES,
-    VECTORS,
-    BLOCKS,
+    DIE,          /* for good if enough others are left; else as REPLACED */
+    STOP,         /* for longer than the failure timeout */
+    CUT_OFF,      /* cut off for longer than the failure timeout */
+    RESTART,      /* dies and restarts at once */
+    REPLACED,     /* dies, and another node replaces it */
+    JOIN,         /* one more node joins */
+    FLAP,         /* its connections break and are restored */
+    LOSE_ALL,     /* all nodes are lost and resume from checkpoints */
+    FLIP,         /* flips a bit of one of its blocks */
+    ERR_ENCODING, /* errs once in this place */
+    ERR_PRODUCT,
+    ERR_DECODING,
+    ERR_VECTOR,
+    ERR_UPDATE,
+    FALSE_PIECES, /* from now on its notes are false */
+    FALSE_DIGESTS,
+    FALSE_SKETCHES,
+    FALSE_VECTORS,
+    FALSE_BLOCKS,
     KINDS
 };
 
 static const char *const kind_names[KINDS] = {
-    "die",        "stop",     "apart",   "again",   "replaced",
-    "come",       "flap",     "all",     "flip",    "encodes",
-    "multiplies", "decodes",  "makes",   "updates", "pieces",
-    "digests",    "sketches", "vectors", "blocks"};
+    "die",     "stop",     "cut_off",  "restart", "replaced",
+    "join",    "flap",     "lose_all", "flip",    "encoding",
+    "product", "decoding", "vector",   "update",  "pieces",
+    "digests", "sketches", "vectors",  "blocks"};
 
-typedef struct blow {
+typedef struct timed_fault {
     size_t when; /* before this packet */
     size_t node, kind;
-} blow;
+} timed_fault;
 
-typedef struct story {
-    const lesson *l;
+typedef struct scenario {
+    const training_case *l;
     kofn_errors errors;
-    uint64_t seed, every, scrub; /* every: 0: nothing is kept */
+    uint64_t seed, every, scrub; /* every: 0 means no checkpoints */
     unsigned epochs;
-    bool tell, distributed;
+    bool report_deaths, distributed;
     kofn_time give_up; /* 0: never */
-    bool lost; /* so many err in the first attempt that they go back ... */
-    uint64_t lost_at; /* ... as this turn ends */
-    blow blow[BLOWS];
-    size_t blows;
-} story;
+    bool lost; /* enough nodes err in the first attempt that all return to a
+                  checkpoint */
+    uint64_t lost_at; /* they err at the end of this turn */
+    timed_fault timed_fault[FAULTS_MAX];
+    size_t timed_faults;
+} scenario;
 
-/* What was found, and what became of the nodes. */
-typedef struct told {
-    size_t packets, blocks, happened;
+/* Counts of findings and of actions of the nodes. */
+typedef struct outcome {
+    size_t packets, blocks, injected;
     size_t back, healed, again, outvoted, scrubs, adopted, left_out;
     double worst, drift;
-} told;
+} outcome;
 
 static struct {
-    const story *of;
-    unsigned errs[SIM_NODES]; /* places where it will err, once  */
-    bool erred[SIM_NODES];    /* its vector may be wrong         */
-    bool flipped[SIM_NODES];  /* a block is wrong, as yet        */
-    bool kept[SIM_NODES];     /* ... as what it has on disk      */
-    bool filed[SIM_NODES];    /* ... or such a block as well     */
-    bool bad[SIM_NODES];      /* it may be found to have erred   */
-    unsigned lies[SIM_NODES]; /* set of types of notes           */
-    size_t happened;
-    double worst; /* of vectors of nodes that did not err */
+    const scenario *of;
+    unsigned errs[SIM_NODES];      /* places where it will err once */
+    bool erred[SIM_NODES];         /* its vector may be wrong */
+    bool flipped[SIM_NODES];       /* one of its blocks is still wrong */
+    bool kept[SIM_NODES];          /* its checkpoint has a wrong vector */
+    bool filed[SIM_NODES];         /* its checkpoint has a wrong block */
+    bool bad[SIM_NODES];           /* the node may rightly be found faulty */
+    unsigned falsified[SIM_NODES]; /* set of types of notes that are false */
+    size_t injected;
+    double worst; /* largest error of nodes that did not err */
 } now;
 
-static char now_told[400]; /* the story that is tried, for what fails */
+static char scenario_text[400]; /* describes the current run, for a failure */
 
-/* ---- how it is told ------------------------------------------------------ */
+/* ---- description --------------------------------------------------------- */
 
-static void name_story(const story *o)
+static void describe_scenario(const scenario *o)
 {
     size_t n = (size_t)snprintf(
-        now_told, sizeof now_told,
+        scenario_text, sizeof scenario_text,
         "%s, %zu nodes, errors %d, seed %llu, every %llu%s%s:", o->l->scheme,
         o->l->nodes, (int)o->errors, (unsigned long long)o->seed,
-        (unsigned long long)o->every, o->tell ? ", told" : "",
+        (unsigned long long)o->every,
+        o->report_deaths ? ", deaths reported" : "",
         o->distributed ? ", distributed" : "");
 
-    for (size_t i = 0; i < o->blows && n < sizeof now_told; i++)
-        n += (size_t)snprintf(now_told + n, sizeof now_told - n, " %s@%zu:%zu",
-                              kind_names[o->blow[i].kind], o->blow[i].when,
-                              o->blow[i].node);
+    for (size_t i = 0; i < o->timed_faults && n < sizeof scenario_text; i++)
+        n += (size_t)snprintf(scenario_text + n, sizeof scenario_text - n,
+                              " %s@%zu:%zu", kind_names[o->timed_fault[i].kind],
+                              o->timed_fault[i].when, o->timed_fault[i].node);
 }
 
-static int tell_story(void **state)
+static int print_scenario(void **state)
 {
     (void)state;
-    if (now_told[0])
-        print_message("the story that failed: %s\n", now_told);
-    now_told[0] = 0;
+    if (scenario_text[0])
+        print_message("the run that failed: %s\n", scenario_text);
+    scenario_text[0] = 0;
     return 0;
 }
 
 /* ---- files --------------------------------------------------------------- */
 
-/* Each node has one of its own, for its seat may be another's when it comes
- * again. */
+/* Returns the folder of a node. Each node has its own, because its seat may
+ * belong to another node when it restarts. */
 static const char *folder_of(size_t id)
 {
     static char path[SIM_NODES][sizeof folder + 8];
@@ -152,7 +152,7 @@ static int remove_folders(void **state)
     return remove_folder(state);
 }
 
-/* ---- what is wrong ------------------------------------------------------- */
+/* ---- wrong numbers ------------------------------------------------------- */
 
 static void spoil_all(sim *s, double *x, size_t n)
 {
@@ -174,25 +174,25 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
     now.errs[n->id] &= ~(unsigned)where;
     now.erred[n->id] |= where & (KOFN_FAULT_IN_DECODING | KOFN_FAULT_IN_VECTOR);
     now.flipped[n->id] |= where == KOFN_FAULT_IN_UPDATE;
-    now.happened += !lost;
+    now.injected += !lost;
     for (size_t i = 0; i < numbers->rows; i++)
         spoil_all(n->sim, kf_at(numbers, i, 0), numbers->cols);
 }
 
-static void twist(sim *s, sim_packet *p)
+static void tamper(sim *s, sim_packet *p)
 {
     const kf_host *h = s->node[p->from].host;
     double *x = (double *)(void *)p->body;
     size_t n = p->p.body_bytes / sizeof *x;
-    unsigned lies = now.lies[p->from];
+    unsigned falsified = now.falsified[p->from];
     kf_note note;
 
-    if (!lies || kf_note_read(&note, p->p.head, p->p.head_bytes, h->job))
+    if (!falsified || kf_note_read(&note, p->p.head, p->p.head_bytes, h->job))
         return;
-    if (note.digest.exact && lies >> KF_NOTE_BEAT & 1) {
+    if (note.digest.exact && falsified >> KF_NOTE_BEAT & 1) {
         note.digest.exact += 2 * (p->to + note.at.step);
         note.digest.sum += 1 + (double)p->to;
-    } else if (n > 0 && lies >> note.type & 1) {
+    } else if (n > 0 && falsified >> note.type & 1) {
         spoil_all(s, x, n);
     } else {
         return;
@@ -200,8 +200,8 @@ static void twist(sim *s, sim_packet *p)
     kf_note_write(p->p.head, &note, h->job, p->body, p->p.body_bytes);
 }
 
-/* Is it the start's, which all nodes have in one place?  A block that is not
- * mixed lies there until it changes. */
+/* True if `x` is part of the start matrix, which all nodes share. A block that
+ * is not mixed is part of it until it changes. */
 static bool is_shared(const kofn_matrix *start, const double *x)
 {
     const double *first = start->data;
@@ -209,7 +209,8 @@ static bool is_shared(const kofn_matrix *start, const double *x)
     return x >= first && x < first + start->rows * start->ld;
 }
 
-/* By a factor of 2^512, or nearly all of the number. */
+/* Flips a high bit of the exponent: the number changes by a factor of 2^512,
+ * or by nearly its whole value. */
 static void flip(sim *s, size_t id)
 {
     const fixture *f = s->own;
@@ -227,12 +228,13 @@ static void flip(sim *s, size_t id)
     bits ^= UINT64_C(1) << 62;
     memcpy(x, &bits, sizeof bits);
     now.flipped[id] = true;
-    now.happened++;
+    now.injected++;
 }
 
-/* ---- what happens -------------------------------------------------------- */
+/* ---- injection ----------------------------------------------------------- */
 
-/* Blocks of the last step, without those of this node. */
+/* Returns the number of valid blocks of the last step, without that of node
+ * `without`. */
 static size_t count_whole(const sim *s, size_t without)
 {
     uint64_t last = 0;
@@ -249,7 +251,7 @@ static size_t count_whole(const sim *s, size_t without)
     return whole;
 }
 
-/* Nodes without which nothing goes on. */
+/* Returns the number of nodes that the training needs to advance. */
 static size_t needed(const sim *s)
 {
     const fixture *f = s->own;
@@ -259,7 +261,8 @@ static size_t needed(const sim *s)
         enough = kf_max(enough, f->plan[i]->layout.enough);
         enough = kf_max(enough, f->plan[i]->left->layout.enough);
     }
-    if (s->opt.errors != KOFN_ERRORS_NONE) /* and a vector is believed of two */
+    if (s->opt.errors !=
+        KOFN_ERRORS_NONE) /* a vector needs two nodes that confirm it */
         enough = kf_max(enough + 1, 3);
     return kf_max(enough, f->l->nodes / 2 + 1);
 }
@@ -282,8 +285,8 @@ static void look_at_weights(const sim *s, size_t id)
             fail_msg("node %zu ends with %g for %g", id, v[i], right[i]);
 }
 
-/* Also of one who had gone with the result: that is looked at while it is
- * there. */
+/* Stops a node. If it had exited with the result, compares the weights first.
+ */
 static void lose(sim *s, size_t id)
 {
     if (s->node[id].gone && !s->node[id].turncoat)
@@ -298,7 +301,7 @@ static void begin_node(sim *s, size_t id, bool prepared)
 {
     s->opt.keep = now.of->every ? folder_of(id) : NULL;
     sim_start(s, id, prepared);
-    s->node[id].turncoat = now.lies[id] != 0;
+    s->node[id].turncoat = now.falsified[id] != 0;
 }
 
 static void lose_all(sim *s)
@@ -311,8 +314,8 @@ static void lose_all(sim *s)
         begin_node(s, i, true);
 }
 
-/* What ends of itself: 0: cuts; 1 + a node: it comes again. */
-static void later(sim *s, size_t what)
+/* Ends a temporary fault. 0 restores the links; 1 + i restarts node i. */
+static void end_fault(sim *s, size_t what)
 {
     if (what == 0)
         sim_heal(s);
@@ -320,7 +323,7 @@ static void later(sim *s, size_t what)
         begin_node(s, what - 1, false);
 }
 
-/* A node whose block the others need is not lost for good. */
+/* Stops a node. A node with a block that the others need restarts later. */
 static void die(sim *s, size_t id, bool replaced)
 {
     const fixture *f = s->own;
@@ -330,9 +333,9 @@ static void die(sim *s, size_t id, bool replaced)
         s->node[id].host->changing.turn > 0 && !s->opt.keep)
         return;
     lose(s, id);
-    now.happened++;
+    now.injected++;
     if (replaced || left < needed(s))
-        sim_at(s, s->now + AWAY, SIM_FAULT, 0, 1 + id);
+        sim_at(s, s->now + ABSENCE, SIM_FAULT, 0, 1 + id);
 }
 
 static void flap(sim *s, size_t id)
@@ -346,31 +349,31 @@ static void flap(sim *s, size_t id)
         }
 }
 
-static void lie(sim *s, size_t id, size_t kind)
+static void send_falsely(sim *s, size_t id, size_t kind)
 {
     static const kf_note_type of[] = {KF_NOTE_PIECE, KF_NOTE_BEAT,
                                       KF_NOTE_SKETCH, KF_NOTE_VECTOR,
                                       KF_NOTE_BLOCK};
 
-    now.happened++;
-    now.lies[id] |= 1u << of[kind - PIECES];
+    now.injected++;
+    now.falsified[id] |= 1u << of[kind - FALSE_PIECES];
     s->node[id].turncoat = true;
 }
 
-static void happens_to(sim *s, size_t id, size_t kind)
+static void inject_into(sim *s, size_t id, size_t kind)
 {
     sim_node *n = &s->node[id];
 
-    now.happened += kind == STOP || kind == APART || kind == FLAP;
+    now.injected += kind == STOP || kind == CUT_OFF || kind == FLAP;
     now.bad[id] |= kind >= FLIP;
     switch (kind) {
     case STOP:
-        n->stopped = s->now + AWAY;
+        n->stopped = s->now + ABSENCE;
         break;
-    case APART:
+    case CUT_OFF:
         for (size_t i = 0; i < s->nodes; i++)
             s->cut[i][id] = s->cut[id][i] = true;
-        sim_at(s, s->now + AWAY, SIM_FAULT, 0, 0);
+        sim_at(s, s->now + ABSENCE, SIM_FAULT, 0, 0);
         break;
     case FLAP:
         flap(s, id);
@@ -378,61 +381,62 @@ static void happens_to(sim *s, size_t id, size_t kind)
     case FLIP:
         flip(s, id);
         break;
-    case ENCODES:
-    case MULTIPLIES:
-    case DECODES:
-    case MAKES:
-    case UPDATES:
-        now.errs[id] |= (unsigned)KOFN_FAULT_IN_ENCODING << (kind - ENCODES);
+    case ERR_ENCODING:
+    case ERR_PRODUCT:
+    case ERR_DECODING:
+    case ERR_VECTOR:
+    case ERR_UPDATE:
+        now.errs[id] |= (unsigned)KOFN_FAULT_IN_ENCODING
+                        << (kind - ERR_ENCODING);
         break;
     default:
-        lie(s, id, kind);
+        send_falsely(s, id, kind);
     }
 }
 
-static void strike(sim *s, const blow *b)
+static void inject_one(sim *s, const timed_fault *b)
 {
     size_t id = b->node;
     bool up = s->node[id].up;
 
-    if (b->kind == ALL) {
-        now.happened++;
+    if (b->kind == LOSE_ALL) {
+        now.injected++;
         lose_all(s);
-    } else if (b->kind == COME) {
+    } else if (b->kind == JOIN) {
         if (up)
             return;
-        now.happened++;
+        now.injected++;
         begin_node(s, id, false);
-    } else if (up && b->kind == AGAIN) {
+    } else if (up && b->kind == RESTART) {
         die(s, id, false);
         if (!s->node[id].up)
             begin_node(s, id, false);
     } else if (up && b->kind <= REPLACED && b->kind != STOP &&
-               b->kind != APART) {
+               b->kind != CUT_OFF) {
         die(s, id, b->kind == REPLACED);
     } else if (up) {
-        happens_to(s, id, b->kind);
+        inject_into(s, id, b->kind);
     }
 }
 
 static void inject(sim *s)
 {
-    for (size_t i = 0; i < now.of->blows; i++)
-        if (now.of->blow[i].when == s->delivered)
-            strike(s, &now.of->blow[i]);
+    for (size_t i = 0; i < now.of->timed_faults; i++)
+        if (now.of->timed_fault[i].when == s->delivered)
+            inject_one(s, &now.of->timed_fault[i]);
 }
 
 /* ---- what must hold ------------------------------------------------------ */
 
-static void blame(sim *s, size_t by, size_t who)
+static void blame(sim *s, size_t by, size_t node)
 {
-    if (!now.bad[who] && !now.of->lost)
-        fail_msg("node %zu takes node %zu for a liar at %.3g s", by, who,
+    if (!now.bad[node] && !now.of->lost)
+        fail_msg("node %zu takes node %zu for faulty at %.3g s", by, node,
                  (double)s->now * 1e-9);
 }
 
-/* A node that errs has a wrong vector until it finds that; the others never
- * have. */
+/* A node that errs has a wrong vector until it finds the error. The others
+ * never have one. */
 static void compare_vector(sim *s, const sim_node *n)
 {
     size_t rows = s->v0.rows;
@@ -461,8 +465,9 @@ static void look_at_node(sim *s, size_t id)
 
     compare_vector(s, &s->node[id]);
     if (now.erred[id] || now.filed[id])
-        now.flipped[id] = true; /* what it makes of it changes its blocks; a
-                                   draft is read before it was compared */
+        now.flipped[id] =
+            true; /* the node changes its blocks by the wrong vector; a draft is
+                     read before it was compared */
     if (!now.flipped[id]) {
         measure_blocks(s, id);
         if (!(f->drift <= 1e-11))
@@ -472,7 +477,7 @@ static void look_at_node(sim *s, size_t id)
         return;
     }
     if (s->node[id].host->seat == KOFN_NO_SEAT)
-        return; /* it may make them anew of what is wrong still */
+        return; /* it may rebuild them from wrong numbers */
     measure_blocks(s, id);
     now.flipped[id] = !(f->drift <= 1e-11);
     if (s->node[id].host->changing.turn > 0) /* a draft is read with a vector */
@@ -481,7 +486,8 @@ static void look_at_node(sim *s, size_t id)
         f->drift = before.drift;
 }
 
-/* One that has failed may wait for others to go back with it. */
+/* A node that has failed may wait for others to return to a checkpoint with
+ * it. */
 static bool all_have_ended(const sim *s)
 {
     for (size_t i = 0; i < s->nodes; i++) {
@@ -493,16 +499,16 @@ static bool all_have_ended(const sim *s)
     return true;
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- a run --------------------------------------------------------------- */
 
-static void story_up(sim *s, fixture *f, const story *o)
+static void scenario_up(sim *s, fixture *f, const scenario *o)
 {
     memset(&now, 0, sizeof now);
     now.of = o;
-    name_story(o);
+    describe_scenario(o);
     mesh_up(s, f, o->l, o->epochs, o->seed);
-    s->nodes++; /* one more may come */
-    s->tell = o->tell;
+    s->nodes++; /* one more node may join */
+    s->report_deaths = o->report_deaths;
     s->opt.errors = o->errors;
     s->opt.confirm = o->errors == KOFN_ERRORS_NONE;
     s->opt.scrub = o->scrub;
@@ -517,16 +523,17 @@ static void story_up(sim *s, fixture *f, const story *o)
     s->look = look_at_node;
     if (o->errors != KOFN_ERRORS_NONE) {
         s->opt.fault = err;
-        s->twist = twist;
+        s->tamper = tamper;
         s->blamed = blame;
-        s->evil = &now; /* who leaves out others' pieces may round otherwise */
-        s->lenient = true; /* look_at_node is not */
+        s->hostile =
+            &now; /* nodes that leave out other pieces may round differently */
+        s->lenient = true; /* look_at_node checks instead */
     }
     for (size_t i = 0; i < o->l->nodes; i++)
         begin_node(s, i, true);
 }
 
-static void story_end(sim *s, fixture *f, told *sum)
+static void scenario_end(sim *s, fixture *f, outcome *sum)
 {
     for (size_t i = 0; i < s->nodes; i++) {
         const sim_node *n = &s->node[i];
@@ -548,7 +555,7 @@ static void story_end(sim *s, fixture *f, told *sum)
     }
     sum->packets += s->delivered;
     sum->blocks += f->blocks;
-    sum->happened += now.happened;
+    sum->injected += now.injected;
     sum->worst = fmax(sum->worst, now.worst);
     sum->drift = fmax(sum->drift, f->drift);
 }

@@ -1,64 +1,63 @@
-/* mesh_evil.h -- hostile nodes in the simulated mesh.
+/* mesh_hostile.h -- hostile nodes in the simulated mesh.
  *
- * A *forger* has no matrix: it has connections, many if it likes, and sends
- * over them whatever it wants whenever it wants, made of what it hears.  A
- * *turncoat* is a real node, with its seat in the mesh, of whose notes some
- * are changed on their way out, differently for each who gets them.
- */
-#ifndef KF_TEST_MESH_EVIL_H
-#define KF_TEST_MESH_EVIL_H
+ * A *forger* has no matrix. It has connections, any number of them, and sends
+ * any note at any time, made from what it hears. A *turncoat* is a real node
+ * with a seat in the mesh. Some of its notes are changed on their way,
+ * differently for each receiver. */
+#ifndef KF_TEST_MESH_HOSTILE_H
+#define KF_TEST_MESH_HOSTILE_H
 
 #include "mesh_sim.h"
 
 #include "peer/node.h"
 
-#define EVIL_LIVES 64
+#define HOSTILE_HEARD 64
 
-typedef struct evil {
-    size_t honest;  /* nodes before this one are; all after it are not */
-    size_t forgers; /* the last ones                       */
-    kofn_time pace; /* between two notes of a forger       */
+typedef struct hostile {
+    size_t honest;  /* nodes below this index are honest, all others hostile */
+    size_t forgers; /* number of forgers; they are the last nodes */
+    kofn_time pace; /* mean time between two notes of a forger */
     kofn_time until;
-    double change;  /* chance of a note of a turncoat      */
-    uint64_t kinds; /* bit: only notes of that type, 0 all */
-    bool stay;      /* each with one connection            */
-    bool hurry;     /* ... or with another one every other note */
-    kofn_incarnation heard[EVIL_LIVES];
+    double change;  /* probability that a note of a turncoat is changed */
+    uint64_t kinds; /* bit set of note types that are sent; 0: all */
+    bool stay;      /* each forger keeps one connection */
+    bool hurry;     /* a forger reconnects at every other note */
+    kofn_incarnation heard[HOSTILE_HEARD];
     size_t lives;
-    kofn_iterate_id at; /* the farthest that honest ones said */
+    kofn_iterate_id at; /* the latest iterate that honest nodes reported */
     kofn_epoch epoch;
     uint64_t job;
     size_t sent;
-} evil;
+} hostile;
 
-static inline evil *evil_of(sim *s)
+static inline hostile *hostile_of(sim *s)
 {
-    return s->evil;
+    return s->hostile;
 }
 
-static inline bool is_evil(const sim *s, size_t id)
+static inline bool is_hostile(const sim *s, size_t id)
 {
-    return s->evil && id >= ((evil *)s->evil)->honest;
+    return s->hostile && id >= ((hostile *)s->hostile)->honest;
 }
 
 static inline bool is_forger(const sim *s, size_t id)
 {
-    const evil *e = s->evil;
+    const hostile *e = s->hostile;
 
     return e && id >= s->nodes - e->forgers;
 }
 
-/* ---- what they know ------------------------------------------------------ */
+/* ---- what hostile nodes hear --------------------------------------------- */
 
-static inline void evil_hear(sim *s, const sim_packet *p)
+static inline void hostile_hear(sim *s, const sim_packet *p)
 {
-    evil *e = evil_of(s);
+    hostile *e = hostile_of(s);
     kf_note n;
 
     if (p->p.what != KOFN_PACKET || p->p.head_bytes != KF_NOTE_HEAD)
         return;
     memcpy(&e->job, p->p.head + 8, 8);
-    if (is_evil(s, p->from) ||
+    if (is_hostile(s, p->from) ||
         kf_note_read(&n, p->p.head, p->p.head_bytes, e->job))
         return;
     if (n.at.step >= e->at.step)
@@ -68,13 +67,13 @@ static inline void evil_hear(sim *s, const sim_packet *p)
     for (size_t i = 0; i < e->lives; i++)
         if (e->heard[i] == n.from)
             return;
-    if (e->lives < EVIL_LIVES)
+    if (e->lives < HOSTILE_HEARD)
         e->heard[e->lives++] = n.from;
 }
 
-/* ---- what they make up --------------------------------------------------- */
+/* ---- what they forge ----------------------------------------------------- */
 
-static inline uint64_t evil_number(sim *s)
+static inline uint64_t hostile_number(sim *s)
 {
     switch (kf_rng_below(&s->rng, 5)) {
     case 0:
@@ -88,9 +87,9 @@ static inline uint64_t evil_number(sim *s)
     }
 }
 
-static inline kofn_incarnation evil_incarnation(sim *s, kofn_incarnation own)
+static inline kofn_incarnation hostile_incarnation(sim *s, kofn_incarnation own)
 {
-    const evil *e = evil_of(s);
+    const hostile *e = hostile_of(s);
 
     if (kf_rng_below(&s->rng, 2) || e->lives == 0)
         return own;
@@ -99,14 +98,14 @@ static inline kofn_incarnation evil_incarnation(sim *s, kofn_incarnation own)
     return e->heard[kf_rng_below(&s->rng, e->lives)];
 }
 
-static inline kofn_iterate_id evil_mark(sim *s)
+static inline kofn_iterate_id hostile_iterate(sim *s)
 {
-    const evil *e = evil_of(s);
+    const hostile *e = hostile_of(s);
     kofn_iterate_id at = e->at;
 
     switch (kf_rng_below(&s->rng, 6)) {
     case 0:
-        at.step = evil_number(s);
+        at.step = hostile_number(s);
         break;
     case 1:
         at = (kofn_iterate_id){at.step + 1 + kf_rng_below(&s->rng, 2), 7};
@@ -120,38 +119,39 @@ static inline kofn_iterate_id evil_mark(sim *s)
     return at;
 }
 
-static inline kofn_epoch evil_epoch(sim *s, kofn_incarnation own)
+static inline kofn_epoch hostile_epoch(sim *s, kofn_incarnation own)
 {
-    const evil *e = evil_of(s);
+    const hostile *e = hostile_of(s);
     kofn_epoch epoch = e->epoch;
 
     switch (kf_rng_below(&s->rng, 4)) {
     case 0:
-        return (kofn_epoch){evil_number(s), evil_incarnation(s, own)};
+        return (kofn_epoch){hostile_number(s), hostile_incarnation(s, own)};
     case 1:
         return (kofn_epoch){epoch.number + 1, own};
     case 2:
         return (kofn_epoch){epoch.number + 1 + kf_rng_below(&s->rng, 4),
-                            evil_incarnation(s, own)};
+                            hostile_incarnation(s, own)};
     default:
         return epoch;
     }
 }
 
-#define EVIL_LIST 64
+#define HOSTILE_LIST 64
 
-typedef struct evil_note {
+typedef struct hostile_note {
     kf_note n;
-    kf_member member[EVIL_LIST];
-    uint32_t list[EVIL_LIST];
-} evil_note;
+    kf_member member[HOSTILE_LIST];
+    uint32_t list[HOSTILE_LIST];
+} hostile_note;
 
-static inline void evil_members(sim *s, evil_note *x, kofn_incarnation own)
+static inline void hostile_members(sim *s, hostile_note *x,
+                                   kofn_incarnation own)
 {
     size_t count = 1 + kf_rng_below(&s->rng, 8);
 
     for (size_t i = 0; i < count; i++)
-        x->member[i] = (kf_member){evil_incarnation(s, own),
+        x->member[i] = (kf_member){hostile_incarnation(s, own),
                                    (uint32_t)(i + kf_rng_below(&s->rng, 2)),
                                    kf_rng_below(&s->rng, 2)};
     x->member[kf_rng_below(&s->rng, count)].incarnation = own;
@@ -159,12 +159,12 @@ static inline void evil_members(sim *s, evil_note *x, kofn_incarnation own)
     x->n.members = count;
 }
 
-static inline void evil_list(sim *s, evil_note *x)
+static inline void hostile_list(sim *s, hostile_note *x)
 {
     size_t at = 0;
 
     x->n.coded = kf_rng_below(&s->rng, 64);
-    while (at < EVIL_LIST / 2) {
+    while (at < HOSTILE_LIST / 2) {
         size_t count = kf_rng_below(&s->rng, 8);
 
         x->list[at++] = (uint32_t)count;
@@ -175,34 +175,35 @@ static inline void evil_list(sim *s, evil_note *x)
     x->n.listed = at;
 }
 
-static inline void evil_make(sim *s, evil_note *x, kofn_incarnation own)
+static inline void hostile_forge(sim *s, hostile_note *x, kofn_incarnation own)
 {
-    const evil *e = evil_of(s);
+    const hostile *e = hostile_of(s);
 
     do
         x->n = (kf_note){
             .type = (kf_note_type)(1 + kf_rng_below(&s->rng, KF_NOTE_PRINT))};
     while (e->kinds && !(e->kinds & kf_bit(x->n.type)));
-    x->n.from = evil_incarnation(s, own);
-    x->n.epoch = evil_epoch(s, own);
-    x->n.at = evil_mark(s);
+    x->n.from = hostile_incarnation(s, own);
+    x->n.epoch = hostile_epoch(s, own);
+    x->n.at = hostile_iterate(s);
     x->n.final = kf_rng_below(&s->rng, 2);
     x->n.idle = x->n.stranded = kf_rng_below(&s->rng, 2);
-    x->n.coded = kf_rng_below(&s->rng, 2) ? UINT64_MAX : evil_number(s);
+    x->n.coded = kf_rng_below(&s->rng, 2) ? UINT64_MAX : hostile_number(s);
     if (x->n.type == KF_NOTE_VECTOR && kf_rng_below(&s->rng, 4))
-        x->n.coded = 0; /* else it is a part, which nobody here asks for */
-    x->n.decoded = evil_number(s);
+        x->n.coded =
+            0; /* else it is a part of a vector, which no node here asks for */
+    x->n.decoded = hostile_number(s);
     x->n.group = (uint32_t)kf_rng_below(&s->rng, 8);
     x->n.seat = kf_rng_below(&s->rng, 4) ? (uint32_t)kf_rng_below(&s->rng, 8)
                                          : KOFN_NO_SEAT;
     if (x->n.type == KF_NOTE_EPOCH)
-        evil_members(s, x, own);
+        hostile_members(s, x, own);
     if (x->n.type == KF_NOTE_DECIDE)
-        evil_list(s, x);
+        hostile_list(s, x);
 }
 
-/* Of the right size, mostly. */
-static inline size_t evil_bytes(sim *s, const kf_note *n)
+/* Returns the number of bytes of the body, mostly the right one. */
+static inline size_t hostile_bytes(sim *s, const kf_note *n)
 {
     size_t rows = s->v0.rows,
            groups = kf_node_groups(&s->stage, s->opt.nodes, s->opt.errors);
@@ -220,7 +221,7 @@ static inline size_t evil_bytes(sim *s, const kf_note *n)
                                     : s->plan->layout.lanes);
 }
 
-static inline double evil_value(sim *s)
+static inline double hostile_value(sim *s)
 {
     switch (kf_rng_below(&s->rng, 8)) {
     case 0:
@@ -234,24 +235,24 @@ static inline double evil_value(sim *s)
     }
 }
 
-/* A forger's note to somebody, in a packet. */
-static inline void evil_send(sim *s, size_t from, size_t to)
+/* Sends a note of a forger to a node, in a packet. */
+static inline void hostile_send(sim *s, size_t from, size_t to)
 {
     kofn_incarnation own = 1000 + 1000 * from + s->node[from].lives;
     unsigned char head[KF_NOTE_HEAD];
-    static evil_note x;
+    static hostile_note x;
     double *body;
     size_t bytes, numbers_there;
 
-    evil_make(s, &x, own);
-    bytes = evil_bytes(s, &x.n);
+    hostile_forge(s, &x, own);
+    bytes = hostile_bytes(s, &x.n);
     numbers_there = bytes / sizeof *body + 1;
     body = numbers(numbers_there, sizeof *body);
     for (size_t i = 0; i < numbers_there; i++)
-        body[i] = evil_value(s);
+        body[i] = hostile_value(s);
     if (bytes == kf_note_bytes(&x.n))
         kf_note_pack(&x.n, (unsigned char *)body);
-    kf_note_write(head, &x.n, evil_of(s)->job, body, bytes);
+    kf_note_write(head, &x.n, hostile_of(s)->job, body, bytes);
     if (kf_rng_below(&s->rng, 50) == 0)
         head[kf_rng_below(&s->rng, sizeof head)] ^= 1;
     sim_put(
@@ -259,11 +260,11 @@ static inline void evil_send(sim *s, size_t from, size_t to)
         sim_copy(from, to, s->node[from].lives, head, sizeof head, body, bytes),
         sim_delay(s));
     kf_free(body);
-    evil_of(s)->sent++;
+    hostile_of(s)->sent++;
 }
 
-/* Another identity, over another connection. */
-static inline void evil_reborn(sim *s, size_t id)
+/* Reconnects under another identity. */
+static inline void hostile_reconnect(sim *s, size_t id)
 {
     for (size_t i = 0; i < s->nodes; i++)
         if (i != id && s->node[i].up && !is_forger(s, i))
@@ -274,30 +275,30 @@ static inline void evil_reborn(sim *s, size_t id)
             sim_link(s, i, id, KOFN_CAME);
 }
 
-static inline void evil_act(sim *s, size_t id)
+static inline void hostile_act(sim *s, size_t id)
 {
-    evil *e = evil_of(s);
+    hostile *e = hostile_of(s);
 
     if (s->now >= e->until)
         return;
     for (size_t i = 0; i < e->honest && e->job; i++)
         if (s->node[i].up)
-            evil_send(s, id, i);
+            hostile_send(s, id, i);
     if (kf_rng_below(&s->rng, e->hurry ? 2 : 100) == 0 && !e->stay)
-        evil_reborn(s, id);
+        hostile_reconnect(s, id);
     sim_at(s, s->now + 1 + (kofn_time)((double)e->pace * 2 * sim_draw(s)),
-           SIM_EVIL, id, 0);
+           SIM_HOSTILE, id, 0);
 }
 
 /* ---- turncoats ----------------------------------------------------------- */
 
-/* Its note, changed: the numbers, or what it says of itself. */
-static inline void evil_twist(sim *s, sim_packet *p)
+/* Changes a note of a turncoat: its numbers, or what it reports of itself. */
+static inline void hostile_change(sim *s, sim_packet *p)
 {
-    evil *e = evil_of(s);
+    hostile *e = hostile_of(s);
     double *body = (double *)(void *)p->body;
     size_t n = p->p.body_bytes / sizeof *body;
-    static evil_note x;
+    static hostile_note x;
     kf_note note;
 
     if (sim_draw(s) >= e->change ||
@@ -309,13 +310,13 @@ static inline void evil_twist(sim *s, sim_packet *p)
         if (kf_rng_below(&s->rng, 2))
             body[i] *= 1 + pow(10, -8 * kf_rng_uniform(&s->rng));
         else
-            body[i] = evil_value(s);
+            body[i] = hostile_value(s);
     } else {
         kf_note_type type = note.type;
 
         if (type == KF_NOTE_EPOCH || type == KF_NOTE_DECIDE)
             return;
-        evil_make(s, &x, note.from);
+        hostile_forge(s, &x, note.from);
         note.at = kf_rng_below(&s->rng, 2) ? x.n.at : note.at;
         note.final = x.n.final;
         note.idle = x.n.idle;
@@ -329,16 +330,17 @@ static inline void evil_twist(sim *s, sim_packet *p)
 
 /* ---- what must hold ------------------------------------------------------ */
 
-/* No honest node is sent away. */
-static inline void evil_blamed(sim *s, size_t by, size_t who)
+/* Fails if an honest node is disconnected as faulty. */
+static inline void hostile_blamed(sim *s, size_t by, size_t node)
 {
-    if (!is_evil(s, who))
-        fail_msg("seed %llu: node %zu takes node %zu for a liar",
-                 (unsigned long long)s->seed, by, who);
+    if (!is_hostile(s, node))
+        fail_msg("seed %llu: node %zu takes node %zu for faulty",
+                 (unsigned long long)s->seed, by, node);
 }
 
-/* What waits for one peer is bounded, whatever it asks for. */
-static inline void evil_weigh(const kf_host *h, kofn_peer peer)
+/* Fails if what waits for one peer exceeds its bounds, whatever the peer asks
+ * for. */
+static inline void hostile_check_waiting(const kf_host *h, kofn_peer peer)
 {
     size_t letters = 0, vectors = 0, bytes = 0;
 
@@ -354,10 +356,10 @@ static inline void evil_weigh(const kf_host *h, kofn_peer peer)
                 65536 + 5 * (h->v->m.rows + KOFN_SCALARS) * sizeof(double));
 }
 
-/* In the end honest nodes know each other: none was taken for gone. */
-static inline void evil_check(sim *s)
+/* Fails if an honest node regards another honest node as failed in the end. */
+static inline void hostile_check(sim *s)
 {
-    const evil *e = evil_of(s);
+    const hostile *e = hostile_of(s);
 
     for (size_t i = 0; i < e->honest; i++) {
         kf_node *n = s->node[i].host->node;
@@ -365,30 +367,30 @@ static inline void evil_check(sim *s)
         assert_true(n->others <= KF_MOST_LIVES);
         assert_true(s->node[i].host->waits <= 4096);
         for (uint32_t p = 0; p < s->node[i].peers; p++)
-            evil_weigh(s->node[i].host, p);
+            hostile_check_waiting(s->node[i].host, p);
         for (size_t j = 0; j < e->honest; j++) {
             kofn_incarnation incarnation =
                 s->node[j].host->node->opt.incarnation;
             const kf_other *o = kf_peer_find(n, incarnation);
 
             if (i != j && (!o || o->heard == KF_LONG_AGO))
-                fail_msg("seed %llu: node %zu takes node %zu for gone",
+                fail_msg("seed %llu: node %zu takes node %zu for failed",
                          (unsigned long long)s->seed, i, j);
         }
     }
 }
 
-static inline void evil_start(sim *s, evil *e)
+static inline void hostile_start(sim *s, hostile *e)
 {
-    s->evil = e;
-    s->twist = evil_twist;
-    s->listen = evil_hear;
-    s->act = evil_act;
-    s->blamed = evil_blamed;
+    s->hostile = e;
+    s->tamper = hostile_change;
+    s->listen = hostile_hear;
+    s->act = hostile_act;
+    s->blamed = hostile_blamed;
     for (size_t i = 0; i < s->nodes; i++) {
         if (!is_forger(s, i)) {
             sim_start(s, i, true);
-            s->node[i].turncoat = is_evil(s, i);
+            s->node[i].turncoat = is_hostile(s, i);
             continue;
         }
         s->node[i].up = true;
@@ -396,7 +398,7 @@ static inline void evil_start(sim *s, evil *e)
         for (size_t j = 0; j < i; j++)
             if (!is_forger(s, j))
                 sim_link(s, j, i, KOFN_CAME);
-        sim_at(s, s->now, SIM_EVIL, i, 0);
+        sim_at(s, s->now, SIM_HOSTILE, i, 0);
     }
 }
 
