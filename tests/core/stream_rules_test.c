@@ -22,12 +22,12 @@ static void down(kofn_plan *plan)
     kofn_plan_free(plan);
 }
 
-static errand *task_of(uint32_t worker, uint32_t product)
+static given_task *task_of(uint32_t worker, uint32_t product)
 {
-    for (size_t i = 0; i < s.errands; i++)
-        if (s.errand[i].state == OUT && s.errand[i].worker == worker &&
-            s.errand[i].product == product)
-            return &s.errand[i];
+    for (size_t i = 0; i < s.tasks; i++)
+        if (s.task[i].state == OUT && s.task[i].worker == worker &&
+            s.task[i].product == product)
+            return &s.task[i];
     fail_msg("worker %u has no task of product %u", worker, product);
     return NULL;
 }
@@ -35,7 +35,7 @@ static errand *task_of(uint32_t worker, uint32_t product)
 /* Ends the worker's task of that product by a result or a failure. */
 static void over(kofn_event_type how, uint32_t worker, uint32_t product)
 {
-    errand *e = task_of(worker, product);
+    given_task *e = task_of(worker, product);
 
     e->state = how == KOFN_EV_RESULT ? CAME : LOST;
     tell(&s, (kofn_event){.type = how,
@@ -53,8 +53,8 @@ static void comes(uint32_t worker, uint32_t product)
 /* Sends the result of a cancelled task of that product. */
 static void comes_late(uint32_t worker, uint32_t product)
 {
-    for (size_t i = 0; i < s.errands; i++) {
-        errand *e = &s.errand[i];
+    for (size_t i = 0; i < s.tasks; i++) {
+        given_task *e = &s.task[i];
 
         if (e->state != CANCELLED || e->worker != worker ||
             e->product != product)
@@ -77,9 +77,9 @@ static size_t here(void)
 
 static void leaves(uint32_t worker)
 {
-    for (size_t i = 0; i < s.errands; i++)
-        if (s.errand[i].worker == worker && s.errand[i].state == OUT)
-            s.errand[i].state = LOST;
+    for (size_t i = 0; i < s.tasks; i++)
+        if (s.task[i].worker == worker && s.task[i].state == OUT)
+            s.task[i].state = LOST;
     s.here[worker] = false;
     tell(&s, (kofn_event){.type = KOFN_EV_LEFT, .worker = worker});
 }
