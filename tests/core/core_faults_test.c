@@ -1,30 +1,30 @@
-/* core_faults_test.c -- the coordinator alone when workers leave or are too
- * few. */
+/* core_faults_test.c -- tests the coordinator alone when workers leave or are
+ * too few. */
 #include "core_rig.h"
 
-/* ---- (d) work in hand when a worker leaves ------------------------------- */
+/* ---- (d) outstanding tasks when a worker leaves -------------------------- */
 
-/* Four fifths of the results are here when worker `gone` leaves: how many
- * strips are asked for again? */
+/* Loses worker `gone` when four fifths of the results have arrived, and checks
+ * how many strips are asked for again. */
 static void lose_one(kofn_in_flight mode, size_t pieces, uint32_t gone)
 {
     kofn_core_options opt = {
         .size = sizeof opt, .in_flight = mode, .pieces = (unsigned)pieces};
     size_t before, again = 0, missing = 0, open;
-    body b;
+    core_case b;
 
-    fleet_open(&b, "elastic:k=3,basis=gauss", 5, 40, &opt);
-    say(&b, KOFN_EV_BEGIN, 0);
-    for (size_t i = 0; i < b.errands; i++)
-        if (b.errand[i].worker != gone || i % 2)
+    open_workers(&b, "elastic:k=3,basis=gauss", 5, 40, &opt);
+    event(&b, KOFN_EV_BEGIN, 0);
+    for (size_t i = 0; i < b.tasks; i++)
+        if (b.task[i].worker != gone || i % 2)
             answer(&b, i, KOFN_EV_RESULT);
-    for (size_t i = 0; i < b.errands; i++)
-        if (b.errand[i].worker == gone && b.errand[i].state == OUT)
-            missing += b.errand[i].hi - b.errand[i].lo;
+    for (size_t i = 0; i < b.tasks; i++)
+        if (b.task[i].worker == gone && b.task[i].state == OUT)
+            missing += b.task[i].hi - b.task[i].lo;
     open = open_strips(&b);
     assert_true(open > 0 && open < 40 && missing > 0);
-    before = b.errands;
-    say(&b, KOFN_EV_LEFT, gone);
+    before = b.tasks;
+    event(&b, KOFN_EV_LEFT, gone);
     again = asked_of_all(&b, before);
     if (mode == KOFN_IN_FLIGHT_LEDGER)
         assert_int_equal(again, missing);
@@ -35,7 +35,7 @@ static void lose_one(kofn_in_flight mode, size_t pieces, uint32_t gone)
     assert_int_equal(asked(&b, gone, before), 0);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    body_close(&b);
+    case_close(&b);
 }
 
 static void in_flight_modes(void **state)
@@ -46,75 +46,70 @@ static void in_flight_modes(void **state)
             lose_one((kofn_in_flight)mode, 6, gone);
 }
 
-/* What begins anew is dealt in as many tasks as at first, however what was lost
- * had been cut. */
-static void what_begins_anew_is_whole(void **state)
+static void restarted_work_is_whole(void **state)
 {
     kofn_core_options opt = {
         .size = sizeof opt, .in_flight = KOFN_IN_FLIGHT_KEEP, .pieces = 4};
     size_t first;
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=3,basis=gauss", 9, 240, &opt);
-    say(&b, KOFN_EV_BEGIN, 0);
-    first = b.errands;
+    open_workers(&b, "elastic:k=3,basis=gauss", 9, 240, &opt);
+    event(&b, KOFN_EV_BEGIN, 0);
+    first = b.tasks;
     for (uint32_t gone = 0; gone < 5; gone++) {
-        size_t before = b.errands;
+        size_t before = b.tasks;
 
-        for (size_t i = 0, told = 0; i < b.errands && told < 3; i++)
-            if (b.errand[i].state == OUT && b.errand[i].worker % 2) {
+        for (size_t i = 0, sent = 0; i < b.tasks && sent < 3; i++)
+            if (b.task[i].state == OUT && b.task[i].worker % 2) {
                 answer(&b, i, KOFN_EV_RESULT);
-                told++;
+                sent++;
             }
-        say(&b, KOFN_EV_LEFT, gone);
-        assert_true(b.errands > before);
-        assert_true(b.errands - before <= first);
+        event(&b, KOFN_EV_LEFT, gone);
+        assert_true(b.tasks > before);
+        assert_true(b.tasks - before <= first);
     }
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* Results of a worker that has left since stay valid, in the ledger. */
-static void the_dead_are_believed(void **state)
+static void results_outlive_workers(void **state)
 {
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=2,basis=gauss", 3, 6, NULL);
-    say(&b, KOFN_EV_BEGIN, 0);
+    open_workers(&b, "elastic:k=2,basis=gauss", 3, 6, NULL);
+    event(&b, KOFN_EV_BEGIN, 0);
     answer_worker(&b, 1);
-    size_t before = b.errands;
-    say(&b, KOFN_EV_LEFT, 1);
-    assert_int_equal(b.errands, before); /* nothing to ask again */
+    size_t before = b.tasks;
+    event(&b, KOFN_EV_LEFT, 1);
+    assert_int_equal(b.tasks, before); /* nothing to repeat */
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* A notice: nothing new is dealt to the worker, what it has it may finish. */
-static void a_notice_lets_work_finish(void **state)
+static void notice_lets_work_finish(void **state)
 {
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 8, NULL);
-    say(&b, KOFN_EV_BEGIN, 0);
-    size_t before = b.errands;
-    say(&b, KOFN_EV_LEAVING, 2);
-    assert_int_equal(b.errands, before);
+    open_workers(&b, "elastic:k=2,basis=gauss", 4, 8, NULL);
+    event(&b, KOFN_EV_BEGIN, 0);
+    size_t before = b.tasks;
+    event(&b, KOFN_EV_LEAVING, 2);
+    assert_int_equal(b.tasks, before);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    say(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_BEGIN, 0);
     assert_int_equal(asked(&b, 2, 0), 0);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* A task that failed is not given to the same worker again in this round. */
-static void whoever_fails_is_not_asked_again(void **state)
+static void failed_task_goes_elsewhere(void **state)
 {
     static const char *const specs[] = {"elastic:k=2,basis=gauss",
                                         "mds:k=2,basis=gauss", "uncoded",
@@ -124,160 +119,162 @@ static void whoever_fails_is_not_asked_again(void **state)
     for (size_t s = 0; s < 4; s++)
         for (unsigned pieces = 1; pieces < 4; pieces += 2) {
             kofn_core_options opt = {.size = sizeof opt, .pieces = pieces};
-            body b;
+            core_case b;
 
-            fleet_open(&b, specs[s], 4, 8, &opt);
-            say(&b, KOFN_EV_BEGIN, 0);
-            answer(&b, 0, KOFN_EV_FAILED); /* the account checks the rest */
+            open_workers(&b, specs[s], 4, 8, &opt);
+            event(&b, KOFN_EV_BEGIN, 0);
+            answer(&b, 0, KOFN_EV_FAILED); /* the account in core_rig.h checks
+                                              the other tasks */
             answer_all(&b);
             assert_false(b.running);
             assert_int_equal(b.ended, s == 2 ? KOFN_TOOFEW : KOFN_OK);
-            say(&b, KOFN_EV_BEGIN, 0); /* but in the next */
+            event(&b, KOFN_EV_BEGIN,
+                  0); /* the next round asks the worker again */
             answer_all(&b);
             assert_int_equal(b.ended, KOFN_OK);
-            body_close(&b);
+            case_close(&b);
         }
 }
 
 /* ---- (e) below the threshold --------------------------------------------- */
 
-static void refuse(void **state)
+static void refuse_below_threshold(void **state)
 {
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, NULL);
-    say(&b, KOFN_EV_BEGIN, 0);
-    say(&b, KOFN_EV_LEFT, 0);
+    open_workers(&b, "elastic:k=3,basis=gauss", 4, 6, NULL);
+    event(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_LEFT, 0);
     assert_true(b.running);
-    say(&b, KOFN_EV_LEFT, 1);
+    event(&b, KOFN_EV_LEFT, 1);
     assert_int_equal(b.ended, KOFN_TOOFEW);
-    /* between rounds nothing is lost: with a joiner it goes on */
+    /* between rounds nothing is lost: the next round works with a joiner */
     join_and_store(&b);
-    say(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_BEGIN, 0);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* Somebody who is storing its block is waited for even under REFUSE, and
- * those who came during the round are called when it cannot end without. */
-static void reserves_are_called(void **state)
+/* The round waits for a worker that is storing its block, also under REFUSE.
+ * Workers that joined during the round are asked if it cannot end without
+ * them. */
+static void joiners_are_asked(void **state)
 {
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=3,basis=gauss", 3, 6, NULL);
-    say(&b, KOFN_EV_BEGIN, 0);
+    open_workers(&b, "elastic:k=3,basis=gauss", 3, 6, NULL);
+    event(&b, KOFN_EV_BEGIN, 0);
     uint32_t late = join_and_store(&b); /* seat 3, a fresh row */
-    assert_int_equal(b.man[late].seat, 3);
+    assert_int_equal(b.worker[late].seat, 3);
     assert_int_equal(asked(&b, late, 0), 0);
-    say(&b, KOFN_EV_LEFT, 0);
+    event(&b, KOFN_EV_LEFT, 0);
     assert_true(asked(&b, late, 0) > 0);
     uint32_t later = join(&b);
-    assert_int_equal(b.man[later].seat, 0);
-    say(&b, KOFN_EV_LEFT, 1);
+    assert_int_equal(b.worker[later].seat, 0);
+    event(&b, KOFN_EV_LEFT, 1);
     assert_true(b.running); /* `later` is storing */
-    say(&b, KOFN_EV_STORED, later);
+    event(&b, KOFN_EV_STORED, later);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    say(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_BEGIN, 0);
     later = join(&b);
-    say(&b, KOFN_EV_LEFT, 2);
-    say(&b, KOFN_EV_LEFT, later);
+    event(&b, KOFN_EV_LEFT, 2);
+    event(&b, KOFN_EV_LEFT, later);
     assert_int_equal(b.ended, KOFN_TOOFEW);
-    body_close(&b);
+    case_close(&b);
 }
 
-static void pause_and_patience(void **state)
+static void pause_with_patience(void **state)
 {
     kofn_core_options opt = {
         .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .patience = 1000};
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
-    say(&b, KOFN_EV_BEGIN, 0);
+    open_workers(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
+    event(&b, KOFN_EV_BEGIN, 0);
     b.now = 50;
-    say(&b, KOFN_EV_LEFT, 0);
+    event(&b, KOFN_EV_LEFT, 0);
     assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
-    say(&b, KOFN_EV_LEFT, 1);
+    event(&b, KOFN_EV_LEFT, 1);
     assert_int_equal(kf_core_alarm(b.core), 1050);
-    b.now = 500; /* a second loss does not start the clock anew */
-    say(&b, KOFN_EV_LEFT, 2);
+    b.now = 500; /* a second loss does not restart the clock */
+    event(&b, KOFN_EV_LEFT, 2);
     assert_int_equal(kf_core_alarm(b.core), 1050);
-    say(&b, KOFN_EV_ALARM, 0); /* rings too early: nothing happens */
+    event(&b, KOFN_EV_ALARM, 0); /* an early alarm changes nothing */
     assert_true(b.running);
     for (int i = 0; i < 2; i++)
         join_and_store(&b);
     assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    say(&b, KOFN_EV_BEGIN, 0);
-    say(&b, KOFN_EV_LEFT, 3);
+    event(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_LEFT, 3);
     b.now = kf_core_alarm(b.core);
     assert_int_equal(b.now, 1500);
-    say(&b, KOFN_EV_ALARM, 0);
+    event(&b, KOFN_EV_ALARM, 0);
     assert_int_equal(b.ended, KOFN_LATE);
     assert_non_null(strstr(kofn_errmsg(), "patience"));
-    body_close(&b);
+    case_close(&b);
 }
 
-/* Whoever pauses for ever is not made impatient by the alarm for stragglers. */
-static void lateness_is_not_impatience(void **state)
+static void pause_has_no_alarm(void **state)
 {
     kofn_core_options opt = {
         .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .late = 2};
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 8, &opt);
-    say(&b, KOFN_EV_BEGIN, 0);
-    say(&b, KOFN_EV_LEFT, 0);
-    say(&b, KOFN_EV_LEFT, 1);
-    for (uint32_t w = 2; w < 4; w++) { /* everybody that is left is ready */
+    open_workers(&b, "elastic:k=3,basis=gauss", 4, 8, &opt);
+    event(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_LEFT, 0);
+    event(&b, KOFN_EV_LEFT, 1);
+    for (uint32_t w = 2; w < 4; w++) { /* all workers that are left are done */
         b.now += 100;
         answer_worker(&b, w);
     }
     assert_true(b.running);
     assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     b.now += 1000000;
-    say(&b, KOFN_EV_ALARM, 0);
+    event(&b, KOFN_EV_ALARM, 0);
     assert_true(b.running);
     join_and_store(&b);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* Waiting cannot help when every seat that can exist has answered. */
-static void pausing_does_not_heal_instability(void **state)
+/* Waiting cannot help if every possible seat has answered. */
+static void pause_ends_if_unstable(void **state)
 {
     kofn_core_options opt = {
         .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "mds:k=3,basis=chebyshev", 4, 6, &opt);
-    say(&b, KOFN_EV_BEGIN, 0);
+    open_workers(&b, "mds:k=3,basis=chebyshev", 4, 6, &opt);
+    event(&b, KOFN_EV_BEGIN, 0);
     answer_all(&b);
     assert_false(b.running);
     assert_int_equal(b.ended, KOFN_UNSTABLE);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* How many workers a round waits for: one more than there are where what they
- * answered is refused. */
-static void what_is_needed_is_counted_in_workers(void **state)
+/* The round needs one worker more than it has if the result of all of them is
+ * refused. */
+static void needed_counts_workers(void **state)
 {
     kofn_core_options opt = {
         .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
     kf_core_view v;
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
-    say(&b, KOFN_EV_BEGIN, 0);
+    open_workers(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
+    event(&b, KOFN_EV_BEGIN, 0);
     kf_core_look(b.core, 0, &v);
     assert_int_equal(v.needed, 0);
     answer_all(&b);
@@ -285,35 +282,36 @@ static void what_is_needed_is_counted_in_workers(void **state)
     kf_core_look(b.core, 0, &v);
     assert_int_equal(v.live, 4);
     assert_int_equal(v.needed, 5);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* A systematic code in want of workers hands over the plain blocks. */
-static void degrade(void **state)
+/* A systematic code that lacks workers delivers the plain blocks. */
+static void degrade_to_plain_blocks(void **state)
 {
     (void)state;
     for (int mode = 0; mode < 3; mode++) {
         kofn_core_options opt = {.size = sizeof opt,
                                  .below = KOFN_BELOW_DEGRADE,
                                  .in_flight = (kofn_in_flight)mode};
-        body b;
+        core_case b;
 
-        fleet_open(&b, "elastic:k=3,basis=gauss_sys", 4, 6, &opt);
-        say(&b, KOFN_EV_BEGIN, 0);
-        say(&b, KOFN_EV_LEFT, 3);
-        say(&b, KOFN_EV_LEFT, 1);
+        open_workers(&b, "elastic:k=3,basis=gauss_sys", 4, 6, &opt);
+        event(&b, KOFN_EV_BEGIN, 0);
+        event(&b, KOFN_EV_LEFT, 3);
+        event(&b, KOFN_EV_LEFT, 1);
         /* 0 and 2 hold plain blocks and compute all of them */
         answer_worker(&b, 0);
         assert_true(b.running);
-        say(&b, KOFN_EV_LEFT, 2);
+        event(&b, KOFN_EV_LEFT, 2);
         assert_int_equal(b.ended, KOFN_PARTIAL);
         assert_true(asked(&b, 0, 0) >= 6);
-        /* what is left of the last decoder is block 0 */
-        body_close(&b);
+        /* the last decoder has block 0 only */
+        case_close(&b);
     }
 }
 
-/* Strips of the round for which the want `w` was not lost. */
+/* Returns the number of decoded strips of the round in which want `w` is not
+ * lost. */
 static size_t plain_strips(kofn_core *c, size_t w)
 {
     kofn_action a;
@@ -325,9 +323,9 @@ static size_t plain_strips(kofn_core *c, size_t w)
     return n;
 }
 
-/* Every mode delivers all plain blocks of those who are left, however they
- * went: nothing that is there is given up. */
-static void degraded_rounds_give_all_there_is(void **state)
+/* Every mode delivers all plain blocks of the live workers, in whatever order
+ * the others left. */
+static void degraded_rounds_give_all(void **state)
 {
     kofn_plan *p = make_plan("elastic:k=3,basis=gauss_sys", 3, 6);
 
@@ -381,19 +379,35 @@ static void degraded_rounds_give_all_there_is(void **state)
 TEST_FILE(core_faults_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_flight_modes),
-        cmocka_unit_test(what_begins_anew_is_whole),
-        cmocka_unit_test(the_dead_are_believed),
-        cmocka_unit_test(a_notice_lets_work_finish),
-        cmocka_unit_test(whoever_fails_is_not_asked_again),
-        cmocka_unit_test(refuse),
-        cmocka_unit_test(reserves_are_called),
-        cmocka_unit_test(pause_and_patience),
-        cmocka_unit_test(lateness_is_not_impatience),
-        cmocka_unit_test(pausing_does_not_heal_instability),
-        cmocka_unit_test(what_is_needed_is_counted_in_workers),
-        cmocka_unit_test(degrade),
-        cmocka_unit_test(degraded_rounds_give_all_there_is),
+        TEST(
+            in_flight_modes,
+            "core: a loss repeats what the in-flight mode says (4/5 answered)"),
+        TEST(restarted_work_is_whole,
+             "core: restarted strips are dealt in no more tasks than at first"),
+        TEST(results_outlive_workers,
+             "core: results of a worker that left stay valid"),
+        TEST(notice_lets_work_finish,
+             "core: a leaving worker finishes its tasks and gets no new ones"),
+        TEST(failed_task_goes_elsewhere,
+             "core: a failed task goes to another worker in that round"),
+        TEST(
+            refuse_below_threshold,
+            "core: a round below the threshold fails (below=refuse_below_threshold)"),
+        TEST(joiners_are_asked,
+             "core: workers that join in a round are asked if it needs them"),
+        TEST(pause_with_patience,
+             "core: a paused round fails after its patience (below=pause)"),
+        TEST(pause_has_no_alarm,
+             "core: a pause without patience has no alarm (late=2)"),
+        TEST(pause_ends_if_unstable,
+             "core: a pause ends as unstable if no seat can help"),
+        TEST(needed_counts_workers,
+             "core: a refused round needs one worker more than it has"),
+        TEST(degrade_to_plain_blocks,
+             "core: a degraded round delivers plain blocks (each mode)"),
+        TEST(
+            degraded_rounds_give_all,
+            "core: a degraded round gives all blocks that are left (each mode)"),
     };
 
     return cmocka_run_group_tests_name("core_faults", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* core_random_test.c -- the coordinator alone under any events whatever. */
+/* core_random_test.c -- tests the coordinator alone under random events. */
 #include "core_rig.h"
 
 #include "base/rng.h"
@@ -6,7 +6,7 @@
 static const struct {
     const char *spec;
     size_t workers, span;
-} fleet[] = {
+} codes[] = {
     {"uncoded", 3, 5},
     {"uncoded", 1, 1},
     {"replication:k=2", 5, 4},
@@ -27,41 +27,41 @@ static const struct {
     {"elastic:k=2,groups=2,basis=cauchy", 6, 5},
 };
 
-#define FLEET (sizeof fleet / sizeof *fleet)
+#define CODES (sizeof codes / sizeof *codes)
 
 typedef struct census {
-    size_t status[32], sequences, events, given_up;
+    size_t status[32], sequences, events, evicted;
 } census;
 
-static uint32_t some_man(const body *b, kf_rng *r, int from, int to)
+static uint32_t some_worker(const core_case *b, kf_rng *r, int from, int to)
 {
     uint32_t n = 0, pick = UINT32_MAX;
 
-    for (uint32_t w = 0; w < b->men; w++)
-        if (b->man[w].state >= from && b->man[w].state <= to &&
+    for (uint32_t w = 0; w < b->workers; w++)
+        if (b->worker[w].state >= from && b->worker[w].state <= to &&
             kf_rng_below(r, ++n) == 0)
             pick = w;
     return pick;
 }
 
-static size_t some_errand(const body *b, kf_rng *r)
+static size_t some_task(const core_case *b, kf_rng *r)
 {
     size_t n = 0, pick = SIZE_MAX;
 
-    for (size_t i = 0; i < b->errands; i++)
-        if (b->errand[i].state == OUT && kf_rng_below(r, ++n) == 0)
+    for (size_t i = 0; i < b->tasks; i++)
+        if (b->task[i].state == OUT && kf_rng_below(r, ++n) == 0)
             pick = i;
     return pick;
 }
 
-static void wild_event(body *b, kf_rng *r)
+static void odd_event(core_case *b, kf_rng *r)
 {
     static const uint32_t odd[] = {0, 1, 63, 400, 70000, UINT32_MAX};
     kofn_event ev = {
         .type = (kofn_event_type)kf_rng_below(r, 12),
-        .worker = (uint32_t)kf_rng_below(r, b->men + 2),
+        .worker = (uint32_t)kf_rng_below(r, b->workers + 2),
         .product = b->product + 1 - (uint32_t)(3 * kf_rng_below(r, 8) / 7),
-        .task = b->first + (uint32_t)kf_rng_below(r, b->errands + 3),
+        .task = b->first + (uint32_t)kf_rng_below(r, b->tasks + 3),
         .row = (uint32_t)kf_rng_below(r, 4),
         .took = kf_rng_below(r, 3) ? 0 : (kofn_time)kf_rng_below(r, 1000),
     };
@@ -70,43 +70,43 @@ static void wild_event(body *b, kf_rng *r)
         ev.worker = odd[kf_rng_below(r, 6)];
     if (kf_rng_below(r, 4) == 0)
         ev.task -= (uint32_t)kf_rng_below(r, 40);
-    /* The account ends at MEN; the core is meant to take such a number. */
+    /* The account ends at MOST_WORKERS, but the core takes such a number. */
     if (ev.type == KOFN_EV_JOINED &&
-        (ev.worker > b->men + 3 || ev.worker >= MEN - 1) &&
+        (ev.worker > b->workers + 3 || ev.worker >= MOST_WORKERS - 1) &&
         ev.worker <= b->core->fleet.workers + 65536)
         ev.worker = UINT32_MAX;
-    tell(b, ev);
+    send_event(b, ev);
 }
 
-static void answer_some(body *b, kf_rng *r, kofn_event_type type)
+static void answer_some(core_case *b, kf_rng *r, kofn_event_type type)
 {
-    size_t i = some_errand(b, r);
+    size_t i = some_task(b, r);
 
     b->took = kf_rng_below(r, 2) ? 0 : 1 + (kofn_time)kf_rng_below(r, 1000);
     if (i != SIZE_MAX)
         answer(b, i, type);
 }
 
-static void send_some(body *b, kf_rng *r, kofn_event_type type, int from,
+static void send_some(core_case *b, kf_rng *r, kofn_event_type type, int from,
                       int to)
 {
-    uint32_t w = some_man(b, r, from, to);
+    uint32_t w = some_worker(b, r, from, to);
 
     if (w != UINT32_MAX)
-        say(b, type, w);
+        event(b, type, w);
 }
 
-static void ring(body *b, kf_rng *r)
+static void alarm_event(core_case *b, kf_rng *r)
 {
     kofn_time alarm = kf_core_alarm(b->core);
 
     if (alarm != KOFN_NEVER && alarm > b->now && kf_rng_below(r, 3))
         b->now = alarm;
-    say(b, KOFN_EV_ALARM, 0);
+    event(b, KOFN_EV_ALARM, 0);
 }
 
-/* Some strips, one at least, or all of them. */
-static void limit(body *b, kf_rng *r)
+/* Limits the next round to a random range of strips, or to all. */
+static void limit(core_case *b, kf_rng *r)
 {
     size_t span = b->plan->span;
 
@@ -116,7 +116,7 @@ static void limit(body *b, kf_rng *r)
         b->lo = b->hi = 0;
 }
 
-static void random_event(body *b, kf_rng *r)
+static void random_event(core_case *b, kf_rng *r)
 {
     uint64_t x = kf_rng_below(r, 100);
 
@@ -126,7 +126,7 @@ static void random_event(body *b, kf_rng *r)
         answer_some(b, r, KOFN_EV_RESULT);
     else if (x < 55)
         send_some(b, r, KOFN_EV_STORED, STORING, STORING);
-    else if (x < 62 && b->men < MEN / 2)
+    else if (x < 62 && b->workers < MOST_WORKERS / 2)
         join(b);
     else if (x < 70)
         send_some(b, r, KOFN_EV_LEFT, STANDBY, LEAVING);
@@ -135,95 +135,96 @@ static void random_event(body *b, kf_rng *r)
     else if (x < 75)
         answer_some(b, r, KOFN_EV_FAILED);
     else if (x < 82)
-        ring(b, r);
+        alarm_event(b, r);
     else if (x < 92)
-        say(b, KOFN_EV_BEGIN, 0);
+        event(b, KOFN_EV_BEGIN, 0);
     else if (x < 94 && !b->running)
         limit(b, r);
     else if (x < 96)
         send_some(b, r, KOFN_EV_VOID, LIVE, LIVE);
     else
-        wild_event(b, r);
+        odd_event(b, r);
 }
 
-static size_t able(const body *b, size_t group)
+static size_t able(const core_case *b, size_t group)
 {
     size_t n = 0;
 
-    for (uint32_t w = 0; w < b->men; w++)
-        n += b->man[w].state == LIVE && !b->man[w].failed &&
-             b->man[w].seat % groups(b) == group;
+    for (uint32_t w = 0; w < b->workers; w++)
+        n += b->worker[w].state == LIVE && !b->worker[w].failed &&
+             b->worker[w].seat % groups(b) == group;
     return n;
 }
 
-static uint32_t some_failure(const body *b)
+static uint32_t some_failure(const core_case *b)
 {
-    for (uint32_t w = 0; w < b->men; w++)
-        if (b->man[w].state == LIVE && b->man[w].failed)
+    for (uint32_t w = 0; w < b->workers; w++)
+        if (b->worker[w].state == LIVE && b->worker[w].failed)
             return w;
     return UINT32_MAX;
 }
 
-/* End whatever is under way: everybody answers, stores or leaves. */
-static void calm_down(body *b, kf_rng *r)
+/* Ends the round: all workers answer, store their block or leave. */
+static void end_round(core_case *b, kf_rng *r)
 {
     for (int i = 0; i < 4000 && b->running; i++) {
-        if (some_errand(b, r) != SIZE_MAX)
+        if (some_task(b, r) != SIZE_MAX)
             answer_some(b, r, KOFN_EV_RESULT);
-        else if (some_man(b, r, STORING, STORING) != UINT32_MAX)
+        else if (some_worker(b, r, STORING, STORING) != UINT32_MAX)
             send_some(b, r, KOFN_EV_STORED, STORING, STORING);
         else if (kf_core_alarm(b->core) != KOFN_NEVER)
-            ring(b, r);
-        else if (some_man(b, r, LEAVING, LEAVING) != UINT32_MAX)
+            alarm_event(b, r);
+        else if (some_worker(b, r, LEAVING, LEAVING) != UINT32_MAX)
             send_some(b, r, KOFN_EV_LEFT, LEAVING, LEAVING);
-        else if (some_failure(b) != UINT32_MAX) /* it sits on a seat */
-            say(b, KOFN_EV_LEFT, some_failure(b));
+        else if (some_failure(b) != UINT32_MAX) /* it holds a seat */
+            event(b, KOFN_EV_LEFT, some_failure(b));
         else
             join(b);
     }
     check(b, !b->running);
 }
 
-/* Make sure that every group has at least `enough` live members. */
-static void fill_up(body *b, kf_rng *r)
+/* Adds workers until every group has at least `enough` live members. */
+static void fill_groups(core_case *b, kf_rng *r)
 {
     for (size_t g = 0; g < groups(b); g++)
         for (int i = 0; i < 1000 && able(b, g) < enough(b); i++) {
-            if (some_man(b, r, LEAVING, LEAVING) != UINT32_MAX)
+            if (some_worker(b, r, LEAVING, LEAVING) != UINT32_MAX)
                 send_some(b, r, KOFN_EV_LEFT, LEAVING, LEAVING);
-            else if (some_man(b, r, STORING, STORING) != UINT32_MAX)
+            else if (some_worker(b, r, STORING, STORING) != UINT32_MAX)
                 send_some(b, r, KOFN_EV_STORED, STORING, STORING);
             else
                 join(b);
         }
 }
 
-/* Somebody may go without its group falling below the threshold. */
-static void lose_a_spare(body *b, kf_rng *r)
+/* Loses a random worker if its group stays at the threshold or above. */
+static void lose_spare(core_case *b, kf_rng *r)
 {
-    uint32_t w = some_man(b, r, LIVE, LIVE);
+    uint32_t w = some_worker(b, r, LIVE, LIVE);
 
-    if (w != UINT32_MAX && able(b, b->man[w].seat % groups(b)) > enough(b))
-        say(b, KOFN_EV_LEFT, w);
+    if (w != UINT32_MAX && able(b, b->worker[w].seat % groups(b)) > enough(b))
+        event(b, KOFN_EV_LEFT, w);
 }
 
-/* As long as `enough` of every group stay and everything is answered in the
- * end, the round ends, and well unless it would be inaccurate (law 8). */
-static void a_survivable_round(body *b, kf_rng *r, census *sum)
+/* Runs a round in which `enough` members of every group stay and all tasks are
+ * answered in the end. The round ends, and ends well unless the result would
+ * be inaccurate (law 8). */
+static void survivable_round(core_case *b, kf_rng *r, census *sum)
 {
-    fill_up(b, r);
+    fill_groups(b, r);
     for (size_t g = 0; g < groups(b); g++)
         check(b, able(b, g) >= enough(b));
-    say(b, KOFN_EV_BEGIN, 0);
+    event(b, KOFN_EV_BEGIN, 0);
     for (int i = 0; i < 4000 && b->running; i++) {
         uint64_t x = kf_rng_below(r, 16);
 
         b->now += (kofn_time)kf_rng_below(r, 50);
         if (x == 0)
-            lose_a_spare(b, r);
+            lose_spare(b, r);
         else if (x == 1)
-            ring(b, r);
-        else if (x == 2 && b->men < MEN / 2)
+            alarm_event(b, r);
+        else if (x == 2 && b->workers < MOST_WORKERS / 2)
             join(b);
         else if (x == 3)
             send_some(b, r, KOFN_EV_STORED, STORING, STORING);
@@ -231,8 +232,8 @@ static void a_survivable_round(body *b, kf_rng *r, census *sum)
             answer_some(b, r, KOFN_EV_RESULT);
     }
     check(b, !b->running);
-    if (b->given_up) { /* too few may have been left */
-        sum->given_up += b->given_up;
+    if (b->evicted) { /* too few workers may have been left */
+        sum->evicted += b->evicted;
         return;
     }
     check(b, b->ended == KOFN_OK || b->ended == KOFN_UNSTABLE ||
@@ -242,7 +243,7 @@ static void a_survivable_round(body *b, kf_rng *r, census *sum)
                  strstr(b->plan->spec, "vandermonde"));
 }
 
-static void send_again(const body *b)
+static void replay(const core_case *b)
 {
     uint64_t digest = 0;
     kofn_core *c;
@@ -279,8 +280,9 @@ static kofn_core_options random_options(kf_rng *r)
     return o;
 }
 
-/* Pausing for ever with a tolerance that can never be met may last for ever. */
-static bool may_last(const body *b)
+/* True if the round may never end: it pauses without a limit, and its
+ * tolerance may be impossible to meet. */
+static bool may_never_end(const core_case *b)
 {
     return b->opt.below == KOFN_BELOW_PAUSE && b->opt.patience == 0 &&
            (b->opt.tolerance > 0 || strstr(b->plan->spec, "vandermonde"));
@@ -291,9 +293,9 @@ static void one_sequence(kofn_plan *plan, uint64_t seed, census *sum)
     kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 77, 0);
     kofn_core_options opt = random_options(&r);
     size_t start = kf_rng_below(&r, plan->workers + 3), last = 0;
-    body b;
+    core_case b;
 
-    body_open(&b, plan, &opt);
+    case_open(&b, plan, &opt);
     b.seed = seed;
     populate(&b, start);
     for (size_t i = 0, n = kf_rng_below(&r, 120); i < n; i++) {
@@ -302,18 +304,18 @@ static void one_sequence(kofn_plan *plan, uint64_t seed, census *sum)
             sum->status[b.ended + 16]++;
         last = b.rounds;
     }
-    if (!may_last(&b)) {
-        calm_down(&b, &r);
-        a_survivable_round(&b, &r, sum);
+    if (!may_never_end(&b)) {
+        end_round(&b, &r);
+        survivable_round(&b, &r, sum);
         sum->status[b.ended + 16]++;
     }
-    send_again(&b);
+    replay(&b);
     sum->sequences++;
     sum->events += b.events;
-    body_close(&b);
+    case_close(&b);
 }
 
-static void any_events_whatever(void **state)
+static void random_events(void **state)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     uint64_t each = (uint64_t)(600 * test_scale());
@@ -325,17 +327,17 @@ static void any_events_whatever(void **state)
     census sum = {{0}, 0, 0, 0};
 
     (void)state;
-    for (size_t f = 0; f < FLEET; f++) {
+    for (size_t f = 0; f < CODES; f++) {
         kofn_plan *p =
-            make_plan(fleet[f].spec, fleet[f].workers, fleet[f].span);
+            make_plan(codes[f].spec, codes[f].workers, codes[f].span);
 
         for (uint64_t seed = 0; seed < each; seed++)
-            one_sequence(p, seed * FLEET + f, &sum);
+            one_sequence(p, seed * CODES + f, &sum);
         kofn_plan_free(p);
     }
-    print_message("%zu sequences, %zu events, %zu given up:", sum.sequences,
-                  sum.events, sum.given_up);
-    assert_happened(sum.given_up > 20);
+    print_message("%zu sequences, %zu events, %zu evicted:", sum.sequences,
+                  sum.events, sum.evicted);
+    assert_happened(sum.evicted > 20);
     for (size_t i = 0; i < 5; i++) {
         print_message(" %zu %s%s", sum.status[all[i] + 16],
                       kofn_strerror(all[i]), i < 4 ? "," : "\n");
@@ -343,9 +345,9 @@ static void any_events_whatever(void **state)
     }
 }
 
-/* ---- sums of which seats answer bit by bit ------------------------------- */
+/* ---- sums with seats that answer in parts -------------------------------- */
 
-/* The tasks that a product gave. */
+/* The tasks of a product that were given out. */
 typedef struct outstanding {
     kofn_event task[64];
     size_t tasks;
@@ -370,10 +372,10 @@ static void step(kofn_core *c, outstanding *o, kofn_event ev)
     collect(c, o);
 }
 
-/* A seat is heard when all of its answers up to some are there.  Answers that
- * are on their way and complete no seat are not to be waited for over and over:
- * every step comes to an end, here where the third worker lost its block when
- * it had answered all but the middle. */
+/* A seat counts when all of its answers up to some strip have arrived. Answers
+ * that complete no seat must not be waited for again and again: every step
+ * ends. Here the third worker loses its block after it answered all but the
+ * middle. */
 static void seats_in_parts(void **state)
 {
     static const size_t order[] = {17, 0, 6, 11, 5, 7, 13, 14, 3, 2, 12, 1, 8};
@@ -400,7 +402,7 @@ static void seats_in_parts(void **state)
     step(c, &o, (kofn_event){.type = KOFN_EV_BEGIN, .product = 1});
     assert_int_equal(o.tasks, 18);
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        if (i == 11) { /* the third has to be given its block again */
+        if (i == 11) { /* the third worker is given its block again */
             step(c, &o, (kofn_event){.type = KOFN_EV_VOID, .worker = 2});
             step(c, &o, (kofn_event){.type = KOFN_EV_STORED, .worker = 2});
         }
@@ -413,8 +415,9 @@ static void seats_in_parts(void **state)
 TEST_FILE(core_random_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_events_whatever),
-        cmocka_unit_test(seats_in_parts),
+        TEST(random_events, "core: random events break no rule (18 codes)"),
+        TEST(seats_in_parts,
+             "core: steps end when seats answer in parts (agc, 3 workers)"),
     };
 
     return cmocka_run_group_tests_name("core_random", tests, NULL, NULL);

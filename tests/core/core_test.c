@@ -1,29 +1,29 @@
-/* core_test.c -- the coordinator alone, events in and actions out: rounds, how
- * accurate they are, and who sits where. */
+/* core_test.c -- tests the coordinator alone, with events in and actions out:
+ * rounds, accuracy and seats. */
 #include "core_rig.h"
 
-/* ---- (a) a normal life --------------------------------------------------- */
+/* ---- (a) normal rounds --------------------------------------------------- */
 
-static void a_normal_life(void **state)
+static void normal_rounds(void **state)
 {
     kofn_core_options opt = {.size = sizeof opt, .pieces = 1};
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=2,basis=gauss", 3, 6, &opt);
+    open_workers(&b, "elastic:k=2,basis=gauss", 3, 6, &opt);
     for (unsigned r = 1; r <= 3; r++) {
         /* cuts at 0, 2, 4, 6; worker p has groups p and p + 1 */
         static const size_t share[4][3] = {
             {0, 0, 4}, {1, 2, 6}, {2, 4, 6}, {2, 0, 2}};
 
-        say(&b, KOFN_EV_BEGIN, 0);
+        event(&b, KOFN_EV_BEGIN, 0);
         assert_int_equal(asked_of_all(&b, 0), 12);
         for (size_t k = 0; k < 4; k++) {
             bool found[6] = {false};
 
-            for (size_t i = 0; i < b.errands; i++)
-                for (size_t s = b.errand[i].lo; s < b.errand[i].hi; s++)
-                    found[s] |= b.errand[i].worker == share[k][0];
+            for (size_t i = 0; i < b.tasks; i++)
+                for (size_t s = b.task[i].lo; s < b.task[i].hi; s++)
+                    found[s] |= b.task[i].worker == share[k][0];
             for (size_t s = share[k][1]; s < share[k][2]; s++)
                 assert_true(found[s]);
         }
@@ -33,7 +33,7 @@ static void a_normal_life(void **state)
         assert_int_equal(b.rounds, r);
         assert_int_equal(b.decodes, 3);
     }
-    body_close(&b);
+    case_close(&b);
 }
 
 static void undrained_actions_are_refused(void **state)
@@ -55,26 +55,27 @@ static void undrained_actions_are_refused(void **state)
     kofn_plan_free(p);
 }
 
-#define ABOUT(what, who, of, k, r)                                             \
+#define ABOUT(what, w, of, k, r)                                               \
     {                                                                          \
-        .type = what, .worker = who, .product = of, .task = k, .row = r        \
+        .type = what, .worker = w, .product = of, .task = k, .row = r          \
     }
 
-/* Stale, foreign, duplicate and senseless events change nothing and count. */
-static void what_does_not_fit_is_dropped(void **state)
+/* Stale, foreign, duplicate and senseless events change nothing and are
+ * counted. */
+static void wrong_events_are_dropped(void **state)
 {
     kf_core_view v;
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "mds:k=2,basis=gauss", 3, 4, NULL);
-    say(&b, KOFN_EV_BEGIN, 0);
+    open_workers(&b, "mds:k=2,basis=gauss", 3, 4, NULL);
+    event(&b, KOFN_EV_BEGIN, 0);
     answer_all(&b);
-    say(&b, KOFN_EV_BEGIN, 0);
-    uint32_t first = b.first, worker = b.errand[0].worker, now = b.product;
-    uint32_t row = (uint32_t)b.errand[0].row;
+    event(&b, KOFN_EV_BEGIN, 0);
+    uint32_t first = b.first, worker = b.task[0].worker, now = b.product;
+    uint32_t row = (uint32_t)b.task[0].row;
     uint64_t before = b.digest;
-    const kofn_event wild[] = {
+    const kofn_event dropped[] = {
         {.type = KOFN_EV_BEGIN},
         {.type = (kofn_event_type)0},
         {.type = (kofn_event_type)99},
@@ -98,30 +99,31 @@ static void what_does_not_fit_is_dropped(void **state)
         {.type = KOFN_EV_VERDICT, .product = now},
         {.type = KOFN_EV_VERDICT, .product = now + 1},
     };
-    size_t n = sizeof wild / sizeof *wild;
+    size_t n = sizeof dropped / sizeof *dropped;
     for (size_t i = 0; i < n; i++)
-        tell(&b, wild[i]);
+        send_event(&b, dropped[i]);
     assert_true(b.digest == before);
     kf_core_look(b.core, 0, &v);
     assert_int_equal(v.dropped, n);
     answer(&b, 0, KOFN_EV_RESULT);
-    answer(&b, 0, KOFN_EV_RESULT); /* once is enough */
+    answer(&b, 0, KOFN_EV_RESULT); /* the second one is dropped */
     kf_core_look(b.core, 0, &v);
     assert_int_equal(v.dropped, n + 1);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* A round of strips that are not there is none; of some, it is of these. */
+/* A round of strips that do not exist does not begin. A round of some strips
+ * asks for these strips only. */
 static void some_strips_only(void **state)
 {
     static const size_t bad[][2] = {{3, 3}, {4, 2}, {0, 10}, {9, 10}};
     kf_core_view v;
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=2", 4, 9, NULL);
+    open_workers(&b, "elastic:k=2", 4, 9, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         kofn_event ev = {.type = KOFN_EV_BEGIN,
                          .product = 1,
@@ -141,19 +143,19 @@ static void some_strips_only(void **state)
 
             b.lo = lo;
             b.hi = hi;
-            say(&b, KOFN_EV_BEGIN, 0);
-            for (size_t i = 0; i < b.errands; i++)
-                strips += b.errand[i].hi - b.errand[i].lo;
+            event(&b, KOFN_EV_BEGIN, 0);
+            for (size_t i = 0; i < b.tasks; i++)
+                strips += b.task[i].hi - b.task[i].lo;
             assert_int_equal(strips, 2 * (hi - lo));
             kf_core_look(b.core, 0, &v);
             assert_true(v.done == 0);
             answer_all(&b);
             assert_int_equal(b.ended, KOFN_OK);
         }
-    body_close(&b);
+    case_close(&b);
 }
 
-static void a_round_without_workers(void **state)
+static void round_without_workers(void **state)
 {
     kofn_plan *p = make_plan("elastic:k=2", 4, 5);
 
@@ -161,21 +163,21 @@ static void a_round_without_workers(void **state)
     for (int below = 0; below < 3; below++) {
         kofn_core_options opt = {
             .size = sizeof opt, .below = (kofn_below)below, .patience = 10};
-        body b;
+        core_case b;
 
-        body_open(&b, p, &opt);
-        say(&b, KOFN_EV_BEGIN, 0);
+        case_open(&b, p, &opt);
+        event(&b, KOFN_EV_BEGIN, 0);
         if (below == KOFN_BELOW_PAUSE) {
             assert_true(b.running);
             b.now = kf_core_alarm(b.core);
             assert_int_equal(b.now, 10);
-            say(&b, KOFN_EV_ALARM, 0);
+            event(&b, KOFN_EV_ALARM, 0);
         }
         assert_false(b.running);
         assert_int_equal(b.ended, below == KOFN_BELOW_REFUSE  ? KOFN_TOOFEW
                                   : below == KOFN_BELOW_PAUSE ? KOFN_LATE
                                                               : KOFN_PARTIAL);
-        body_close(&b);
+        case_close(&b);
     }
     kofn_plan_free(p);
 }
@@ -206,14 +208,15 @@ static size_t insert(uint32_t *set, size_t n, uint32_t x)
     return n + 1;
 }
 
-/* With a tolerance between what k results give and what k + 1 give, one more
- * is asked for; below that, all; and then the round is refused. */
+/* If the tolerance lies between the errors of k and k + 1 results, one more
+ * result is asked for. If only all results meet it, all are asked for. If they
+ * do not meet it either, the round is refused. */
 static void one_more_for_accuracy(void **state)
 {
     kofn_plan *p = make_plan("elastic:k=6,basis=gauss", 8, 10);
     static const uint32_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
     double six = 0, seven = 0, eight = predicted_error(p, all, 8);
-    body b;
+    core_case b;
 
     (void)state;
     for (size_t i = 0; i < 8; i++) { /* without i; without i and the next */
@@ -236,9 +239,9 @@ static void one_more_for_accuracy(void **state)
                                               : i == 1 ? eight * 1.01
                                                        : eight / 2};
 
-        body_open(&b, p, &opt);
+        case_open(&b, p, &opt);
         populate(&b, 8);
-        say(&b, KOFN_EV_BEGIN, 0);
+        event(&b, KOFN_EV_BEGIN, 0);
         assert_int_equal(asked_of_all(&b, 0), 60);
         answer_all(&b);
         assert_false(b.running);
@@ -248,9 +251,9 @@ static void one_more_for_accuracy(void **state)
         else
             assert_non_null(strstr(kofn_errmsg(), "tolerance"));
         assert_true(asked_of_all(&b, 0) > 60);
-        if (i > 0) /* to the last */
+        if (i > 0) /* to the last result */
             assert_int_equal(asked_of_all(&b, 0), 80);
-        body_close(&b);
+        case_close(&b);
     }
     kofn_plan_free(p);
 }
@@ -259,76 +262,77 @@ static void one_more_for_accuracy(void **state)
 
 static void seats_are_reused_lowest_first(void **state)
 {
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "elastic:k=2,basis=gauss", 4, 6, NULL);
+    open_workers(&b, "elastic:k=2,basis=gauss", 4, 6, NULL);
     for (uint32_t w = 0; w < 4; w++)
-        assert_int_equal(b.man[w].seat, w);
-    say(&b, KOFN_EV_LEFT, 3);
-    say(&b, KOFN_EV_LEFT, 1);
-    assert_int_equal(b.man[join(&b)].seat, 1);
-    assert_int_equal(b.man[join(&b)].seat, 3);
-    assert_int_equal(b.man[join(&b)].seat, 4); /* a fresh row */
-    assert_int_equal(b.man[join(&b)].seat, 5);
-    say(&b, KOFN_EV_LEFT, 4); /* still storing */
-    assert_int_equal(b.man[join(&b)].seat, 1);
-    body_close(&b);
+        assert_int_equal(b.worker[w].seat, w);
+    event(&b, KOFN_EV_LEFT, 3);
+    event(&b, KOFN_EV_LEFT, 1);
+    assert_int_equal(b.worker[join(&b)].seat, 1);
+    assert_int_equal(b.worker[join(&b)].seat, 3);
+    assert_int_equal(b.worker[join(&b)].seat, 4); /* a fresh row */
+    assert_int_equal(b.worker[join(&b)].seat, 5);
+    event(&b, KOFN_EV_LEFT, 4); /* still storing */
+    assert_int_equal(b.worker[join(&b)].seat, 1);
+    case_close(&b);
 }
 
-static void without_a_seat_one_stands_by(void **state)
+static void standby_without_seat(void **state)
 {
     kf_core_view v;
-    body b;
+    core_case b;
 
     (void)state;
-    fleet_open(&b, "mds:k=2,basis=harmonic", 3, 6, NULL);
+    open_workers(&b, "mds:k=2,basis=harmonic", 3, 6, NULL);
     uint32_t a = join(&b), c = join(&b), d = join(&b);
     kf_core_look(b.core, 0, &v);
     assert_int_equal(v.standby, 3);
-    say(&b, KOFN_EV_STORED, a); /* it has nothing to store */
-    assert_int_equal(b.man[a].state, STANDBY);
-    say(&b, KOFN_EV_LEFT, c); /* on its feet */
-    say(&b, KOFN_EV_LEFT, 1);
-    assert_int_equal(b.man[a].state, STORING); /* first come */
-    assert_int_equal(b.man[a].seat, 1);
-    say(&b, KOFN_EV_LEFT, a);
-    assert_int_equal(b.man[d].seat, 1);
-    say(&b, KOFN_EV_STORED, d);
-    say(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_STORED, a); /* it has no block to store */
+    assert_int_equal(b.worker[a].state, STANDBY);
+    event(&b, KOFN_EV_LEFT, c); /* while it stands by */
+    event(&b, KOFN_EV_LEFT, 1);
+    assert_int_equal(b.worker[a].state, STORING); /* the first to come */
+    assert_int_equal(b.worker[a].seat, 1);
+    event(&b, KOFN_EV_LEFT, a);
+    assert_int_equal(b.worker[d].seat, 1);
+    event(&b, KOFN_EV_STORED, d);
+    event(&b, KOFN_EV_BEGIN, 0);
     assert_true(asked(&b, d, 0) > 0);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    body_close(&b);
+    case_close(&b);
 }
 
-/* Each group has a code of its own: results of one say nothing about another,
- * and joiners go where they are needed most. */
-static void groups_stand_side_by_side(void **state)
+/* Results of one group do not help another. Joiners go to the group that has
+ * the fewest members. */
+static void groups_are_independent(void **state)
 {
-    body b;
+    core_case b;
 
     (void)state;
     /* in groups 0 2 4 and 1 3 5 */
-    fleet_open(&b, "elastic:k=4,groups=2,basis=gauss", 6, 5, NULL);
-    say(&b, KOFN_EV_BEGIN, 0);
-    say(&b, KOFN_EV_LEFT, 0);
+    open_workers(&b, "elastic:k=4,groups=2,basis=gauss", 6, 5, NULL);
+    event(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_LEFT, 0);
     assert_true(b.running);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
-    say(&b, KOFN_EV_LEFT, 2);
-    assert_int_equal(b.man[join_and_store(&b)].seat % 2, 0);
-    assert_int_equal(b.man[join_and_store(&b)].seat % 2, 0);
-    say(&b, KOFN_EV_LEFT, 1);
-    say(&b, KOFN_EV_LEFT, 3);
-    say(&b, KOFN_EV_BEGIN, 0); /* four are live, but one in the second group */
+    event(&b, KOFN_EV_LEFT, 2);
+    assert_int_equal(b.worker[join_and_store(&b)].seat % 2, 0);
+    assert_int_equal(b.worker[join_and_store(&b)].seat % 2, 0);
+    event(&b, KOFN_EV_LEFT, 1);
+    event(&b, KOFN_EV_LEFT, 3);
+    event(&b, KOFN_EV_BEGIN,
+          0); /* four are live, but only one in the second group */
     assert_int_equal(b.ended, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "a group of the code"));
-    body_close(&b);
+    case_close(&b);
 }
 
-/* Tell a core without a body. */
-static void tell_alone(kofn_core *c, kofn_event_type type, size_t worker)
+/* Sends an event to a core without an account. */
+static void send_alone(kofn_core *c, kofn_event_type type, size_t worker)
 {
     kofn_event ev = {.type = type, .worker = (uint32_t)worker};
     kofn_action a;
@@ -338,8 +342,8 @@ static void tell_alone(kofn_core *c, kofn_event_type type, size_t worker)
         continue;
 }
 
-/* However many groups and seats there are, each joiner looks at a few. */
-static void many_find_their_seats(void **state)
+/* The search does not grow with the number of groups and seats. */
+static void seat_search_is_short(void **state)
 {
     static const char *const spec[] = {"uncoded", "replication:k=1000",
                                        "elastic:k=2", "elastic:k=8,groups=4"};
@@ -352,14 +356,15 @@ static void many_find_their_seats(void **state)
 
         assert_ok(kf_core_new(&c, p, NULL));
         for (size_t w = 0; w < N; w++)
-            tell_alone(c, KOFN_EV_JOINED, w);
+            send_alone(c, KOFN_EV_JOINED, w);
         assert_int_equal(kf_core_storing(c), N);
         assert_in_range(c->fleet.looked, 0, 4 * N);
         c->fleet.looked = 0;
-        for (size_t w = N; w-- > 0;) /* a seat is left, and found at once */
-            tell_alone(c, KOFN_EV_LEFT, w);
+        for (size_t w = N;
+             w-- > 0;) /* one seat is empty, and is found at once */
+            send_alone(c, KOFN_EV_LEFT, w);
         for (size_t w = N; w < 2 * N; w++)
-            tell_alone(c, KOFN_EV_JOINED, w);
+            send_alone(c, KOFN_EV_JOINED, w);
         assert_int_equal(kf_core_storing(c), N);
         for (size_t s = 0; s < N; s++)
             assert_int_equal(c->fleet.seat[s], N + s);
@@ -372,16 +377,26 @@ static void many_find_their_seats(void **state)
 TEST_FILE(core_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_normal_life),
-        cmocka_unit_test(undrained_actions_are_refused),
-        cmocka_unit_test(what_does_not_fit_is_dropped),
-        cmocka_unit_test(some_strips_only),
-        cmocka_unit_test(a_round_without_workers),
-        cmocka_unit_test(one_more_for_accuracy),
-        cmocka_unit_test(seats_are_reused_lowest_first),
-        cmocka_unit_test(without_a_seat_one_stands_by),
-        cmocka_unit_test(groups_stand_side_by_side),
-        cmocka_unit_test(many_find_their_seats),
+        TEST(normal_rounds,
+             "core: three rounds end with all workers (k=2, 3 workers)"),
+        TEST(undrained_actions_are_refused,
+             "core: a step is refused before the actions are drained"),
+        TEST(wrong_events_are_dropped,
+             "core: stale, foreign and senseless events are dropped"),
+        TEST(some_strips_only,
+             "core: a round may be of some strips (every range of 9)"),
+        TEST(round_without_workers,
+             "core: a round without workers ends as below says"),
+        TEST(one_more_for_accuracy,
+             "core: one more result is asked for if accuracy needs it"),
+        TEST(seats_are_reused_lowest_first,
+             "core: joiners take the lowest empty seat first"),
+        TEST(standby_without_seat,
+             "core: a worker without a seat stands by until one is empty"),
+        TEST(groups_are_independent,
+             "core: each group needs enough workers (2 groups)"),
+        TEST(seat_search_is_short,
+             "core: 3000 joiners look at 4 seats each on average"),
     };
 
     return cmocka_run_group_tests_name("core", tests, NULL, NULL);

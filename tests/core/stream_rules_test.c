@@ -1,6 +1,8 @@
-/* stream_rules_test.c -- the rules of a stream's rounds one by one: when a
- * round ends and who is marked then, who is asked for what a due product lacks,
- * when a product that keeps its answers is over, and which rows are plain. */
+/* stream_rules_test.c -- tests the rules of a stream's rounds one by one.
+ *
+ * The rules say when a round ends and which workers are marked then.  They say
+ * which workers are asked for the missing rows of a due product, when a product
+ * that keeps its answers is over, and which rows are plain. */
 #include "stream_rig.h"
 
 #include <stdio.h>
@@ -20,20 +22,20 @@ static void down(kofn_plan *plan)
     kofn_plan_free(plan);
 }
 
-static errand *task_of(uint32_t worker, uint32_t product)
+static given_task *task_of(uint32_t worker, uint32_t product)
 {
-    for (size_t i = 0; i < s.errands; i++)
-        if (s.errand[i].state == OUT && s.errand[i].worker == worker &&
-            s.errand[i].product == product)
-            return &s.errand[i];
+    for (size_t i = 0; i < s.tasks; i++)
+        if (s.task[i].state == OUT && s.task[i].worker == worker &&
+            s.task[i].product == product)
+            return &s.task[i];
     fail_msg("worker %u has no task of product %u", worker, product);
     return NULL;
 }
 
-/* A task of that product comes, or fails. */
+/* Ends the worker's task of that product by a result or a failure. */
 static void over(kofn_event_type how, uint32_t worker, uint32_t product)
 {
-    errand *e = task_of(worker, product);
+    given_task *e = task_of(worker, product);
 
     e->state = how == KOFN_EV_RESULT ? CAME : LOST;
     tell(&s, (kofn_event){.type = how,
@@ -48,11 +50,11 @@ static void comes(uint32_t worker, uint32_t product)
     over(KOFN_EV_RESULT, worker, product);
 }
 
-/* What was taken back of that product comes all the same. */
+/* Sends the result of a cancelled task of that product. */
 static void comes_late(uint32_t worker, uint32_t product)
 {
-    for (size_t i = 0; i < s.errands; i++) {
-        errand *e = &s.errand[i];
+    for (size_t i = 0; i < s.tasks; i++) {
+        given_task *e = &s.task[i];
 
         if (e->state != CANCELLED || e->worker != worker ||
             e->product != product)
@@ -67,7 +69,7 @@ static void comes_late(uint32_t worker, uint32_t product)
     fail_msg("nothing of worker %u was taken back", worker);
 }
 
-/* Rows of the newest product that are here. */
+/* Returns the number of rows of the newest product that have arrived. */
 static size_t here(void)
 {
     return kf_newest(s.core)->p.ledger[0].cell[0].count;
@@ -75,16 +77,16 @@ static size_t here(void)
 
 static void leaves(uint32_t worker)
 {
-    for (size_t i = 0; i < s.errands; i++)
-        if (s.errand[i].worker == worker && s.errand[i].state == OUT)
-            s.errand[i].state = LOST;
+    for (size_t i = 0; i < s.tasks; i++)
+        if (s.task[i].worker == worker && s.task[i].state == OUT)
+            s.task[i].state = LOST;
     s.here[worker] = false;
     tell(&s, (kofn_event){.type = KOFN_EV_LEFT, .worker = worker});
 }
 
-/* To the nanosecond when 1 + mu times as long as the first took have passed,
- * from the beginning of the round. */
-static void patience_is_that_of_mu(void **state)
+/* The time is exact to the nanosecond and counts from the beginning of the
+ * round. */
+static void round_ends_after_mu(void **state)
 {
     kofn_plan *plan;
 
@@ -106,9 +108,10 @@ static void patience_is_that_of_mu(void **state)
     down(plan);
 }
 
-/* ... and not when others are done, nor from who has answered nothing; also
- * where the first took no time that can be told. */
-static void patience_is_from_the_first(void **state)
+/* The time does not count from later lists, nor from a worker that has
+ * answered nothing. It works also if the first worker took no measurable time.
+ */
+static void patience_from_the_first(void **state)
 {
     kofn_plan *plan;
 
@@ -132,10 +135,9 @@ static void patience_is_from_the_first(void **state)
     down(plan);
 }
 
-/* Two of one instant are both done, though after the first of them the marks
- * would have been few enough: who is done is not marked for the order of
- * messages. */
-static void who_is_done_at_once_is_not_marked(void **state)
+/* The marks would be few enough after the first of two simultaneous answers.
+ * The order of messages must not mark the other worker. */
+static void simultaneous_is_not_marked(void **state)
 {
     (void)state;
     for (int all = 0; all < 2; all++) {
@@ -164,8 +166,7 @@ static void who_is_done_at_once_is_not_marked(void **state)
     }
 }
 
-/* Who has done some of its list has not done it. */
-static void who_has_done_half_is_marked(void **state)
+static void half_done_is_marked(void **state)
 {
     kofn_plan *plan;
 
@@ -189,8 +190,8 @@ static void who_has_done_half_is_marked(void **state)
     down(plan);
 }
 
-/* Whose tasks are taken back, for the product is over, has done its list. */
-static void what_is_over_is_done_by_all(void **state)
+/* The list counts as done also if its tasks were cancelled. */
+static void ended_product_is_done_by_all(void **state)
 {
     kofn_stream_round r;
     kofn_plan *plan;
@@ -211,7 +212,7 @@ static void what_is_over_is_done_by_all(void **state)
     down(plan);
 }
 
-/* Worker 1 is late in the first round, and is asked for the same in the
+/* Worker 1 is late in the first round, and is asked for the same rows in the
  * second. */
 static kofn_plan *one_is_late(void)
 {
@@ -227,7 +228,6 @@ static kofn_plan *one_is_late(void)
     return plan;
 }
 
-/* What comes late need not be done once more, and counts once. */
 static void late_answers_end_their_repeats(void **state)
 {
     kofn_plan *plan = one_is_late();
@@ -248,8 +248,7 @@ static void late_answers_end_their_repeats(void **state)
     down(plan);
 }
 
-/* ... and not at all once its worker is gone. */
-static void who_is_gone_answers_no_more(void **state)
+static void lost_worker_answers_no_more(void **state)
 {
     kofn_plan *plan = one_is_late();
 
@@ -260,8 +259,8 @@ static void who_is_gone_answers_no_more(void **state)
     down(plan);
 }
 
-/* early=no: it is over as its due round begins, before anything more comes. */
-static void what_was_kept_is_over_when_due(void **state)
+/* The product is over before any answer of that round. */
+static void kept_product_ends_when_due(void **state)
 {
     kofn_plan *plan;
 
@@ -281,9 +280,9 @@ static void what_was_kept_is_over_when_due(void **state)
     down(plan);
 }
 
-/* Of five answers two are here and two are asked for: the one that is short is
- * asked of both who are left. */
-static void the_net_is_cast_over_all(void **state)
+/* Two of five answers have arrived, and two are asked for. The missing one is
+ * asked of both live workers. */
+static void due_row_is_asked_of_all(void **state)
 {
     kofn_plan *plan;
 
@@ -303,9 +302,8 @@ static void the_net_is_cast_over_all(void **state)
     down(plan);
 }
 
-/* In the middle of a round who has least in hand is asked, wherever it stands
- * among the others. */
-static void the_idle_are_asked_first(void **state)
+/* The order of the workers' numbers does not matter. */
+static void idle_workers_first(void **state)
 {
     (void)state;
     for (uint32_t idle = 1; idle <= 2; idle++) {
@@ -334,8 +332,8 @@ static void the_idle_are_asked_first(void **state)
     }
 }
 
-/* lambda is of those who are there: the scheme itself asks for enough. */
-static void lambda_counts_who_is_there(void **state)
+/* The scheme itself asks for enough rows. */
+static void lambda_counts_live_workers(void **state)
 {
     kofn_plan *plan;
 
@@ -362,7 +360,7 @@ typedef struct model {
     size_t W, B, most; /* B == 0: at most `most` marks; else workers */
 } model;
 
-/* Does every window keep to the model? */
+/* True if every window conforms to the model. */
 static bool conforms(const history *h, const model *m)
 {
     for (size_t from = 0; from < h->rounds; from++) {
@@ -412,8 +410,8 @@ static void ask_in(const kofn_plan *plan, const model *m, const history *h,
                  h->rounds, age, who, ask.plain ? "plain" : "not plain");
 }
 
-/* A row is plain if and only if a worker cannot be marked, within the model, in
- * all rounds that the product has left: after every history. */
+/* Checks after every history that a row is plain exactly if the model forbids
+ * marking the worker in all rounds that the product has left. */
 static void plain_rows_are_those_that_come(const char *spec, size_t P,
                                            const model *m)
 {
@@ -460,18 +458,31 @@ static void plain_after_every_history(void **state)
 TEST_FILE(stream_rules_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patience_is_that_of_mu),
-        cmocka_unit_test(patience_is_from_the_first),
-        cmocka_unit_test(who_is_done_at_once_is_not_marked),
-        cmocka_unit_test(who_has_done_half_is_marked),
-        cmocka_unit_test(late_answers_end_their_repeats),
-        cmocka_unit_test(who_is_gone_answers_no_more),
-        cmocka_unit_test(what_is_over_is_done_by_all),
-        cmocka_unit_test(what_was_kept_is_over_when_due),
-        cmocka_unit_test(the_net_is_cast_over_all),
-        cmocka_unit_test(the_idle_are_asked_first),
-        cmocka_unit_test(lambda_counts_who_is_there),
-        cmocka_unit_test(plain_after_every_history),
+        TEST(
+            round_ends_after_mu,
+            "stream: a round ends 1 + mu times after the first worker is done"),
+        TEST(patience_from_the_first,
+             "stream: the patience counts from the first list that is done"),
+        TEST(simultaneous_is_not_marked,
+             "stream: workers done at the same instant are not marked"),
+        TEST(half_done_is_marked,
+             "stream: a worker with a part of its list done is marked"),
+        TEST(late_answers_end_their_repeats,
+             "stream: a late answer ends its repeat and counts once"),
+        TEST(lost_worker_answers_no_more,
+             "stream: an answer of a lost worker does not count"),
+        TEST(ended_product_is_done_by_all,
+             "stream: a list is done if its product is over"),
+        TEST(kept_product_ends_when_due,
+             "stream: a product ends as its due round begins (early=no)"),
+        TEST(due_row_is_asked_of_all,
+             "stream: a due product's missing row is asked of all workers"),
+        TEST(idle_workers_first,
+             "stream: the worker with least work is asked first"),
+        TEST(lambda_counts_live_workers,
+             "stream: lambda counts the live workers"),
+        TEST(plain_after_every_history,
+             "stream: rows are plain only if they must come (every history)"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
-/* stream_scale_test.c -- long streams of products on many simulated workers:
- * what is remembered is of the rounds that a product may take, and not of all
- * products; and 1,000 workers have 1,000 products in half a minute.
+/* stream_scale_test.c -- tests long streams of products on many simulated
+ * workers. The memory grows with the rounds that a product may take, not with
+ * the number of products. 1,000 workers have 1,000 products in half a minute.
  *
- * KOFN_TEST_SCALE=10 is the long form, which alone measures time. */
+ * KOFN_TEST_SCALE=10 is the long form. */
 #include "rig.h"
 
 #include "code/code.h"
@@ -12,7 +12,7 @@
 
 /* ---- bytes --------------------------------------------------------------- */
 
-static size_t held, most; /* by the library: now, and the most so far */
+static size_t held, most; /* bytes of the library: now, and at the peak */
 
 static void *weighed(void *ud, void *p, size_t want)
 {
@@ -73,7 +73,7 @@ static void take(flow *f)
     assert_in_range(rep.ended, rep.began, rep.began + f->info.delay);
 }
 
-/* So many products more, `flight` of them at a time. */
+/* Puts this number of products, `flight` of them at a time. */
 static void run(flow *f, size_t products)
 {
     uint32_t number;
@@ -106,9 +106,9 @@ static void close_flow(flow *f)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Bytes that a stream may hold besides its operands: the results of all open
- * products, what is coded for the lists of this round and the last one, and
- * what is of neither. */
+/* Returns the bytes that a stream may hold besides its operands. They are the
+ * results of all open products, the coded parts for the lists of this round
+ * and the last one, and a fixed amount. */
 static size_t bound(const flow *f, size_t workers)
 {
     const kofn_layout *L = &f->plan->layout;
@@ -122,7 +122,7 @@ static size_t bound(const flow *f, size_t workers)
            (6 << 20);
 }
 
-/* Operands are large, so that what is coded of them is most of it. */
+/* The operands are large, so that their coded parts dominate. */
 static void memory_is_that_of_open_products(void **state)
 {
     static const char *const specs[] = {"dip:m=2,p=4,T=1", "idip:W=3,N=10",
@@ -171,8 +171,10 @@ static void many_workers_and_products(void **state)
 TEST_FILE(stream_scale_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_that_of_open_products),
-        cmocka_unit_test(many_workers_and_products),
+        TEST(memory_is_that_of_open_products,
+             "stream: memory holds the open products only (4 schemes)"),
+        TEST(many_workers_and_products,
+             "stream: many products on many workers take bounded memory"),
     };
 
     rig_begin();

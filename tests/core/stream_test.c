@@ -1,9 +1,9 @@
-/* stream_test.c -- deadlines of streams of products, exhaustively: every
- * pattern of stragglers of small streams (dip), every pattern of the model
- * (idip), math/sequential.md 4, 5 and 6.
+/* stream_test.c -- tests deadlines of streams of products exhaustively: every
+ * pattern of stragglers of small streams (dip), and every pattern of the model
+ * (idip). See math/sequential.md 4, 5 and 6.
  *
- * Facts are those of the companion table of the specification (facts.json),
- * quoted by their names. */
+ * Expected values come from the companion table of the specification
+ * (facts.json), and are quoted by their names there. */
 #include "stream_rig.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef struct law {
     size_t P, rounds, products;
     size_t B, W, N; /* idip; B > 0: bursty, N is eps */
     size_t slots;   /* the longest list: at least one worker answers in every
-                       round, so that a product of age a misses K - a      */
+                       round, so that a product of age a misses K - a */
 } law;
 
 static void spell(char *text, const unsigned *slow, const law *l)
@@ -69,7 +69,7 @@ static void every_pattern(const law *laws, size_t n)
         every_pattern_of(&laws[i]);
 }
 
-static void dip_is_in_time_in_every_pattern(void **state)
+static void dip_in_time(void **state)
 {
     static const law laws[] = {
         {"dip:m=1,p=2,T=0,lambda=1", 2, 4, 4, 0, 0, 0, 2},
@@ -86,7 +86,7 @@ static void dip_is_in_time_in_every_pattern(void **state)
     every_pattern(laws, sizeof laws / sizeof *laws);
 }
 
-static void idip_is_in_time_in_every_pattern(void **state)
+static void idip_in_time(void **state)
 {
     static const law laws[] = {
         {"idip:W=2,N=1", 2, 5, 5, 0, 2, 1, 2},
@@ -103,7 +103,7 @@ static void idip_is_in_time_in_every_pattern(void **state)
     every_pattern(laws, sizeof laws / sizeof *laws);
 }
 
-static void bursts_are_made_up_for(void **state)
+static void bursty_in_time(void **state)
 {
     static const law laws[] = {
         {"idip:model=bursty,B=1,W=2,eps=1", 2, 5, 5, 1, 2, 1, 2},
@@ -126,7 +126,7 @@ static void bursts_are_made_up_for(void **state)
 #define FEWER 0
 #endif
 
-/* A round more in the long form. */
+/* Runs every pattern, with one more round in the long form. */
 static void in_every_pattern(law l, const char *spec)
 {
     kofn_plan *plan = stream_plan(spec, l.P);
@@ -193,8 +193,8 @@ static void every_small_burst(void **state)
 
 /* ---- the numbers of the specification ------------------------------------ */
 
-/* Its two-speed example: dip.trace.lam1 and dip.trace.T1lam4. */
-static void dip_runs_as_in_the_trace(void **state)
+/* The two-speed example: dip.trace.lam1 and dip.trace.T1lam4. */
+static void dip_trace(void **state)
 {
     static const unsigned slow[] = {3, 7, 8, 7, 2, 15, 0, 4};
     static const struct {
@@ -235,8 +235,8 @@ static void dip_runs_as_in_the_trace(void **state)
     }
 }
 
-/* idip.trace.once: how many entries go out plain, and how many are coded. */
-static void idip_gives_out_what_the_trace_does(void **state)
+/* idip.trace.once gives the numbers of plain and of coded entries. */
+static void idip_trace(void **state)
 {
     static const unsigned slow[] = {1, 4, 0, 2, 8, 0};
     static const size_t plain[] = {10, 7, 4, 10};
@@ -261,8 +261,8 @@ static void idip_gives_out_what_the_trace_does(void **state)
     kofn_plan_free(plan);
 }
 
-/* idip.line13.examples, and the first rounds of P = W = 4. */
-static void line_13_is_decided_as_in_the_examples(void **state)
+/* The cases are idip.line13.examples, and the first rounds of P = W = 4. */
+static void line_13_examples(void **state)
 {
     static const struct {
         size_t past, marked[3], l, N, W;
@@ -292,9 +292,9 @@ static void line_13_is_decided_as_in_the_examples(void **state)
     }
 }
 
-/* seq.Lstar.P4W4N10, idip.dims.P4W4N10, dip.ell.range*, ent.*,
- * idip.bursty.P4_W3_B2_e2: answers, delays and lists. */
-static void sizes_are_those_of_the_theorems(void **state)
+/* The facts are seq.Lstar.P4W4N10, idip.dims.P4W4N10, dip.ell.range*, ent.*
+ * and idip.bursty.P4_W3_B2_e2. */
+static void sizes_of_theorems(void **state)
 {
     static const struct {
         const char *spec;
@@ -322,10 +322,9 @@ static void sizes_are_those_of_the_theorems(void **state)
     }
 }
 
-/* Whatever the pattern of the model (P = W = 4, N = 10) no list has more than
- * 4 tasks of a sixth of a product each, 2/3 = 1 / (P - N/W), which some
- * patterns attain. */
-static void the_worst_load_is_the_bound(void **state)
+/* A task is a sixth of a product, so 4 tasks are 2/3 = 1 / (P - N/W). Some
+ * patterns of the model attain the bound. */
+static void worst_load(void **state)
 {
     static const char *const specs[] = {"idip:m=2,p=3,W=4,N=10",
                                         "dip:m=2,p=3,T=3,lambda=4"};
@@ -350,8 +349,7 @@ static void the_worst_load_is_the_bound(void **state)
     }
 }
 
-/* In words. */
-static void what_makes_no_sense_is_refused(void **state)
+static void refused_specs(void **state)
 {
     static const char *const bad[] = {
         "dip:m=0",
@@ -389,18 +387,24 @@ static void what_makes_no_sense_is_refused(void **state)
 TEST_FILE(stream_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dip_is_in_time_in_every_pattern),
-        cmocka_unit_test(idip_is_in_time_in_every_pattern),
-        cmocka_unit_test(bursts_are_made_up_for),
-        cmocka_unit_test(every_small_dip),
-        cmocka_unit_test(every_small_idip),
-        cmocka_unit_test(every_small_burst),
-        cmocka_unit_test(dip_runs_as_in_the_trace),
-        cmocka_unit_test(idip_gives_out_what_the_trace_does),
-        cmocka_unit_test(line_13_is_decided_as_in_the_examples),
-        cmocka_unit_test(sizes_are_those_of_the_theorems),
-        cmocka_unit_test(the_worst_load_is_the_bound),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
+        TEST(dip_in_time, "stream: dip is in time in every pattern"),
+        TEST(idip_in_time,
+             "stream: idip is in time in every pattern of its model"),
+        TEST(bursty_in_time, "stream: idip is in time in every bursty pattern"),
+        TEST(every_small_dip, "stream: every dip is in time (P <= 3, T <= 2)"),
+        TEST(every_small_idip,
+             "stream: every idip is in time (P <= 3, W <= 3)"),
+        TEST(every_small_burst,
+             "stream: every bursty idip is in time (P <= 3, W <= 3)"),
+        TEST(dip_trace, "stream: dip has the rounds and delays of the traces"),
+        TEST(idip_trace,
+             "stream: idip gives out the plain and coded rows of the trace"),
+        TEST(line_13_examples, "stream: line 13 decides as in the examples"),
+        TEST(sizes_of_theorems,
+             "stream: answers, delays and lists are those of the theorems"),
+        TEST(worst_load,
+             "stream: the longest list has 4 tasks (P = W = 4, N = 10)"),
+        TEST(refused_specs, "stream: specs that make no sense are refused"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

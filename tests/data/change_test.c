@@ -1,13 +1,13 @@
-/* change_test.c -- a worker's blocks change one by one: an update is of the
- * operand that it names, and what does not fit is refused and changes nothing.
- */
+/* change_test.c -- tests changes of a worker's blocks. An update concerns the
+ * operand that it names. A change that does not fit is refused and changes
+ * nothing. */
 #include "rig.h"
 
 #include "code/code.h"
 #include "run/run.h"
 
-/* Two operands, a block of each, the second of other numbers; both are the
- * worker's own after a first update. */
+/* Two operands, with a block of each; the blocks differ. Both belong to the
+ * worker alone after a first update. */
 typedef struct held {
     rig r;
     kf_code *code;
@@ -64,9 +64,9 @@ static void down(held *h)
     rig_down(&h->r);
 }
 
-/* Updates that were lost on their way count, for which the block is found to be
- * behind: that of their operand, and where there is none, none. */
-static void misses_count(void **state)
+/* Updates that were lost on their way count for the block of their operand, so
+ * that the block is known to be behind. An unknown operand counts nowhere. */
+static void missed_updates_count(void **state)
 {
     held h = {.block = NULL};
 
@@ -80,8 +80,7 @@ static void misses_count(void **state)
     down(&h);
 }
 
-/* A piece that another worker's block is mended with has its strips, its
- * columns and its type. */
+/* A piece that repairs a block must have its strips, columns and type. */
 static void pieces_must_fit(void **state)
 {
     static const struct {
@@ -133,8 +132,10 @@ static void pieces_must_fit(void **state)
 TEST_FILE(change_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(misses_count),
-        cmocka_unit_test(pieces_must_fit),
+        TEST(missed_updates_count,
+             "data: a missed update counts for its operand only"),
+        TEST(pieces_must_fit,
+             "data: a piece that does not fit the block changes nothing"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

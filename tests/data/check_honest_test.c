@@ -1,9 +1,9 @@
-/* check_honest_test.c -- honest results, of whatever numbers, are not taken for
- * lies: what rounding may do is within the scales that they are measured by.
- */
+/* check_honest_test.c -- tests that honest results of any numbers are not
+ * taken for faulty ones. Rounding errors stay within the scales that they are
+ * compared with. */
 #include "check_rig.h"
 
-/* ---- honest results are believed ----------------------------------------- */
+/* ---- honest results pass ------------------------------------------------- */
 
 typedef enum texture {
     NORMAL,
@@ -62,9 +62,9 @@ static double entry_of(texture x, size_t i, size_t j, bool wide, kf_rng *r)
     }
 }
 
-/* Of the input rows and columns change places, so that rows of all sizes do
- * not become products that overflow. */
-static void weave(kofn_matrix *a, texture x, bool across, kf_rng *r)
+/* Fills a matrix with numbers of a texture. Rows and columns of the input are
+ * exchanged, so that rows of all sizes do not give products that overflow. */
+static void fill_texture(kofn_matrix *a, texture x, bool across, kf_rng *r)
 {
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++)
@@ -73,7 +73,7 @@ static void weave(kofn_matrix *a, texture x, bool across, kf_rng *r)
                          a->dtype == KOFN_F64, r));
 }
 
-static void the_honest_are_believed(void **state)
+static void honest_results_pass(void **state)
 {
     static const size_t lengths[] = {1, 7, 64, 300, 384, 1000, 5000};
     size_t cells = 0;
@@ -84,9 +84,9 @@ static void the_honest_are_believed(void **state)
         kf_rng r = kf_rng_stream(6, KF_FOR_SAMPLE, n, 0);
         kind k = kinds[kf_rng_below(&r, sizeof kinds / sizeof *kinds)];
         texture of_A = (texture)(n % TEXTURES), of_in;
-        const bool nobody[MOST_SEATS] = {false};
+        const bool none[MOST_SEATS] = {false};
         verdict v;
-        fleet f;
+        check_case f;
 
         if (k.sparse)
             continue;
@@ -97,27 +97,27 @@ static void the_honest_are_believed(void **state)
                     : (texture)kf_rng_below(&r, TEXTURES);
         if (of_A == HUGE_NUMBERS || of_A == TINY || of_A == LADDER)
             of_in = NORMAL;
-        fleet_plan(&f, &k);
-        weave(&f.A, of_A, is_left(&k), &r);
-        weave(&f.in, of_in, !is_left(&k), &r);
-        fleet_work(&f);
+        check_case_plan(&f, &k);
+        fill_texture(&f.A, of_A, is_left(&k), &r);
+        fill_texture(&f.in, of_in, !is_left(&k), &r);
+        check_case_work(&f);
         send_honest(&f);
         for (uint64_t again = 0; again < 3; again++) {
             v = ask_all(&f, f.seats - f.enough - 1, again);
             if (v.st != KOFN_OK || v.count > 0)
                 fail_msg("%s %s: %s times %s numbers (%zu): honest results "
-                         "raised the alarm",
+                         "were taken for faulty",
                          k.spec, k.dtype == KOFN_F64 ? "f64" : "f32",
                          texture_names[of_A], texture_names[of_in], k.n);
             cells++;
         }
-        judge(&f, &v, nobody, texture_names[of_A]);
+        check_verdict(&f, &v, none, texture_names[of_A]);
         assert_int_equal(v.eased, 0);
         if (k.dtype == KOFN_F64)
             floor64 = fmax(floor64, v.floor);
         else
             floor32 = fmax(floor32, v.floor);
-        fleet_down(&f);
+        check_case_down(&f);
     }
     print_message("    %zu honest cells; the floor is at most %.1e, in single "
                   "precision %.1e\n",
@@ -167,15 +167,15 @@ static void norms_are_norms(void **state)
     }
 }
 
-/* No honest entry is larger than its scale, for every kind of code. */
+/* The scales must not be far too large either. */
 static void scales_are_bounds(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         double most = 0;
-        fleet f;
+        check_case f;
 
-        fleet_up(&f, &kinds[i]);
+        check_case_up(&f, &kinds[i]);
         for (size_t s = 0; s < f.seats; s++)
             for (size_t e = 0; e < f.entries; e++) {
                 double x = fabs(get(&f.result[s], e));
@@ -184,17 +184,19 @@ static void scales_are_bounds(void **state)
                     most = fmax(most, x / scale(&f, e) / weight(&f, s));
             }
         assert_at_most(most, 1 + 1e-12);
-        assert_true(most > 0.01); /* or they would say nothing */
-        fleet_down(&f);
+        assert_true(most > 0.01); /* a scale far too large would be useless */
+        check_case_down(&f);
     }
 }
 
 TEST_FILE(check_honest_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_honest_are_believed),
-        cmocka_unit_test(norms_are_norms),
-        cmocka_unit_test(scales_are_bounds),
+        TEST(honest_results_pass,
+             "check: honest results pass, whatever the numbers"),
+        TEST(norms_are_norms, "check: norms are right at all magnitudes"),
+        TEST(scales_are_bounds,
+             "check: no honest entry exceeds its scale (15 codes)"),
     };
 
     count_allocations();

@@ -1,6 +1,6 @@
-/* decode_test.c -- answers whose wants lie beside one another in the output:
- * cut off at its edges, with room between its rows, and larger than the caches.
- */
+/* decode_test.c -- tests decoding of blocks that lie side by side in the
+ * output. They are cut off at its edges, have gaps between their rows, or are
+ * larger than the caches. */
 #include "support.h"
 
 #include "data/data.h"
@@ -48,8 +48,8 @@ static kofn_matrix matrix(size_t rows, size_t cols, size_t gap,
     return a;
 }
 
-/* Numbers are 1 at most, sums are of n of them; the tolerance of a job is what
- * it promises. */
+/* Checks C = A B. Numbers are at most 1, sums have n terms, and the tolerance
+ * of the job is the bound for a term. The gaps must be unchanged. */
 static void is_product(const kofn_matrix *C, const kofn_matrix *A,
                        const kofn_matrix *B, double tolerance)
 {
@@ -67,7 +67,7 @@ static void is_product(const kofn_matrix *C, const kofn_matrix *A,
     }
 }
 
-/* The first worker is gone, so that there is something to mix. */
+/* Runs one product. The first worker leaves, so that results must be mixed. */
 static void one_product(const product *x)
 {
     const kofn_problem pb =
@@ -99,7 +99,7 @@ static void one_product(const product *x)
     free(C.data);
 }
 
-static void wants_beside_one_another(void **state)
+static void adjacent_wants(void **state)
 {
     static const product products[] = {
         {"polynomial:m=2,p=2", 6, 60, 7, 320, KOFN_F64},
@@ -108,7 +108,7 @@ static void wants_beside_one_another(void **state)
         {"polynomial:m=2,p=2", 6, 60, 7, 599, KOFN_F32},
         {"polynomial:m=2,p=2", 6, 60, 7, 10, KOFN_F64},
         {"polynomial:m=3,p=2,basis=circle", 8, 61, 3, 300, KOFN_F64},
-        /* all are mixed, also those at the edge */
+        /* all blocks are mixed, also at the edge */
         {"polynomial:m=3,p=2,basis=circle", 8, 61, 3, 299, KOFN_F64},
         {"polynomial:m=2,p=2,basis=circle", 6, 59, 3, 519, KOFN_F32},
         {"polynomial:m=2,p=2,basis=circle", 6, 59, 3, 9, KOFN_F64},
@@ -123,7 +123,7 @@ static void wants_beside_one_another(void **state)
         one_product(&products[i]);
 }
 
-/* Results and output together are 38 MB. */
+/* Results and output take 38 MB together. */
 static void larger_than_caches(void **state)
 {
     (void)state;
@@ -138,9 +138,9 @@ static int setup(void **state)
     return 0;
 }
 
-/* Answers of a transposed code are added up into rows that others' lie
- * between. */
-static void sums_go_between_what_is_there(void **state)
+/* Answers of a transposed code are added into rows with other numbers between
+ * them. */
+static void sums_between_rows(void **state)
 {
     double a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {10, 20, 30, 40, 50, 60}, y[15];
     const kofn_matrix A = {a, 3, 2, 2, KOFN_F64}, B = {b, 3, 2, 2, KOFN_F64};
@@ -158,9 +158,12 @@ static void sums_go_between_what_is_there(void **state)
 TEST_FILE(decode_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_go_between_what_is_there),
-        cmocka_unit_test(wants_beside_one_another),
-        cmocka_unit_test(larger_than_caches),
+        TEST(sums_between_rows,
+             "data: sums leave the numbers between their rows alone"),
+        TEST(adjacent_wants,
+             "data: decoded blocks that share rows are right (13 codes)"),
+        TEST(larger_than_caches,
+             "data: decoding is right for results larger than the caches"),
     };
 
     return cmocka_run_group_tests_name("decode", tests, setup, NULL);

@@ -1,5 +1,5 @@
-/* freivalds_limits_test.c -- products that are just as wrong as any order of
- * summation may leave them, or just not. */
+/* freivalds_limits_test.c -- tests products with errors just below and just
+ * above what some order of summation may cause. */
 #include "freivalds_rig.h"
 
 #include "mat/mat.h"
@@ -12,9 +12,9 @@ static void check(const trial *t, kofn_status st, kofn_findings **f)
                   kofn_check_product(KOFN_DENSE(&t->A), &t->B, &t->C, 0, f));
 }
 
-/* Every entry is further off than rounding usually leaves it, all the same way,
- * and right: they are too many to be computed again. */
-static void as_far_off_as_a_sum_may_be(void **state)
+/* Every entry is right, but has a larger error than usual, always in the same
+ * direction. There are too many entries to compute them again. */
+static void largest_rounding_passes(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 71, 0);
 
@@ -36,8 +36,8 @@ static void as_far_off_as_a_sum_may_be(void **state)
     }
 }
 
-/* Products that are mostly lost below the least number: the same. */
-static void too_small_to_be_exact(void **state)
+/* Most terms are below the smallest number, so sums lose them. */
+static void underflow_passes(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 72, 0);
     kofn_findings *f;
@@ -56,7 +56,7 @@ static void too_small_to_be_exact(void **state)
     drop_trial(&t);
 }
 
-/* A number between 2^-14 and 2^16 with 11 binary digits. */
+/* Returns x rounded to 11 binary digits, for x between 2^-14 and 2^16. */
 static double half_of(double x)
 {
     int exponent;
@@ -68,9 +68,9 @@ static double half_of(double x)
     return much - ldexp(0x1.8p52, exponent - 11);
 }
 
-/* The best product that float16 has is right, and only for float16.  One entry
- * that is off is found, and rounded to float16. */
-static void of_half_precision(void **state)
+/* The nearest float16 product passes, and only in the check for float16. The
+ * wrong entry is found, and its right value is rounded to float16. */
+static void half_precision(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 73, 0);
     kofn_findings *f;
@@ -98,9 +98,9 @@ static void of_half_precision(void **state)
     drop_trial(&t);
 }
 
-/* 16 sqrt(lines) roundings of an entry, as usual ones are taken to be, and of
- * the sums in double precision (math/errors.md 7.3 and 7.4). */
-static void the_floor_is_that_of_the_statement(void **state)
+/* The floor is 16 sqrt(lines) usual roundings of an entry and of the sums in
+ * double precision (math/errors.md 7.3 and 7.4). */
+static void floor_as_stated(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 73, 0);
 
@@ -133,8 +133,8 @@ static double norm(const kofn_matrix *a, size_t at, bool column)
     return sqrt(squares);
 }
 
-/* One entry is off by so much of the floor: found, for certain if that is more
- * than half of it and rounding is far less than may usually be. */
+/* Makes one entry wrong by a share of the floor. It must be found if the share
+ * is above one half and the rounding is far below its limit. */
 static void off_by(trial *t, double share, kf_rng *rng)
 {
     size_t i = kf_rng_below(rng, t->m), j = kf_rng_below(rng, t->p);
@@ -152,9 +152,9 @@ static void off_by(trial *t, double share, kf_rng *rng)
     put(&t->C, i, j, was);
 }
 
-/* Of more columns than rows, which are seen by their columns sooner, and of
- * fewer. */
-static void what_is_above_the_floor_is_found(void **state)
+/* A matrix with more columns than rows is checked by columns first. The other
+ * size is checked by rows. */
+static void errors_above_half_floor(void **state)
 {
     static const size_t sizes[][2] = {{40, 200}, {200, 40}};
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 75, 0);
@@ -173,9 +173,9 @@ static void what_is_above_the_floor_is_found(void **state)
         }
 }
 
-/* Where a row of A or a column of B is zero so is the product, however small
- * what stands there instead. */
-static void nothing_times_anything(void **state)
+/* However small the wrong entry is, a zero row of A or a zero column of B
+ * shows it. */
+static void zero_rows_and_columns(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 74, 0);
 
@@ -203,12 +203,17 @@ static void nothing_times_anything(void **state)
 TEST_FILE(freivalds_limits_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_far_off_as_a_sum_may_be),
-        cmocka_unit_test(too_small_to_be_exact),
-        cmocka_unit_test(of_half_precision),
-        cmocka_unit_test(the_floor_is_that_of_the_statement),
-        cmocka_unit_test(what_is_above_the_floor_is_found),
-        cmocka_unit_test(nothing_times_anything),
+        TEST(largest_rounding_passes,
+             "freivalds: the largest possible rounding passes"),
+        TEST(underflow_passes, "freivalds: a product that underflows passes"),
+        TEST(half_precision,
+             "freivalds: a float16 product passes, but for a wrong entry"),
+        TEST(floor_as_stated,
+             "freivalds: the floor is that of the documentation"),
+        TEST(errors_above_half_floor,
+             "freivalds: an error of 0.7 floors is found"),
+        TEST(zero_rows_and_columns,
+             "freivalds: an entry of a zero row or column must be 0"),
     };
 
     kf_blas_single();

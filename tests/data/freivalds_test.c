@@ -1,4 +1,5 @@
-/* freivalds_test.c -- is C = A B, from wherever it came? */
+/* freivalds_test.c -- tests kofn_check_product: it decides whether C = A B,
+ * however C was computed. */
 #include "freivalds_rig.h"
 #include "rig.h"
 
@@ -25,9 +26,8 @@ static void expect_clean(const trial *t, const char *what)
     kofn_findings_free(f);
 }
 
-/* Sizes, types, data, orders of summation: 10^5 of them with
- * KOFN_TEST_SCALE=100. */
-static void right_products_are_right(void **state)
+/* KOFN_TEST_SCALE=100 tries 10^5 products. */
+static void right_products_pass(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 1, 0);
     size_t trials = often(1000);
@@ -49,9 +49,9 @@ static void right_products_are_right(void **state)
     }
 }
 
-/* Sums of equal numbers, one after the other: their rounding grows with their
- * number, and there are too many entries to look at each. */
-static void rounding_that_goes_one_way_is_no_error(void **state)
+/* Sums of equal numbers have rounding that grows with their number. There are
+ * too many entries to compute each again. */
+static void one_sided_rounding_passes(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 2, 0);
 
@@ -67,7 +67,7 @@ static void rounding_that_goes_one_way_is_no_error(void **state)
     }
 }
 
-/* At both ends of the range. */
+/* The scales reach both ends of the range. */
 static void products_of_any_magnitude(void **state)
 {
     static const double scale[][2] = {
@@ -119,7 +119,7 @@ static double flip(double x, kofn_dtype dtype, unsigned bit)
     }
 }
 
-/* Is what was found of this one entry what is to be found? */
+/* Checks that the findings are this one entry, with its right value. */
 static void expect_entry(const trial *t, const kofn_findings *f, size_t i,
                          size_t j, double was)
 {
@@ -184,7 +184,7 @@ static void every_flipped_bit_above_the_floor(void **state)
                                        kf_rng_below(&rng, t.p), bit);
         drop_trial(&t);
     }
-    /* Were the floor too high for any of it to be a test? */
+    /* Enough flips are above the floor, so that the test means something. */
     assert_true(seen[0] > 20 * places * KINDS * 6);
     assert_true(seen[1] > 9 * places * KINDS * 6);
 }
@@ -225,7 +225,7 @@ static void a_constant(trial *t, kf_rng *rng)
             put(&t->C, i, j, get(&t->C, i, j) + 3);
 }
 
-/* Whose sums over rows and over columns are those of the right product. */
+/* Sums over rows and over columns stay those of the right product. */
 static void a_checkerboard(trial *t, kf_rng *rng)
 {
     size_t i = kf_rng_below(rng, t->m - 1), j = kf_rng_below(rng, t->p - 1);
@@ -269,9 +269,8 @@ static void nothing_right(trial *t, kf_rng *rng)
             put(&t->C, i, j, kf_rng_normal(rng));
 }
 
-/* All entries that are off by more than the floor are named, and only such as
- * are off by more than any order of summation makes them; corrected, C is
- * right. */
+/* Checks that all entries with errors above the floor are named. A named entry
+ * must have a larger error than any order of summation causes. */
 static void expect_all(trial *t, const kofn_findings *f, const char *what)
 {
     double unit = t->dtype == KOFN_F64 ? 0x1p-53 : 0x1p-24;
@@ -331,9 +330,9 @@ static void many_wrong_entries(void **state)
     }
 }
 
-/* More than is worth computing again: rows are named, entries not, and what is
- * right of a few wrong rows is found. */
-static void more_than_is_worth_it(void **state)
+/* If too many entries are wrong to compute them again, rows are named and
+ * entries are not. A few wrong rows are corrected entry by entry. */
+static void too_many_to_recompute(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 6, 0);
     kofn_findings *f = NULL;
@@ -363,9 +362,8 @@ static void more_than_is_worth_it(void **state)
     drop_trial(&t);
 }
 
-/* ---- what cannot be represented ------------------------------------------ */
+/* ---- results that cannot be represented ---------------------------------- */
 
-/* An overflow is right where the product has one, and only there. */
 static void overflows(void **state)
 {
     double a[] = {1e308, 1e308, 1, 1}, b[] = {1, 10, 1, 10};
@@ -384,7 +382,7 @@ static void overflows(void **state)
     assert_int_equal(f->entries, 2);
     assert_true(f->entry[0].is == INFINITY && f->entry[1].is == 2);
     kofn_findings_free(f);
-    b[2] = -1; /* 1e308 - 1e308 = 0, whatever came in between */
+    b[2] = -1; /* 1e308 - 1e308 = 0, whatever happened in between */
     c[0] = NAN;
     c[1] = INFINITY;
     c[2] = 0;
@@ -395,8 +393,8 @@ static void overflows(void **state)
     kofn_findings_free(f);
 }
 
-/* All of a large product overflows: nothing is wrong, however many entries have
- * to be looked at; and one that does not is found. */
+/* All entries of a large product overflow. Nothing is wrong, though many
+ * entries have to be computed again. */
 static void everything_overflows(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 7, 0);
@@ -421,7 +419,7 @@ static void everything_overflows(void **state)
 
 /* ---- the call ------------------------------------------------------------ */
 
-static void what_cannot_be_is_refused(void **state)
+static void invalid_calls(void **state)
 {
     double x[12] = {0};
     kofn_matrix A = {x, 2, 3, 3, KOFN_F64}, B = {x, 3, 2, 2, KOFN_F64};
@@ -453,7 +451,7 @@ static void what_cannot_be_is_refused(void **state)
     kofn_findings_free(NULL);
 }
 
-/* C may be A: a projection is its own square. */
+/* A projection is its own square, so A, B and C may be the same. */
 static void operands_may_be_one_matrix(void **state)
 {
     double p[] = {0.5, 0.5, 0.5, 0.5};
@@ -470,8 +468,7 @@ static void operands_may_be_one_matrix(void **state)
     kofn_findings_free(f);
 }
 
-/* A product that is less precise than its type is right when that is said. */
-static void a_tolerance(void **state)
+static void tolerance(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 8, 0);
     kofn_findings *f = NULL;
@@ -497,7 +494,7 @@ static void a_tolerance(void **state)
     drop_trial(&t);
 }
 
-/* float32 operands of a float64 product, and the other way round. */
+/* Operands of a float64 product may be float32, and the other way round. */
 static void types_may_differ(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 9, 0);
@@ -532,7 +529,7 @@ static void types_may_differ(void **state)
 
 /* ---- a sparse A ---------------------------------------------------------- */
 
-static void a_sparse_operand(void **state)
+static void sparse_operand(void **state)
 {
     enum { M = 60, N = 80, P = 30 };
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 10, 0);
@@ -562,7 +559,7 @@ static void a_sparse_operand(void **state)
         assert_ok(kofn_check_product(KOFN_SPARSE(&S), &t.B, &t.C, 0, &f));
         kofn_findings_free(f);
         put(&t.C, i, j, right + (k % 2 ? 1e-6 : 1e6));
-        /* a column of B of zeros has no scale but 0 */
+        /* a zero column of B has the scale 0 */
         assert_status(KOFN_CORRUPT,
                       kofn_check_product(KOFN_SPARSE(&S), &t.B, &t.C, 0, &f));
         expect_entry(&t, f, i, j, get(&t.C, i, j));
@@ -606,7 +603,7 @@ static void every_allocation_may_fail(void **state)
 
 static size_t held, most_held;
 
-/* The size stands before the block. */
+/* An allocator that counts bytes. The size is stored before the block. */
 static void *weigh(void *ud, void *p, size_t want)
 {
     char *block = p ? (char *)p - 64 : NULL;
@@ -626,8 +623,8 @@ static void *weigh(void *ud, void *p, size_t want)
     return block + 64;
 }
 
-/* Of operands that are mapped, and larger than memory, a strip is held. */
-static void a_strip_is_in_memory(void **state)
+/* Mapped operands may be larger than memory, so only a strip is held. */
+static void strip_in_memory(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 12, 0);
     kofn_findings *f = NULL;
@@ -651,23 +648,39 @@ static void a_strip_is_in_memory(void **state)
 TEST_FILE(freivalds_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_products_are_right),
-        cmocka_unit_test(rounding_that_goes_one_way_is_no_error),
-        cmocka_unit_test(products_of_any_magnitude),
-        cmocka_unit_test(every_flipped_bit_above_the_floor),
-        cmocka_unit_test(many_wrong_entries),
-        cmocka_unit_test(more_than_is_worth_it),
-        cmocka_unit_test(overflows),
-        cmocka_unit_test(everything_overflows),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(operands_may_be_one_matrix),
-        cmocka_unit_test(a_tolerance),
-        cmocka_unit_test(types_may_differ),
-        cmocka_unit_test(a_sparse_operand),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(a_strip_is_in_memory),
+        TEST(right_products_pass,
+             "freivalds: right products pass (sizes, types, data, summation)"),
+        TEST(one_sided_rounding_passes,
+             "freivalds: rounding that goes one way is no error"),
+        TEST(products_of_any_magnitude,
+             "freivalds: right products pass at all magnitudes"),
+        TEST(every_flipped_bit_above_the_floor,
+             "freivalds: every flipped bit above the floor is found"),
+        TEST(
+            many_wrong_entries,
+            "freivalds: all wrong entries are named and corrected (9 patterns)"),
+        TEST(too_many_to_recompute,
+             "freivalds: rows are named if too many entries are wrong"),
+        TEST(
+            overflows,
+            "freivalds: an infinite entry is right only if the product overflows"),
+        TEST(everything_overflows,
+             "freivalds: a finite entry of an overflowed product is found"),
+        TEST(invalid_calls,
+             "freivalds: wrong shapes, arguments and inputs are refused"),
+        TEST(operands_may_be_one_matrix,
+             "freivalds: A, B and C may be one matrix"),
+        TEST(tolerance,
+             "freivalds: a less precise product passes with a tolerance"),
+        TEST(types_may_differ, "freivalds: types of A, B and C may differ"),
+        TEST(sparse_operand,
+             "freivalds: wrong entries are found if A is sparse"),
+        TEST(every_allocation_may_fail,
+             "freivalds: each failed allocation is reported and leaks nothing"),
+        TEST(strip_in_memory,
+             "freivalds: memory holds a strip of a large A only"),
     };
 
-    kf_blas_single(); /* whose threads look like races to ThreadSanitizer */
+    kf_blas_single(); /* its threads look like races to ThreadSanitizer */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* repair_test.c -- a block is made of those of other seats, some rows at a
- * time, and is then what A would have been encoded to; and blocks that are read
- * agree, but for one that is wrong. */
+/* repair_test.c -- tests that a block is rebuilt from blocks of other seats,
+ * some rows at a time, and equals the encoded one. Also tests that sketches of
+ * blocks agree unless one is wrong. */
 #include "rig.h"
 
 #include "code/code.h"
@@ -13,7 +13,7 @@
 #define SEATS 5
 #define MOST 256 /* numbers of a block */
 
-/* The blocks of all seats, and one of the last with nothing in it. */
+/* The blocks of all seats, and an empty one for the last seat. */
 typedef struct blocks {
     rig r;
     kf_code *code;
@@ -49,8 +49,8 @@ static void down(blocks *b)
     rig_down(&b->r);
 }
 
-/* Rows [lo, hi) of the block of a seat, alone; its velocity are the same
- * numbers. */
+/* Returns a block with rows [lo, hi) of a seat's block. Its velocity has the
+ * same numbers if `moves`. */
 static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi,
                          bool moves)
 {
@@ -70,7 +70,7 @@ static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi,
     return some;
 }
 
-/* All of it, or its velocity, is what A was encoded to. */
+/* Checks that the rebuilt block, or its velocity, equals the encoded block. */
 static void is_right(const blocks *b, bool velocity)
 {
     const kf_block *right = b->of[4];
@@ -117,7 +117,7 @@ static void make_by_windows(const char *spec, kofn_dtype dtype, bool moves)
     down(&b);
 }
 
-static void a_block_is_made_window_by_window(void **state)
+static void rebuild_by_windows(void **state)
 {
     static const char *spec[] = {"mds:k=2,basis=gauss",
                                  "mds:k=2,basis=quaternion"};
@@ -130,7 +130,7 @@ static void a_block_is_made_window_by_window(void **state)
         }
 }
 
-/* Two rows of each lane are written, and read with one before and one
+/* Writes two rows of each lane, and reads them with one row before and one
  * behind. */
 static void write_and_read(const char *spec)
 {
@@ -160,16 +160,16 @@ static void write_and_read(const char *spec)
     down(&b);
 }
 
-static void rows_are_read_as_they_were_written(void **state)
+static void read_what_was_written(void **state)
 {
     (void)state;
     write_and_read("mds:k=2,basis=gauss");
     write_and_read("mds:k=2,basis=quaternion");
 }
 
-/* Sketches of blocks are rows of the code times the same numbers, so that they
- * are compared as blocks are. */
-static void a_wrong_sketch_is_found(void **state)
+/* Sketches are rows of the code times the same numbers, so they are compared
+ * like blocks. */
+static void wrong_sketch_is_found(void **state)
 {
     blocks b;
     kf_reading r;
@@ -198,7 +198,7 @@ static void a_wrong_sketch_is_found(void **state)
     assert_ok(kf_reading_judge(&r, false, &found));
     assert_int_equal(found.count, 1);
     assert_int_equal(r.block[found.bad[0]].from, 102);
-    r.n = 2; /* nothing is left to compare with */
+    r.n = 2; /* too few are left to compare */
     assert_int_equal(kf_reading_judge(&r, false, &found), KOFN_TOOFEW);
     kf_reading_free(&r);
     down(&b);
@@ -207,9 +207,12 @@ static void a_wrong_sketch_is_found(void **state)
 TEST_FILE(repair_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_is_made_window_by_window),
-        cmocka_unit_test(rows_are_read_as_they_were_written),
-        cmocka_unit_test(a_wrong_sketch_is_found),
+        TEST(rebuild_by_windows,
+             "data: a block is rebuilt from two others, window by window"),
+        TEST(read_what_was_written,
+             "data: rows of a block are read as they were written"),
+        TEST(wrong_sketch_is_found,
+             "data: the wrong one of five block sketches is found"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

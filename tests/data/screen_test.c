@@ -1,5 +1,5 @@
-/* screen_test.c -- the fast test of kofn_check_product: right products pass it,
- * and no wrong product above the error floor does. */
+/* screen_test.c -- tests the fast test of kofn_check_product. Right products
+ * pass it. No product with an error above the floor passes it. */
 #include "freivalds_rig.h"
 #include "rig.h"
 
@@ -24,8 +24,9 @@ static bool passes_the_screen(const trial *t)
     return clean;
 }
 
-/* By rows if they are as short as columns, else by columns; sizes that are no
- * multiples of a tile, and less than eight numbers in a line. */
+/* The screen works by rows if columns are not shorter, else by
+ * columns. Sizes are no multiples of a tile, and some lines have fewer than
+ * eight numbers. */
 static const size_t screened[][3] = {{61, 40, 33}, {33, 40, 61}, {3, 70, 200},
                                      {200, 70, 3}, {1, 1, 1},    {7, 1100, 5}};
 #define SCREENED (sizeof screened / sizeof *screened)
@@ -38,7 +39,7 @@ static void make_screened(trial *t, size_t k, kf_rng *rng)
     multiply_by(t, BY_BLAS);
 }
 
-static void right_products_pass_the_screen(void **state)
+static void right_products_pass(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 13, 0);
 
@@ -52,8 +53,8 @@ static void right_products_pass_the_screen(void **state)
     }
 }
 
-/* Twice the floor: docs/math/errors.md 7.4, 7.6. */
-static void no_entry_above_the_floor_passes_the_screen(void **state)
+/* See docs/math/errors.md 7.4 and 7.6. */
+static void errors_above_floor_fail(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 14, 0);
 
@@ -75,8 +76,8 @@ static void no_entry_above_the_floor_passes_the_screen(void **state)
     }
 }
 
-/* No norm shows an entry that has to be 0, however small it is. */
-static void nothing_but_0_passes_where_a_factor_is_0(void **state)
+/* No norm shows such an entry, however small it is. */
+static void zero_factors(void **state)
 {
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 15, 0);
 
@@ -96,7 +97,7 @@ static void nothing_but_0_passes_where_a_factor_is_0(void **state)
     }
 }
 
-static void numbers_that_are_not_finite_pass_no_screen(void **state)
+static void nonfinite_fails(void **state)
 {
     static const double odd[] = {(double)NAN, HUGE_VAL};
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 16, 0);
@@ -117,10 +118,11 @@ static void numbers_that_are_not_finite_pass_no_screen(void **state)
 TEST_FILE(screen_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_products_pass_the_screen),
-        cmocka_unit_test(no_entry_above_the_floor_passes_the_screen),
-        cmocka_unit_test(nothing_but_0_passes_where_a_factor_is_0),
-        cmocka_unit_test(numbers_that_are_not_finite_pass_no_screen),
+        TEST(right_products_pass, "screen: right products pass"),
+        TEST(errors_above_floor_fail,
+             "screen: no entry passes that is off by two floors"),
+        TEST(zero_factors, "screen: only 0 passes if a factor is 0"),
+        TEST(nonfinite_fails, "screen: no product with NaN or infinity passes"),
     };
 
     (void)argc, (void)argv;

@@ -1,6 +1,6 @@
-/* sparse_test.c -- A' A x and left products of a sparse A, which is never
- * mixed: against plain dense products by BLAS.  Every scheme and random sizes
- * are in the laws; here is what only a sparse operand has. */
+/* sparse_test.c -- tests A' A x and left products of a sparse A against dense
+ * products by BLAS. A sparse A is never mixed. The laws test every scheme with
+ * random sizes; here are the cases of sparse operands only. */
 #include "rig.h"
 
 #include "code/code.h"
@@ -37,8 +37,8 @@ static rig_kind kind_of(size_t c, size_t m, size_t n, bool sim)
                       .sparse = true};
 }
 
-/* A few thousand strips a block, and fewer rows than blocks: some are empty
- * then, and one reaches beyond A. */
+/* Sizes go from fewer rows than blocks to a few thousand strips a block. With
+ * few rows some blocks are empty, and one reaches beyond A. */
 static void every_port(void **state)
 {
     static const size_t sizes[][2] = {{1, 1},   {2, 40},   {7, 3},
@@ -61,8 +61,8 @@ static void every_port(void **state)
             }
 }
 
-/* All are live, then fewer; one joins and has a block made for it. */
-static void they_come_and_go(void **state)
+/* All workers are live at first, then fewer. One joins and gets a new block. */
+static void workers_come_and_go(void **state)
 {
     static const kofn_fault_event events[] = {
         {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
@@ -95,7 +95,6 @@ static void they_come_and_go(void **state)
     }
 }
 
-/* A x and x A of one encoding. */
 static void both_products(void **state)
 {
     (void)state;
@@ -131,13 +130,13 @@ static void both_products(void **state)
     }
 }
 
-/* Rows from the left have answers to spare: a worker whose answers are wrong is
- * named, and the product is right. */
-static void liars_are_named(void **state)
+/* A left product has spare answers, so the faulty worker is located and the
+ * product is right. */
+static void faulty_worker_is_located(void **state)
 {
-    static const kofn_fault_event liar[] = {
+    static const kofn_fault_event faulty[] = {
         {1, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0}};
-    kofn_options o = with_events(liar, 1);
+    kofn_options o = with_events(faulty, 1);
     rig_kind k = {.spec = "gpd:m=2,n=1,p=2",
                   .workers = 12,
                   .m = 120,
@@ -161,7 +160,7 @@ static void liars_are_named(void **state)
     rig_down(&r);
 }
 
-/* Lane l of a sparse block, mixed after all. */
+/* Returns lane l of a sparse block, mixed. */
 static kofn_matrix lane_of(const kf_block *b, const kofn_matrix *A, size_t l)
 {
     kofn_matrix lane = {numbers(b->rows * b->cols, sizeof(double)), b->rows,
@@ -174,8 +173,8 @@ static kofn_matrix lane_of(const kf_block *b, const kofn_matrix *A, size_t l)
     return lane;
 }
 
-/* No scheme of the library has several lanes from the left on rows; one of
- * somebody else's may. */
+/* No scheme of the library has several lanes from the left on rows, but a
+ * scheme of a user may. */
 static void lanes_from_the_left(void **state)
 {
     rig_kind k = {.spec = "elastic:k=3",
@@ -237,8 +236,8 @@ static bool always(void *ud)
     return true;
 }
 
-/* What work is said to take is what the entries of A make of it, and it ends
- * when it is told to. */
+/* The reported work is twice the number of entries of A for A' A x. For a left
+ * product it is that number for each row of the input. */
 static void work_is_counted_and_stopped(void **state)
 {
     static const struct {
@@ -296,8 +295,7 @@ static void work_is_counted_and_stopped(void **state)
     }
 }
 
-/* Columns are not cut, and so is said; what is sparse is float64. */
-static void what_is_refused(void **state)
+static void refusals(void **state)
 {
     kofn_sparse s = random_sparse(40, 30, 3, 1);
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_LEFT, 40, 30, 5, KOFN_F64, true);
@@ -322,8 +320,8 @@ static void what_is_refused(void **state)
     sparse_free(&s);
 }
 
-/* All ends are looked at before an entry is: one of them may lie beyond what
- * there is. */
+/* All row ends are checked before any entry is, because an end may lie beyond
+ * the entries. */
 static void ends_that_descend(void **state)
 {
     const size_t ptr[] = {0, SIZE_MAX / 16, 1};
@@ -336,28 +334,27 @@ static void ends_that_descend(void **state)
     assert_string_equal(kofn_errmsg(), "it: row 1 ends before it starts");
 }
 
-/* Pointers that are no multiple of what they point to, as those into a file may
- * be. */
-static void numbers_that_lie_askew(void **state)
+/* Pointers into a mapped file may be no multiple of the size of their type. */
+static void misaligned_pointers(void **state)
 {
     size_t place[4] = {0};
     const kofn_sparse good = {1, 1, place, (void *)place, (void *)place};
     kofn_matrix a = {(char *)place + 4, 1, 1, 1, KOFN_F32};
-    void *askew = (char *)place + 2;
+    void *misaligned = (char *)place + 2;
 
     (void)state;
     assert_ok(kf_mat_check_matrix(&a, "it"));
     a.dtype = KOFN_F64;
     assert_status(KOFN_INVAL, kf_mat_check_matrix(&a, "it"));
     assert_non_null(strstr(kofn_errmsg(), "a multiple of their 8 bytes; copy"));
-    a = (kofn_matrix){askew, 1, 1, 1, KOFN_F32};
+    a = (kofn_matrix){misaligned, 1, 1, 1, KOFN_F32};
     assert_status(KOFN_INVAL, kf_mat_check_matrix(&a, "it"));
     for (int i = 0; i < 4; i++) {
         kofn_sparse s = good;
 
-        s.ptr = i == 1 ? askew : s.ptr;
-        s.col = i == 2 ? askew : s.col;
-        s.val = i == 3 ? askew : s.val;
+        s.ptr = i == 1 ? misaligned : s.ptr;
+        s.col = i == 2 ? misaligned : s.col;
+        s.val = i == 3 ? misaligned : s.val;
         assert_status(i ? KOFN_INVAL : KOFN_OK, kf_mat_check_sparse(&s, "it"));
     }
 }
@@ -365,15 +362,21 @@ static void numbers_that_lie_askew(void **state)
 TEST_FILE(sparse_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_port),
-        cmocka_unit_test(they_come_and_go),
-        cmocka_unit_test(both_products),
-        cmocka_unit_test(liars_are_named),
-        cmocka_unit_test(lanes_from_the_left),
-        cmocka_unit_test(work_is_counted_and_stopped),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(ends_that_descend),
-        cmocka_unit_test(numbers_that_lie_askew),
+        TEST(every_port,
+             "sparse: products are right on threads and in the simulator"),
+        TEST(workers_come_and_go,
+             "sparse: products are right while workers leave and join"),
+        TEST(both_products, "sparse: A x and x A are right from one encoding"),
+        TEST(faulty_worker_is_located,
+             "sparse: a faulty worker of a left product is located"),
+        TEST(lanes_from_the_left,
+             "sparse: a left product of four lanes is right"),
+        TEST(work_is_counted_and_stopped,
+             "sparse: work is counted by entries and can be stopped"),
+        TEST(refusals, "sparse: cuts by columns and float32 are refused"),
+        TEST(ends_that_descend,
+             "sparse: a row that ends before it starts is refused"),
+        TEST(misaligned_pointers, "sparse: misaligned pointers are refused"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

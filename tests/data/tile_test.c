@@ -1,6 +1,6 @@
-/* tile_test.c -- products that workers compute in tiles, against sums in long
- * double: every way of cutting, lanes alone and together, both types, from
- * either side; and that they end when they are told to. */
+/* tile_test.c -- tests products that workers compute in tiles, against sums in
+ * long double. They are tested in every cut, with one lane and several, in
+ * both types, from either side, and with stops. */
 #include "support.h"
 
 #include "data/kernel.h"
@@ -38,8 +38,8 @@ static double get(const kofn_matrix *a, size_t i, size_t j)
                                 : (double)((float *)a->data)[at];
 }
 
-/* Entry (i, j) of `to` is that of x y; an error bound is that of any order of
- * summation, n u sum |x_ik y_kj| to first order, and some. */
+/* Checks rows of `to` against x y. The bound holds for any order of summation:
+ * n u sum |x_ik y_kj| to first order, and a little more. */
 static void is_product(const kofn_matrix *to, size_t first,
                        const kofn_matrix *x, size_t lo, size_t hi,
                        const kofn_matrix *y)
@@ -62,26 +62,25 @@ static void is_product(const kofn_matrix *to, size_t first,
         }
 }
 
-/* ---- a block, what is computed with it, and when to stop ------------------
- */
+/* ---- a block, its products, and when to stop ----------------------------- */
 
 typedef struct shape {
     size_t lanes, rows, depth, cols, lo, hi;
 } shape;
 
-typedef struct patience {
+typedef struct stop_count {
     size_t looks, most;
-} patience;
+} stop_count;
 
-static bool impatient(void *ud)
+static bool stop_now(void *ud)
 {
-    patience *p = ud;
+    stop_count *p = ud;
 
     return ++p->looks > p->most;
 }
 
 static kofn_status compute(const shape *s, bool left, kofn_dtype type,
-                           patience *p, bool hold)
+                           stop_count *p, bool hold)
 {
     uint32_t seed = (uint32_t)(s->rows * 31 + s->depth * 7 + s->cols);
     size_t size = type == KOFN_F64 ? 8 : 4, span = s->hi - s->lo;
@@ -99,7 +98,7 @@ static kofn_status compute(const shape *s, bool left, kofn_dtype type,
               : filled(s->depth, s->cols, s->cols + 2, type, &seed);
     out = filled(s->lanes * span, s->cols, s->cols, type, &seed);
     memset(out.data, 0xff, s->lanes * span * s->cols * size); /* NaN */
-    w.stopped = impatient;
+    w.stopped = stop_now;
     w.ud = p;
     st = kf_data_rows_dense(&b, &w);
     for (size_t l = 0; hold && l < s->lanes; l++)
@@ -112,11 +111,10 @@ static kofn_status compute(const shape *s, bool left, kofn_dtype type,
     return st;
 }
 
-/* ---- laws -----------------------------------------------------------------
- */
+/* ---- laws ---------------------------------------------------------------- */
 
-/* Rows about what a tile holds, inner sides about its depth, few columns and
- * many, all strips and some. */
+/* Rows are near the size of a tile, and inner sides near its depth. There are
+ * few columns or many, all strips or some. */
 static const shape shapes[] = {
     {1, 40, 30, 1, 0, 40},       {1, 40, 30, 20, 3, 31},
     {1, 1, 700, 90, 0, 1},       {4, 10, 255, 64, 0, 10},
@@ -133,7 +131,7 @@ static void every_cut(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int way = 0; way < 4; way++) {
-            patience p = {0, SIZE_MAX};
+            stop_count p = {0, SIZE_MAX};
 
             assert_int_equal(compute(&shapes[i], way % 2,
                                      way / 2 ? KOFN_F32 : KOFN_F64, &p, true),
@@ -141,7 +139,7 @@ static void every_cut(void **state)
         }
 }
 
-/* A lane without rows is one of zeros, among others too. */
+/* The lane without rows may lie among other lanes. */
 static void lanes_of_zeros(void **state)
 {
     uint32_t seed = 1;
@@ -162,8 +160,8 @@ static void lanes_of_zeros(void **state)
     free(out.data);
 }
 
-/* Sums over strips that go on at the first one stop in either half. */
-static void sums_stop_too(void **state)
+/* The strips wrap around at the last row. The sum stops in both halves. */
+static void sums_stop(void **state)
 {
     static const size_t rows = 700, cols = 80, p = 70, from[] = {100, 600};
     uint32_t seed = 5;
@@ -175,20 +173,20 @@ static void sums_stop_too(void **state)
     (void)state;
     b.dtype = KOFN_F64;
     for (size_t i = 0; i < 2; i++) {
-        patience all = {0, SIZE_MAX};
+        stop_count all = {0, SIZE_MAX};
         kf_work w = {.in = &in,
                      .out = &out,
                      .lo = from[i],
                      .hi = from[i] + rows,
                      .left = true,
-                     .stopped = impatient,
+                     .stopped = stop_now,
                      .ud = &all};
 
         assert_int_equal(kf_data_inner_dense(&b, &w), KOFN_OK);
         is_product(&out, 0, &in, 0, p, &lane);
         assert_true(all.looks > 1);
         for (size_t n = 0; n < all.looks; n++) {
-            patience few = {0, n};
+            stop_count few = {0, n};
 
             w.ud = &few;
             assert_int_equal(kf_data_inner_dense(&b, &w), KOFN_AGAIN);
@@ -200,9 +198,8 @@ static void sums_stop_too(void **state)
     free(out.data);
 }
 
-/* A' A x, some rows at a time: as A' of what A x is, and stopped at every
- * look. */
-static void grams(void **state)
+/* A' A x is computed some rows at a time, and equals A' times A x. */
+static void gram_products(void **state)
 {
     static const size_t rows = 331, cols = 500;
     uint32_t seed = 9;
@@ -210,8 +207,8 @@ static void grams(void **state)
     kofn_matrix x = filled(cols, 1, 1, KOFN_F64, &seed);
     kofn_matrix y = filled(cols, 1, 1, KOFN_F64, &seed);
     kf_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &A};
-    patience all = {0, SIZE_MAX};
-    kf_work w = {.in = &x, .out = &y, .stopped = impatient, .ud = &all};
+    stop_count all = {0, SIZE_MAX};
+    kf_work w = {.in = &x, .out = &y, .stopped = stop_now, .ud = &all};
     long double size = 0;
 
     (void)state;
@@ -235,7 +232,7 @@ static void grams(void **state)
     }
     assert_true(all.looks > 2);
     for (size_t n = 0; n < all.looks; n++) {
-        patience few = {0, n};
+        stop_count few = {0, n};
 
         w.ud = &few;
         assert_int_equal(kf_data_gram_dense(&b, &w), KOFN_AGAIN);
@@ -246,9 +243,8 @@ static void grams(void **state)
     free(y.data);
 }
 
-/* At every look; and there are so many that none is far away: a tile is 10^9
- * multiply-adds at the most. */
-static void they_stop_when_told(void **state)
+/* There are many checks for a stop: a tile has at most 10^9 multiply-adds. */
+static void products_stop(void **state)
 {
     static const shape many[] = {{4, 300, 530, 65, 0, 300},
                                  {1, 1030, 600, 90, 0, 1030},
@@ -257,13 +253,13 @@ static void they_stop_when_told(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
-        patience all = {0, SIZE_MAX};
+        stop_count all = {0, SIZE_MAX};
 
         assert_int_equal(compute(&many[i], false, KOFN_F64, &all, false),
                          KOFN_OK);
         assert_true(all.looks > 1);
         for (size_t n = 0; n < all.looks; n++) {
-            patience p = {0, n};
+            stop_count p = {0, n};
 
             assert_int_equal(compute(&many[i], false, KOFN_F64, &p, false),
                              KOFN_AGAIN);
@@ -275,11 +271,13 @@ static void they_stop_when_told(void **state)
 TEST_FILE(tile_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cut),
-        cmocka_unit_test(lanes_of_zeros),
-        cmocka_unit_test(they_stop_when_told),
-        cmocka_unit_test(sums_stop_too),
-        cmocka_unit_test(grams),
+        TEST(every_cut, "tile: products are right in every cut (15 shapes)"),
+        TEST(lanes_of_zeros, "tile: a lane without rows gives zeros"),
+        TEST(products_stop, "tile: a product stops at every check for a stop"),
+        TEST(sums_stop,
+             "tile: a sum over strips stops at every check for a stop"),
+        TEST(gram_products,
+             "tile: A' A x is right and stops at every check for a stop"),
     };
 
     kf_blas_single(); /* as in a worker */

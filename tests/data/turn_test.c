@@ -1,13 +1,13 @@
-/* turn_test.c -- transposes, entry by entry: every small shape and some that
- * are larger than a band of rows, of both types, inside larger matrices of
- * which nothing else is written. */
+/* turn_test.c -- tests transposes entry by entry: every small shape and some
+ * that are larger than a band of rows, in both types. They lie inside larger
+ * matrices, and the rest of these must be unchanged. */
 #include "support.h"
 
 #include "mat/mat.h"
 
 #define MOST 70
 
-/* Every entry is another number, and none is 0. */
+/* Makes every entry another number, and none 0. */
 static void fill(kofn_matrix *a)
 {
     for (size_t i = 0; i < a->rows * a->ld; i++)
@@ -55,7 +55,8 @@ static void transposes_are_exact(void **state)
 TEST_FILE(turn_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transposes_are_exact),
+        TEST(transposes_are_exact,
+             "data: transposes are exact (all shapes up to 20 x 20)"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

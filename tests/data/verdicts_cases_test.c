@@ -1,12 +1,13 @@
-/* verdicts_cases_test.c -- faults that verdicts were once wrong about, each by
- * itself; those of whole commands are in tests/cli/errors.bats. */
+/* verdicts_cases_test.c -- tests single errors for which verdicts were once
+ * wrong. The cases of whole commands are in tests/cli/errors.bats. */
 #include "rig.h"
 #include "verdicts_rig.h"
 
 /* ---- a common cause ------------------------------------------------------ */
 
-/* Each pair adds the same constant to all it sends, as by the same broken
- * library: named, or declared, and never passed over. */
+/* Each pair of workers adds the same constant to all its results, as a shared
+ * broken library would. The pair is named or the round fails; the error never
+ * passes. */
 static void every_pair(const char *spec, size_t nodes, size_t pairs)
 {
     static const double constants[] = {1, 1e-2, 1e-4};
@@ -50,8 +51,9 @@ static void pairs_of_gpd(void **state)
     every_pair("gpd:m=2,n=2,p=2", 14, 273);
 }
 
-/* Three that add the same constant cancel nearly in the single parity of k + 1
- * answers, for some constant: too likely in float32 to be believed. */
+/* Three equal constants nearly cancel in the single parity of k + 1 answers,
+ * for some constant. In float32 that is too likely, so such a verdict is not
+ * used. */
 static void three_of_polydot(void **state)
 {
     size_t rounds = (size_t)ceil(4000 * test_scale() / SLOWED);
@@ -74,11 +76,10 @@ static void three_of_polydot(void **state)
     code_case_down(&f);
 }
 
-/* ---- rounding beside a lie ------------------------------------------------
- */
+/* ---- rounding besides an error ------------------------------------------- */
 
-/* A lie as large as what may pass, that the rounding of the others made look a
- * little smaller: the floor counts both. */
+/* An error as large as the floor allows looks a little smaller by the rounding
+ * of the other results. The floor counts both. */
 static void hidden_by_rounding(void **state)
 {
     trial t = {.r = kf_rng_stream(1, KF_FOR_SAMPLE, 6, 24408),
@@ -100,8 +101,8 @@ static void hidden_by_rounding(void **state)
 
 /* ---- copies -------------------------------------------------------------- */
 
-/* Copies that fail alike: as many as half of those over are found out, whoever
- * answers first. */
+/* Runs rounds in which half of the spare copies fail alike. They are found,
+ * whichever answers first. */
 static void copies_alike(const char *spec, size_t nodes)
 {
     static const way alike[] = {CONSTANT, DOUBLED, STALE, ZEROS};
@@ -120,7 +121,7 @@ static void copies_alike(const char *spec, size_t nodes)
 
         shuffle(t.liar, f.nodes, &t.r);
         if (run(&t) != RIGHT)
-            fail_msg("%s: %zu copies %s were not found out", spec, t.liars,
+            fail_msg("%s: %zu faulty copies (%s) were not found", spec, t.liars,
                      way_names[t.way]);
     }
     code_case_down(&f);
@@ -135,11 +136,9 @@ static void copies(void **state)
     copies_alike("mds:k=1", 7);
 }
 
-/* ---- what is tolerated ----------------------------------------------------
- */
+/* ---- tolerance ----------------------------------------------------------- */
 
-/* Nobody is believed who could hide more than the tolerance that is asked
- * for. */
+/* No result is used that could hide an error above the requested tolerance. */
 static void tolerance(void **state)
 {
     static const struct {
@@ -182,12 +181,17 @@ static void tolerance(void **state)
 TEST_FILE(verdicts_cases_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_of_matdot),
-        cmocka_unit_test(pairs_of_gpd),
-        cmocka_unit_test(three_of_polydot),
-        cmocka_unit_test(hidden_by_rounding),
-        cmocka_unit_test(copies),
-        cmocka_unit_test(tolerance),
+        TEST(pairs_of_matdot,
+             "verdicts: no pair with one constant error passes (matdot)"),
+        TEST(pairs_of_gpd,
+             "verdicts: no pair with one constant error passes (gpd)"),
+        TEST(three_of_polydot,
+             "verdicts: three with one constant error never pass (polydot)"),
+        TEST(hidden_by_rounding,
+             "verdicts: the floor counts an error and the rounding"),
+        TEST(copies,
+             "verdicts: half of the spare copies may fail alike (4 codes)"),
+        TEST(tolerance, "verdicts: a round ends only within its tolerance"),
     };
 
     rig_begin();

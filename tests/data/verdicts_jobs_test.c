@@ -1,9 +1,9 @@
-/* verdicts_jobs_test.c -- the campaign of verdicts_test.c through whole jobs: a
- * coordinator, simulated workers, what they send made wrong on its way or by
- * events, and the product of BLAS to compare with.  Nobody honest is located,
- * and what is delivered is within the floor of the report.
+/* verdicts_jobs_test.c -- runs the campaign of verdicts_test.c with whole
+ * jobs: a coordinator and simulated workers. Results are made wrong on their
+ * way or by events, and BLAS computes the expected product. No honest worker
+ * is located, and the output is within the floor of the report.
  *
- * KOFN_TEST_SCALE=10 tries ten times as many. */
+ * KOFN_TEST_SCALE=10 tries ten times more jobs. */
 #include "altered_port.h"
 #include "rig.h"
 #include "verdicts_rig.h"
@@ -16,22 +16,23 @@
 #define MOST_ROWS 90
 #define LARGEST (MOST_ROWS * 64 * 2) /* numbers of a result */
 
-/* ---- what is sent, made wrong on its way --------------------------------- */
+/* ---- results that are made wrong on their way ---------------------------- */
 
-/* The simulator, some of whose workers send something else. */
-typedef struct crooked {
+/* A simulator in which some workers send wrong results. */
+typedef struct faulty_port {
     altered_port port;
-    bool liar[MOST_NODES];
-    uint32_t partner[MOST_NODES]; /* with whom results are swapped */
+    bool faulty[MOST_NODES];
+    uint32_t partner[MOST_NODES]; /* the worker that results are swapped with */
     way way;
     double size, constant;
     kf_rng r;
     size_t span, lanes;
     double *honest[2][MOST_NODES]; /* of odd and even rounds */
-} crooked;
+} faulty_port;
 
-/* Entry e of a result of these strips, among those of the whole block. */
-static size_t place(const crooked *c, const kf_msg *m, size_t e)
+/* Returns the place of entry e of a result within the result for the whole
+ * block. */
+static size_t place(const faulty_port *c, const kf_msg *m, size_t e)
 {
     size_t cols = kf_buffer_matrix(m->result)->cols, strips = m->hi - m->lo;
     size_t row = e / cols, at = row / strips * c->span + m->lo + row % strips;
@@ -40,7 +41,7 @@ static size_t place(const crooked *c, const kf_msg *m, size_t e)
     return at * cols + e % cols;
 }
 
-static double other_number(crooked *c, const kf_msg *m, size_t e, double y)
+static double other_number(faulty_port *c, const kf_msg *m, size_t e, double y)
 {
     size_t at = place(c, m, e), now = m->round % 2;
 
@@ -62,7 +63,7 @@ static double other_number(crooked *c, const kf_msg *m, size_t e, double y)
     }
 }
 
-static void remember(crooked *c, const kf_msg *m)
+static void remember(faulty_port *c, const kf_msg *m)
 {
     kofn_matrix *y = kf_buffer_matrix(m->result);
     double *x = as_doubles(y);
@@ -72,7 +73,7 @@ static void remember(crooked *c, const kf_msg *m)
     kf_free(x);
 }
 
-static void send_other(crooked *c, const kf_msg *m)
+static void send_other(faulty_port *c, const kf_msg *m)
 {
     kofn_matrix *y = kf_buffer_matrix(m->result);
     size_t n = y->rows * y->cols, one = kf_rng_below(&c->r, n);
@@ -96,23 +97,23 @@ static void send_other(crooked *c, const kf_msg *m)
     kf_free(x);
 }
 
-static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kf_msg *m)
+static kofn_status faulty_wait(kofn_port *p, kofn_time until, kofn_time atmost,
+                               kf_msg *m)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
 
     if (st || m->type != KF_MSG_RESULT)
         return st;
     remember(c, m);
-    if (c->liar[m->worker])
+    if (c->faulty[m->worker])
         send_other(c, m);
     return KOFN_OK;
 }
 
-static void crooked_close(kofn_port *p)
+static void faulty_close(kofn_port *p)
 {
-    crooked *c = (crooked *)p;
+    faulty_port *c = (faulty_port *)p;
 
     c->port.sim->close(c->port.sim);
     for (size_t i = 0; i < 2 * MOST_NODES; i++)
@@ -120,13 +121,13 @@ static void crooked_close(kofn_port *p)
     kf_free(c);
 }
 
-static crooked *crooked_port(size_t workers, const kofn_faults *w)
+static faulty_port *open_faulty_port(size_t workers, const kofn_faults *w)
 {
-    crooked *c = numbers(1, sizeof *c);
+    faulty_port *c = numbers(1, sizeof *c);
 
     altered_open(&c->port, workers, w);
-    c->port.base.wait = crooked_wait;
-    c->port.base.close = crooked_close;
+    c->port.base.wait = faulty_wait;
+    c->port.base.close = faulty_close;
     for (size_t i = 0; i < workers; i++)
         for (size_t k = 0; k < 2; k++)
             c->honest[k][i] = numbers(LARGEST, sizeof(double));
@@ -140,21 +141,21 @@ typedef struct job {
     rig_kind kind;
     kofn_options opt;
     kofn_faults faults;
-    kofn_fault_event happen[MOST_NODES];
-    trial t; /* liars, way, mode */
+    kofn_fault_event events[MOST_NODES];
+    trial t; /* faulty workers, kind of error, mode */
     size_t rows, cols;
-    size_t half, most; /* liars promised to be dealt with: whatever they do, and
-                          if they do not conspire */
+    size_t half, most; /* faulty workers that are promised to be handled: with
+                          any errors, and without a conspiracy */
     bool by_events;
 } job;
 
 static const kofn_errors errors_of[] = {
     KOFN_ERRORS_PROBABILISTIC, KOFN_ERRORS_ADVERSARIAL, KOFN_ERRORS_DETECT};
 
-/* ---- what is empty ------------------------------------------------------- */
+/* ---- empty parts --------------------------------------------------------- */
 
-/* Of a row of coefficients those of parts that reach to the last strip of
- * all. */
+/* Copies the coefficients of a row that belong to parts that reach the last
+ * strip. */
 static void without_empty(const kf_row *row, kofn_cut cut, size_t bands,
                           size_t m, size_t n, size_t strip, double *to)
 {
@@ -169,7 +170,8 @@ static void without_empty(const kf_row *row, kofn_cut cut, size_t bands,
     }
 }
 
-/* Row l of a seat in terms of products of a part of A and one of the input. */
+/* Computes row l of a seat in terms of products of a part of A and a part of
+ * the input. */
 static void products_of(const kofn_plan *p, const kf_seat *seat, size_t l,
                         double *to)
 {
@@ -194,9 +196,9 @@ static void products_of(const kofn_plan *p, const kf_seat *seat, size_t l,
     kf_free(b);
 }
 
-/* Any so many results tell all that is not empty in the last strip, as k tell
- * all where nothing is. */
-static size_t results_that_tell(const kofn_plan *p)
+/* Returns the number of results that determine all nonempty products in the
+ * last strip, whichever they are. It is the threshold if no part is empty. */
+static size_t results_that_decide(const kofn_plan *p)
 {
     size_t terms = p->parts * p->parts1, lanes = p->layout.lanes, rank = 0;
     double *Q = numbers(MOST_NODES * lanes * terms, 8);
@@ -229,19 +231,19 @@ static size_t results_that_tell(const kofn_plan *p)
     return rank / lanes;
 }
 
-/* Those who lie: by events, or else on the way. */
-static kofn_port *port_of_liars(job *j)
+/* Opens a simulator in which the faulty workers send wrong results. */
+static kofn_port *port_of_results(job *j)
 {
-    crooked *c = crooked_port(j->kind.workers, &j->faults);
+    faulty_port *c = open_faulty_port(j->kind.workers, &j->faults);
     trial *t = &j->t;
 
     for (size_t i = 0; i < t->liars; i++) {
-        uint32_t who = t->liar[i];
+        uint32_t w = t->liar[i];
         size_t other = (i ^ 1) < t->liars ? i ^ 1 : i;
 
-        t->lied[who] = true;
-        c->liar[who] = true;
-        c->partner[who] = t->liar[other];
+        t->lied[w] = true;
+        c->faulty[w] = true;
+        c->partner[w] = t->liar[other];
     }
     c->way = t->way;
     c->size = INNER * alarm_level(t) * pow(10, 7 * kf_rng_uniform(&t->r) - 1);
@@ -258,7 +260,7 @@ static kofn_port *port_of_events(job *j)
 
     for (size_t i = 0; i < j->t.liars; i++) {
         j->t.lied[j->t.liar[i]] = true;
-        j->happen[i] =
+        j->events[i] =
             (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT, j->t.liar[i], 0};
     }
     j->opt.event_count = j->t.liars;
@@ -266,18 +268,18 @@ static kofn_port *port_of_events(job *j)
     return sim;
 }
 
-/* Where parts are empty fewer results agree on another input (math/errors.md
- * 6). */
-static size_t liars_promised(const job *j)
+/* Returns the number of faulty workers that are promised to be handled. With
+ * empty parts fewer results agree on another input (math/errors.md 6). */
+static size_t faulty_promised(const job *j)
 {
-    size_t tell = results_that_tell(j->x.plan);
+    size_t decide = results_that_decide(j->x.plan);
     size_t k = j->x.plan->layout.threshold;
     bool agree = j->t.way == DOUBLED || j->t.way == STALE ||
                  j->t.way == ZEROS || j->t.way == SWAPPED;
 
-    if (2 * tell < k)
+    if (2 * decide < k)
         return j->half;
-    return agree ? kf_max(j->half, kf_min(j->most, tell)) : j->most;
+    return agree ? kf_max(j->half, kf_min(j->most, decide)) : j->most;
 }
 
 static void open_job(job *j, size_t code, uint64_t seed)
@@ -297,19 +299,19 @@ static void open_job(job *j, size_t code, uint64_t seed)
     j->opt = (kofn_options)KOFN_OPTIONS_INIT;
     j->opt.errors = errors_of[j->t.mode];
     j->opt.quarantine = 1000000;
-    j->opt.events = j->happen;
+    j->opt.events = j->events;
     rig_inputs(&j->x, &j->kind);
-    j->t.liars = kf_min(j->t.liars, liars_promised(j));
-    port = j->by_events ? port_of_events(j) : port_of_liars(j);
+    j->t.liars = kf_min(j->t.liars, faulty_promised(j));
+    port = j->by_events ? port_of_events(j) : port_of_results(j);
     assert_ok(kofn_open(&j->x.job, j->x.plan, port, &j->opt));
     assert_ok(rig_place(&j->x));
 }
 
-/* ---- what must hold ------------------------------------------------------ */
+/* ---- checks -------------------------------------------------------------- */
 
-static void say_wrong(const job *j, const char *what, double off)
+static void fail_job(const job *j, const char *what, double off)
 {
-    fail_msg("%s of %zu, %s, %zu rows, %zu columns, float%d, %zu liars, %s: "
+    fail_msg("%s of %zu, %s, %zu rows, %zu columns, float%d, %zu faulty, %s: "
              "%s (%g)",
              j->kind.spec, j->kind.workers, mode_names[j->t.mode], j->kind.m,
              j->t.columns, j->t.wide ? 64 : 32, j->t.liars,
@@ -317,8 +319,8 @@ static void say_wrong(const job *j, const char *what, double off)
              off);
 }
 
-/* Norms of the rows of a: those `each` apart are coded together, and count as
- * one row in which they stand side by side. */
+/* Returns the norms of the rows of `a`. Rows that are `each` apart are coded
+ * together, and count as one long row. */
 static double *norms(const double *a, size_t rows, size_t cols, size_t stride,
                      size_t step, size_t each)
 {
@@ -335,9 +337,9 @@ static double *norms(const double *a, size_t rows, size_t cols, size_t stride,
     return x;
 }
 
-/* Every entry, beside that of BLAS: by the floor times the norms of the rows
- * and columns that are coded with its own, and what rounding of so many terms
- * makes in any order. */
+/* Compares every entry with that of BLAS.  The bound is the floor times the
+ * norms of the rows and columns that are coded together.  The rounding of a sum
+ * of n terms in any order is added to it. */
 static void within_floor(const job *j, const kofn_report *rep)
 {
     const rig *x = &j->x;
@@ -364,32 +366,32 @@ static void within_floor(const job *j, const kofn_report *rep)
 
             off /= row[e / cols] * col[e % cols];
             if (!(off <= rep->floor + own * fmax(rep->noise, 1)))
-                say_wrong(j, "delivered above the floor", off / rep->floor);
+                fail_job(j, "an error above the floor", off / rep->floor);
         }
         kf_free(row);
     }
-    /* for entries as large as those of random numbers, as many are together */
+    /* relative errors need entries as large as those of random numbers */
     if (x->A.rows * cols >= 64 && !(rig_error(x) <= rep->predicted))
-        say_wrong(j, "an error above what is predicted",
-                  rig_error(x) / rep->predicted);
+        fail_job(j, "an error above the prediction",
+                 rig_error(x) / rep->predicted);
     kf_free(y);
     kf_free(A);
     kf_free(B);
     kf_free(col);
 }
 
-static void only_liars(const job *j, const kofn_report *rep)
+static void only_faulty_located(const job *j, const kofn_report *rep)
 {
     for (size_t i = 0; i < rep->workers; i++)
         if (rep->located[i] && !j->t.lied[i])
-            say_wrong(j, "somebody honest was located", (double)i);
+            fail_job(j, "an honest worker was located", (double)i);
 }
 
 typedef struct tally {
     size_t rounds, declared, located;
 } tally;
 
-/* Some rounds of these liars. */
+/* Runs some rounds with these faulty workers. */
 static void run_job(job *j, size_t rounds, uint64_t seed, tally *to)
 {
     for (size_t k = 0; k < rounds; k++) {
@@ -398,11 +400,11 @@ static void run_job(job *j, size_t rounds, uint64_t seed, tally *to)
 
         rig_next(&j->x, 1000 * seed + k);
         st = rig_round(&j->x, &rep);
-        only_liars(j, &rep);
+        only_faulty_located(j, &rep);
         if (st == KOFN_OK)
             within_floor(j, &rep);
         else if (st != KOFN_CORRUPT && st != KOFN_TOOFEW)
-            say_wrong(j, kofn_errmsg(), st);
+            fail_job(j, kofn_errmsg(), st);
         to->rounds++;
         to->declared += st != KOFN_OK;
         for (size_t i = 0; i < rep.workers; i++)
@@ -412,8 +414,8 @@ static void run_job(job *j, size_t rounds, uint64_t seed, tally *to)
 
 /* ---- the campaign -------------------------------------------------------- */
 
-/* Half of the time as many rows and columns to each part, else any, so that
- * some parts may be empty. */
+/* Draws the sizes. Half of the time all parts have the same number of rows and
+ * columns, else some parts may be empty. */
 static void draw_sides(job *j, const kofn_layout *L)
 {
     size_t parts = L->cut[0].rows * L->groups;
@@ -481,10 +483,11 @@ static void whole_jobs(void **state)
     assert_int_equal(all[DETECT].located, 0);
 }
 
-/* ---- a decoder that makes much of little --------------------------------- */
+/* ---- a decoder that amplifies errors ------------------------------------- */
 
-/* Single precision, one liar, 25 rounds: what decoding makes of a lie that is
- * too small to be seen is within the floor, and the prediction includes it. */
+/* Runs 25 rounds in single precision with one faulty worker. The error that
+ * decoding makes of an unseen wrong result is within the floor, and the
+ * prediction includes it. */
 static void single_precision(const char *spec, size_t nodes)
 {
     size_t seeds = kf_max(often(40), 1), rounds = 0, large = 0;
@@ -495,8 +498,8 @@ static void single_precision(const char *spec, size_t nodes)
         uint64_t seed = s ? s : 391;
 
         j.faults = (kofn_faults)KOFN_FAULTS_INIT(.seed = seed);
-        j.happen[0] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT, 4, 0};
-        j.opt = with_events(j.happen, 1);
+        j.events[0] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT, 4, 0};
+        j.opt = with_events(j.events, 1);
         j.opt.errors = KOFN_ERRORS_PROBABILISTIC;
         j.opt.quarantine = 1000000;
         j.t = (trial){.columns = 1, .liars = 1, .lied[4] = true};
@@ -509,7 +512,7 @@ static void single_precision(const char *spec, size_t nodes)
 
             rig_next(&j.x, 1000 * seed + i);
             assert_ok(rig_round(&j.x, &rep));
-            only_liars(&j, &rep);
+            only_faulty_located(&j, &rep);
             within_floor(&j, &rep);
             worst = fmax(worst, rig_error(&j.x));
             floor = fmax(floor, rep.floor);
@@ -538,9 +541,11 @@ static void elastic(void **state)
 TEST_FILE(verdicts_jobs_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_jobs),
-        cmocka_unit_test(harmonic),
-        cmocka_unit_test(elastic),
+        TEST(whole_jobs,
+             "verdicts: jobs locate no honest worker and keep the floor"),
+        TEST(harmonic,
+             "verdicts: float32 keeps the floor (mds, harmonic, 18 workers)"),
+        TEST(elastic, "verdicts: float32 keeps the floor (elastic, 8 workers)"),
     };
 
     rig_begin();

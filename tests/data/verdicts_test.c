@@ -1,17 +1,15 @@
 /* verdicts_test.c -- a campaign of wrong results against the verdicts on them.
  *
- * Rounds of every scheme with redundancy, few columns wide or many, in which
- * some of the workers err in every way that is thought of; answers come in a
- * random order and are asked for as the coordinator asks.  Whatever happens:
- * nobody honest is named, and what is delivered is as near to what honest
- * workers would have made of it as the floor says.
+ * Rounds run with every redundant scheme, with few columns or many. Some
+ * workers err in every known way. Answers come in a random order and are asked
+ * for as the coordinator does. No honest worker is named, and the output
+ * differs from that of honest workers by the floor at most.
  *
- * The short form is a matter of seconds; KOFN_TEST_SCALE=4630 tries a million
- * rounds of each code.  `verdicts_test CODE FROM` tries only that one, by its
- * number in the list, from that multiple of 216 rounds on, so that what several
- * runs print can be added up.  The tables of docs/errors.md are what this
- * prints; the digest is of all that was decided, and the same while decisions
- * are. */
+ * The short form takes seconds. KOFN_TEST_SCALE=4630 tries a million rounds of
+ * each code. `verdicts_test CODE FROM` tries only the code with that number in
+ * the list, from round 216 FROM on, so that the outputs of several runs can be
+ * added up. The output has the tables of docs/errors.md. The digest covers all
+ * decisions: it changes if one of them does. */
 #include "verdicts_rig.h"
 
 #include <inttypes.h>
@@ -72,7 +70,7 @@ static void print_widths(const tally *t)
         }
 }
 
-/* Those of adversarial rounds by the way in which liars erred. */
+/* Prints the adversarial rounds by the kind of error. */
 static void print_ways(const tally *t)
 {
     for (size_t y = 0; y < WAYS; y++)
@@ -136,7 +134,7 @@ static void campaign(void **state)
         print_ways(&one);
         fflush(stdout);
     }
-    print_message("    %zu rounds: nobody honest named, nothing wrong "
+    print_message("    %zu rounds: no honest worker named, nothing wrong "
                   "delivered\n    declared failures by width; up to half, and "
                   "beyond\n",
                   all.rounds);
@@ -145,7 +143,9 @@ static void campaign(void **state)
 
 TEST_FILE(verdicts_test)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(campaign)};
+    const struct CMUnitTest tests[] = {
+        TEST(campaign,
+             "verdicts: no honest worker is named, nothing wrong delivered")};
 
     only.one = argc > 1;
     only.code = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;

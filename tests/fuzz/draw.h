@@ -1,5 +1,5 @@
-/* draw.h -- numbers drawn from an input: what targets make packets of, with
- * right checksums, so that the fuzzing goes deep. */
+/* draw.h -- draws numbers from an input. Targets make packets with right
+ * checksums of them, so that fuzzing reaches deep code. */
 #ifndef KF_FUZZ_DRAW_H
 #define KF_FUZZ_DRAW_H
 
@@ -21,8 +21,8 @@ static inline unsigned next(draw *d, unsigned below)
     return x % below;
 }
 
-/* A number of which `times` are `rest` modulo 2^64, so that their product
- * wraps round; 0 where there is none up to `top`. */
+/* Returns x so that x times `times` wraps round to `rest` modulo 2^64. Returns
+ * 0 if there is none up to `top`. */
 static inline uint64_t wrapping(draw *d, uint64_t times, uint64_t rest,
                                 uint64_t top)
 {
@@ -38,7 +38,8 @@ static inline uint64_t wrapping(draw *d, uint64_t times, uint64_t rest,
     return 0;
 }
 
-/* Small most often; sometimes what overflows, alone or so many `times`. */
+/* Returns `fair` or a small number most often. Sometimes returns a number that
+ * overflows, alone or `times` times. */
 static inline uint64_t size_times(draw *d, uint64_t fair, uint64_t times)
 {
     static const uint64_t odd[] = {0,          UINT64_MAX, 1ull << 63,

@@ -1,29 +1,28 @@
-/* driver.c -- runs a fuzz target where libFuzzer is not at hand.
+/* driver.c -- runs a fuzz target without libFuzzer.
  *
  * To add a target for a parser:
  *
- *   1. fuzz_NAME.c, which exports LLVMFuzzerTestOneInput(data, size), returns
- *      0 and abort()s when an answer breaks a rule.  Asserting what a success
- *      must look like finds wrong parses; without it only crashes are found.
- *      `data` is not ended by a zero byte and may not be read behind `size`.
- *   2. corpus/NAME/: ten to thirty small files, one or more of each variant
- *      of the format and of each way to break it.
- *   3. In a comment of fuzz_NAME.c, "fuzz-iterations: N", so many that the
- *      plain build takes about 3 seconds; without it 300000.  They are
- *      multiplied by KOFN_TEST_SCALE.
+ *   1. fuzz_NAME.c exports LLVMFuzzerTestOneInput(data, size).  It returns 0,
+ *      and calls abort() if an answer breaks a rule.  Rules for a success find
+ *      wrong parses; without them only crashes are found.  `data` has no zero
+ *      byte at its end, and must not be read beyond `size`.
+ *   2. Put ten to thirty small files into corpus/NAME/.  Each variant of the
+ *      format has one at least, and so has each way to break it.
+ *   3. A comment of fuzz_NAME.c says "fuzz-iterations: N" on one line, with N
+ *      for about 3 seconds in the plain build.  The default is 300000.
+ *      KOFN_TEST_SCALE multiplies it.
  *
- * CMakeLists.txt finds both and adds the test fuzz_NAME, which runs the whole
- * corpus and then N mutations of it.  Mutations depend on the seed and their
- * number only.  Where clang is there `make fuzz` links the same file with
- * libFuzzer instead.
+ * CMakeLists.txt finds both and adds the test fuzz_NAME. It runs the whole
+ * corpus and then N mutations of it. Mutations depend on the seed and their
+ * number only. With clang, `make fuzz` links the same file with libFuzzer
+ * instead.  Usage:
  *
  *   fuzz_NAME [--iterations N] [--seed S] [--max-size BYTES] FOLDER...
- *   fuzz_NAME FILE...          these inputs only, in this process
+ *   fuzz_NAME FILE...          runs these inputs in this process.
  *
- * The target runs in a child process; the input it is working on lies in
- * memory that both share.  However the child dies, or hangs, the parent
- * leaves that input behind in a file and prints its name.
- */
+ * The target runs in a child process, and its input is in shared memory. If
+ * the child dies or hangs, the parent writes that input to a file and prints
+ * its name. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 
 #include <dirent.h>
@@ -48,7 +47,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
                                unsigned int seed); /* mutate.c */
 
 #define LARGEST ((size_t)1 << 20) /* bytes of an input, at most */
-#define PATIENCE 60               /* seconds for one input */
+#define TIMEOUT 60                /* seconds for one input */
 
 typedef struct input {
     unsigned char *data;
@@ -56,10 +55,10 @@ typedef struct input {
     char *name;
 } input;
 
-/* What parent and child share. */
+/* The memory that parent and child share. */
 typedef struct view {
     atomic_ulong runs;    /* inputs begun */
-    unsigned long corpus; /* how many of these are files */
+    unsigned long corpus; /* of these, files */
     size_t size;
     unsigned char data[LARGEST];
 } view;
@@ -117,7 +116,8 @@ static int plain_name(const struct dirent *e)
     return e->d_name[0] != '.';
 }
 
-/* Names are sorted: the order must not depend on the file system. */
+/* Adds the files of a folder. Names are sorted, because the order must not
+ * depend on the file system. */
 static void add_folder(const char *path)
 {
     struct dirent **list;
@@ -137,7 +137,7 @@ static void add_folder(const char *path)
     free(list);
 }
 
-/* ---- words: of the corpus itself, and what parsers stumble over ---------- */
+/* ---- words: from the corpus, and known traps for parsers ----------------- */
 
 typedef struct word {
     const unsigned char *data;
@@ -246,12 +246,12 @@ static void collect_words(void)
         }
 }
 
-/* ---- mutations ----------------------------------------------------------
+/* ---- mutations
  *
- * Each changes the n bytes at p, where max_size have room, and gives the new
- * size. */
+ * Each mutation changes the n bytes at p, with room for max_size bytes. It
+ * returns the new size. */
 
-/* Put `size` bytes in the place of `cut` at `at`; as many as fit. */
+/* Replaces `cut` bytes at `at` by `size` bytes, or by the part that fits. */
 static size_t splice(unsigned char *p, size_t n, size_t at, size_t cut,
                      const void *bytes, size_t size)
 {
@@ -280,7 +280,7 @@ static size_t change_byte(unsigned char *p, size_t n)
     return n;
 }
 
-/* A number in binary, either byte order. */
+/* Writes a binary number in either byte order. */
 static size_t change_binary(unsigned char *p, size_t n)
 {
     unsigned char bytes[8];
@@ -293,7 +293,7 @@ static size_t change_binary(unsigned char *p, size_t n)
     return splice(p, n, below(n + 1), size, bytes, size);
 }
 
-/* A number in decimal, in the place of one that is there if possible. */
+/* Writes a decimal number, in the place of another one if possible. */
 static size_t change_decimal(unsigned char *p, size_t n)
 {
     char text[32];
@@ -342,7 +342,7 @@ static size_t truncate_bytes(unsigned char *p, size_t n)
     return below(n + 1);
 }
 
-/* A piece of an input of the corpus, or of this one. */
+/* Inserts a piece of an input of the corpus. */
 static size_t insert_piece(unsigned char *p, size_t n)
 {
     const input *in = &corpus[below(corpus_count)];
@@ -352,7 +352,7 @@ static size_t insert_piece(unsigned char *p, size_t n)
                   size);
 }
 
-/* The head of this one and the tail of another. */
+/* Joins the head of this input and the tail of another. */
 static size_t cross(unsigned char *p, size_t n)
 {
     const input *in = &corpus[below(corpus_count)];
@@ -361,7 +361,7 @@ static size_t cross(unsigned char *p, size_t n)
     return splice(p, n, below(n + 1), n, in->data + from, in->size - from);
 }
 
-/* A whole line again, somewhere. */
+/* Repeats a whole line somewhere. */
 static size_t repeat_line(unsigned char *p, size_t n)
 {
     unsigned char line[256];
@@ -393,8 +393,8 @@ size_t LLVMFuzzerMutate(uint8_t *p, size_t n, size_t most)
 
 /* ---- running ------------------------------------------------------------- */
 
-/* The target gets a copy of the exact size, so that sanitizers see a read
- * behind it. */
+/* Runs one input. The target gets a copy of the exact size, so that sanitizers
+ * see reads beyond it. */
 static void run(const unsigned char *data, size_t size)
 {
     unsigned char *copy = need(malloc(size ? size : 1));
@@ -432,7 +432,7 @@ static void child(uint64_t seed, unsigned long iterations)
     }
 }
 
-/* Leave the input behind and say how to run it again. */
+/* Writes the input to a file and prints how to run it again. */
 static void report(const char *program, const char *how, int code,
                    uint64_t seed)
 {
@@ -457,7 +457,7 @@ static void report(const char *program, const char *how, int code,
             shared->size, name, program, name);
 }
 
-/* Waits for the child; non-zero unless it ended well. */
+/* Waits for the child. Returns non-zero unless it ended well. */
 static int watch(pid_t pid, const char *program, uint64_t seed)
 {
     const struct timespec nap = {0, 10000000};
@@ -470,10 +470,10 @@ static int watch(pid_t pid, const char *program, uint64_t seed)
         nanosleep(&nap, NULL);
         still = runs == last ? still + 1 : 0;
         last = runs;
-        if (still > PATIENCE * 100) {
+        if (still > TIMEOUT * 100) {
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);
-            report(program, "no end after seconds:", PATIENCE, seed);
+            report(program, "timeout in seconds:", TIMEOUT, seed);
             return 1;
         }
     }
@@ -499,7 +499,7 @@ static unsigned long long number(const char *program, const char *text)
     return x;
 }
 
-/* `n`, or as many times more or fewer as KOFN_TEST_SCALE says. */
+/* Returns n multiplied by KOFN_TEST_SCALE, if that is set. */
 static unsigned long long scaled(unsigned long long n)
 {
     const char *s = getenv("KOFN_TEST_SCALE");

@@ -1,5 +1,6 @@
-/* forge.h -- block specifications that a coordinator has made up: well formed,
- * of sizes that fit each other or whose products wrap round. */
+/* forge.h -- makes block specifications as a hostile coordinator may send
+ * them. They are well formed. Their sizes fit each other, or their products
+ * wrap round. */
 #ifndef KF_FUZZ_FORGE_H
 #define KF_FUZZ_FORGE_H
 
@@ -12,7 +13,7 @@ typedef struct forged {
     size_t n;
     kofn_dtype dtype;
     uint64_t lanes, rows, cols, span; /* span: strips of a sum */
-    uint64_t numbers;                 /* in a row of what is summed over */
+    uint64_t numbers;                 /* in a row of the data of the sum */
     bool sum;
 } forged;
 
@@ -71,7 +72,9 @@ static inline void forge_sparse(forged *f, draw *d, uint64_t used)
 static inline void forge_sum(forged *f, draw *d)
 {
     static const char named[] = "loss-gradient";
-    const char *name = f->dtype == KOFN_F32 ? "" : named; /* the worker's own */
+    const char *name = f->dtype == KOFN_F32
+                           ? ""
+                           : named; /* empty: the worker's own function */
     uint64_t parts = next(d, 5), pieces = 1 + next(d, 20);
     uint64_t submessages = 1 + next(d, 3), of = parts + 1 + next(d, 3);
     uint64_t wraps = next(d, 2) ? f->lanes : pieces * kf_max(1, parts);
@@ -99,7 +102,7 @@ static inline void forge_sum(forged *f, draw *d)
 
 static inline void forge(forged *f, draw *d)
 {
-    enum { DENSE, SPARSE, SUM, EMPTY }; /* as block_spec.c has them */
+    enum { DENSE, SPARSE, SUM, EMPTY }; /* as in block_spec.c */
     unsigned kind = next(d, 4);
     uint64_t used = next(d, 64), narrow = next(d, 2);
 
@@ -127,7 +130,7 @@ static inline void forge(forged *f, draw *d)
         forge_dense(f, d);
 }
 
-/* A task for it, of sizes that fit or whose products wrap round. */
+/* Makes a task for the block. Sizes fit, or their products wrap round. */
 static inline void forge_task(const forged *f, draw *d, kf_head *h)
 {
     uint64_t strips = f->sum ? f->span : f->rows, wide;

@@ -1,8 +1,8 @@
-/* fuzz_address.c -- addresses to listen at and to connect to, as they are given
- * on the command line and in lists of nodes.  fuzz-iterations: 1000000
+/* fuzz_address.c -- fuzzes addresses to listen at and to connect to, as on the
+ * command line and in lists of nodes. fuzz-iterations: 1000000
  *
- * Nothing is opened.  What is let through without keys is this machine's own.
- */
+ * Nothing is opened. An address that is accepted without keys belongs to this
+ * machine. */
 #include "watch.h"
 
 #include "net/inside.h"
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             MUST(strlen(kofn_errmsg()) > 10);
         else
             check_taken(text, listens, !insecure);
-        if (!starts(text, "ipc://")) /* of those the file is looked at */
+        if (!starts(text, "ipc://")) /* for these the file is looked at */
             MUST(st || kf_place_vacant(text) == KOFN_OK);
     }
     free(text);

@@ -1,9 +1,9 @@
-/* fuzz_args.c -- command lines.  fuzz-iterations: 300000
+/* fuzz_args.c -- fuzzes command lines. fuzz-iterations: 300000
  *
- * Words are ended by line feeds, the first is the command.  What is taken is
- * within the limits that the messages tell; what is not gets one message.
- */
-#include "says.h"
+ * Line feeds end words, and the first word is the command. Accepted values are
+ * within the limits that messages state. A refused command line gets one
+ * message. */
+#include "cli_messages.h"
 
 #include "cli/args.c" /* part of the command, not of the library */
 #include "cli/rules.c"
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- what the rest of the command is to these two ------------------------ */
+/* ---- the rest of the command, for these two parts ------------------------ */
 
 static kofn_status never_meshed(const cli_args *a, size_t body_max,
                                 struct kofn_transport **t, uint32_t *seat)
@@ -95,8 +95,8 @@ static void check(const cli_command *c, const cli_args *a)
 
 enum { WORDS = 40 };
 
-/* In a program the words are read once; here getopt begins again. */
-static void begin_again(void)
+/* Resets getopt. A program reads its words once, but this one often. */
+static void reset_getopt(void)
 {
     char name[] = "kofn", *argv[] = {name, NULL};
 
@@ -136,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (c->name) {
         a.command = c;
         messages = 0;
-        begin_again();
+        reset_getopt();
         code = cli_parse(c, argc, argv, &a);
         MUST(code == 0 || code == EXIT_USAGE);
         MUST(messages == (code != 0));

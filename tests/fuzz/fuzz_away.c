@@ -1,7 +1,9 @@
-/* fuzz_away.c -- the coordinator's port and what peers may send it: greetings,
- * requests for pieces, results and failures, updates that are done, in any
- * order, with odd fields, all with right checksums.  A job stores blocks,
- * changes them and hands out tasks all the while.  fuzz-iterations: 60000 */
+/* fuzz_away.c -- fuzzes the coordinator's port with packets from peers:
+ * greetings, requests for pieces, results, failures and updates. Their order
+ * and fields are arbitrary, and their checksums are right. Meanwhile a job
+ * stores blocks, changes them and gives out tasks.
+ *
+ * fuzz-iterations: 60000 */
 #include "base/lent.h"
 #include "packets.h"
 
@@ -10,24 +12,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define PEERS 6
 #define TASKS 16
 
-/* The peers that are made of an input. */
-typedef struct crowd {
+/* Peers that an input controls. */
+typedef struct drawn_workers {
     kofn_transport base;
     draw d;
-    bool there[PEERS]; /* peers come once */
+    bool there[PEERS]; /* each peer comes once */
     kofn_peer next;
     uint64_t job;
-    kf_head work, store, update; /* sent last */
+    kf_head work, store, update; /* the last of each */
     size_t out;
-    size_t results; /* that the job was told */
+    size_t results; /* results that the job received */
     uint8_t body[KF_WORDS + 8];
-} crowd;
+} drawn_workers;
 
-static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
-                              const void *head, size_t head_bytes,
-                              const kofn_lent *body, bool urgent)
+static kofn_status workers_send(kofn_transport *t, kofn_peer peer,
+                                const void *head, size_t head_bytes,
+                                const kofn_lent *body, bool urgent)
 {
-    crowd *c = (crowd *)t;
+    drawn_workers *c = (drawn_workers *)t;
     const void *data = body ? body->data : NULL;
     size_t bytes = body ? body->bytes : 0;
     kf_head h;
@@ -36,7 +38,7 @@ static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
     MUST(kf_wire_check_body(&h, data, bytes) == KOFN_OK);
     MUST(h.type >= KF_WIRE_WELCOME);
     if (!urgent && c->d.left && c->d.data[0] % 8 == 5)
-        return KOFN_AGAIN; /* the way is full */
+        return KOFN_AGAIN; /* the channel is full */
     c->job = h.job;
     if (h.type == KF_WIRE_WORK)
         c->work = h;
@@ -48,7 +50,7 @@ static kofn_status crowd_send(kofn_transport *t, kofn_peer peer,
     return peer < PEERS && c->there[peer] ? KOFN_OK : KOFN_TRANSPORT;
 }
 
-static size_t result(crowd *c, kf_head *h)
+static size_t result(drawn_workers *c, kf_head *h)
 {
     size_t n;
 
@@ -71,7 +73,7 @@ static size_t result(crowd *c, kf_head *h)
     return n;
 }
 
-static size_t compose(crowd *c, kf_head *h)
+static size_t compose(drawn_workers *c, kf_head *h)
 {
     static const kf_wire often[] = {
         KF_WIRE_HELLO,   KF_WIRE_HELLO,  KF_WIRE_NEED,    KF_WIRE_NEED,
@@ -101,7 +103,7 @@ static size_t compose(crowd *c, kf_head *h)
                                      : next(&c->d, 99);
 }
 
-static void deliver(crowd *c, kofn_packet *k, kofn_peer peer)
+static void deliver(drawn_workers *c, kofn_packet *k, kofn_peer peer)
 {
     kf_head h = {.type = KF_WIRE_HELLO};
     size_t n = compose(c, &h);
@@ -123,10 +125,10 @@ static void deliver(crowd *c, kofn_packet *k, kofn_peer peer)
     c->out++;
 }
 
-static kofn_status crowd_wait(kofn_transport *t, kofn_time atmost,
-                              kofn_packet *k)
+static kofn_status workers_wait(kofn_transport *t, kofn_time atmost,
+                                kofn_packet *k)
 {
-    crowd *c = (crowd *)t;
+    drawn_workers *c = (drawn_workers *)t;
     kofn_peer peer = next(&c->d, PEERS);
 
     (void)atmost;
@@ -150,29 +152,29 @@ static kofn_status crowd_wait(kofn_transport *t, kofn_time atmost,
     return KOFN_OK;
 }
 
-static kofn_status crowd_fetch(kofn_transport *t, kofn_packet *k, void *into)
+static kofn_status workers_fetch(kofn_transport *t, kofn_packet *k, void *into)
 {
     (void)t;
     memcpy(into, k->own, k->body_bytes);
     return KOFN_OK;
 }
 
-static void crowd_release(kofn_transport *t, void *own)
+static void workers_release(kofn_transport *t, void *own)
 {
-    MUST(((crowd *)t)->out-- > 0);
+    MUST(((drawn_workers *)t)->out-- > 0);
     free(own);
 }
 
-static void crowd_forget(kofn_transport *t, kofn_peer peer)
+static void workers_forget(kofn_transport *t, kofn_peer peer)
 {
     MUST(peer < PEERS);
-    ((crowd *)t)->there[peer] = false;
+    ((drawn_workers *)t)->there[peer] = false;
 }
 
-static void crowd_close(kofn_transport *t, kofn_time linger)
+static void workers_close(kofn_transport *t, kofn_time linger)
 {
     (void)linger;
-    MUST(((crowd *)t)->out == 0);
+    MUST(((drawn_workers *)t)->out == 0);
 }
 
 /* ---- a job --------------------------------------------------------------- */
@@ -189,7 +191,8 @@ static kf_block *small_block(void)
     return b;
 }
 
-static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
+static void send_worker(kofn_port *port, uint32_t worker, unsigned type,
+                        uint32_t task)
 {
     kf_block *b = samples()[worker % BLOCKS].block;
     kf_msg m = {.type = type,
@@ -212,7 +215,7 @@ static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
         memset(m.in->m.data, 0, 48);
         MUST(kf_buffer_new(&m.result, 4, 1, KOFN_F64) == KOFN_OK);
     }
-    if (type == KF_MSG_UPDATE) { /* of a size that soon is too much */
+    if (type == KF_MSG_UPDATE) { /* the size soon exceeds the limit */
         size_t rows = task % 4 == 0 ? 2000 : 1;
 
         m.operand = task % 5 == 4;
@@ -229,11 +232,11 @@ static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
     MUST(port->send(port, &m) == KOFN_OK);
 }
 
-static void hear(crowd *c, kofn_port *port, kf_msg *m)
+static void receive(drawn_workers *c, kofn_port *port, kf_msg *m)
 {
     MUST(m->type <= KF_MSG_FAILED && m->worker < 9999 && m->took >= 0);
     if (m->type == KF_MSG_HELLO)
-        give(port, m->worker, KF_MSG_STORE, 0);
+        send_worker(port, m->worker, KF_MSG_STORE, 0);
     if (m->type == KF_MSG_RESULT) {
         MUST(m->result && m->result->m.rows == 4 && m->result->m.cols == 1 &&
              m->result->m.dtype == KOFN_F64 && m->task < TASKS);
@@ -251,15 +254,15 @@ static void hear(crowd *c, kofn_port *port, kf_msg *m)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    crowd c = {.base = {.size = sizeof(kofn_transport),
-                        .name = "fuzz",
-                        .send = crowd_send,
-                        .wait = crowd_wait,
-                        .fetch = crowd_fetch,
-                        .release = crowd_release,
-                        .forget = crowd_forget,
-                        .close = crowd_close},
-               .d = {data, size}};
+    drawn_workers c = {.base = {.size = sizeof(kofn_transport),
+                                .name = "fuzz",
+                                .send = workers_send,
+                                .wait = workers_wait,
+                                .fetch = workers_fetch,
+                                .release = workers_release,
+                                .forget = workers_forget,
+                                .close = workers_close},
+                       .d = {data, size}};
     kofn_away_options opt = KOFN_AWAY_OPTIONS_INIT;
     kofn_port *port;
     kf_msg m;
@@ -279,14 +282,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         MUST(st == KOFN_OK || st == KOFN_AGAIN || !c.d.left);
         if (st == KOFN_OK)
-            hear(&c, port, &m);
+            receive(&c, port, &m);
         else if (given < TASKS && next(&c.d, 2) == 0)
-            give(port, next(&c.d, PEERS), KF_MSG_WORK, (uint32_t)given++);
+            send_worker(port, next(&c.d, PEERS), KF_MSG_WORK,
+                        (uint32_t)given++);
         else if (next(&c.d, 4) == 0)
-            give(port, next(&c.d, 2 * PEERS),
-                 next(&c.d, 4) ? KF_MSG_UPDATE : KF_MSG_PIECE, next(&c.d, 256));
+            send_worker(port, next(&c.d, 2 * PEERS),
+                        next(&c.d, 4) ? KF_MSG_UPDATE : KF_MSG_PIECE,
+                        next(&c.d, 256));
         else if (next(&c.d, 16) == 0)
-            give(port, next(&c.d, PEERS), KF_MSG_CANCEL, next(&c.d, TASKS));
+            send_worker(port, next(&c.d, PEERS), KF_MSG_CANCEL,
+                        next(&c.d, TASKS));
     }
     MUST(c.results <= given);
     port->close(port);

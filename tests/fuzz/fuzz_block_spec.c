@@ -1,13 +1,14 @@
-/* fuzz_block_spec.c -- block specifications: those of the input, a good one of
- * which the input changes some bytes, and one that is made up; and a task for
- * what is taken.  fuzz-iterations: 400000 */
+/* fuzz_block_spec.c -- fuzzes block specifications: the input itself, a good
+ * one with some bytes changed, and a made one. An accepted block gets a task.
+ *
+ * fuzz-iterations: 400000 */
 #include "forge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MEMORY ((size_t)64 << 10)
 
-/* Ends of rows that ascend to what there is, most often. */
+/* Fills the ends of rows. Most often they ascend to the number of entries. */
 static void fill_ends(const kf_block *b, draw *d)
 {
     size_t end = 0, *to = kf_piece_into(b, 0, 0);
@@ -30,7 +31,7 @@ static void fill_columns(const kf_block *b, draw *d)
         to[next(d, 256) % b->entries] = (uint32_t)size_of(d, b->cols);
 }
 
-/* Every byte that may come has its place. */
+/* Fills all sections. Every byte that may come must have its place. */
 static void fill(const kf_block_spec *r, draw *d)
 {
     const kf_block *b = r->block;
@@ -50,7 +51,7 @@ static void fill(const kf_block_spec *r, draw *d)
     kf_pieces_check(b);
 }
 
-/* The worker's own: it fills all of what it is to fill. */
+/* The worker's own function: it fills its whole output. */
 static kofn_status ones(void *ctx, size_t part, size_t parts,
                         const kofn_matrix *in, kofn_matrix *out)
 {
@@ -78,7 +79,8 @@ static void build(kf_block_spec *r)
     MUST(st == KOFN_OK || st == KOFN_SHAPE || st == KOFN_NOMEM);
 }
 
-/* What fits must do so without wrapping round; what is small is computed. */
+/* Computes a task. If it fits, its sizes must not wrap round. Small tasks are
+ * computed. */
 static void work(const kf_block *b, const kf_head *h)
 {
     __extension__ typedef unsigned __int128 wide;

@@ -1,11 +1,11 @@
-/* fuzz_checkpoint.c -- a checkpoint.json that was tampered with or damaged,
- * beside states that are whole.  fuzz-iterations: 20000
+/* fuzz_checkpoint.c -- fuzzes a checkpoint.json that was altered or damaged,
+ * with valid states in its folder.
+ * Run by day: fuzz-iterations: 20000.
  *
- * A job goes on with a state that was written and with nothing else.
- */
-#include "cli/matrix.c" /* before says.h, whose `most` it would hide */
+ * A job resumes only with a state that was written. */
+#include "cli/matrix.c" /* before cli_messages.h: its `most` would be hidden */
 
-#include "says.h"
+#include "cli_messages.h"
 
 #include "cli/checkpoint.c" /* parts of the command, not of the library */
 #include "cli/digest.c"
@@ -50,7 +50,7 @@ static void put(const char *name, const void *bytes, size_t n)
     FILE *f;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    unlink(path); /* cheaper than a file that is made shorter */
+    unlink(path); /* cheaper than truncating the file */
     f = fopen(path, "wb");
     MUST(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
 }

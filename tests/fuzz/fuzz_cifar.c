@@ -1,4 +1,4 @@
-/* fuzz_cifar.c -- CIFAR-10 files from a stranger.  fuzz-iterations: 400000 */
+/* fuzz_cifar.c -- fuzzes CIFAR-10 files. fuzz-iterations: 400000 */
 #include "parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

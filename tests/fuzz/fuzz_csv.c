@@ -1,13 +1,13 @@
-/* fuzz_csv.c -- tables from a stranger.  fuzz-iterations: 3000000
+/* fuzz_csv.c -- fuzzes tables. fuzz-iterations: 3000000
  *
- * What is accepted is read again here, slowly and with strtod, and compared:
- * whatever separates, there are numbers between.
- */
+ * An accepted table is read again here, slowly and with strtod, and compared.
+ * Any separator has numbers between. */
 #include "parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Excel's line; as the first one only, but numbers are in no other. */
+/* True for Excel's line with the separator. It may only be the first one, but
+ * no other line looks like it. */
 static int is_sep(const char *line)
 {
     line += *line == '"';
@@ -16,7 +16,8 @@ static int is_sep(const char *line)
            strspn(line + 5, "\"\r") == strlen(line + 5);
 }
 
-/* A line with numbers, or NULL; *at moves behind it and it ends in 0. */
+/* Returns a line with numbers, or NULL. *at moves behind it, and the line ends
+ * in 0. */
 static char *next_line(char **at)
 {
     while (**at) {
@@ -44,8 +45,8 @@ static size_t count_lines(const char *text, size_t size)
     return n;
 }
 
-/* All numbers of a line in turn: are they the next ones of x?  Where commas are
- * decimal they become points. */
+/* Checks that the numbers of a line are the next ones of x. Decimal commas
+ * become points. */
 static void compare_line(char *p, int commas, const double *x, size_t *k,
                          size_t n)
 {
@@ -58,7 +59,7 @@ static void compare_line(char *p, int commas, const double *x, size_t *k,
         char *end;
         double v = strtod(p, &end);
 
-        if (end == p && commas && *p == '.') /* behind the row */
+        if (end == p && commas && *p == '.') /* at the end of the row */
             break;
         MUST(end > p && *k < n);
         MUST(memcmp(&v, &x[(*k)++], sizeof v) == 0);
@@ -79,7 +80,7 @@ static void compare(const kofn_matrix *a, char *text, size_t size)
         int bars = memchr(line, ';', length) || memchr(line, '|', length);
 
         if (!bars && memchr(line, '\t', length) && memchr(line, ',', length))
-            return; /* either may be what separates */
+            return; /* either may be the separator */
         compare_line(line, bars || a->cols == 1, a->data, &k, n);
     }
     MUST(k == n);

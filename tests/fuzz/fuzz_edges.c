@@ -1,7 +1,6 @@
-/* fuzz_edges.c -- lists of edges from a stranger.  fuzz-iterations: 400000
+/* fuzz_edges.c -- fuzzes lists of edges. fuzz-iterations: 400000
  *
- * What is accepted is read again here, slowly, and compared.
- */
+ * An accepted list is read again here, slowly, and compared. */
 #include "parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,4 @@
-/* fuzz_events.c -- events files.  fuzz-iterations: 300000 */
+/* fuzz_events.c -- fuzzes events files. fuzz-iterations: 300000 */
 #include <kofn.h>
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
-/* fuzz_faults.c -- fault model strings, and those of patterns. fuzz-iterations:
- * 300000 */
+/* fuzz_faults.c -- fuzzes the strings of fault models and of patterns.
+ *
+ * fuzz-iterations: 300000 */
 #include <kofn.h>
 
 #include <stdint.h>
@@ -14,7 +15,7 @@ static void must(bool rule)
         abort();
 }
 
-/* A file is not looked for. */
+/* Parses a pattern. Names of files are skipped. */
 static void look_at_pattern(const char *text)
 {
     kofn_matrix a;
@@ -44,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     st = kofn_faults_parse(&w, text);
     must(st == KOFN_OK || st == KOFN_INVAL);
     look_at_pattern(text);
-    if (st) { /* nothing is changed by a string that is refused */
+    if (st) { /* a refused string changes nothing */
         must(*kofn_errmsg() && memcmp(&w, &before, sizeof w) == 0);
         return 0;
     }

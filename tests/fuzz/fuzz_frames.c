@@ -1,12 +1,13 @@
-/* fuzz_frames.c -- frames that an input draws, cut anywhere, sent to a
- * transport that listens or to one that dials, without keys or inside TLS, or
- * to a node of a mesh that does either. fuzz-iterations: 1200
+/* fuzz_frames.c -- sends frames from an input, cut anywhere, to a transport.
+ * The transport listens or dials, without keys or in TLS, or is a mesh node
+ * that does either.
  *
- * The transport must say the same of them as judge.h: what may come is
- * delivered as it was sent, and what may not come ends the connection.  In the
- * meantime it holds little memory, and it keeps to its credit.  Who is
- * forgotten is not heard of any more. Afterwards somebody honest is heard.
- */
+ * Run by day: fuzz-iterations: 1200.
+ *
+ * The transport must agree with judge.h: allowed packets are delivered
+ * unchanged, and others end the connection. Meanwhile it holds little memory
+ * and keeps to its credit. A forgotten peer delivers nothing more. Afterwards
+ * an honest peer is served. */
 #define _GNU_SOURCE
 #include "draw.h"
 #include "judge.h"
@@ -28,18 +29,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- keys, made once ----------------------------------------------------- */
 
-static char ring[] = "/tmp/kofn-fuzz-XXXXXX", anna[40];
+static char keys_folder[] = "/tmp/kofn-fuzz-XXXXXX", worker_folder[40];
 static SSL_CTX *client, *server;
 
-static void drop_ring(void)
+static void drop_keys(void)
 {
-    static const char *const files[] = {
-        "anna/worker.key", "anna/worker.crt", "anna/coordinator.crt", "anna",
-        "anna.crt",        "coordinator.key", "coordinator.crt",      ""};
+    static const char *const files[] = {"node1/worker.key",
+                                        "node1/worker.crt",
+                                        "node1/coordinator.crt",
+                                        "node1",
+                                        "node1.crt",
+                                        "coordinator.key",
+                                        "coordinator.crt",
+                                        ""};
     char path[80];
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(path, sizeof path, "%s/%s", ring, files[i]);
+        snprintf(path, sizeof path, "%s/%s", keys_folder, files[i]);
         remove(path);
     }
 }
@@ -59,24 +65,24 @@ static SSL_CTX *context(const char *folder, const char *name)
     return c;
 }
 
-static void make_ring(void)
+static void make_keys(void)
 {
     if (client)
         return;
     signal(SIGPIPE, SIG_IGN);
-    MUST(mkdtemp(ring));
-    atexit(drop_ring);
-    MUST(kofn_net_keygen(ring, "anna") == KOFN_OK);
-    snprintf(anna, sizeof anna, "%s/anna", ring);
-    client = context(anna, "worker");
-    server = context(ring, "coordinator");
+    MUST(mkdtemp(keys_folder));
+    atexit(drop_keys);
+    MUST(kofn_net_keygen(keys_folder, "node1") == KOFN_OK);
+    snprintf(worker_folder, sizeof worker_folder, "%s/node1", keys_folder);
+    client = context(worker_folder, "worker");
+    server = context(keys_folder, "coordinator");
 }
 
-/* ---- memory: threads of transports ask for it, too ----------------------- */
+/* ---- memory: threads of transports allocate, too ------------------------- */
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-static void *in_turn(void *ud, void *p, size_t want)
+static void *locked_watching(void *ud, void *p, size_t want)
 {
     void *q;
 
@@ -88,32 +94,32 @@ static void *in_turn(void *ud, void *p, size_t want)
 
 /* ---- both ends ----------------------------------------------------------- */
 
-typedef struct party {
+typedef struct connection {
     draw d;
     bool dials, keys, mesh;    /* the transport */
     kofn_transport *t, *other; /* `other` is honest */
     int fd;
     SSL *ssl;
     judge j;
-    ear e;
+    receiver e;
     kofn_peer peer;
-    bool came, went, ended; /* ended: it says no more to us */
-    bool forgotten;         /* by the transport, while it was there */
-    bool answered;          /* somebody else was heard      */
+    bool came, went, ended; /* ended: it sends no more to us */
+    bool forgotten;         /* by the transport, while it was connected */
+    bool answered;          /* the honest peer was answered */
     unsigned char out[KF_HEADER + KOFN_HEAD_MAX + KF_PIECE + 64];
     size_t waiting, budget;
-} party;
+} connection;
 
-static kf_transport *inside(const party *p)
+static kf_transport *inside(const connection *p)
 {
     return (kf_transport *)p->t;
 }
 
-static void arrived(party *p, const kofn_packet *k)
+static void arrived(connection *p, const kofn_packet *k)
 {
     MUST(!p->forgotten || k->peer != p->peer);
     if (k->what == KOFN_PACKET && p->came && k->peer == p->peer) {
-        judge_heard(&p->j, k);
+        judge_delivered(&p->j, k);
         p->t->release(p->t, k->own);
     } else if (k->what == KOFN_PACKET) {
         MUST(k->head_bytes == 5 && !memcmp(k->head, "hello", 5));
@@ -127,8 +133,8 @@ static void arrived(party *p, const kofn_packet *k)
     }
 }
 
-/* The transports do what there is to do. */
-static void pump(party *p)
+/* Lets the transports work until they have nothing to do. */
+static void pump(connection *p)
 {
     kofn_packet k;
 
@@ -145,7 +151,7 @@ static void pump(party *p)
         }
 }
 
-static void hear(party *p)
+static void read_output(connection *p)
 {
     unsigned char text[16 << 10];
 
@@ -161,12 +167,13 @@ static void hear(party *p)
             return;
         p->ended = n <= 0;
         if (n > 0)
-            ear_feed(&p->e, &p->j, text, (size_t)n);
+            receiver_feed(&p->e, &p->j, text, (size_t)n);
     }
 }
 
-/* How many of these could be sent; 0: none now, or the other end is gone. */
-static size_t put(party *p, const unsigned char *at, size_t n)
+/* Returns the number of bytes that could be sent. 0 means none now, or the
+ * other end is gone. */
+static size_t put(connection *p, const unsigned char *at, size_t n)
 {
     ssize_t m = p->ssl ? SSL_write(p->ssl, at, (int)n)
                        : send(p->fd, at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -181,13 +188,13 @@ static size_t put(party *p, const unsigned char *at, size_t n)
     return 0;
 }
 
-static void flush(party *p)
+static void flush(connection *p)
 {
     size_t n = p->waiting, at = 0;
 
     p->waiting = 0;
     pump(p);
-    hear(p);
+    read_output(p);
     judge_feed(&p->j, p->out, n);
     while (at < n && !p->ended) {
         size_t m = put(p, p->out + at, n - at);
@@ -195,7 +202,7 @@ static void flush(party *p)
         at += m;
         if (m == 0 && !p->ended) {
             pump(p);
-            hear(p);
+            read_output(p);
         }
     }
     pump(p);
@@ -203,7 +210,7 @@ static void flush(party *p)
 
 /* ---- frames -------------------------------------------------------------- */
 
-static void add(party *p, const void *bytes, size_t n)
+static void add(connection *p, const void *bytes, size_t n)
 {
     if (n > sizeof p->out - p->waiting)
         flush(p);
@@ -217,8 +224,8 @@ typedef struct put_frame {
     uint64_t piece, number;
 } put_frame;
 
-/* With as much of its body as there is room for. */
-static void add_frame(party *p, put_frame f)
+/* Adds a frame with its body, or the part within the budget. */
+static void add_frame(connection *p, put_frame f)
 {
     static unsigned char body[KF_PIECE + 8];
     unsigned char h[KF_HEADER + KOFN_HEAD_MAX] = {(unsigned char)f.word,
@@ -237,7 +244,7 @@ static void add_frame(party *p, put_frame f)
     for (size_t i = 0; i < kf_min(n, 64); i++)
         body[i] = (unsigned char)(f.number + i + f.head);
     cut = next(&p->d, 8);
-    if (cut == 7 && n > 1) { /* anywhere */
+    if (cut == 7 && n > 1) { /* cut anywhere */
         size_t half = 1 + next(&p->d, 256) * (n - 1) / 256;
 
         add(p, body, half);
@@ -248,7 +255,7 @@ static void add_frame(party *p, put_frame f)
     }
 }
 
-static void greet(party *p)
+static void greet(connection *p)
 {
     static const char words[] = "HWG";
     unsigned how = next(&p->d, 16);
@@ -270,8 +277,8 @@ static void greet(party *p)
     add(p, &g, sizeof g - (how == 12));
 }
 
-/* Near a limit, or not. */
-static uint64_t length(party *p, uint64_t limit)
+/* Returns a length near a limit, or another one. */
+static uint64_t length(connection *p, uint64_t limit)
 {
     switch (next(&p->d, 6)) {
     case 0:
@@ -285,8 +292,8 @@ static uint64_t length(party *p, uint64_t limit)
     }
 }
 
-/* What is still to come of the channel's packet, or a bit more or less. */
-static uint64_t rest(party *p, int channel)
+/* Returns the rest of the channel's packet, or a little more or less. */
+static uint64_t rest(connection *p, int channel)
 {
     judged_channel *a = &p->j.channel[channel];
     uint64_t n = a->coming ? a->bytes - a->at : 1;
@@ -301,8 +308,8 @@ static uint64_t rest(party *p, int channel)
     }
 }
 
-/* A packet with all of its body, some of it or nothing. */
-static put_frame packet(party *p, int channel)
+/* Makes a packet with all of its body, a part or nothing. */
+static put_frame packet(connection *p, int channel)
 {
     static const size_t limits[] = {1000, WINDOW / 4 - KF_COST,
                                     WINDOW - KF_COST, WINDOW, BODY_MOST};
@@ -318,7 +325,7 @@ static put_frame packet(party *p, int channel)
     return f;
 }
 
-static void transport_says(party *p, bool urgent)
+static void transport_sends(connection *p, bool urgent)
 {
     static unsigned char body[4 * WINDOW];
 
@@ -333,17 +340,17 @@ static void transport_says(party *p, bool urgent)
         urgent);
 }
 
-static void transport_forgets(party *p)
+static void transport_forgets(connection *p)
 {
     flush(p);
     if (!p->came || p->went || p->forgotten)
         return;
     p->t->forget(p->t, p->peer);
     p->forgotten = true;
-    p->j.unsure = true; /* how much of it was heard */
+    p->j.unsure = true; /* the transport may have read a part only */
 }
 
-static void act(party *p)
+static void act(connection *p)
 {
     static const char words[] = "HWGBPDCSF";
     int channel = next(&p->d, 3) == 2;
@@ -396,7 +403,7 @@ static void act(party *p)
         greet(p);
         break;
     case 14:
-        transport_says(p, channel);
+        transport_sends(p, channel);
         break;
     default:
         if (what == 255)
@@ -407,35 +414,35 @@ static void act(party *p)
 
 /* ---- beginning and end --------------------------------------------------- */
 
-static kofn_net_options options(const party *p, bool coordinator)
+static kofn_net_options options(const connection *p, bool coordinator)
 {
     kofn_net_options o = KOFN_NET_OPTIONS_INIT;
 
     o.body_max = BODY_MOST;
     o.peer_bytes = WINDOW;
     o.silence = 1000 * KOFN_SECOND;
-    o.keys = p->keys ? coordinator ? ring : anna : NULL;
+    o.keys = p->keys ? coordinator ? keys_folder : worker_folder : NULL;
     return o;
 }
 
-/* Where one listens and we may, or where a node of a mesh does besides. */
-static const char *where_of(char who)
+/* Returns the address of a listener. Each letter has its own. */
+static const char *address_of(char letter)
 {
     static char address[64];
 
     snprintf(address, sizeof address, "ipc://@kofn-fuzz-%ld%c", (long)getpid(),
-             who);
+             letter);
     return address;
 }
 
-static const char *where(void)
+static const char *our_address(void)
 {
-    return where_of('l');
+    return address_of('l');
 }
 
-/* Somebody honest dials who listens there. */
-static void dial(party *p, kofn_transport **out, const char *address,
-                 const kofn_net_options *o, char who)
+/* Opens an honest transport that dials this address. */
+static void dial(connection *p, kofn_transport **out, const char *address,
+                 const kofn_net_options *o, char letter)
 {
     char at[64];
 
@@ -444,7 +451,7 @@ static void dial(party *p, kofn_transport **out, const char *address,
         MUST(kofn_net_connect(out, at, o) == KOFN_OK);
         return;
     }
-    MUST(kofn_net_mesh(out, where_of(who), o) == KOFN_OK);
+    MUST(kofn_net_mesh(out, address_of(letter), o) == KOFN_OK);
     MUST((*out)->reach(*out, at) == KOFN_OK);
 }
 
@@ -454,13 +461,13 @@ static int our_socket(struct sockaddr_un *at, socklen_t *bytes)
 
     MUST(fd >= 0);
     *at = (struct sockaddr_un){.sun_family = AF_UNIX};
-    strcpy(at->sun_path + 1, where() + strlen("ipc://@"));
+    strcpy(at->sun_path + 1, our_address() + strlen("ipc://@"));
     *bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
                          strlen(at->sun_path + 1));
     return fd;
 }
 
-static void shake(party *p)
+static void shake(connection *p)
 {
     int r;
 
@@ -472,9 +479,9 @@ static void shake(party *p)
     }
 }
 
-/* A transport that listens, with an honest peer and us; or one that dials
- * us. */
-static void begin(party *p)
+/* Opens a transport that listens, with an honest peer and us as its peers, or
+ * one that dials us. */
+static void begin(connection *p)
 {
     kofn_net_options mine = options(p, !p->dials), o = options(p, p->dials);
     struct sockaddr_un at;
@@ -483,14 +490,14 @@ static void begin(party *p)
 
     if (p->dials) {
         MUST(!bind(fd, (struct sockaddr *)&at, bytes) && !listen(fd, 4));
-        dial(p, &p->t, where(), &mine, 'd');
+        dial(p, &p->t, our_address(), &mine, 'd');
         while ((p->fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK)) < 0)
             pump(p);
-        close(fd); /* who dials again finds nobody */
+        close(fd); /* a second dial finds no listener */
     } else {
-        MUST((p->mesh ? kofn_net_mesh : kofn_net_listen)(&p->t, where(),
+        MUST((p->mesh ? kofn_net_mesh : kofn_net_listen)(&p->t, our_address(),
                                                          &mine) == KOFN_OK);
-        dial(p, &p->other, where(), &o, 'o');
+        dial(p, &p->other, our_address(), &o, 'o');
         while (!p->answered)
             pump(p);
         MUST(!connect(fd, (struct sockaddr *)&at, bytes));
@@ -500,7 +507,7 @@ static void begin(party *p)
         shake(p);
 }
 
-static size_t links(const party *p)
+static size_t links(const connection *p)
 {
     kf_transport *t = inside(p);
     size_t n = 0;
@@ -516,14 +523,14 @@ static size_t links(const party *p)
     return n;
 }
 
-/* We have said all; what the transport says is heard to its end. */
-static void leave(party *p)
+/* Ends our side, and reads the transport's output to its end. */
+static void leave(connection *p)
 {
     flush(p);
     shutdown(p->fd, SHUT_WR);
     while (!p->ended) {
         pump(p);
-        hear(p);
+        read_output(p);
     }
     close(p->fd);
     SSL_free(p->ssl);
@@ -531,7 +538,7 @@ static void leave(party *p)
         pump(p);
 }
 
-static void compare(const party *p)
+static void compare(const connection *p)
 {
     uint64_t flood;
 
@@ -541,22 +548,22 @@ static void compare(const party *p)
     MUST(flood <= 1 && p->came <= p->j.peer);
     if (p->j.unsure)
         return;
-    MUST(flood == p->j.foul && p->came == p->j.peer);
+    MUST(flood == p->j.invalid && p->came == p->j.peer);
     for (int i = 0; i < KF_CHANNELS; i++)
-        MUST(p->j.channel[i].heard == p->j.channel[i].done);
+        MUST(p->j.channel[i].delivered == p->j.channel[i].done);
 }
 
-/* Is an honest one served? */
-static void visit(party *p)
+/* Checks that an honest peer is served. */
+static void check_service(connection *p)
 {
     kofn_net_options o = options(p, true);
 
     p->fd = -1;
     p->answered = false;
-    if (p->dials && p->mesh) /* which may not dial who was forgotten */
+    if (p->dials && p->mesh) /* it may not dial a forgotten peer */
         dial(p, &p->other, kofn_net_endpoint(p->t), &o, 'o');
     else if (p->dials)
-        MUST(kofn_net_listen(&p->other, where(), &o) == KOFN_OK);
+        MUST(kofn_net_listen(&p->other, our_address(), &o) == KOFN_OK);
     else
         MUST(p->other->send(p->other, 0, "hello", 5, NULL, false) == KOFN_OK);
     while (!p->answered) {
@@ -569,12 +576,12 @@ static void visit(party *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static party p;
+    static connection p;
     unsigned how;
     size_t before;
 
-    make_ring();
-    kofn_set_alloc(in_turn, NULL);
+    make_keys();
+    kofn_set_alloc(locked_watching, NULL);
     before = held;
     most = held + HELD_MOST;
     memset(&p, 0, sizeof p);
@@ -596,7 +603,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         act(&p);
     leave(&p);
     compare(&p);
-    visit(&p);
+    check_service(&p);
     MUST(held == before);
     most = SIZE_MAX;
     return 0;

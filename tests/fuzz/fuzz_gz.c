@@ -1,5 +1,6 @@
-/* fuzz_gz.c -- what a stranger compressed.  A mutation rarely leaves a checksum
- * right: what is given is also taken as plain and compressed here.
+/* fuzz_gz.c -- fuzzes compressed files. A mutation rarely leaves a checksum
+ * right, so the input is also taken as plain and compressed here.
+ *
  * fuzz-iterations: 50000 */
 #include "parse.h"
 
@@ -7,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* As it stands. */
+/* Parses the input as a compressed file. */
 static void unpack(const uint8_t *data, size_t size)
 {
     kofn_file *f = parse(data, size, "fuzz.csv.gz");
@@ -16,7 +17,7 @@ static void unpack(const uint8_t *data, size_t size)
         done(f, data, size, "fuzz.csv.gz");
 }
 
-/* Compressed it must be what it is plain. */
+/* Compresses the input. The parsed file must be that of the plain input. */
 static void pack(const uint8_t *data, size_t size)
 {
     static unsigned char packed[1 << 21];

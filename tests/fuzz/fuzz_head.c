@@ -1,5 +1,5 @@
-/* fuzz_head.c -- heads of packets, as they come and with the checksum made
- * right.  fuzz-iterations: 1000000 */
+/* fuzz_head.c -- fuzzes heads of packets, unchanged and with a right checksum.
+ * fuzz-iterations: 1000000 */
 #include "packets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

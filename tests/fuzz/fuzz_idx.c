@@ -1,4 +1,4 @@
-/* fuzz_idx.c -- IDX from a stranger.  fuzz-iterations: 4000000 */
+/* fuzz_idx.c -- fuzzes IDX files. fuzz-iterations: 4000000 */
 #include "parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

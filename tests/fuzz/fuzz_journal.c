@@ -1,7 +1,7 @@
-/* fuzz_journal.c -- journals.  fuzz-iterations: 20000
+/* fuzz_journal.c -- fuzzes journals. fuzz-iterations: 20000
  *
- * Those that it begins with have what is decided now, and are recorded anew by
- * scripts/journals where that changes. */
+ * The first inputs contain today's decisions. scripts/journals records them
+ * again if decisions change. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Sizes that a journal may well have but a fuzzer has no time for. */
+/* True for sizes that a journal may have but that take a fuzzer too long. */
 static int too_much_work(const char *text)
 {
     const char *at = strstr(text, "\"workers\":");
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!too_much_work(text)) {
         if (!nowhere)
             nowhere = fopen("/dev/null", "w");
-        show.steps = size % 4 ? NULL : nowhere; /* it takes its time */
+        show.steps = size % 4 ? NULL : nowhere; /* it is slow */
         show.trace = size % 8 == 1 ? "fuzz_journal.json" : NULL;
         code = replay(text, size, "fuzz", &show, &r);
         if (code < 0 || code > 2 || (code == 0) != (r.line == 0) ||

@@ -1,13 +1,12 @@
-/* fuzz_libsvm.c -- points with labels from a stranger.  fuzz-iterations: 400000
+/* fuzz_libsvm.c -- fuzzes points with labels. fuzz-iterations: 400000
  *
- * What is accepted is read again here, slowly, and compared.
- */
+ * An accepted file is read again here, slowly, and compared. */
 #include "parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The entries of row i, from p on, which is behind its label; the end of the
- * line. */
+/* Compares the entries of row i, from p behind its label. Returns the end of
+ * the line. */
 static char *compare_row(const kofn_sparse *s, size_t i, char *p,
                          size_t *largest)
 {

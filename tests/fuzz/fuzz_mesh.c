@@ -1,7 +1,9 @@
-/* fuzz_mesh.c -- a node of a mesh with its data, and what others may send it:
- * notes of any kind about any iterate, with bodies of any length, over a
- * transport that checks bodies or one that does not.  fuzz-iterations: 20000 */
-#include "street.h"
+/* fuzz_mesh.c -- fuzzes a mesh node and its data with notes from others. Notes
+ * have any kind, iterate and body length. The transport checks bodies or does
+ * not.
+ *
+ * fuzz-iterations: 20000 */
+#include "drawn_peers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,8 +24,9 @@ static kofn_status halve(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* Some have two stages, and some believe everybody. */
-static void run(street *s, const kofn_plan *plan)
+/* Runs one node. Some have two stages, and some accept an iterate of a single
+ * other node. */
+static void run(drawn_peers *s, const kofn_plan *plan)
 {
     static double numbers_of_A[ROWS * ROWS], start[ROWS];
     const kofn_matrix A = {numbers_of_A, ROWS, ROWS, ROWS, KOFN_F64};
@@ -34,7 +37,7 @@ static void run(street *s, const kofn_plan *plan)
                            .give_up = 60 * KOFN_SECOND};
     const kofn_stage stage[] = {{.plan = plan}, {.plan = plan}};
     const kofn_operand operand = {.dense = &A};
-    /* bits of a number that is drawn for something else, too */
+    /* bits of a number that is also drawn for something else */
     unsigned more = s->d.left ? s->d.data[0] / 2 : 0;
     const kofn_program program = {.size = sizeof program,
                                   .stage = stage,
@@ -45,7 +48,7 @@ static void run(street *s, const kofn_plan *plan)
                                   .digest = 9};
     kofn_status st = KOFN_OK;
 
-    s->base.whole = more / 16 % 2; /* as a connection with keys is */
+    s->base.whole = more / 16 % 2; /* as a connection with keys */
     o.confirm = more % 4 == 3 ? 1 : 0;
     o.seat = next(&s->d, 2) ? 0 : KOFN_NO_SEAT;
     o.decoding =
@@ -54,7 +57,7 @@ static void run(street *s, const kofn_plan *plan)
         numbers_of_A[i] = (double)(i % 7) - 3;
     start[0] = 1;
     MUST(kf_host_new(&s->host, &s->base, &program, &o, &v,
-                     (kf_timer){street_clock, s}) == KOFN_OK);
+                     (kf_timer){peers_clock, s}) == KOFN_OK);
     while (s->d.left && !st) {
         bool worked;
 
@@ -70,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static kofn_plan *plan;
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false);
-    street s = {.base = street_transport, .d = {data, size}};
+    drawn_peers s = {.base = drawn_transport, .d = {data, size}};
     size_t before;
 
     watch_memory();

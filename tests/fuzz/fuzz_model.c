@@ -1,11 +1,11 @@
-/* fuzz_model.c -- a model.json that was tampered with or damaged, beside
- * weights of 3 x 5 and 2 x 4 numbers that are whole.  fuzz-iterations: 20000
+/* fuzz_model.c -- fuzzes a model.json that was altered or damaged, with valid
+ * weights of 3 x 5 and 2 x 4 numbers.
+ * Run by day: fuzz-iterations: 20000.
  *
- * What is read is a network of these weights, and nothing else is.
- */
-#include "cli/matrix.c" /* before says.h, whose `most` it would hide */
+ * An accepted model is a network of these weights. */
+#include "cli/matrix.c" /* before cli_messages.h: its `most` would be hidden */
 
-#include "says.h"
+#include "cli_messages.h"
 
 #include "cli/digest.c" /* parts of the command, not of the library */
 #include "cli/model.c"
@@ -56,7 +56,7 @@ static void put(const void *bytes, size_t n)
     char path[PATH];
     FILE *f;
 
-    unlink(file_in(path, folder, 0, "")); /* cheaper than to shorten it */
+    unlink(file_in(path, folder, 0, "")); /* cheaper than truncating the file */
     f = fopen(path, "wb");
     MUST(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
 }

@@ -1,5 +1,5 @@
-/* fuzz_mpi.c -- frames and bodies that other ranks of an MPI job may send, in
- * any order and with odd fields.  fuzz-iterations: 200000 */
+/* fuzz_mpi.c -- fuzzes the frames and bodies that other ranks of an MPI job
+ * may send, in any order and with odd fields. fuzz-iterations: 200000 */
 #include "draw.h"
 
 /* part of the plugins, not of the library */
@@ -11,9 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define RANKS 3
 #define BODIES 16
-#define PART 4096 /* as mpi.c has 16 MiB */
+#define PART 4096 /* mpi.c has 16 MiB */
 
-/* What MPI would do: receives that were begun and are not over. */
+/* A receive that was begun and has not ended, as MPI keeps it. */
 typedef struct pending {
     kf_mpi_op *op;
     void *into;
@@ -63,7 +63,7 @@ static kofn_status no(kofn_status st, const char *fmt, ...)
     return st;
 }
 
-/* ---- what comes ---------------------------------------------------------- */
+/* ---- incoming data ------------------------------------------------------- */
 
 static size_t some_frame(draw *d, unsigned char *bytes)
 {
@@ -107,7 +107,7 @@ static void finish(draw *d)
     p.op->finish(p.op, n, next(d, 64) != 1);
 }
 
-static void hear(transport *t, draw *d)
+static void receive_packet(transport *t, draw *d)
 {
     kofn_packet k;
 
@@ -125,7 +125,7 @@ static void hear(transport *t, draw *d)
         kf_mpi_hush(&t->peer[k.peer]);
 }
 
-/* What is still begun ends, so that all memory comes back. */
+/* Ends all receives, so that all memory is returned. */
 static void end(transport *t)
 {
     kofn_packet k;
@@ -167,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             finish(&d);
         else
             d.left = 0;
-        hear(&t, &d);
+        receive_packet(&t, &d);
     }
     end(&t);
     MUST(held == 0);

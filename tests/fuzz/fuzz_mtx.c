@@ -1,12 +1,11 @@
-/* fuzz_mtx.c -- Matrix Market from a stranger.  fuzz-iterations: 250000
+/* fuzz_mtx.c -- fuzzes Matrix Market files. fuzz-iterations: 250000
  *
- * What is accepted is read again here, slowly and with strtod, and compared.
- */
+ * An accepted file is read again here, slowly and with strtod, and compared. */
 #include "parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The next word that is in no comment, at *at, which moves behind it. */
+/* Returns the next word outside comments, from *at on. *at moves behind it. */
 static const char *next_word(const char **at)
 {
     const char *p = *at;
@@ -34,10 +33,10 @@ static size_t size_at(const char **at)
     return (size_t)strtoull(next_word(at), NULL, 10);
 }
 
-/* strtod knows no D; a word is short or has none. */
+/* strtod does not accept the exponent D. Long words have none. */
 static double value_at(const char **at)
 {
-    char word[4200] = ""; /* longer than what libFuzzer makes */
+    char word[4200] = ""; /* longer than the words of libFuzzer */
     const char *p = next_word(at);
     size_t n = (size_t)(*at - p);
 

@@ -1,4 +1,4 @@
-/* fuzz_net.c -- what a worker is asked of a network, from whoever it is.
+/* fuzz_net.c -- fuzzes the requests that a worker gets for a network.
  * fuzz-iterations: 300000 */
 #include "watch.h"
 
@@ -6,8 +6,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first bytes say how many rows and columns the worker has and how long an
- * answer is wanted; the others are the round's input. */
+/* The first bytes give the rows and columns of the worker and the length of
+ * the answer. The others are the round's input. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static double X[8 * 16], y[8];
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < 8 * 16; i++)
         X[i] = (double)(i % 7) / 4;
     in.rows = (size - 4) / 8;
-    in.data = malloc(in.rows * 8 + 1); /* no more than that may be read */
+    in.data = malloc(in.rows * 8 + 1); /* exact size: no more may be read */
     out.data = malloc(out.rows * 8);
     MUST(in.data && out.data);
     memcpy(in.data, data + 4, in.rows * 8);
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         MUST(out.rows > KF_SUM_EXTRA);
         MUST(last[2] >= 0 && last[2] <= 1 + 1e-12);
-        MUST(last[1] >= 0 && last[1] <= last[2]); /* right ones, of those */
+        MUST(last[1] >= 0 && last[1] <= last[2]); /* right ones, out of all */
     }
     MUST(blocks == 0 && held == 0);
     free(in.data);

@@ -1,8 +1,9 @@
-/* fuzz_note.c -- what other nodes may send a node of a mesh.
+/* fuzz_note.c -- fuzzes the notes that other nodes may send a mesh node.
  *
- * An input is a row of notes, a few bytes each, from a handful of lives about
- * a handful of iterates and epochs, so that they mean something; each becomes
- * bytes and a note again, sometimes damaged on its way.
+ * An input is a row of notes, a few bytes each. They come from a few
+ * incarnations about a few iterates and epochs, so that they make sense. Each
+ * becomes bytes and a note again, sometimes damaged on its way.
+ *
  * fuzz-iterations: 75000 */
 #include "watch.h"
 
@@ -29,8 +30,8 @@ static unsigned next(reader *r, unsigned below)
     return x % below;
 }
 
-static kofn_iterate_id mark(reader *r, const kf_node *n,
-                            const kofn_iterate_id *seen)
+static kofn_iterate_id some_iterate(reader *r, const kf_node *n,
+                                    const kofn_iterate_id *seen)
 {
     kofn_node_view v = KOFN_NODE_VIEW_INIT;
     unsigned how = next(r, 8);
@@ -43,8 +44,9 @@ static kofn_iterate_id mark(reader *r, const kf_node *n,
     return (kofn_iterate_id){v.at.step + next(r, 4), next(r, 3)};
 }
 
-/* Through bytes and back; false: it was damaged, and that was found out. */
-static bool travel(reader *r, kf_note *note, void **room)
+/* Writes a note to bytes and reads it again. Returns false if it was damaged,
+ * after checking that the damage was found. */
+static bool write_and_read(reader *r, kf_note *note, void **room)
 {
     unsigned char head[KF_NOTE_HEAD], *body;
     size_t bytes = kf_note_bytes(note), at = next(r, 255);
@@ -95,7 +97,7 @@ static void drain(kf_node *n)
     }
 }
 
-/* What it wants done must make sense; and it is done. */
+/* Does the node's next task. The task must make sense. */
 static void work(kf_node *n, kofn_time now, bool final)
 {
     kf_node_task t;
@@ -114,7 +116,8 @@ static void work(kf_node *n, kofn_time now, bool final)
     drain(n);
 }
 
-static void hear(reader *r, kf_node *n, kofn_time now, kofn_iterate_id *seen)
+static void receive_note(reader *r, kf_node *n, kofn_time now,
+                         kofn_iterate_id *seen)
 {
     kf_member member[4];
     uint32_t list[16];
@@ -125,7 +128,7 @@ static void hear(reader *r, kf_node *n, kofn_time now, kofn_iterate_id *seen)
                     .list = list};
     void *room;
 
-    note.at = mark(r, n, seen);
+    note.at = some_iterate(r, n, seen);
     note.coded = next(r, 32);
     note.decoded = next(r, 32);
     note.final = next(r, 16) == 0;
@@ -145,7 +148,7 @@ static void hear(reader *r, kf_node *n, kofn_time now, kofn_iterate_id *seen)
     for (size_t i = 0; i < note.listed; i++)
         list[i] = next(r, 5);
     *seen = note.at;
-    if (!travel(r, &note, &room))
+    if (!write_and_read(r, &note, &room))
         return;
     MUST(kf_node_step(n, &(kf_node_event){.type = KF_NODE_NOTE,
                                           .now = now,
@@ -193,7 +196,7 @@ static void run(reader *r, const kofn_plan *plan)
             work(n, now, next(r, 16) == 0);
             break;
         default:
-            hear(r, n, now, &seen);
+            receive_note(r, n, now, &seen);
         }
         drain(n);
         kf_node_look(n, &v);

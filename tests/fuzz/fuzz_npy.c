@@ -1,9 +1,9 @@
-/* fuzz_npy.c -- .npy from a stranger.  fuzz-iterations: 4000000 */
+/* fuzz_npy.c -- fuzzes .npy files. fuzz-iterations: 4000000 */
 #include "parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* All elements' bits together, from bytes in the order the header tells. */
+/* Returns a sum over all elements' bits, from bytes in the header's order. */
 static uint64_t mixed(const uint8_t *p, size_t count, size_t width, int big)
 {
     uint64_t all = 0;
@@ -13,12 +13,12 @@ static uint64_t mixed(const uint8_t *p, size_t count, size_t width, int big)
 
         for (size_t b = 0; b < width; b++)
             x = x << 8 | p[k * width + (big ? b : width - 1 - b)];
-        all += x * x + x; /* no order, but counts each */
+        all += x * x + x; /* ignores the order, but counts each */
     }
     return all;
 }
 
-static int says_big(const uint8_t *data, size_t size)
+static int states_big(const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i + 1 < size; i++)
         if (data[i] == '>' && data[i + 1] == 'f')
@@ -26,9 +26,8 @@ static int says_big(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* The letter and the digit of the dtype, or blanks where it is not one of those
- * that become float64. */
-static const char *kind_said(const uint8_t *data, size_t size)
+/* Returns the letter and digit of a dtype that becomes float64, or blanks. */
+static const char *kind_stated(const uint8_t *data, size_t size)
 {
     static const char *const all[] = {"f2", "i8", "i4", "i2", "i1", "u8",
                                       "u4", "u2", "u1", "b1", "?'", "?\""};
@@ -57,7 +56,7 @@ static double number(char kind, size_t width, uint64_t bits)
     return bits >> 15 ? -v : v;
 }
 
-/* The same numbers, whatever their order. */
+/* Checks that the numbers are the same, in any order. */
 static void check_cast(const kofn_matrix *a, const char *kind,
                        const uint8_t *data, size_t size)
 {
@@ -89,8 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (f && f->matrix.sparse) {
         done(f, data, size, "fuzz.npy"); /* the banner of another format */
-    } else if (f && data[0] == 0x93 && kind_said(data, size)[0] != ' ') {
-        check_cast(f->matrix.dense, kind_said(data, size), data, size);
+    } else if (f && data[0] == 0x93 && kind_stated(data, size)[0] != ' ') {
+        check_cast(f->matrix.dense, kind_stated(data, size), data, size);
         done(f, data, size, "fuzz.npy");
     } else if (f && data[0] == 0x93) {
         const kofn_matrix *a = f->matrix.dense;
@@ -99,12 +98,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         MUST(n * width < size);
         MUST(mixed(numbers, n, width,
-                   says_big(data, (size_t)(numbers - data))) ==
+                   states_big(data, (size_t)(numbers - data))) ==
              mixed(a->data, n, width, host));
         if (a->cols == 1 || a->rows == 1)
             MUST(mixed(a->data, 1, width, host) ==
                  mixed(numbers, 1, width,
-                       says_big(data, (size_t)(numbers - data))));
+                       states_big(data, (size_t)(numbers - data))));
         done(f, data, size, "fuzz.npy");
     } else if (f) {
         done(f, data, size, "fuzz.npy");

@@ -1,5 +1,5 @@
-/* fuzz_scheme.c -- scheme strings: what is taken makes a plan whose spelled
- * string makes the same plan.  fuzz-iterations: 100000 */
+/* fuzz_scheme.c -- fuzzes scheme strings. An accepted string makes a plan, and
+ * the plan's printed string makes the same plan. fuzz-iterations: 100000 */
 #include <kofn/scheme.h>
 
 #include <stdint.h>

@@ -1,6 +1,8 @@
-/* fuzz_serve.c -- a worker and what a coordinator may send it: blocks and their
- * pieces, tasks, changes, cancellations, in any order, with odd fields, all
- * with right checksums.  fuzz-iterations: 60000 */
+/* fuzz_serve.c -- fuzzes a worker with packets from a coordinator: blocks and
+ * their pieces, tasks, changes and cancellations. Their order and fields are
+ * arbitrary, and their checksums are right.
+ *
+ * fuzz-iterations: 60000 */
 #include "packets.h"
 
 #include "base/lent.h"
@@ -11,25 +13,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MEMORY ((size_t)64 << 10)
 #define BODY_MOST 4096
 
-/* A coordinator that is made of an input. */
-typedef struct head_office {
+/* A coordinator that an input controls. */
+typedef struct drawn_coordinator {
     kofn_transport base;
     draw d;
-    kofn_peer life;
+    kofn_peer peer;
     bool there, greeted, stored;
     uint64_t job;
-    const sample *block; /* that was stored last ... */
+    const sample *block; /* the block that was stored last */
     uint64_t block_id;
-    kf_head asked;           /* the last NEED        */
-    uint8_t body[BODY_MOST]; /* in the making */
-    size_t out;              /* bodies that were not given back */
-} head_office;
+    kf_head asked;           /* the last NEED */
+    uint8_t body[BODY_MOST]; /* the body being made */
+    size_t out;              /* bodies that were not returned */
+} drawn_coordinator;
 
-static kofn_status office_send(kofn_transport *t, kofn_peer peer,
-                               const void *head, size_t head_bytes,
-                               const kofn_lent *body, bool urgent)
+static kofn_status coordinator_send(kofn_transport *t, kofn_peer peer,
+                                    const void *head, size_t head_bytes,
+                                    const kofn_lent *body, bool urgent)
 {
-    head_office *o = (head_office *)t;
+    drawn_coordinator *o = (drawn_coordinator *)t;
     const void *data = body ? body->data : NULL;
     size_t bytes = body ? body->bytes : 0;
     kf_head h;
@@ -38,16 +40,16 @@ static kofn_status office_send(kofn_transport *t, kofn_peer peer,
     MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
     MUST(kf_wire_check_body(&h, data, bytes) == KOFN_OK);
     MUST(h.type <= KF_WIRE_CHANGED);
-    if (o->there && peer == o->life && o->d.left && o->d.data[0] % 16 == 9)
-        return KOFN_AGAIN; /* the way is full */
+    if (o->there && peer == o->peer && o->d.left && o->d.data[0] % 16 == 9)
+        return KOFN_AGAIN; /* the channel is full */
     if (h.type == KF_WIRE_NEED)
         o->asked = h;
     kf_give_back(body);
-    return o->there && peer == o->life ? KOFN_OK : KOFN_TRANSPORT;
+    return o->there && peer == o->peer ? KOFN_OK : KOFN_TRANSPORT;
 }
 
-/* A block specification of which some bytes may be others. */
-static size_t block_spec(head_office *o, kf_head *h)
+/* Writes a block specification, sometimes with changed bytes. */
+static size_t block_spec(drawn_coordinator *o, kf_head *h)
 {
     const sample *s = &samples()[next(&o->d, BLOCKS)];
     unsigned changes = next(&o->d, 8);
@@ -65,8 +67,8 @@ static size_t block_spec(head_office *o, kf_head *h)
     return s->block_spec.n;
 }
 
-/* What was asked for. */
-static size_t right_piece(head_office *o, kf_head *h)
+/* Writes the requested piece. */
+static size_t right_piece(drawn_coordinator *o, kf_head *h)
 {
     const kf_block *b = o->block->block;
     kf_bytes made = {0};
@@ -88,8 +90,8 @@ static size_t right_piece(head_office *o, kf_head *h)
     return (h->hi - h->lo) * bytes;
 }
 
-/* Or nearly that. */
-static size_t piece(head_office *o, kf_head *h)
+/* Writes the requested piece, or nearly that. */
+static size_t piece(drawn_coordinator *o, kf_head *h)
 {
     size_t n = o->block ? right_piece(o, h) : 0;
 
@@ -103,7 +105,7 @@ static size_t piece(head_office *o, kf_head *h)
     return next(&o->d, 2) ? n : next(&o->d, 256);
 }
 
-/* A task that the block is for. */
+/* Makes a task that fits the block. */
 static void right_work(const sample *s, kf_head *h)
 {
     const kf_block *b = s->block;
@@ -120,8 +122,8 @@ static void right_work(const sample *s, kf_head *h)
     h->hi = sum ? 0 : h->hi;
 }
 
-/* So many numbers of a body, most of them 0. */
-static size_t numbers_of(head_office *o, const kf_head *h, size_t n)
+/* Writes n numbers of a body, most of them 0. */
+static size_t numbers_of(drawn_coordinator *o, const kf_head *h, size_t n)
 {
     size_t bytes = n * (h->dtype == KOFN_F64 ? 8 : 4);
 
@@ -132,8 +134,8 @@ static size_t numbers_of(head_office *o, const kf_head *h, size_t n)
     return bytes;
 }
 
-/* A task that brings both of its operands, or not quite. */
-static size_t pair(head_office *o, kf_head *h)
+/* Makes a task that brings both of its operands, or nearly. */
+static size_t pair(drawn_coordinator *o, kf_head *h)
 {
     h->block = 0;
     h->how = KF_HOW_ROWS;
@@ -149,7 +151,7 @@ static size_t pair(head_office *o, kf_head *h)
     case 2:
         h->rows = size_of(&o->d, h->rows);
         break;
-    case 3: /* a result that is much longer than what it is of */
+    case 3: /* a result that is much longer than its operands */
         h->dtype = KOFN_F64;
         h->rows = 1;
         h->hi = h->out_rows = h->cols = h->out_cols = 255;
@@ -169,7 +171,7 @@ static size_t pair(head_office *o, kf_head *h)
     return numbers_of(o, h, h->out_rows * h->rows + h->rows * h->cols);
 }
 
-static size_t work(head_office *o, kf_head *h)
+static size_t work(drawn_coordinator *o, kf_head *h)
 {
     unsigned kind;
 
@@ -202,8 +204,8 @@ static size_t work(head_office *o, kf_head *h)
     return numbers_of(o, h, h->rows * h->cols);
 }
 
-/* A change of the block, or strips of it, that fit it or nearly so. */
-static size_t change(head_office *o, kf_head *h)
+/* Makes a change of the block, or strips of it, that fit or nearly fit. */
+static size_t change(drawn_coordinator *o, kf_head *h)
 {
     const kf_block *b = o->block ? o->block->block : NULL;
     const kofn_change c = {sizeof c, 0.5, 0, next(&o->d, 2) ? 0.5 : 0, false};
@@ -244,7 +246,7 @@ static size_t change(head_office *o, kf_head *h)
     return n;
 }
 
-static size_t words(head_office *o)
+static size_t words(drawn_coordinator *o)
 {
     size_t n = next(&o->d, 40);
 
@@ -253,7 +255,7 @@ static size_t words(head_office *o)
     return n;
 }
 
-static size_t compose(head_office *o, kf_head *h)
+static size_t compose(drawn_coordinator *o, kf_head *h)
 {
     static const kf_wire often[] = {
         KF_WIRE_STORE, KF_WIRE_PIECE,   KF_WIRE_PIECE,   KF_WIRE_PIECE,
@@ -264,7 +266,7 @@ static size_t compose(head_office *o, kf_head *h)
                                       KF_WIRE_WHOLE};
     unsigned which = next(&o->d, 64);
 
-    if (!o->greeted || !o->stored) { /* it begins well, most often */
+    if (!o->greeted || !o->stored) { /* it begins well most often */
         bool well = next(&o->d, 16) != 1;
 
         which = well ? o->greeted ? 0 : 9 : which;
@@ -305,28 +307,28 @@ static size_t compose(head_office *o, kf_head *h)
     }
 }
 
-static void deliver(head_office *o, kofn_packet *k, kf_head h, size_t n)
+static void deliver(drawn_coordinator *o, kofn_packet *k, kf_head h, size_t n)
 {
     h.body_sum = n ? kf_hash(h.job, o->body, n) : 0;
     h.body_sum ^= n && next(&o->d, 128) == 1;
     *k = (kofn_packet){.what = KOFN_PACKET,
-                       .peer = o->life,
+                       .peer = o->peer,
                        .head_bytes = KF_HEAD,
                        .body_bytes = n};
     kf_head_write(k->head, &h);
     if (n == 0)
         return;
-    k->own = malloc(n); /* as long as it is, for the sanitizer */
+    k->own = malloc(n); /* exact size, for the sanitizer */
     MUST(k->own);
     memcpy(k->own, o->body, n);
-    k->body = next(&o->d, 2) ? k->own : NULL; /* or it is to be fetched */
+    k->body = next(&o->d, 2) ? k->own : NULL; /* or it must be fetched */
     o->out++;
 }
 
-static kofn_status office_wait(kofn_transport *t, kofn_time atmost,
-                               kofn_packet *k)
+static kofn_status coordinator_wait(kofn_transport *t, kofn_time atmost,
+                                    kofn_packet *k)
 {
-    head_office *o = (head_office *)t;
+    drawn_coordinator *o = (drawn_coordinator *)t;
     kf_head h = {.type = KF_WIRE_WELCOME};
     size_t n;
 
@@ -334,14 +336,14 @@ static kofn_status office_wait(kofn_transport *t, kofn_time atmost,
     if (!o->there) {
         o->there = true;
         o->greeted = o->stored = false;
-        *k = (kofn_packet){.what = KOFN_CAME, .peer = ++o->life};
+        *k = (kofn_packet){.what = KOFN_CAME, .peer = ++o->peer};
         return KOFN_OK;
     }
     if (!o->d.left)
         return kf_fail(KOFN_TRANSPORT, "that is all");
     if (next(&o->d, 100) == 1) {
         o->there = false;
-        *k = (kofn_packet){.what = KOFN_WENT, .peer = o->life};
+        *k = (kofn_packet){.what = KOFN_WENT, .peer = o->peer};
         return KOFN_OK;
     }
     if (next(&o->d, 8) == 7)
@@ -351,43 +353,44 @@ static kofn_status office_wait(kofn_transport *t, kofn_time atmost,
     return KOFN_OK;
 }
 
-static kofn_status office_fetch(kofn_transport *t, kofn_packet *k, void *into)
+static kofn_status coordinator_fetch(kofn_transport *t, kofn_packet *k,
+                                     void *into)
 {
     (void)t;
     memcpy(into, k->own, k->body_bytes);
     return KOFN_OK;
 }
 
-static void office_release(kofn_transport *t, void *own)
+static void coordinator_release(kofn_transport *t, void *own)
 {
-    MUST(((head_office *)t)->out-- > 0);
+    MUST(((drawn_coordinator *)t)->out-- > 0);
     free(own);
 }
 
-static void office_forget(kofn_transport *t, kofn_peer peer)
+static void coordinator_forget(kofn_transport *t, kofn_peer peer)
 {
-    if (peer == ((head_office *)t)->life)
-        ((head_office *)t)->there = false;
+    if (peer == ((drawn_coordinator *)t)->peer)
+        ((drawn_coordinator *)t)->there = false;
 }
 
-static void office_close(kofn_transport *t, kofn_time linger)
+static void coordinator_close(kofn_transport *t, kofn_time linger)
 {
     (void)linger;
-    MUST(((head_office *)t)->out == 0);
+    MUST(((drawn_coordinator *)t)->out == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    head_office o = {.base = {.size = sizeof(kofn_transport),
-                              .name = "fuzz",
-                              .send = office_send,
-                              .wait = office_wait,
-                              .fetch = office_fetch,
-                              .release = office_release,
-                              .forget = office_forget,
-                              .close = office_close},
-                     .d = {data, size},
-                     .job = 5};
+    drawn_coordinator o = {.base = {.size = sizeof(kofn_transport),
+                                    .name = "fuzz",
+                                    .send = coordinator_send,
+                                    .wait = coordinator_wait,
+                                    .fetch = coordinator_fetch,
+                                    .release = coordinator_release,
+                                    .forget = coordinator_forget,
+                                    .close = coordinator_close},
+                           .d = {data, size},
+                           .job = 5};
     kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
     size_t before;
     kofn_status st;

@@ -1,7 +1,9 @@
-/* fuzz_train.c -- a node that trains without a master, and what others may send
- * it: epochs, iterates ahead of its own, and blocks when it asks for them, of
- * wrong lengths, seats, steps and matrices.  fuzz-iterations: 10000 */
-#include "street.h"
+/* fuzz_train.c -- fuzzes a node that trains without a coordinator.  Other nodes
+ * send it epochs, iterates ahead of the node, and the requested blocks.  These
+ * have wrong lengths, seats, steps and matrices.
+ *
+ * Run by day: fuzz-iterations: 10000. */
+#include "drawn_peers.h"
 
 #include "learn/training.h"
 
@@ -37,9 +39,10 @@ static void make_training(void)
          KOFN_OK);
 }
 
-/* What was asked for: blocks of the iterate where the node is or an iterate
- * that is some steps ahead; else who is a member, and where all stand. */
-static void be_honest(street *s, kofn_peer peer, kf_note *n)
+/* Makes an honest note. If blocks were requested, it is a block of the node's
+ * iterate or of one some steps ahead. Else it names the members or a position.
+ */
+static void honest_note(drawn_peers *s, kofn_peer peer, kf_note *n)
 {
     const kf_changing *c = &s->host->changing;
     uint64_t each = 2 * LAYERS - 1, turn = c->turn;
@@ -66,7 +69,7 @@ static void be_honest(street *s, kofn_peer peer, kf_note *n)
                                       : KF_NOTE_BEAT;
 }
 
-static void run(street *s)
+static void run(drawn_peers *s)
 {
     kofn_peer_options o = {.size = sizeof o,
                            .nodes = 3,
@@ -84,7 +87,7 @@ static void run(street *s)
     MUST(kf_train_mesh_new(&m, training, (const kofn_plan *const *)plan,
                            &program, &v) == KOFN_OK);
     MUST(kf_host_new(&s->host, &s->base, &program, &o, &v,
-                     (kf_timer){street_clock, s}) == KOFN_OK);
+                     (kf_timer){peers_clock, s}) == KOFN_OK);
     while (s->d.left && !st) {
         bool worked;
 
@@ -98,11 +101,11 @@ static void run(street *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    street s = {
-        .base = street_transport, .d = {data, size}, .honest = be_honest};
+    drawn_peers s = {
+        .base = drawn_transport, .d = {data, size}, .honest = honest_note};
     size_t before;
 
-    s.base.whole = size && data[0] / 64 % 2; /* as a connection with keys is */
+    s.base.whole = size && data[0] / 64 % 2; /* as a connection with keys */
     watch_memory();
     if (!training)
         make_training();

@@ -1,6 +1,7 @@
-/* judge.h -- the rules of docs/wire.md for frames once more, in short: of the
- * bytes that are sent to a transport a judge tells whether they may come, and
- * which packets they are; an ear reads what the transport says. */
+/* judge.h -- contains the rules of docs/wire.md for frames a second time, in
+ * short. A judge decides whether the bytes sent to a transport are allowed,
+ * and which packets they contain. A receiver reads the output of the
+ * transport. */
 #ifndef KF_FUZZ_JUDGE_H
 #define KF_FUZZ_JUDGE_H
 
@@ -17,27 +18,27 @@ typedef struct judged {
 
 typedef struct judged_channel {
     bool coming, asks;
-    uint64_t bytes, at;    /* of the packet that is coming                   */
-    uint64_t got, whole;   /* what has been sent cost; the whole packets     */
-    uint64_t window, may;  /* the first credit; what the transport gave      */
-    uint64_t special;      /* the most that it may give for a long body      */
-    uint64_t allowed;      /* what the transport may send                    */
-    judged packet[JUDGED]; /* in order, the last of them perhaps not whole   */
-    size_t begun, done, heard;
+    uint64_t bytes, at;    /* length of the incoming packet; bytes received */
+    uint64_t got, whole;   /* credit used; used by whole packets */
+    uint64_t window, may;  /* the first credit; credit given by the transport */
+    uint64_t special;      /* the largest credit allowed for a long body */
+    uint64_t allowed;      /* credit of the transport */
+    judged packet[JUDGED]; /* in order; the last may be incomplete */
+    size_t begun, done, delivered;
 } judged_channel;
 
 typedef struct judge {
-    bool dialled;      /* the transport dialled: WELCOME and GO may come     */
-    bool peer;         /* greeted                                            */
-    bool foul;         /* what was sent may not come: the link is to end     */
-    bool over;         /* GO was said: the link is to end                    */
-    bool unsure;       /* there may have been credit for it, or not          */
-    bool sent_to;      /* the transport was told to send something           */
-    uint64_t body_max; /* of the transport                                   */
+    bool dialled;      /* the transport dialled: WELCOME and GO may come */
+    bool peer;         /* greeted */
+    bool invalid;      /* a frame was not allowed: the link must end */
+    bool over;         /* GO was sent: the link must end */
+    bool unsure;       /* the credit may or may not have been enough */
+    bool sent_to;      /* the transport was asked to send something */
+    uint64_t body_max; /* of the transport */
     unsigned char part[KF_HEADER + KOFN_HEAD_MAX];
     size_t have;
-    uint64_t left; /* of a body in this frame, ... */
-    int into;      /* ... and of which channel        */
+    uint64_t left; /* of a body in this frame */
+    int into;      /* its channel */
     judged_channel channel[KF_CHANNELS];
 } judge;
 
@@ -50,7 +51,7 @@ static inline uint64_t judge_sum(uint64_t sum, const void *data, size_t n)
     return sum;
 }
 
-/* Is there credit for what has been sent? */
+/* True if the credit covers the sent bytes. */
 static inline bool judge_credit(judge *j, const judged_channel *a)
 {
     if (a->got > kf_max(a->whole + a->window, a->special))
@@ -93,7 +94,7 @@ static inline bool judge_piece(judge *j, judged_channel *a, uint64_t piece)
 {
     if (!a->coming || !piece || piece > KF_PIECE || piece > a->bytes - a->at)
         return false;
-    if (a->asks) /* has the transport answered? */
+    if (a->asks) /* true if the transport has answered */
         j->unsure |= a->may < a->special;
     a->got += piece;
     j->left = piece;
@@ -121,7 +122,7 @@ static inline bool judge_greeting(judge *j, int word)
     return true;
 }
 
-/* A header and its head are there: may they come now? */
+/* True if the complete header and head are allowed now. */
 static inline bool judge_frame(judge *j)
 {
     int word = j->part[0], channel = j->part[1];
@@ -140,7 +141,7 @@ static inline bool judge_frame(judge *j)
                (!piece || judge_piece(j, a, piece));
     case KF_DATA:
         return judge_piece(j, a, piece);
-    case KF_SKIP: /* does it send a body of which nothing has gone out? */
+    case KF_SKIP: /* true if it sends a body that has not begun */
         j->unsure |= j->sent_to;
         return j->sent_to;
     case KF_CREDIT:
@@ -167,10 +168,10 @@ static inline size_t judge_body(judge *j, const unsigned char *p, size_t n)
     return m;
 }
 
-/* These bytes are sent. */
+/* Judges bytes that are sent to the transport. */
 static inline void judge_feed(judge *j, const unsigned char *p, size_t n)
 {
-    while (n > 0 && !j->foul && !j->over) {
+    while (n > 0 && !j->invalid && !j->over) {
         size_t m = 1, want;
 
         if (j->left) {
@@ -180,10 +181,10 @@ static inline void judge_feed(judge *j, const unsigned char *p, size_t n)
             want = KF_HEADER;
             if (j->have >= KF_HEADER)
                 want += (size_t)kf_net_number(j->part + 2, 2);
-            j->foul = want > sizeof j->part;
-            if (!j->foul && j->have == want) {
+            j->invalid = want > sizeof j->part;
+            if (!j->invalid && j->have == want) {
                 j->have = 0;
-                j->foul = !judge_frame(j);
+                j->invalid = !judge_frame(j);
             }
         }
         p += m;
@@ -191,8 +192,8 @@ static inline void judge_feed(judge *j, const unsigned char *p, size_t n)
     }
 }
 
-/* The transport has delivered a packet: it is the next one of a channel. */
-static inline void judge_heard(judge *j, const kofn_packet *k)
+/* Checks a delivered packet: it must be the next one of a channel. */
+static inline void judge_delivered(judge *j, const kofn_packet *k)
 {
     uint64_t sum = judge_sum(0, k->head, k->head_bytes);
 
@@ -200,26 +201,26 @@ static inline void judge_heard(judge *j, const kofn_packet *k)
     sum = judge_sum(sum, k->body, k->body_bytes);
     for (int i = 0; i < KF_CHANNELS; i++) {
         judged_channel *a = &j->channel[i];
-        const judged *is = &a->packet[a->heard];
+        const judged *is = &a->packet[a->delivered];
 
-        if (a->heard < a->done && is->head_bytes == k->head_bytes &&
+        if (a->delivered < a->done && is->head_bytes == k->head_bytes &&
             is->bytes == k->body_bytes && is->sum == sum) {
-            a->heard++;
+            a->delivered++;
             return;
         }
     }
-    MUST(false); /* a packet that nobody has sent */
+    MUST(false); /* a packet that was never sent */
 }
 
-/* ---- what the transport says --------------------------------------------- */
+/* ---- output of the transport --------------------------------------------- */
 
-typedef struct ear {
+typedef struct receiver {
     unsigned char part[KF_HEADER + KOFN_HEAD_MAX];
     size_t have, left;
     uint64_t got[KF_CHANNELS];
-} ear;
+} receiver;
 
-static inline void ear_frame(ear *e, judge *j)
+static inline void receiver_frame(receiver *e, judge *j)
 {
     int word = e->part[0], channel = e->part[1];
     size_t piece = (size_t)kf_net_number(e->part + 4, 4);
@@ -240,7 +241,8 @@ static inline void ear_frame(ear *e, judge *j)
     e->left = piece;
 }
 
-static inline void ear_feed(ear *e, judge *j, const unsigned char *p, size_t n)
+static inline void receiver_feed(receiver *e, judge *j, const unsigned char *p,
+                                 size_t n)
 {
     while (n > 0) {
         size_t m = kf_min(e->left, n), want = KF_HEADER;
@@ -256,7 +258,7 @@ static inline void ear_feed(ear *e, judge *j, const unsigned char *p, size_t n)
             MUST(want <= sizeof e->part);
             if (e->have == want) {
                 e->have = 0;
-                ear_frame(e, j);
+                receiver_frame(e, j);
             }
         }
         p += m;

@@ -1,12 +1,11 @@
-/* mutate.c -- numbers of an input made to wrap round.
+/* mutate.c -- makes numbers of an input wrap round.
  *
- * Bytes that are changed one by one never make the product of two sizes wrap.
- * So this finds the numbers of an input, in decimal or as 64-bit words, and
- * puts one in the place of another so that its product with up to two others
- * and the size of an element, or its sum with a few, is small modulo 2^64.
- * libFuzzer and driver.c both ask it for every mutation; mostly it leaves that
- * to them.
- */
+ * Changes of single bytes never make the product of two sizes wrap. So this
+ * finds the numbers of an input, in decimal or as 64-bit words, and replaces
+ * one of them. Its product with up to two others and the size of an element,
+ * or its sum with a few, is then small modulo 2^64.  Both
+ * libFuzzer and driver.c call it for every mutation.  Most often it leaves the
+ * mutation to them. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ static uint64_t draw(uint64_t below) /* splitmix64 */
     return kf_next64(&state) % below;
 }
 
-/* ---- finding them -------------------------------------------------------- */
+/* ---- finding numbers ----------------------------------------------------- */
 
 static void find_decimal(found *f, const uint8_t *data, size_t size)
 {
@@ -53,7 +52,7 @@ static void find_decimal(found *f, const uint8_t *data, size_t size)
     }
 }
 
-/* Words that are aligned, and are sizes rather than reals. */
+/* Finds aligned words, which are sizes more often than reals. */
 static void find_words(found *f, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i + 8 <= size && f->count < NUMBERS; i += 8) {
@@ -66,8 +65,9 @@ static void find_words(found *f, const uint8_t *data, size_t size)
 
 /* ---- solving ------------------------------------------------------------- */
 
-/* x of which `times` wrap round to less than `times`, or to -1 where it can be:
- * a little more than some multiple of 2^64. */
+/* Returns x so that its product with `times` wraps round to less than `times`,
+ * or to -1 if possible. It is a little more than a multiple of 2^64, divided
+ * by `times`. */
 static uint64_t wrapping(uint64_t times)
 {
     uint64_t j = 1 + draw(times - 1);
@@ -82,7 +82,7 @@ static uint64_t wrapping(uint64_t times)
     return (uint64_t)((whole + times - 1) / times + draw(2));
 }
 
-/* The product of an element's size and of up to two of the numbers. */
+/* Returns the product of an element's size and of up to two of the numbers. */
 static uint64_t some_product(const found *f)
 {
     static const uint64_t size[] = {1, 1, 4, 8, 8, 12, 16, 24};
@@ -106,7 +106,7 @@ static uint64_t odd_one(const found *f)
     return draw(8) ? wrapping(times) : UINT64_MAX / times + draw(3);
 }
 
-/* ---- putting ------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------- */
 
 static size_t put_decimal(uint8_t *data, size_t size, size_t max_size,
                           const number *n, uint64_t x)

@@ -1,4 +1,4 @@
-/* packets.h -- what the targets of the wire share: blocks and their block
+/* packets.h -- has what targets of the wire share: blocks and their
  * specifications. */
 #ifndef KF_FUZZ_PACKETS_H
 #define KF_FUZZ_PACKETS_H
@@ -11,9 +11,8 @@
 
 #define BLOCKS 6
 
-/* Blocks that are dense, sparse, sums over rows, dense in single precision for
- * products from the left, sparse for A' A x, and dense of two operands of which
- * the other has changed. */
+/* Sample blocks: dense, sparse, sums over rows, single precision for left
+ * products, sparse for A' A x, and dense with a second, changed operand. */
 typedef struct sample {
     kofn_plan *plan;
     kf_resident resident;
@@ -69,8 +68,9 @@ static inline void make_sample(sample *s, size_t which)
     MUST(kf_block_spec_write(s->block, "A.npy", &s->block_spec) == KOFN_OK);
 }
 
-/* The input and the result of a task, whose `how` and strips are known, for a
- * block of so many lanes; `wide`: vectors at once.  Products may wrap round. */
+/* Sets the sizes of a task's input and result. Its `how` and strips are known.
+ * `lanes` are those of the block, and `wide` is the number of vectors.
+ * Products may wrap round. */
 static inline void fair_task(kf_head *h, uint64_t lanes, uint64_t rows,
                              uint64_t cols, uint64_t wide)
 {
@@ -90,7 +90,7 @@ static inline void fair_task(kf_head *h, uint64_t lanes, uint64_t rows,
     h->out_cols = size[h->how][3];
 }
 
-/* Made once and kept. */
+/* Returns the samples, which are made once. */
 static inline sample *samples(void)
 {
     static sample s[BLOCKS];

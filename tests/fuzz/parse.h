@@ -1,5 +1,4 @@
-/* parse.h -- what the targets of kf_file_parse share: the rules every answer
- * keeps. */
+/* parse.h -- has the rules that every answer of kf_file_parse must keep. */
 #ifndef KF_FUZZ_PARSE_H
 #define KF_FUZZ_PARSE_H
 
@@ -9,8 +8,8 @@
 
 #include <math.h>
 
-/* As many times as much as there are bytes may come out of a file: no more than
- * that of what gzip compressed. */
+/* The largest ratio of parsed bytes to file bytes; larger than 1 for gzip
+ * only. */
 static size_t swell = 1;
 
 /* ---- rules --------------------------------------------------------------- */
@@ -50,11 +49,12 @@ static void check_message(const char *name)
     size_t n = strlen(name);
 
     MUST(strncmp(m, name, n) == 0 && strncmp(m + n, ": ", 2) == 0 && m[n + 2]);
-    for (; *m; m++) /* a file must not get at the user's terminal */
+    for (; *m; m++) /* a file must not control the user's terminal */
         MUST(*m >= ' ' && *m < 0x7f);
 }
 
-/* The same with an allocation that fails: no other answer, no leak. */
+/* Parses again with an allocation that fails: the answer is KOFN_NOMEM, and
+ * nothing leaks. */
 static void parse_without_memory(const uint8_t *data, size_t size,
                                  const char *name)
 {
@@ -67,7 +67,7 @@ static void parse_without_memory(const uint8_t *data, size_t size,
     failing = 0;
 }
 
-/* Parse, check every rule; the file, or NULL when it was refused. */
+/* Parses and checks every rule. Returns the file, or NULL if it was refused. */
 static kofn_file *parse(const uint8_t *data, size_t size, const char *name)
 {
     kofn_file *f = (kofn_file *)(uintptr_t)1;

@@ -1,5 +1,5 @@
-/* watch.h -- what targets share: a rule that must hold, and an allocator that
- * watches. */
+/* watch.h -- has what all targets share: a rule that must hold, and an
+ * allocator that counts. */
 #ifndef KF_FUZZ_WATCH_H
 #define KF_FUZZ_WATCH_H
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not assert: that is gone with NDEBUG. */
+/* Like assert, but NDEBUG does not remove it. */
 #define MUST(condition)                                                        \
     do {                                                                       \
         if (!(condition)) {                                                    \
@@ -23,7 +23,7 @@
 static size_t most = SIZE_MAX; /* bytes that may be held at once */
 static size_t held;            /* bytes held now */
 static long blocks;            /* allocations held now */
-static long allocated;         /* allocations since failing was set */
+static long allocated;         /* allocations since `failing` was set */
 static long failing;           /* this allocation fails; 0: none */
 
 static inline void *watching(void *ud, void *p, size_t want)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Short runs of the command, again and again, each with another allocation that
-fails: alone, or with all that follow it.
+"""Repeats short runs of the command, each with another allocation that fails: alone,
+or with all that follow it.
 
-Whatever fails, a run ends, not by a signal; with 0 and the right answer, or with
-another status, a message of one line and no file that is not whole.  Some
-allocations are tried; all of them with KOFN_TEST_SCALE=1000.
+Every run must end, and not by a signal.  Status 0 needs the right answer.  Another
+status needs a message of one line, and every file that is left must be complete.  A
+part of the allocations is tried; KOFN_TEST_SCALE=1000 tries all.
 
 usage: every_allocation.py KOFN FAILING.SO
 """
@@ -20,10 +20,10 @@ import numpy as np
 
 kofn, shim = map(os.path.abspath, sys.argv[1:3])
 scale = float(os.environ.get("KOFN_TEST_SCALE", "1"))
-tries = max(2, int(12 * scale))  # of each run and way to fail
+tries = max(2, int(12 * scale))  # for each run and mode of failure
 
 
-def say(*words):
+def report(*words):
     print(*words, flush=True)
 
 
@@ -53,7 +53,7 @@ def same_words(made, right):
 
 
 def same_checkpoint(made, right):
-    """Whatever could not be kept, what is there is whole."""
+    """True if the checkpoint is complete, or if there is none."""
     name = os.path.join(made, "checkpoint.json")
     if not os.path.exists(name):
         return True
@@ -64,7 +64,7 @@ def same_checkpoint(made, right):
 
 
 def same_model(made, right):
-    """A model that says it is there is whole."""
+    """True if the model is complete, or if there is none."""
     if not os.path.exists(os.path.join(made, "model.json")):
         return True
     return (same_index(made, right) and
@@ -73,8 +73,10 @@ def same_model(made, right):
 
 
 def same_index(made, right):
-    """But for digests of weights, which are rounded as workers answer; those are of
-    the files that are there, or they could not be predicted with."""
+    """True if the indexes are equal except for the digests of weights.
+
+    Rounding of weights depends on the order of answers.  `predict` checks that the
+    digests fit the files."""
     a, b = (json.load(open(os.path.join(m, "model.json"))) for m in (made, right))
     for o in (a, b):
         o["digest"] = ""
@@ -83,15 +85,15 @@ def same_index(made, right):
                            "../p.npy"]).returncode == 0
 
 
-def told(p):
-    """A line for what failed, and perhaps one for what could not be kept."""
+def reported(p):
+    """True if there are messages: one for the failure, maybe one for unsaved files."""
     lines = p.stderr.splitlines()
     return p.returncode == 0 or (1 <= len(lines) <= 3 and all(
         x.startswith("kofn: ") and len(x) > 10 for x in lines))
 
 
 class Run:
-    """A command, and the files that it leaves: name -> how to compare."""
+    """A command and its output files: name -> function that compares."""
 
     def __init__(self, words, **files):
         self.words = words.split()
@@ -105,7 +107,7 @@ class Run:
                 (shutil.rmtree if os.path.isdir(name) else os.remove)(name)
 
     def learn(self):
-        """Without a failure: how many allocations, and what is right."""
+        """Runs without a failure and keeps the output.  Returns the allocations."""
         self.clear()
         p = run(self.words, count="../count")
         assert p.returncode == 0, (self.words, p.stderr)
@@ -119,7 +121,7 @@ class Run:
         return n
 
     def wrong(self, p):
-        """What is wrong with a run that ended, or None."""
+        """Returns the fault of a run that ended, or None."""
         if p.returncode < 0 or p.returncode >= 126:
             return "ended by a signal"
         for name, same in self.files.items():
@@ -130,13 +132,13 @@ class Run:
                 return name + " is wrong"
         left = set(os.listdir(".")) - INPUTS - set(self.files)
         if left:
-            return "left behind: %s" % left
+            return "unexpected files: %s" % left
         if p.returncode == 0 and "--json" in self.words:
             if json.loads(p.stdout).keys() != json.loads(self.out).keys():
                 return "another report"
         elif p.returncode == 0 and p.stdout != self.out:
             return "another output"
-        return None if told(p) else "no message, or not of a line"
+        return None if reported(p) else "no message of one line"
 
     def attempt(self, at, fail_all):
         self.clear()
@@ -150,8 +152,8 @@ class Run:
 
 
 class Worker(Run):
-    """A worker whose memory fails; if it goes another does its work.  One that has no
-    memory for the coordinator's last word waits for it, but not for ever."""
+    """A worker with failing memory.  If it ends, another one does its work.  If it has
+    no memory for the coordinator's last packet, it waits for it until a timeout."""
 
     def __init__(self):
         super().__init__("worker ipc://socket -q --patience 30",
@@ -190,7 +192,7 @@ class Worker(Run):
             return "ended by a signal: %s" % p.stderr[:300]
         if not same_numbers("y.npy", os.path.join(self.right, "y.npy")):
             return "a wrong answer"
-        return None if told(p) else "no message, or not of a line: " + p.stderr
+        return None if reported(p) else "no message of one line: " + p.stderr
 
 
 def inputs():
@@ -239,8 +241,8 @@ try:
         Run("train X.npy y1.npy -o M --layers 6-3-2 --batch 20 -q -n 3 "
             "--checkpoint D --history h.csv", M=same_model, D=same_checkpoint,
             h_csv=lambda a, b: True),
-        # not predict with its folder: Jansson 2.14 fails an assertion where it
-        # finds no room for the digits of a number
+        # predict with a folder is left out: Jansson 2.14 fails an assertion if it
+        # has no memory for the digits of a number
         Run("power S.npy -o v.npy -q -p sim", v_npy=lambda a, b: np.abs(
             np.abs(np.load(a)) - np.abs(np.load(b))).max() < 1e-6),
         Run("pagerank G.mtx -o p.npy -q -p sim", p_npy=same_numbers),
@@ -264,10 +266,10 @@ try:
                 tried += 1
                 if found:
                     bad.append((r.name, at, fail_all, found))
-                    say("%s: allocation %d%s: %s" %
-                        (" ".join(r.words), at, " and all after it"
-                         if fail_all else "", found))
-        say("%s: %d of %d allocations failed" % (r.name, tried, 2 * n))
+                    report("%s: allocation %d%s: %s" %
+                           (" ".join(r.words), at, " and all after it"
+                            if fail_all else "", found))
+        report("%s: %d of %d allocations failed" % (r.name, tried, 2 * n))
 finally:
     os.chdir("/")
     shutil.rmtree(top)

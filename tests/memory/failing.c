@@ -1,10 +1,11 @@
-/* failing.c -- loaded before the C library: the KOFN_FAIL_AT-th allocation of
- * the process fails, or with KOFN_FAIL_ALL that and all that follow.  How many
- * there were is written to KOFN_FAIL_COUNT.
+/* failing.c -- makes allocations fail; it is loaded before the C library.
  *
- * Those of libraries that end the process for want of memory, or were never
- * meant to get on without, do not count, nor those of the one that
- * KOFN_FAIL_NOT names: they are not ours to mend. */
+ * The KOFN_FAIL_AT-th allocation of the process fails, and with KOFN_FAIL_ALL
+ * all that follow fail too.  The file KOFN_FAIL_COUNT gets their number.
+ *
+ * Allocations of foreign libraries do not count if the library ends the process
+ * without memory, or cannot work without it.  Allocations of the library that
+ * KOFN_FAIL_NOT names do not count either. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,14 +24,14 @@ extern void *__libc_memalign(size_t align, size_t n);
 static atomic_long made;
 static long fail_at, pid;
 static int fail_all;
-static const char *besides;
+static const char *excluded;
 
 __attribute__((constructor)) static void begin(void)
 {
     const char *at = getenv("KOFN_FAIL_AT");
 
     fail_all = getenv("KOFN_FAIL_ALL") != NULL;
-    besides = getenv("KOFN_FAIL_NOT");
+    excluded = getenv("KOFN_FAIL_NOT");
     fail_at = at ? atol(at) : 0;
     pid = getpid();
     atomic_store(&made, 0);
@@ -60,7 +61,7 @@ static int counts(const void *caller)
     Dl_info in;
 
     if (!dladdr(caller, &in) || !in.dli_fname ||
-        (besides && strstr(in.dli_fname, besides)))
+        (excluded && strstr(in.dli_fname, excluded)))
         return 0;
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (strstr(in.dli_fname, foreign[i]))

@@ -1,5 +1,5 @@
-/* check_rig.h -- the whole way of a check: A is coded, workers multiply, some
- * of them spoil what they send, results are sketched, judged and decoded. */
+/* check_rig.h -- runs a whole check: A is encoded, workers multiply, some
+ * results are made wrong, and all are sketched, judged and decoded. */
 #ifndef KF_TEST_CHECK_RIG_H
 #define KF_TEST_CHECK_RIG_H
 
@@ -14,7 +14,7 @@
 
 #define MOST_SEATS 24
 
-/* ---- a fleet ------------------------------------------------------------- */
+/* ---- one round ----------------------------------------------------------- */
 
 typedef struct kind {
     const char *spec;
@@ -25,8 +25,8 @@ typedef struct kind {
     bool sparse;
 } kind;
 
-/* All that is known of one round, of its first group. */
-typedef struct fleet {
+/* One round, of its first group. */
+typedef struct check_case {
     const kind *k;
     kofn_plan *plan;
     kf_code *code;
@@ -36,14 +36,15 @@ typedef struct fleet {
     size_t seats, enough, entries; /* of a result */
     kf_scratch scratch;
     uint32_t checks;
-} fleet;
+} check_case;
 
 static inline bool is_left(const kind *k)
 {
     return k->op == KOFN_LEFT;
 }
 
-static inline void scales(fleet *f, const kf_resident *r, const kf_messages *m)
+static inline void scales(check_case *f, const kf_resident *r,
+                          const kf_messages *m)
 {
     bool cut = f->plan->parts1 > 1;
     const kofn_matrix *part = cut ? m->parts.part : &m->plain->m;
@@ -62,7 +63,7 @@ static inline void scales(fleet *f, const kf_resident *r, const kf_messages *m)
     f->col = cols;
 }
 
-static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
+static inline void compute(check_case *f, const kf_resident *r, kf_messages *m)
 {
     size_t groups = f->plan->layout.groups, seat[MOST_SEATS];
     kf_block *block[MOST_SEATS];
@@ -98,8 +99,8 @@ static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
     }
 }
 
-/* A and the input are filled in by then. */
-static inline void fleet_work(fleet *f)
+/* Computes all results. A and the input must have been filled in. */
+static inline void check_case_work(check_case *f)
 {
     kf_messages m = {0};
     kf_resident r;
@@ -117,12 +118,12 @@ static inline void fleet_work(fleet *f)
                             : plain_product(&f->A, &f->in);
 }
 
-static inline void fleet_plan(fleet *f, const kind *k)
+static inline void check_case_plan(check_case *f, const kind *k)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(k->op, k->m, k->n, k->p, k->dtype, k->sparse);
 
-    *f = (fleet){.k = k};
+    *f = (check_case){.k = k};
     assert_ok(kofn_plan_new(&f->plan, &pb, k->spec, k->seats, 3));
     assert_ok(kf_code_new(&f->code, f->plan));
     f->seats = k->seats / f->plan->layout.groups;
@@ -139,13 +140,13 @@ static inline void fleet_plan(fleet *f, const kind *k)
                         : random_matrix(k->m, k->p, k->dtype, 4);
 }
 
-static inline void fleet_up(fleet *f, const kind *k)
+static inline void check_case_up(check_case *f, const kind *k)
 {
-    fleet_plan(f, k);
-    fleet_work(f);
+    check_case_plan(f, k);
+    check_case_work(f);
 }
 
-static inline void fleet_down(fleet *f)
+static inline void check_case_down(check_case *f)
 {
     for (size_t i = 0; i < f->seats; i++) {
         kf_free(f->result[i].data);
@@ -169,20 +170,20 @@ typedef struct verdict {
     kofn_status st;
     uint32_t bad[MOST_SEATS];
     size_t count, doubted, eased; /* times_eased */
-    double floor, least;          /* what is known of it beforehand */
+    double floor, least; /* floor before the check, from kf_check_least_floor */
     double drift;
 } verdict;
 
-static inline void send_honest(fleet *f)
+static inline void send_honest(check_case *f)
 {
     for (size_t i = 0; i < f->seats; i++)
         memcpy(f->sent[i].data, f->result[i].data,
                f->entries * kf_dtype_size(f->k->dtype));
 }
 
-/* Strips [lo, hi) of these seats. */
-static inline verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
-                          size_t hi, size_t most, uint64_t secret)
+/* Checks strips [lo, hi) of these seats. */
+static inline verdict ask(check_case *f, const uint32_t *seat, size_t n,
+                          size_t lo, size_t hi, size_t most, uint64_t secret)
 {
     kf_source source[MOST_SEATS];
     kf_check c = {.plan = f->plan,
@@ -231,7 +232,7 @@ static inline verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
     return v;
 }
 
-static inline verdict ask_all(fleet *f, size_t most, uint64_t secret)
+static inline verdict ask_all(check_case *f, size_t most, uint64_t secret)
 {
     uint32_t seat[MOST_SEATS];
 
@@ -240,10 +241,10 @@ static inline verdict ask_all(fleet *f, size_t most, uint64_t secret)
     return ask(f, seat, f->seats, 0, f->plan->span, most, secret);
 }
 
-/* ---- what the floor has to be -------------------------------------------- */
+/* ---- the expected floor -------------------------------------------------- */
 
-/* Rounding that no honest entry reaches, as check.c has it. */
-static inline double alarm_of(const fleet *f)
+/* Returns the bound of honest rounding, as check.c has it. */
+static inline double alarm_of(const check_case *f)
 {
     bool wide = f->k->dtype == KOFN_F64;
     size_t length = is_left(f->k) ? f->k->m : f->k->n;
@@ -255,9 +256,10 @@ static inline double alarm_of(const fleet *f)
     return (wide ? 64 : 6) * (rounding + 0.3 * 0x1p-52 * sqrt(results));
 }
 
-/* A single wrong entry shows less by the root of those of its bucket, each with
- * a weight of 1/4 at least and a mean square of 49/144. */
-static inline double diluted(const fleet *f)
+/* Returns the factor by which a single wrong entry shows less. It is the root
+ * of the number of entries in its bucket. Their weights are at least 1/4, and
+ * have a mean square of 49/144. */
+static inline double diluted(const check_case *f)
 {
     size_t length = f->entries / f->plan->layout.lanes;
 
@@ -265,21 +267,22 @@ static inline double diluted(const fleet *f)
                         : 1;
 }
 
-/* math/errors.md 5, when everybody was asked, so many were named and these are
- * left: what parities of the length of alarms may come to in as many as may
- * lie, or, when more are promised to be found, with a chance of 1e-5.  0: so
- * many sets may lie that trying them all takes long. */
-static inline double stated_floor(const fleet *f, const uint32_t *seat,
+/* Returns the floor of math/errors.md 5 after all workers were asked, `named`
+ * were located and these seats are left. It is the output of parities with
+ * the length of the alarm, in the largest possible number of faulty results. If
+ * more are promised to be found, it holds with a chance of 1e-5. Returns 0 if
+ * there are too many sets to try them all. */
+static inline double stated_floor(const check_case *f, const uint32_t *seat,
                                   size_t n, size_t named)
 {
-    size_t liars = (f->seats - f->enough) / 2, over = n - f->enough, few, q;
+    size_t expected = (f->seats - f->enough) / 2, over = n - f->enough, few, q;
     size_t lanes = f->plan->layout.lanes;
-    bool more = f->seats - f->enough - 1 > liars;
+    bool more = f->seats - f->enough - 1 > expected;
     uint32_t U[MOST_SEATS];
     double *H, *D, gain = 0;
     kofn_decoder *d;
 
-    few = liars - kf_min(named, liars);
+    few = expected - kf_min(named, expected);
     few = kf_max(more ? kf_min(few, over) : few, 1);
     if (sets_of(n, few) > 600)
         return 0;
@@ -295,11 +298,12 @@ static inline double stated_floor(const fleet *f, const uint32_t *seat,
     return alarm_of(f) * (sqrt((double)q) + 6) * gain * diluted(f);
 }
 
-/* How often the alarm was made eight times as high, so that small lies are let
- * be, at least: what is left of a column of parities is below that, and beside
- * it the floor counts the rounding of the others, but for the rounding of
- * syndromes as large as what is no honest result. */
-static inline size_t times_eased(const fleet *f, double floor, double stated)
+/* Returns how often the alarm was raised by a factor of eight, so that small
+ * errors are ignored. The rest of a column of parities is below it. The floor
+ * also counts the rounding of the other columns. It does not count the
+ * rounding of syndromes as large as no honest result. */
+static inline size_t times_eased(const check_case *f, double floor,
+                                 double stated)
 {
     double results = (double)(f->seats * f->plan->layout.lanes);
     double syndrome = 1.01 * sqrt(results) * diluted(f);
@@ -309,21 +313,21 @@ static inline size_t times_eased(const fleet *f, double floor, double stated)
     for (; by > top * (pow(8, (double)n) + 1) && n < 4; n++)
         ;
     if (!(by > 1 - 1e-9) || n == 4)
-        fail_msg("%s: the floor is %g, and not %g", f->plan->spec, floor,
-                 stated);
+        fail_msg("%s: the floor is %g, not %g", f->plan->spec, floor, stated);
     return n;
 }
 
-/* The most that entry e of any result can be, but for its seat's weight. */
-static inline double scale(const fleet *f, size_t e)
+/* Returns the largest possible entry e of a result, without its seat's weight.
+ */
+static inline double scale(const check_case *f, size_t e)
 {
     size_t cols = f->result[0].cols;
 
     return f->row[e / cols % f->plan->span] * f->col[e % cols];
 }
 
-/* How far the output is off in any entry, in the units of the floor. */
-static inline double off(const fleet *f, const double *x)
+/* Returns the largest error of the output in units of the floor. */
+static inline double off(const check_case *f, const double *x)
 {
     size_t cols = f->out.cols, each = f->result[0].cols;
     double top = 0;
@@ -339,8 +343,9 @@ static inline double off(const fleet *f, const double *x)
     return top;
 }
 
-/* What is left after a verdict. */
-static inline size_t left_over(const fleet *f, const verdict *v, uint32_t *seat)
+/* Lists the seats that are left after a verdict. Returns their number. */
+static inline size_t left_over(const check_case *f, const verdict *v,
+                               uint32_t *seat)
 {
     size_t n = 0;
 
@@ -355,8 +360,8 @@ static inline size_t left_over(const fleet *f, const verdict *v, uint32_t *seat)
     return n;
 }
 
-/* That, decoded; its error by what was predicted. */
-static inline double decode_rest(fleet *f, const verdict *v)
+/* Decodes the rest and returns its error divided by the predicted one. */
+static inline double decode_rest(check_case *f, const verdict *v)
 {
     kf_source source[MOST_SEATS];
     uint32_t seat[MOST_SEATS];
@@ -373,14 +378,14 @@ static inline double decode_rest(fleet *f, const verdict *v)
     error = relative_error(x, f->want, f->out.rows * f->out.cols);
     predicted = d->predicted;
     if (off(f, x) > v->floor + predicted)
-        fail_msg("%s: the output is off by %g, the floor is %g", f->plan->spec,
+        fail_msg("%s: the output has error %g, the floor is %g", f->plan->spec,
                  off(f, x), v->floor);
     kf_free(x);
     kf_decoder_free(d);
     return error / predicted;
 }
 
-/* ---- lies ---------------------------------------------------------------- */
+/* ---- wrong results ------------------------------------------------------- */
 
 static inline double get(const kofn_matrix *a, size_t e)
 {
@@ -396,7 +401,7 @@ static inline void put(kofn_matrix *a, size_t e, double x)
         ((float *)a->data)[e] = (float)x;
 }
 
-static inline double weight(const fleet *f, size_t seat)
+static inline double weight(const check_case *f, size_t seat)
 {
     const kf_seat *s;
 
@@ -409,10 +414,10 @@ typedef enum way { DENSE, ENTRY, FLIP, ODD, ZERO, WAYS } way;
 static const char *const way_names[] = {"all wrong", "one entry", "one bit",
                                         "not finite or huge", "zeros"};
 
-/* Sizes are relative to what entries are in random data, and at least 1e-6 of
- * it (1e-4 in single precision); of single entries as much larger as they are
- * diluted. */
-static inline void spoil(fleet *f, size_t seat, way w, kf_rng *r)
+/* Makes a result wrong. Errors are relative to the entries of random data, and
+ * at least 1e-6 (1e-4 in single precision). Errors of single entries are
+ * larger by their dilution. */
+static inline void spoil(check_case *f, size_t seat, way w, kf_rng *r)
 {
     static const double odd[] = {NAN, INFINITY, -INFINITY, 1e30, -1e25};
     bool wide = f->k->dtype == KOFN_F64;
@@ -439,18 +444,19 @@ static inline void spoil(fleet *f, size_t seat, way w, kf_rng *r)
         memset(to->data, 0, f->entries * bytes);
 }
 
-/* t of the seats. */
-static inline void choose_liars(const fleet *f, bool *liar, size_t t, kf_rng *r)
+/* Makes t random seats faulty. */
+static inline void choose_faulty(const check_case *f, bool *faulty, size_t t,
+                                 kf_rng *r)
 {
     for (size_t i = 0; i < f->seats; i++) {
-        liar[i] = kf_rng_below(r, f->seats - i) < t;
-        t -= liar[i];
+        faulty[i] = kf_rng_below(r, f->seats - i) < t;
+        t -= faulty[i];
     }
 }
 
-/* The only column of the sketch in which a seat is wrong; SIZE_MAX if there are
- * more. */
-static inline size_t only_column(const fleet *f, size_t seat)
+/* Returns the only column of the sketch in which a seat is wrong, or SIZE_MAX
+ * if there are more. */
+static inline size_t only_column(const check_case *f, size_t seat)
 {
     size_t length = f->entries / f->plan->layout.lanes, only = SIZE_MAX;
 
@@ -466,15 +472,15 @@ static inline size_t only_column(const fleet *f, size_t seat)
     return only;
 }
 
-/* So many can be told: half of the results over always, and more where with
- * those who are wrong in the same column only, and as many as may lie in
- * another explanation, there are no more than are over (math/errors.md 2.3). */
-static inline bool suffices(const fleet *f, const bool *liar, size_t t)
+/* True if t faulty results can be located. Half of the spare results always
+ * can. Above that, the faulty results in the same column and those of another
+ * explanation must fit into the spare ones (math/errors.md 2.3). */
+static inline bool decidable(const check_case *f, const bool *faulty, size_t t)
 {
     size_t over = f->seats - f->enough, only[MOST_SEATS];
 
     for (size_t i = 0; i < f->seats; i++)
-        only[i] = liar[i] ? only_column(f, i) : SIZE_MAX;
+        only[i] = faulty[i] ? only_column(f, i) : SIZE_MAX;
     for (size_t i = 0; i < f->seats && 2 * t > over; i++) {
         size_t met = 0;
 
@@ -486,19 +492,19 @@ static inline bool suffices(const fleet *f, const bool *liar, size_t t)
     return true;
 }
 
-/* What must hold of any verdict; true when the cell was sorted out. */
-static inline bool judge(fleet *f, verdict *v, const bool *liar,
-                         const char *what)
+/* Checks a verdict. True if the cell was decided. */
+static inline bool check_verdict(check_case *f, verdict *v, const bool *faulty,
+                                 const char *what)
 {
     uint32_t seat[MOST_SEATS];
     double stated;
     size_t t = 0;
 
     for (size_t i = 0; i < f->seats; i++)
-        t += liar[i];
+        t += faulty[i];
     for (size_t i = 0; i < v->count; i++) {
-        if (!liar[v->bad[i]] && i + v->doubted < v->count)
-            fail_msg("%s, %s: seat %u was named and is honest", f->plan->spec,
+        if (!faulty[v->bad[i]] && i + v->doubted < v->count)
+            fail_msg("%s, %s: seat %u was named, but is honest", f->plan->spec,
                      what, v->bad[i]);
     }
     if (v->st != KOFN_OK)
@@ -510,8 +516,8 @@ static inline bool judge(fleet *f, verdict *v, const bool *liar,
     v->eased = stated > 0 ? times_eased(f, v->floor, stated) : 0;
     if (v->count == 0 && (v->floor < v->least * (1 - 1e-9) ||
                           (t == 0 && v->floor > v->least * 1.5)))
-        fail_msg("%s, %s: the floor is %g, and was to be %g", f->plan->spec,
-                 what, v->floor, v->least);
+        fail_msg("%s, %s: the floor is %g, expected %g", f->plan->spec, what,
+                 v->floor, v->least);
     return true;
 }
 

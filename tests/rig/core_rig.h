@@ -1,8 +1,9 @@
-/* core_rig.h -- a body for the coordinator that is tested alone, without a
- * matrix.  It keeps its own account of who is there, what was asked of whom
- * and what has come, and holds every action against it.  What the ledger says
- * of itself is checked as well: sums that must agree after every step.
- */
+/* core_rig.h -- drives a coordinator core alone with scripted workers and no
+ * matrix.
+ *
+ * It keeps a separate account of the workers, the given tasks and the answers.
+ * It checks every action against the account.
+ * It also checks after every step that the sums of the ledger agree. */
 #ifndef KF_TEST_CORE_RIG_H
 #define KF_TEST_CORE_RIG_H
 
@@ -13,57 +14,59 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- a body without a matrix --------------------------------------------- */
+/* ---- workers without a matrix -------------------------------------------- */
 
 enum { ABSENT, STANDBY, STORING, LIVE, LEAVING, GONE };
 enum { OUT, CAME, CANCELLED, LOST, FAILED };
 
-#define MEN 512
+#define MOST_WORKERS 512
 
-typedef struct man {
+typedef struct scripted_worker {
     int state;
-    size_t seat, out; /* errands in hand                               */
+    size_t seat, out; /* outstanding tasks */
     bool failed;
-    kofn_time heard; /* its last answer, or being asked when it was idle */
-} man;
+    kofn_time heard; /* time of its last answer, or of its first task while it
+                        was idle */
+} scripted_worker;
 
-typedef struct errand {
+typedef struct given_task {
     uint32_t worker, task;
     size_t row, group, lo, hi;
     int state;
-    unsigned deal; /* how many times work had been taken back before */
-} errand;
+    unsigned deal; /* value of `deals` when it was given out */
+} given_task;
 
-typedef struct body {
-    kofn_plan *plan, *own; /* own: to be freed with the body */
+typedef struct core_case {
+    kofn_plan *plan, *own; /* own: freed with the case */
     kofn_core *core;
     kofn_core_options opt;
     uint64_t seed;
-    kofn_time now, took; /* took: what the next answer says of its work */
+    kofn_time now, took; /* took: compute time that the next answer reports */
 
-    man man[MEN];
-    uint32_t men; /* numbers given out */
-    errand *errand;
-    size_t errands, errand_cap;
-    uint32_t first, product; /* its first task; its number */
-    unsigned deals;   /* times that what had come was forgotten this round */
+    scripted_worker worker[MOST_WORKERS];
+    uint32_t workers; /* numbers given out */
+    given_task *task;
+    size_t tasks, task_cap;
+    uint32_t first, product; /* number of its first task; its number */
+    unsigned deals;   /* times in this round that past results were discarded */
     uint8_t *decoded; /* per group and strip, in this round */
-    size_t lo, hi;    /* strips that a round is asked for; hi == 0: all */
-    size_t from, to;  /* and this round is of */
+    size_t lo, hi;    /* strips of the next round; hi == 0: all */
+    size_t from, to;  /* strips of this round */
     bool lost;
     unsigned decodes;
 
     bool running, was_degraded; /* before the event */
-    unsigned given_up;          /* in this round    */
-    uint32_t voided; /* 1 + who is to store another block; 0: nobody */
+    unsigned evicted;           /* in this round */
+    uint32_t
+        voided; /* 1 + the worker that is to store another block; 0: none */
     kofn_status ended;
     double predicted;
     unsigned rounds, asked_of_late;
     uint64_t digest;
 
-    kofn_event *event; /* all that was sent, to be sent again */
+    kofn_event *event; /* all events that were sent, to be repeated */
     size_t events, event_cap;
-} body;
+} core_case;
 
 #define check(b, condition)                                                    \
     do {                                                                       \
@@ -87,10 +90,10 @@ static inline kofn_plan *make_plan(const char *spec, size_t workers,
     return p;
 }
 
-static inline void body_open(body *b, kofn_plan *plan,
+static inline void case_open(core_case *b, kofn_plan *plan,
                              const kofn_core_options *opt)
 {
-    *b = (body){.plan = plan};
+    *b = (core_case){.plan = plan};
     if (opt)
         b->opt = *opt;
     assert_ok(kf_core_new(&b->core, plan, opt));
@@ -98,155 +101,157 @@ static inline void body_open(body *b, kofn_plan *plan,
     assert_non_null(b->decoded);
 }
 
-static inline void body_close(body *b)
+static inline void case_close(core_case *b)
 {
     kofn_core_free(b->core);
     kofn_plan_free(b->own);
     kf_free(b->decoded);
-    kf_free(b->errand);
+    kf_free(b->task);
     kf_free(b->event);
 }
 
-static inline size_t groups(const body *b)
+static inline size_t groups(const core_case *b)
 {
     return b->plan->layout.groups;
 }
 
-static inline size_t enough(const body *b)
+static inline size_t enough(const core_case *b)
 {
     return b->plan->layout.enough;
 }
 
-static inline double tolerance(const body *b)
+static inline double tolerance(const core_case *b)
 {
     return b->opt.tolerance > 0 ? b->opt.tolerance : 1e-9;
 }
 
-static inline const kf_round *newest(const body *b)
+static inline const kf_round *newest(const core_case *b)
 {
     return kf_newest(b->core);
 }
 
-static inline const kf_ledger *ledger(const body *b, size_t group)
+static inline const kf_ledger *ledger(const core_case *b, size_t group)
 {
     return &newest(b)->p.ledger[group];
 }
 
-/* The row that whoever sits on this seat answers. */
-static inline size_t row_of(const body *b, size_t seat)
+/* Returns the row that a worker at this seat answers. */
+static inline size_t row_of(const core_case *b, size_t seat)
 {
     return seat / groups(b);
 }
 
 /* ---- actions against the account ----------------------------------------- */
 
-static inline size_t members(const body *b, size_t group)
+static inline size_t members(const core_case *b, size_t group)
 {
     size_t n = 0;
 
-    for (uint32_t w = 0; w < b->men; w++)
-        n += b->man[w].state >= STORING && b->man[w].state <= LEAVING &&
-             b->man[w].seat % groups(b) == group;
+    for (uint32_t w = 0; w < b->workers; w++)
+        n += b->worker[w].state >= STORING && b->worker[w].state <= LEAVING &&
+             b->worker[w].seat % groups(b) == group;
     return n;
 }
 
-static inline bool taken(const body *b, size_t seat)
+static inline bool taken(const core_case *b, size_t seat)
 {
-    for (uint32_t w = 0; w < b->men; w++)
-        if (b->man[w].state >= STORING && b->man[w].state <= LEAVING &&
-            b->man[w].seat == seat)
+    for (uint32_t w = 0; w < b->workers; w++)
+        if (b->worker[w].state >= STORING && b->worker[w].state <= LEAVING &&
+            b->worker[w].seat == seat)
             return true;
     return false;
 }
 
-static inline bool full(const body *b, size_t group)
+static inline bool full(const core_case *b, size_t group)
 {
     return members(b, group) >= b->plan->layout.max_seats;
 }
 
-/* The lowest empty seat of a group that has the fewest members. */
-static inline void take_store(body *b, const kofn_action *a)
+/* Checks a seat: it must be the lowest empty seat of a group with the fewest
+ * members. */
+static inline void take_store(core_case *b, const kofn_action *a)
 {
     size_t group = a->seat % groups(b);
 
-    check(b, a->worker < b->men);
-    if (b->man[a->worker].state == STORING) { /* another, on its seat */
-        check(b,
-              b->voided == a->worker + 1 && b->man[a->worker].seat == a->seat);
+    check(b, a->worker < b->workers);
+    if (b->worker[a->worker].state ==
+        STORING) { /* another block, for its seat */
+        check(b, b->voided == a->worker + 1 &&
+                     b->worker[a->worker].seat == a->seat);
         b->voided = 0;
         return;
     }
-    check(b, b->man[a->worker].state == STANDBY);
+    check(b, b->worker[a->worker].state == STANDBY);
     check(b, a->seat / groups(b) < b->plan->layout.max_seats);
     check(b, !taken(b, a->seat));
     for (size_t s = group; s < a->seat; s += groups(b))
         check(b, taken(b, s));
     for (size_t g = 0; g < groups(b); g++)
         check(b, full(b, g) || members(b, g) >= members(b, group));
-    b->man[a->worker].state = STORING;
-    b->man[a->worker].seat = a->seat;
+    b->worker[a->worker].state = STORING;
+    b->worker[a->worker].seat = a->seat;
 }
 
-static inline bool overlap(const errand *e, const kofn_action *a)
+static inline bool overlap(const given_task *e, const kofn_action *a)
 {
     return e->group == a->group && e->lo < a->hi && e->hi > a->lo;
 }
 
-static inline void take_work(body *b, const kofn_action *a)
+static inline void take_work(core_case *b, const kofn_action *a)
 {
-    man *m = &b->man[a->worker];
+    scripted_worker *m = &b->worker[a->worker];
 
     check(b, b->running);
-    check(b, a->worker < b->men && m->state == LIVE && !m->failed);
+    check(b, a->worker < b->workers && m->state == LIVE && !m->failed);
     check(b, a->product == b->product);
     check(b, a->row == row_of(b, m->seat) && a->group == m->seat % groups(b));
     check(b, b->from <= a->lo && a->lo < a->hi && a->hi <= b->to);
-    check(b, a->task == b->first + b->errands);
-    for (size_t i = 0; i < b->errands; i++) {
-        const errand *e = &b->errand[i];
+    check(b, a->task == b->first + b->tasks);
+    for (size_t i = 0; i < b->tasks; i++) {
+        const given_task *e = &b->task[i];
 
         if (e->row != a->row || !overlap(e, a))
             continue;
         check(b, e->state != OUT);
-        /* a row says the same thing twice: only when it was not kept */
+        /* a row is asked twice only if its result was discarded */
         check(b, e->state != CAME || e->deal < b->deals);
     }
-    assert_ok(
-        kf_grow(&b->errand, &b->errand_cap, b->errands, sizeof *b->errand));
-    b->errand[b->errands++] = (errand){a->worker, a->task, a->row, a->group,
+    assert_ok(kf_grow(&b->task, &b->task_cap, b->tasks, sizeof *b->task));
+    b->task[b->tasks++] = (given_task){a->worker, a->task, a->row, a->group,
                                        a->lo,     a->hi,   OUT,    b->deals};
     if (m->out++ == 0)
         m->heard = b->now;
 }
 
-static inline errand *errand_of(body *b, uint32_t task)
+static inline given_task *task_of(core_case *b, uint32_t task)
 {
-    check(b, task - b->first < b->errands);
-    return &b->errand[task - b->first];
+    check(b, task - b->first < b->tasks);
+    return &b->task[task - b->first];
 }
 
-static inline void take_cancel(body *b, const kofn_action *a)
+static inline void take_cancel(core_case *b, const kofn_action *a)
 {
-    errand *e = errand_of(b, a->task);
+    given_task *e = task_of(b, a->task);
 
     check(b, e->worker == a->worker && e->state == OUT);
-    check(b, b->man[a->worker].state != GONE);
+    check(b, b->worker[a->worker].state != GONE);
     e->state = CANCELLED;
-    b->man[a->worker].out--;
+    b->worker[a->worker].out--;
 }
 
-/* What a worker had in hand will not come. */
-static inline void lose_errands(body *b, uint32_t worker)
+/* Marks all outstanding tasks of a worker as lost. */
+static inline void lose_tasks(core_case *b, uint32_t worker)
 {
-    for (size_t i = 0; i < b->errands; i++)
-        if (b->errand[i].worker == worker && b->errand[i].state == OUT)
-            b->errand[i].state = LOST;
-    b->man[worker].out = 0;
-    b->man[worker].state = GONE;
+    for (size_t i = 0; i < b->tasks; i++)
+        if (b->task[i].worker == worker && b->task[i].state == OUT)
+            b->task[i].state = LOST;
+    b->worker[worker].out = 0;
+    b->worker[worker].state = GONE;
 }
 
-/* Whoever took part in the round takes what had come with it. */
-static inline void take_back(body *b)
+/* Discards the past results of a round that a worker of it left, if the mode
+ * says so. */
+static inline void discard_results(core_case *b)
 {
     if (b->was_degraded || b->opt.in_flight == KOFN_IN_FLIGHT_LEDGER)
         return;
@@ -255,32 +260,33 @@ static inline void take_back(body *b)
         memset(b->decoded, 0, b->plan->layout.groups * b->plan->span);
 }
 
-/* Only of one that owes something for so long, and in a round of which some
- * has come: what the work takes is known. */
-static inline void take_give_up(body *b, const kofn_action *a)
+/* Checks an eviction.  The worker must have owed a result for the lease.  At
+ * least one result of the round must have arrived, so that the time of a task
+ * is known. */
+static inline void take_evict(core_case *b, const kofn_action *a)
 {
-    const man *m = &b->man[a->worker];
+    const scripted_worker *m = &b->worker[a->worker];
     size_t came = 0;
 
-    check(b, b->running && b->opt.lease > 0 && a->worker < b->men);
+    check(b, b->running && b->opt.lease > 0 && a->worker < b->workers);
     check(b, m->state == LIVE || m->state == LEAVING);
     check(b, m->out > 0 && b->now - m->heard >= b->opt.lease);
-    for (size_t i = 0; i < b->errands; i++)
-        came += b->errand[i].state == CAME;
+    for (size_t i = 0; i < b->tasks; i++)
+        came += b->task[i].state == CAME;
     check(b, came > 0);
-    lose_errands(b, a->worker);
-    take_back(b);
-    b->given_up++;
+    lose_tasks(b, a->worker);
+    discard_results(b);
+    b->evicted++;
 }
 
-static inline void take_decode(body *b, const kofn_action *a)
+static inline void take_decode(core_case *b, const kofn_action *a)
 {
     const kofn_decoder *d = a->decoder;
 
     check(b, b->running && a->group < groups(b));
     check(b, b->from <= a->lo && a->lo < a->hi && a->hi <= b->to);
     for (size_t i = 0; i < d->seats; i++) {
-        const errand *e = errand_of(b, a->tasks[i]);
+        const given_task *e = task_of(b, a->tasks[i]);
 
         check(b, e->state == CAME && e->group == a->group);
         check(b, e->lo <= a->lo && e->hi >= a->hi);
@@ -300,7 +306,7 @@ static inline void take_decode(body *b, const kofn_action *a)
     b->decodes++;
 }
 
-static inline void take_deliver(body *b, const kofn_action *a)
+static inline void take_deliver(core_case *b, const kofn_action *a)
 {
     size_t span = b->plan->span;
 
@@ -309,10 +315,10 @@ static inline void take_deliver(body *b, const kofn_action *a)
     b->ended = a->status;
     b->predicted = a->predicted;
     b->rounds++;
-    for (uint32_t w = 0; w < b->men; w++)
-        b->man[w].failed = false;
-    for (size_t i = 0; i < b->errands; i++)
-        check(b, b->errand[i].state != OUT);
+    for (uint32_t w = 0; w < b->workers; w++)
+        b->worker[w].failed = false;
+    for (size_t i = 0; i < b->tasks; i++)
+        check(b, b->task[i].state != OUT);
     for (size_t s = 0; a->status >= 0 && s < groups(b) * span; s++)
         check(b, b->decoded[s] == (s % span >= b->from && s % span < b->to));
     switch (a->status) {
@@ -338,7 +344,7 @@ static inline void take_deliver(body *b, const kofn_action *a)
         check(b, *kofn_errmsg());
 }
 
-static inline void take(body *b, const kofn_action *a)
+static inline void apply_action(core_case *b, const kofn_action *a)
 {
     b->digest = kofn_action_digest(b->digest, a);
     switch (a->type) {
@@ -358,7 +364,7 @@ static inline void take(body *b, const kofn_action *a)
         take_deliver(b, a);
         break;
     case KOFN_DO_EVICT:
-        take_give_up(b, a);
+        take_evict(b, a);
         break;
     case KOFN_DO_END:
     case KOFN_DO_MIX:
@@ -367,9 +373,9 @@ static inline void take(body *b, const kofn_action *a)
     }
 }
 
-/* ---- what must agree after every step ------------------------------------ */
+/* ---- checks after every step --------------------------------------------- */
 
-static inline size_t open_strips(const body *b)
+static inline size_t open_strips(const core_case *b)
 {
     size_t open = 0;
 
@@ -382,38 +388,38 @@ static inline size_t open_strips(const body *b)
     return open;
 }
 
-static inline size_t count_men(const body *b, int state)
+static inline size_t count_workers(const core_case *b, int state)
 {
     size_t n = 0;
 
-    for (uint32_t w = 0; w < b->men; w++)
-        n += b->man[w].state == state;
+    for (uint32_t w = 0; w < b->workers; w++)
+        n += b->worker[w].state == state;
     return n;
 }
 
-static inline size_t errands_out(const body *b)
+static inline size_t tasks_out(const core_case *b)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < b->errands; i++)
-        n += b->errand[i].state == OUT;
+    for (size_t i = 0; i < b->tasks; i++)
+        n += b->task[i].state == OUT;
     return n;
 }
 
-static inline void audit_view(const body *b)
+static inline void audit_view(const core_case *b)
 {
     kf_core_view v;
-    size_t rows[MEN] = {0}, awaited = 0;
-    bool busy[MEN] = {false};
+    size_t rows[MOST_WORKERS] = {0}, awaited = 0;
+    bool busy[MOST_WORKERS] = {false};
 
     kf_core_look(b->core, 0, &v);
     check(b, v.running == b->running);
-    check(b, v.live == count_men(b, LIVE) + count_men(b, LEAVING));
-    check(b, v.storing == count_men(b, STORING));
-    check(b, v.standby == count_men(b, STANDBY));
+    check(b, v.live == count_workers(b, LIVE) + count_workers(b, LEAVING));
+    check(b, v.storing == count_workers(b, STORING));
+    check(b, v.standby == count_workers(b, STANDBY));
     check(b, v.done >= 0 && v.done <= 1);
-    for (size_t i = 0; i < b->errands; i++) {
-        const errand *e = &b->errand[i];
+    for (size_t i = 0; i < b->tasks; i++) {
+        const given_task *e = &b->task[i];
 
         rows[e->worker] += e->hi - e->lo;
         awaited += e->state == OUT && !busy[e->worker];
@@ -424,8 +430,9 @@ static inline void audit_view(const body *b)
         check(b, kf_core_rows(b->core, v.round, (uint32_t)w) == rows[w]);
 }
 
-/* A seat that could still say something about this cell. */
-static inline bool can_help(const body *b, const kf_cell *cell, const man *m)
+/* True if the seat could give this cell another row. */
+static inline bool can_help(const core_case *b, const kf_cell *cell,
+                            const scripted_worker *m)
 {
     if (m->state != LIVE || m->failed)
         return false;
@@ -435,32 +442,32 @@ static inline bool can_help(const body *b, const kf_cell *cell, const man *m)
     return true;
 }
 
-/* Some cell cannot be completed by whoever is there. */
-static inline bool in_need(const body *b)
+/* True if the live workers cannot complete some cell. */
+static inline bool in_need(const core_case *b)
 {
     for (size_t g = 0; g < groups(b); g++)
         for (size_t i = 0; i < ledger(b, g)->count; i++) {
             const kf_cell *cell = &ledger(b, g)->cell[i];
             size_t hope = cell->count;
 
-            for (uint32_t w = 0; w < b->men; w++)
-                hope += b->man[w].seat % groups(b) == g &&
-                        can_help(b, cell, &b->man[w]);
+            for (uint32_t w = 0; w < b->workers; w++)
+                hope += b->worker[w].seat % groups(b) == g &&
+                        can_help(b, cell, &b->worker[w]);
             if (!cell->settled && hope < enough(b) + cell->extra)
                 return true;
         }
     return false;
 }
 
-/* The core never waits for nothing (law 8). */
-static inline void audit_waiting(const body *b)
+/* Checks that the core never waits for nothing (law 8). */
+static inline void audit_waiting(const core_case *b)
 {
     bool waits = newest(b)->state == KF_ROUND_STARVED;
-    bool coming = count_men(b, STORING) > 0;
+    bool coming = count_workers(b, STORING) > 0;
 
     if (!b->running)
         return;
-    check(b, waits || errands_out(b) > 0);
+    check(b, waits || tasks_out(b) > 0);
     if (!waits)
         return;
     check(b, coming || b->opt.below == KOFN_BELOW_PAUSE);
@@ -469,7 +476,7 @@ static inline void audit_waiting(const body *b)
                  (b->opt.below == KOFN_BELOW_PAUSE && b->opt.patience > 0));
 }
 
-static inline void audit(const body *b)
+static inline void audit(const core_case *b)
 {
     bool room = false;
 
@@ -482,59 +489,60 @@ static inline void audit(const body *b)
     audit_waiting(b);
     for (size_t g = 0; g < groups(b); g++)
         room |= !full(b, g);
-    check(b, !room || count_men(b, STANDBY) == 0);
+    check(b, !room || count_workers(b, STANDBY) == 0);
     check(b, !b->running || newest(b)->p.unsettled == open_strips(b));
     check(b, b->running || kf_core_alarm(b->core) == KOFN_NEVER);
 }
 
 /* ---- events -------------------------------------------------------------- */
 
-/* What the account makes of an event before the core hears of it. */
-static inline void note_left(body *b, man *m, uint32_t worker)
+/* Enters a loss into the account before the core is given the event. */
+static inline void note_left(core_case *b, scripted_worker *m, uint32_t worker)
 {
     const kf_worker *w = &b->core->fleet.worker[worker];
     bool in_round = (m->state == LIVE || m->state == LEAVING) &&
                     w->from <= newest(b)->p.number;
 
-    lose_errands(b, worker);
+    lose_tasks(b, worker);
     if (newest(b)->state == KF_ROUND_RUNNING && in_round)
-        take_back(b);
+        discard_results(b);
 }
 
-/* Its block is wrong: what it has in hand is cancelled, and it is as if it had
- * left, but for its seat. */
-static inline void note_void(body *b, man *m, uint32_t worker)
+/* Enters a wrong block into the account. The outstanding tasks are cancelled
+ * as in a loss, but the worker keeps its seat. */
+static inline void note_void(core_case *b, scripted_worker *m, uint32_t worker)
 {
     const kf_worker *w = &b->core->fleet.worker[worker];
 
     m->state = STORING;
     b->voided = worker + 1;
     if (newest(b)->state == KF_ROUND_RUNNING && w->from <= newest(b)->p.number)
-        take_back(b);
+        discard_results(b);
 }
 
-static inline void note_begin(body *b)
+static inline void note_begin(core_case *b)
 {
     if (b->running)
         return;
     b->running = true;
     b->product++;
-    b->first += (uint32_t)b->errands;
-    b->errands = 0;
-    for (uint32_t w = 0; w < b->men; w++)
-        b->man[w].out = 0;
-    b->deals = b->decodes = b->given_up = 0;
+    b->first += (uint32_t)b->tasks;
+    b->tasks = 0;
+    for (uint32_t w = 0; w < b->workers; w++)
+        b->worker[w].out = 0;
+    b->deals = b->decodes = b->evicted = 0;
     b->lost = false;
     b->from = b->lo;
     b->to = b->hi ? b->hi : b->plan->span;
     memset(b->decoded, 0, groups(b) * b->plan->span);
 }
 
-static inline void note(body *b, const kofn_event *ev)
+static inline void note(core_case *b, const kofn_event *ev)
 {
-    man *m = ev->worker < MEN ? &b->man[ev->worker] : NULL;
+    scripted_worker *m =
+        ev->worker < MOST_WORKERS ? &b->worker[ev->worker] : NULL;
     size_t index = ev->task - b->first;
-    errand *e = index < b->errands ? &b->errand[index] : NULL;
+    given_task *e = index < b->tasks ? &b->task[index] : NULL;
 
     if (e && (e->worker != ev->worker || e->row != ev->row ||
               ev->product != b->product || e->state != OUT || !b->running))
@@ -549,7 +557,7 @@ static inline void note(body *b, const kofn_event *ev)
         return;
     if (ev->type == KOFN_EV_JOINED && m->state == ABSENT) {
         m->state = STANDBY;
-        b->men = ev->worker < b->men ? b->men : ev->worker + 1;
+        b->workers = ev->worker < b->workers ? b->workers : ev->worker + 1;
     } else if (ev->type == KOFN_EV_STORED && m->state == STORING) {
         m->state = LIVE;
     } else if (ev->type == KOFN_EV_LEAVING && m->state == LIVE) {
@@ -562,7 +570,7 @@ static inline void note(body *b, const kofn_event *ev)
     }
 }
 
-static inline void tell(body *b, kofn_event ev)
+static inline void send_event(core_case *b, kofn_event ev)
 {
     kofn_action a;
 
@@ -578,89 +586,89 @@ static inline void tell(body *b, kofn_event ev)
     note(b, &ev);
     check(b, kofn_core_step(b->core, &ev) == KOFN_OK);
     while (kofn_core_next(b->core, &a))
-        take(b, &a);
+        apply_action(b, &a);
     audit(b);
 }
 
-static inline void say(body *b, kofn_event_type type, uint32_t worker)
+static inline void event(core_case *b, kofn_event_type type, uint32_t worker)
 {
-    tell(b, (kofn_event){.type = type, .worker = worker});
+    send_event(b, (kofn_event){.type = type, .worker = worker});
 }
 
-static inline void answer(body *b, size_t i, kofn_event_type type)
+static inline void answer(core_case *b, size_t i, kofn_event_type type)
 {
-    tell(b, (kofn_event){.type = type,
-                         .worker = b->errand[i].worker,
-                         .product = b->product,
-                         .task = b->errand[i].task,
-                         .row = (uint32_t)b->errand[i].row,
-                         .took = b->took});
+    send_event(b, (kofn_event){.type = type,
+                               .worker = b->task[i].worker,
+                               .product = b->product,
+                               .task = b->task[i].task,
+                               .row = (uint32_t)b->task[i].row,
+                               .took = b->took});
 }
 
-static inline uint32_t join(body *b)
+static inline uint32_t join(core_case *b)
 {
-    uint32_t w = b->men;
+    uint32_t w = b->workers;
 
-    say(b, KOFN_EV_JOINED, w);
+    event(b, KOFN_EV_JOINED, w);
     return w;
 }
 
-static inline uint32_t join_and_store(body *b)
+static inline uint32_t join_and_store(core_case *b)
 {
     uint32_t w = join(b);
 
-    say(b, KOFN_EV_STORED, w);
+    event(b, KOFN_EV_STORED, w);
     return w;
 }
 
-static inline void populate(body *b, size_t workers)
+static inline void populate(core_case *b, size_t workers)
 {
     for (size_t i = 0; i < workers; i++)
         join_and_store(b);
 }
 
-/* A body with a plan of its own, of which all workers are there. */
-static inline void fleet_open(body *b, const char *spec, size_t workers,
-                              size_t span, const kofn_core_options *opt)
+/* Opens a case with its own plan and all its workers. */
+static inline void open_workers(core_case *b, const char *spec, size_t workers,
+                                size_t span, const kofn_core_options *opt)
 {
     kofn_plan *own = make_plan(spec, workers, span);
 
-    body_open(b, own, opt);
+    case_open(b, own, opt);
     b->own = own;
     populate(b, workers);
 }
 
-/* Answer everything in order until nothing is out. */
-static inline void answer_all(body *b)
+/* Answers all tasks in order until none is outstanding. */
+static inline void answer_all(core_case *b)
 {
-    for (size_t i = 0; i < b->errands && b->running; i++)
-        if (b->errand[i].state == OUT)
+    for (size_t i = 0; i < b->tasks && b->running; i++)
+        if (b->task[i].state == OUT)
             answer(b, i, KOFN_EV_RESULT);
 }
 
-static inline void answer_worker(body *b, uint32_t worker)
+static inline void answer_worker(core_case *b, uint32_t worker)
 {
-    for (size_t i = 0; i < b->errands && b->running; i++)
-        if (b->errand[i].state == OUT && b->errand[i].worker == worker)
+    for (size_t i = 0; i < b->tasks && b->running; i++)
+        if (b->task[i].state == OUT && b->task[i].worker == worker)
             answer(b, i, KOFN_EV_RESULT);
 }
 
-/* Strips asked of a worker from errand `from` on. */
-static inline size_t asked(const body *b, uint32_t worker, size_t from)
+/* Returns the number of strips asked of a worker from task `from` on. */
+static inline size_t asked(const core_case *b, uint32_t worker, size_t from)
 {
     size_t n = 0;
 
-    for (size_t i = from; i < b->errands; i++)
-        if (b->errand[i].worker == worker)
-            n += b->errand[i].hi - b->errand[i].lo;
+    for (size_t i = from; i < b->tasks; i++)
+        if (b->task[i].worker == worker)
+            n += b->task[i].hi - b->task[i].lo;
     return n;
 }
 
-static inline size_t asked_of_all(const body *b, size_t from)
+static inline size_t asked_of_all(const core_case *b, size_t from)
 {
     size_t n = 0;
 
-    for (uint32_t w = 0; w < b->men; w++)
+    for (uint32_t w = 0; w < b->workers; w++)
         n += asked(b, w, from);
     return n;
 }

@@ -1,5 +1,5 @@
-/* floor_rig.h -- what errors that parities do not see make of an output, by
- * LAPACK over all sets of those who may be wrong (math/errors.md 5.1). */
+/* floor_rig.h -- computes by LAPACK what errors that parities do not see do to
+ * an output, over all sets of possibly faulty nodes (math/errors.md 5.1). */
 #ifndef KF_TEST_FLOOR_RIG_H
 #define KF_TEST_FLOOR_RIG_H
 
@@ -11,14 +11,15 @@
 #include <lapacke.h>
 #include <math.h>
 
-/* Parities, and wants, in terms of results; of each node `lanes`. */
+/* Parities and wants, in terms of results. Each node has `lanes` results. */
 typedef struct unseen {
     const double *H, *D;
     size_t q, wants, nodes, lanes;
 } unseen;
 
-/* The longest row of D_U H_U^+, whose transpose solves H_U' z = D_U' and is no
- * longer than any other solution; HUGE_VAL: the parities see less than U. */
+/* Returns the length of the longest row of D_U H_U^+. Its transpose solves
+ * H_U' z = D_U' and is no longer than any other solution. Returns HUGE_VAL if
+ * the rank of the parities is below the number of results of U. */
 static inline double gain_of(const unseen *s, const uint32_t *U, size_t few)
 {
     size_t m = few * s->lanes, ld = kf_max(m, s->q);
@@ -54,7 +55,8 @@ static inline double gain_of(const unseen *s, const uint32_t *U, size_t few)
     return (size_t)rank < m ? HUGE_VAL : worst;
 }
 
-/* Of all sets of `few` that begin with the n of U. */
+/* Returns the largest gain over all sets of `few` nodes that begin with the n
+ * nodes of U. */
 static inline double worst_gain(const unseen *s, uint32_t *U, size_t n,
                                 size_t few)
 {
@@ -78,7 +80,8 @@ static inline double sets_of(size_t nodes, size_t few)
     return sets;
 }
 
-/* What a decoder makes of results divided by the weights of their seats. */
+/* Returns the rows of a decoder for results that are divided by the weights of
+ * their seats. */
 static inline double *decoder_rows(kf_code *code, const kofn_decoder *d)
 {
     double *D = kf_zero(d->wants * d->results, sizeof *D);

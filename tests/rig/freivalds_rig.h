@@ -1,5 +1,5 @@
-/* freivalds_rig.h -- products of all kinds, computed by others than the
- * library, and the same in long double. */
+/* freivalds_rig.h -- makes products of all kinds without the library, and the
+ * same products in long double. */
 #ifndef FREIVALDS_RIG_H
 #define FREIVALDS_RIG_H
 
@@ -12,27 +12,27 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Numbers of a row, by what they are. */
+/* Kinds of numbers in a row. */
 typedef enum kind {
     NORMAL,
-    POSITIVE, /* whose sums grow                                */
-    EQUAL,    /* one number, the rounding of whose sums goes one way */
-    POWERS,   /* of 10, from -9 to 9, row by row and column by column */
-    WIDE,     /* the same entry by entry                        */
-    HOLES,    /* mostly zeros, whole rows of them               */
-    INNER,    /* large columns of A against small rows of B     */
+    POSITIVE, /* the sums grow */
+    EQUAL,    /* one number: the rounding goes one way */
+    POWERS,   /* of 10, from -9 to 9, by row and by column */
+    WIDE,     /* the same, by entry */
+    HOLES,    /* mostly zeros, in whole rows */
+    INNER,    /* large columns of A, small rows of B */
     KINDS
 } kind;
 
-/* Who computes: BLAS, or sums in one order or another. */
+/* The way of computing: BLAS, or sums in some order. */
 typedef enum way { BY_BLAS, FORWARD, BACKWARD, PAIRWISE, FUSED, WAYS } way;
 
 typedef struct trial {
     size_t m, n, p;
     kofn_dtype dtype;
     kofn_matrix A, B, C;
-    long double *exact, *size; /* and the sums of magnitudes: m x p */
-    double *row, *col;         /* norms                             */
+    long double *exact, *size; /* and sums of magnitudes: m x p */
+    double *row, *col;         /* norms */
 } trial;
 
 static inline double get(const kofn_matrix *a, size_t i, size_t j)
@@ -50,7 +50,7 @@ static inline void put(kofn_matrix *a, size_t i, size_t j, double x)
         ((float *)a->data)[i * a->ld + j] = (float)x;
 }
 
-/* With a gap behind each row. */
+/* Allocates a matrix with a gap behind each row. */
 static inline kofn_matrix room(size_t rows, size_t cols, kofn_dtype dtype)
 {
     return (kofn_matrix){calloc(rows * (cols + 3), 8), rows, cols, cols + 3,
@@ -94,7 +94,7 @@ static inline double pairwise_f64(const double *x, size_t n)
                   : pairwise_f64(x, n / 2) + pairwise_f64(x + n / 2, n - n / 2);
 }
 
-/* One entry in the precision of the trial. */
+/* Returns one entry in the precision of the trial. */
 static inline double entry_by(const trial *t, way w, size_t i, size_t j)
 {
     double sum = 0, terms[4096];
@@ -155,7 +155,7 @@ static inline void make_trial(trial *t, size_t m, size_t n, size_t p,
     fill(&t->B, k, true, rng);
 }
 
-/* By another way than the library's: sums in long double. */
+/* Computes the product in another way than the library: sums in long double. */
 static inline void know_exactly(trial *t)
 {
     t->exact = calloc(t->m * t->p, sizeof *t->exact);

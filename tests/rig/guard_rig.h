@@ -1,5 +1,5 @@
-/* guard_rig.h -- a coordinator whose workers lie, alone: an oracle that knows
- * who does stands in for the arithmetic. */
+/* guard_rig.h -- drives a coordinator core alone with faulty workers. An
+ * oracle that knows the faulty workers replaces the arithmetic. */
 #ifndef KF_TEST_GUARD_RIG_H
 #define KF_TEST_GUARD_RIG_H
 
@@ -13,19 +13,23 @@
 
 #define MOST 32
 
-typedef struct body {
+typedef struct guard_case {
     kofn_plan *plan;
     kofn_core *core;
     kofn_core_options opt;
     size_t workers, k;
-    bool liar[MOST], gone[MOST];
+    bool faulty[MOST], gone[MOST];
     uint32_t principal[MOST];
-    bool conspire;  /* liars agree on what k - 1 honest results allow */
-    size_t blind;   /* strips below show that some are wrong, not who */
-    bool wary;      /* too little shows where another result may come */
-    bool unsure;    /* too little shows however many have come */
-    size_t half;    /* who may lie as they like, where that is looked at */
-    size_t lowered; /* checks in which there were fewer, by those located */
+    bool conspire; /* faulty workers agree on results that k - 1 honest ones
+                      allow */
+    size_t
+        blind; /* strips below it show that results are wrong, but not which */
+    bool undecided_early;  /* a check is undecided if another result may come */
+    bool undecided_always; /* a check is undecided however many results have
+                              come */
+    size_t half; /* expected number of arbitrary faulty workers; 0 disables the
+                    check */
+    size_t lowered; /* checks in which it was smaller, by the located workers */
     struct {
         uint32_t worker, task, row;
         bool out;
@@ -35,12 +39,12 @@ typedef struct body {
     size_t tasks, checks, promised, most_seen, sizes[MOST];
     bool running;
     kofn_status ended;
-    kofn_action ask[64]; /* checks not yet answered */
+    kofn_action ask[64]; /* outstanding checks */
     uint32_t evidence[64][MOST];
     size_t asks;
-} body;
+} guard_case;
 
-static inline uint32_t worker_of(const body *b, uint32_t task)
+static inline uint32_t worker_of(const guard_case *b, uint32_t task)
 {
     for (size_t i = 0; i < b->tasks; i++)
         if (b->task[i].task == task)
@@ -49,17 +53,18 @@ static inline uint32_t worker_of(const body *b, uint32_t task)
     return 0;
 }
 
-static inline size_t liars_among(const body *b, const kofn_action *a)
+static inline size_t faulty_among(const guard_case *b, const kofn_action *a)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < a->count; i++)
-        n += b->liar[worker_of(b, a->tasks[i])];
+        n += b->faulty[worker_of(b, a->tasks[i])];
     return n;
 }
 
-/* Whoever was located in this round has no part in what disagreed. */
-static inline void without_located(const body *b, const kofn_action *a)
+/* Checks that workers located in this round have no part in strips that
+ * disagreed. */
+static inline void without_located(const guard_case *b, const kofn_action *a)
 {
     const kf_round *r = kf_newest(b->core);
 
@@ -68,9 +73,10 @@ static inline void without_located(const body *b, const kofn_action *a)
                      r->load[worker_of(b, a->tasks[i])].located);
 }
 
-/* Whoever was located in this round and has no part in a check is one less who
- * may lie there (math/errors.md 2.5). */
-static inline void less_by_located(body *b, const kofn_action *a)
+/* Checks the number of workers that may be arbitrarily wrong.  Each worker that
+ * was located in this round and has no part in the check reduces it by one
+ * (math/errors.md 2.5). */
+static inline void less_by_located(guard_case *b, const kofn_action *a)
 {
     const kf_round *r = kf_newest(b->core);
     size_t known = 0;
@@ -83,7 +89,7 @@ static inline void less_by_located(body *b, const kofn_action *a)
     b->lowered += known > 0;
 }
 
-static inline void take(body *b, const kofn_action *a)
+static inline void apply_action(guard_case *b, const kofn_action *a)
 {
     switch (a->type) {
     case KOFN_DO_WORK:
@@ -111,10 +117,10 @@ static inline void take(body *b, const kofn_action *a)
         b->promised = a->promised;
         b->sizes[a->count - 1]++;
         break;
-    case KOFN_DO_DECODE: /* never from a lie */
+    case KOFN_DO_DECODE: /* never from a wrong result */
         assert_int_equal(a->count, a->decoder->seats);
         assert_true(b->opt.errors == KOFN_ERRORS_NONE ||
-                    liars_among(b, a) == 0);
+                    faulty_among(b, a) == 0);
         break;
     case KOFN_DO_DELIVER:
         b->running = false;
@@ -128,19 +134,19 @@ static inline void take(body *b, const kofn_action *a)
     }
 }
 
-static inline void say_one(body *b, kofn_event ev)
+static inline void send_one(guard_case *b, kofn_event ev)
 {
     kofn_action a;
 
     assert_ok(kofn_core_step(b->core, &ev));
     assert_null(kf_core_check(b->core));
     while (kofn_core_next(b->core, &a))
-        take(b, &a);
+        apply_action(b, &a);
 }
 
-/* What arithmetic finds: liars are named as long as no more than may be, and
- * as long as one result more than the honest ones' k is left. */
-static inline void answer_check(body *b)
+/* Answers a check as the arithmetic would. Faulty workers are named if they
+ * are at most a.most and k + 1 honest results are left. */
+static inline void answer_check(guard_case *b)
 {
     kofn_action a = b->ask[--b->asks];
     uint32_t bad[MOST];
@@ -148,62 +154,63 @@ static inline void answer_check(body *b)
                      .product = a.product,
                      .task = a.task,
                      .bad = bad};
-    size_t liars = liars_among(b, &a), honest = a.count - liars;
+    size_t faulty = faulty_among(b, &a), honest = a.count - faulty;
 
     b->most_seen = a.most > b->most_seen ? a.most : b->most_seen;
-    if (b->conspire && liars && honest <= a.most + b->k - 1) {
+    if (b->conspire && faulty && honest <= a.most + b->k - 1) {
         for (uint32_t i = 0; i < a.count; i++)
-            if (!b->liar[worker_of(b, a.tasks[i])] && honest-- > b->k - 1)
+            if (!b->faulty[worker_of(b, a.tasks[i])] && honest-- > b->k - 1)
                 bad[ev.bad_count++] = i;
-    } else if (b->unsure || (b->wary && !a.last)) {
+    } else if (b->undecided_always || (b->undecided_early && !a.last)) {
         ev.status = KOFN_AGAIN;
-    } else if (liars > a.most || (liars && a.count - liars <= b->k) ||
-               (liars && a.lo < b->blind)) {
+    } else if (faulty > a.most || (faulty && a.count - faulty <= b->k) ||
+               (faulty && a.lo < b->blind)) {
         ev.status = KOFN_CORRUPT;
     } else {
         for (uint32_t i = 0; i < a.count; i++)
-            if (b->liar[worker_of(b, a.tasks[i])])
+            if (b->faulty[worker_of(b, a.tasks[i])])
                 bad[ev.bad_count++] = i;
     }
     for (size_t i = a.lo; i < a.hi && ev.status == KOFN_CORRUPT; i++)
         b->disagreed[a.group][i] = true;
-    say_one(b, ev);
+    send_one(b, ev);
 }
 
-static inline void say(body *b, kofn_event ev)
+static inline void send_event(guard_case *b, kofn_event ev)
 {
-    say_one(b, ev);
+    send_one(b, ev);
     while (b->asks)
         answer_check(b);
 }
 
-static inline void join(body *b, uint32_t worker, uint32_t principal)
+static inline void join(guard_case *b, uint32_t worker, uint32_t principal)
 {
     b->principal[worker] = principal;
-    say(b, (kofn_event){.type = KOFN_EV_JOINED,
-                        .worker = worker,
-                        .principal = principal});
-    say(b, (kofn_event){.type = KOFN_EV_STORED, .worker = worker});
+    send_event(b, (kofn_event){.type = KOFN_EV_JOINED,
+                               .worker = worker,
+                               .principal = principal});
+    send_event(b, (kofn_event){.type = KOFN_EV_STORED, .worker = worker});
 }
 
-static inline void join_all(body *b)
+static inline void join_all(guard_case *b)
 {
     for (uint32_t i = 0; i < b->workers; i++)
         join(b, i, b->principal[i]);
 }
 
-/* The same plan, another coordinator, with b->opt. */
-static inline void begin_anew(body *b)
+/* Replaces the coordinator by another one for the same plan, with b->opt. */
+static inline void restart_core(guard_case *b)
 {
     kofn_core_free(b->core);
     assert_ok(kf_core_new(&b->core, b->plan, &b->opt));
     join_all(b);
 }
 
-static inline void up_of(body *b, const kofn_problem *pb, const char *spec,
-                         size_t workers, kofn_errors errors)
+static inline void open_problem(guard_case *b, const kofn_problem *pb,
+                                const char *spec, size_t workers,
+                                kofn_errors errors)
 {
-    *b = (body){.workers = workers, .opt = KOFN_CORE_OPTIONS_INIT};
+    *b = (guard_case){.workers = workers, .opt = KOFN_CORE_OPTIONS_INIT};
     b->opt.errors = errors;
     b->opt.tolerance = 1e9;
     assert_ok(kofn_plan_new(&b->plan, pb, spec, workers, 1));
@@ -212,31 +219,31 @@ static inline void up_of(body *b, const kofn_problem *pb, const char *spec,
     join_all(b);
 }
 
-static inline void up(body *b, const char *spec, size_t workers,
-                      kofn_errors errors, kofn_dtype dtype)
+static inline void open_case(guard_case *b, const char *spec, size_t workers,
+                             kofn_errors errors, kofn_dtype dtype)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 400, 10, 1, dtype, false);
 
-    up_of(b, &pb, spec, workers, errors);
+    open_problem(b, &pb, spec, workers, errors);
 }
 
-static inline void down(body *b)
+static inline void close_case(guard_case *b)
 {
     kofn_core_free(b->core);
     kofn_plan_free(b->plan);
 }
 
-static inline void begin(body *b)
+static inline void begin(guard_case *b)
 {
     b->tasks = b->checks = b->most_seen = 0;
     memset(b->sizes, 0, sizeof b->sizes);
     memset(b->disagreed, 0, sizeof b->disagreed);
     b->running = true;
-    say(b, (kofn_event){.type = KOFN_EV_BEGIN, .product = ++b->product});
+    send_event(b, (kofn_event){.type = KOFN_EV_BEGIN, .product = ++b->product});
 }
 
-/* So many answers come in random order while the round goes on. */
-static inline void some(body *b, kf_rng *r, size_t many)
+/* Answers `many` tasks in random order while the round runs. */
+static inline void answer_some(guard_case *b, kf_rng *r, size_t many)
 {
     while (b->running && many-- > 0) {
         size_t n = 0, pick = SIZE_MAX;
@@ -248,20 +255,20 @@ static inline void some(body *b, kf_rng *r, size_t many)
         if (pick == SIZE_MAX)
             fail_msg("the coordinator waits for nothing");
         b->task[pick].out = false;
-        say(b, (kofn_event){.type = KOFN_EV_RESULT,
-                            .worker = b->task[pick].worker,
-                            .product = b->product,
-                            .task = b->task[pick].task,
-                            .row = b->task[pick].row});
+        send_event(b, (kofn_event){.type = KOFN_EV_RESULT,
+                                   .worker = b->task[pick].worker,
+                                   .product = b->product,
+                                   .task = b->task[pick].task,
+                                   .row = b->task[pick].row});
     }
 }
 
-static inline void finish(body *b, kf_rng *r)
+static inline void finish(guard_case *b, kf_rng *r)
 {
-    some(b, r, SIZE_MAX);
+    answer_some(b, r, SIZE_MAX);
 }
 
-static inline size_t named(const body *b)
+static inline size_t named(const guard_case *b)
 {
     kf_core_view v;
     size_t n = 0;
@@ -269,20 +276,21 @@ static inline size_t named(const body *b)
     kf_core_look(b->core, 0, &v);
     for (size_t i = 0; i < v.workers; i++) {
         n += v.located[i] > 0;
-        assert_true(!v.located[i] || b->liar[i]); /* nobody is slandered */
+        assert_true(!v.located[i] ||
+                    b->faulty[i]); /* no honest worker is named */
     }
     return n;
 }
 
-static inline void choose_liars(body *b, size_t t, kf_rng *r)
+static inline void choose_faulty(guard_case *b, size_t t, kf_rng *r)
 {
     for (size_t i = 0; i < b->workers; i++)
-        b->liar[i] = false;
+        b->faulty[i] = false;
     while (t > 0) {
         size_t i = (size_t)kf_rng_below(r, b->workers);
 
-        t -= !b->liar[i];
-        b->liar[i] = true;
+        t -= !b->faulty[i];
+        b->faulty[i] = true;
     }
 }
 

@@ -1,6 +1,6 @@
-/* laws_faults.h -- laws 5 and 9: whatever the fault model, a round ends with
- * the right answer or a status that says why not, and its journal replays.  The
- * same wherever workers are. */
+/* laws_faults.h -- tests laws 5 and 9. With any faults a round ends with the
+ * right answer or a status and a reason, and its journal replays. The laws are
+ * the same for all ports. */
 #ifndef KF_TEST_LAWS_FAULTS_H
 #define KF_TEST_LAWS_FAULTS_H
 
@@ -13,7 +13,7 @@
 #define FAULT_EVENTS 24
 #define ROUNDS 5
 
-/* Workers are only sent away while they are there. */
+/* Draws events. A worker gets an event only while it is there. */
 static inline size_t random_fault_events(kofn_fault_event *h, size_t workers,
                                          kf_rng *r)
 {
@@ -25,25 +25,24 @@ static inline size_t random_fault_events(kofn_fault_event *h, size_t workers,
         for (size_t f = 0; f < 7 && n < FAULT_EVENTS; f++) {
             kofn_fault_event_kind kind =
                 (kofn_fault_event_kind)(1 + kf_rng_below(r, 4));
-            uint32_t who = (uint32_t)kf_rng_below(r, there);
+            uint32_t w = (uint32_t)kf_rng_below(r, there);
 
             if (kf_rng_below(r, 2) ||
-                (gone[who] && kind != KOFN_FAULT_EVENT_JOIN))
+                (gone[w] && kind != KOFN_FAULT_EVENT_JOIN))
                 continue;
-            h[n++] = (kofn_fault_event){round, at[f], kind, who,
+            h[n++] = (kofn_fault_event){round, at[f], kind, w,
                                         1 + (double)kf_rng_below(r, 9)};
-            gone[who] |= kind == KOFN_FAULT_EVENT_LEAVE;
+            gone[w] |= kind == KOFN_FAULT_EVENT_LEAVE;
             there += kind == KOFN_FAULT_EVENT_JOIN;
         }
     return n;
 }
 
-/* Where workers are: how they are had, and how they go home once the job is
- * closed, where there is something to do. */
+/* The place of the workers: how they are started there, and how they are ended
+ * after the job is closed (NULL if nothing is to be done). */
 typedef struct site {
     bool simulated;
-    bool staged; /* joins are in the coordinator's hand, not in the fault
-                    model's */
+    bool staged; /* the coordinator decides about joins, not the fault model */
     kofn_port *(*open)(const rig *x, const rig_kind *kind,
                        const kofn_faults *faults);
     void (*close)(void);
@@ -60,8 +59,8 @@ static inline kofn_faults random_faults(const site *on, kf_rng *r)
         w.straggle = 0.3;
     if (kf_rng_below(r, 3) == 0)
         w.delay = sim ? 1e-5 : 1e-3;
-    /* Rates are by the clock.  On a loaded machine a round would take longer
-     * than the next leave: real workers leave and join by events only. */
+    /* Rates depend on the clock. On a loaded machine a round would take longer
+     * than the next leave, so real workers leave and join by events only. */
     if (kf_rng_below(r, 3) == 0 && sim)
         w.leave = 1e4;
     if (kf_rng_below(r, 3) == 0 && sim && !on->staged)
@@ -73,7 +72,7 @@ static inline kofn_faults random_faults(const site *on, kf_rng *r)
     return w;
 }
 
-/* With somebody to spare, errors are looked for now and then. */
+/* Draws a mode of errors if there are spare workers. */
 static inline kofn_errors random_errors(const kofn_plan *p, kf_rng *r)
 {
     const kofn_layout *L = &p->layout;
@@ -99,8 +98,8 @@ static inline kofn_options random_options(const kofn_plan *p, kf_rng *r)
     return o;
 }
 
-/* What is there is right, the rest is NaN: whole rows of it, except where
- * blocks are of columns. */
+/* Checks a partial result: present numbers are right, and missing ones are
+ * NaN. Whole rows are missing, unless blocks consist of columns. */
 static inline void check_partial(const rig *x)
 {
     size_t cols = x->y.cols;
@@ -151,7 +150,7 @@ static inline int replay_edited(const char *text, size_t n, size_t at,
     return code;
 }
 
-/* One field of a line whose event made the core act, changed. */
+/* Changes one field of a line that made the core act. The replay must fail. */
 static inline void spoil_line(const char *text, size_t n, const char *line,
                               size_t length, kf_rng *r)
 {
@@ -205,22 +204,23 @@ static inline void replays(const char *path, unsigned rounds, kf_rng *r)
     kf_free(text);
 }
 
-/* How many workers lie.  Where anybody may, sometimes more do than can be told
- * apart; what is delivered then is promised to be right with a chance only, and
- * tests/data/verdicts_test.c measures it. */
-typedef enum liars { LIARS_NONE, LIARS_ONE, LIARS_MANY } liars;
+/* The number of faulty workers. If any worker may be faulty, there may be more
+ * of them than can be located. Then the output is right only with a certain
+ * chance, which tests/data/verdicts_test.c measures. */
+typedef enum faulty { FAULTY_NONE, FAULTY_ONE, FAULTY_MANY } faulty;
 
-/* What a run has been promised of its products. */
+/* The promises about the products of a run. */
 typedef struct promise {
     const kofn_plan *plan;
     kofn_errors errors;
     kofn_below below;
-    liars corrupt;
-    bool still; /* nobody comes between the end of a product and its report */
+    faulty corrupt;
+    bool
+        still; /* nothing happens between the end of a product and its report */
 } promise;
 
-/* As long as any `threshold` workers are live a product is not refused for want
- * of workers, however many were late, left or answered nothing before. */
+/* Checks that a product fails for lack of workers only if fewer than
+ * `threshold` are live, whatever happened to other workers before. */
 static inline void check_too_few(const promise *of, const kofn_report *rep)
 {
     const kofn_layout *L = &of->plan->layout;
@@ -230,13 +230,13 @@ static inline void check_too_few(const promise *of, const kofn_report *rep)
         check(rep->live < L->threshold);
 }
 
-/* What came of a product: the right answer, or a status with a message. */
+/* Checks the end of a product: the right answer, or a status with a message. */
 static inline void check_ended(const rig *x, const kofn_report *rep,
                                kofn_status st, const promise *of)
 {
-    liars corrupt = of->corrupt;
+    faulty corrupt = of->corrupt;
     bool promised =
-        corrupt == LIARS_NONE || (corrupt == LIARS_ONE && rep->liars > 0);
+        corrupt == FAULTY_NONE || (corrupt == FAULTY_ONE && rep->liars > 0);
 
     if (st == KOFN_OK && promised)
         check_answer(x, rep);
@@ -251,8 +251,9 @@ static inline void check_ended(const rig *x, const kofn_report *rep,
         check_too_few(of, rep);
 }
 
-/* Products put and not taken, up to `most` at once, taken in any order, or some
- * of them cancelled before they are over; the answer: how many were over. */
+/* Runs products with up to `most` open at once. They are taken in any order,
+ * and some are cancelled before they end. Returns the number of products that
+ * ended. */
 static inline unsigned several_open(rig *x, size_t most, const promise *of,
                                     kf_rng *r)
 {
@@ -292,7 +293,7 @@ static inline unsigned several_open(rig *x, size_t most, const promise *of,
         one[i] = one[--open];
         number[i] = number[open];
     }
-    while (open-- > 0) { /* those that were over before it failed, still are */
+    while (open-- > 0) { /* products that ended before the failure are kept */
         kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st = kofn_take(x->job, number[open], KOFN_NEVER, &rep);
 
@@ -322,7 +323,7 @@ static inline unsigned one_by_one(rig *x, const promise *of)
     return over;
 }
 
-/* Whatever the fault model, and however many products are open. */
+/* Runs a job with random faults and any number of open products. */
 static inline void any_faults(const point *at, const kofn_plan *p, kf_rng *r,
                               const site *on)
 {
@@ -334,7 +335,7 @@ static inline void any_faults(const point *at, const kofn_plan *p, kf_rng *r,
     size_t most = kf_rng_below(r, 2) ? 1 : 2 + kf_rng_below(r, 3);
     unsigned over;
     rig_kind kind;
-    promise of = {p, o.errors, o.below, LIARS_NONE, on->simulated};
+    promise of = {p, o.errors, o.below, FAULTY_NONE, on->simulated};
     rig x;
 
     assert_true(fd >= 0);
@@ -342,12 +343,12 @@ static inline void any_faults(const point *at, const kofn_plan *p, kf_rng *r,
     o.journal = path;
     o.events = events;
     if (o.errors != KOFN_ERRORS_NONE)
-        of.corrupt = (liars)kf_rng_below(r, 3);
-    if (of.corrupt == LIARS_ONE)
+        of.corrupt = (faulty)kf_rng_below(r, 3);
+    if (of.corrupt == FAULTY_ONE)
         events[o.event_count++] =
             (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT,
                                (uint32_t)kf_rng_below(r, at->workers), 0};
-    if (of.corrupt == LIARS_MANY)
+    if (of.corrupt == FAULTY_MANY)
         faults.corrupt = 0.1;
     o.event_count +=
         random_fault_events(events + o.event_count, at->workers, r);
@@ -358,7 +359,7 @@ static inline void any_faults(const point *at, const kofn_plan *p, kf_rng *r,
     kofn_close(x.job);
     x.job = NULL;
     if (on->close)
-        on->close(); /* before what its members read */
+        on->close(); /* before freeing what its workers read */
     rig_down(&x);
     replays(path, over, r);
     unlink(path);

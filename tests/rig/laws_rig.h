@@ -1,6 +1,6 @@
-/* laws_rig.h -- a grid of the parameters that every scheme in kofn_scheme_at()
- * declares, for laws that all must obey.  A new scheme is
- * put to all of them without a line here. */
+/* laws_rig.h -- makes a grid of the parameters that every scheme in
+ * kofn_scheme_at() declares, for laws that all schemes must obey. A new scheme
+ * is tested without a new line here. */
 #ifndef KF_TEST_LAWS_RIG_H
 #define KF_TEST_LAWS_RIG_H
 
@@ -18,7 +18,7 @@ typedef struct point {
     kofn_problem problem;
 } point;
 
-/* Values of a parameter worth trying with so many workers. */
+/* Lists the values of a parameter to try with this number of workers. */
 static inline size_t values_of(const kofn_param *q, size_t workers, long *v)
 {
     long n = (long)workers;
@@ -55,7 +55,7 @@ static inline void put_arg(char *args, size_t size, const kofn_param *q,
         snprintf(args + n, size - n, "%ld", value);
 }
 
-/* About half of the parameters are given, with random ones of their values. */
+/* Sets about half of the parameters to random values of their lists. */
 static inline void random_args(point *at, kf_rng *r)
 {
     at->args[0] = 0;
@@ -68,7 +68,7 @@ static inline void random_args(point *at, kf_rng *r)
     }
 }
 
-/* One of the operations that the scheme serves. */
+/* Returns one of the operations of the scheme. */
 static inline kofn_op random_op(const kofn_scheme *s, size_t wide, kf_rng *r)
 {
     static const kofn_op ops[] = {KOFN_MATVEC, KOFN_MATMUL, KOFN_MATMUL,
@@ -78,7 +78,7 @@ static inline kofn_op random_op(const kofn_scheme *s, size_t wide, kf_rng *r)
     for (;;) {
         kofn_op op = ops[kf_rng_below(r, sizeof ops / sizeof *ops)];
 
-        /* wide inputs are wanted, where there are some */
+        /* wide inputs are preferred, if the scheme has them */
         if (s->ops & op &&
             (op != KOFN_MATVEC || wide < 4 || !(s->ops & KOFN_MATMUL)))
             return op;
@@ -102,10 +102,10 @@ static inline void random_problem(point *at, size_t wide, kf_rng *r)
     }
 }
 
-#define MOST_SEATS 62 /* that a law has room for, and two more */
+#define MOST_SEATS 62 /* laws have room for that number and two more */
 
-/* A plan with a few strips a block, some of them beyond the last row of A;
- * NULL when the parameters do not go together. */
+/* Makes a plan with a few strips a block, some of them beyond the last row of
+ * A. Returns NULL if the parameters do not fit together. */
 static inline kofn_plan *plan_at(point *at, kf_rng *r)
 {
     kofn_plan *p;
@@ -149,24 +149,24 @@ static const point *where;
                      #condition, kofn_errmsg());                               \
     } while (0)
 
-/* Its sums are not exact, and mean it. */
+/* True if the scheme's sums are inexact by design. */
 static inline bool leaves_out(const kofn_scheme *s)
 {
     return strcmp(s->name, "ignore") == 0 || strcmp(s->name, "distr-bgd") == 0;
 }
 
-/* `each` accepted plans of every scheme with every number of workers, or fewer
- * where they have many submessages and are as much work; `wide` columns of
- * input where it is a matrix. */
+/* Tests the law with `each` accepted plans of every scheme and number of
+ * workers. Plans with many submessages take more work, so they count for
+ * several. The input has `wide` columns if it is a matrix. */
 static inline void over_the_grid(law *f, size_t each, size_t wide,
                                  uint32_t name)
 {
-    static const size_t fleets[] = {1, 2, 3, 5, 6, 8, 12};
+    static const size_t sizes[] = {1, 2, 3, 5, 6, 8, 12};
     const kofn_scheme *s;
     size_t plans = 0;
 
     for (size_t i = 0; (s = kofn_scheme_at(i)); i++)
-        for (size_t w = 0; w < sizeof fleets / sizeof *fleets && !leaves_out(s);
+        for (size_t w = 0; w < sizeof sizes / sizeof *sizes && !leaves_out(s);
              w++) {
             kf_rng r =
                 kf_rng_stream(name, KF_FOR_DATA, (uint32_t)i, (uint32_t)w);
@@ -176,7 +176,7 @@ static inline void over_the_grid(law *f, size_t each, size_t wide,
             if (SLOWED > 1 && !(s->ops & (KOFN_MATVEC | KOFN_MATMUL)))
                 most = kf_max(1, each / 4);
             for (size_t k = 0; k < 300 * each && met < most; k++) {
-                point at = {.scheme = s, .workers = fleets[w]};
+                point at = {.scheme = s, .workers = sizes[w]};
                 kofn_plan *p;
 
                 random_args(&at, &r);
@@ -185,7 +185,7 @@ static inline void over_the_grid(law *f, size_t each, size_t wide,
                 p = plan_at(&at, &r);
                 if (!p)
                     continue;
-                heavy = p->layout.submessages / 8; /* solved for together */
+                heavy = p->layout.submessages / 8; /* solved together */
                 met += 1 + heavy * heavy;
                 plans++;
                 f(&at, p, &r);
@@ -205,18 +205,19 @@ static inline void job_inputs(rig *x, const point *at, rig_kind *kind)
                        .dtype = at->problem.dtype,
                        .sparse = at->problem.sparse,
                        .op = at->problem.op};
-    if (kind->op == KOFN_SUM) /* rows of A are shared out among the parts */
+    if (kind->op == KOFN_SUM) /* rows of A are divided among the parts */
         kind->m = 53;
     rig_inputs(x, kind);
 }
 
-/* The plain product, as far as rounding and the code allow.  What is predicted
- * holds for many numbers; four times that for few. */
+/* Compares the answer with the plain product, within the rounding that the
+ * code allows. The prediction holds for many numbers, and four times it for
+ * few. */
 static inline void check_answer(const rig *x, const kofn_report *rep)
 {
     double room = x->y.dtype == KOFN_F64 ? 1e-12 : 1e-5;
 
-    /* lies below the floor may have passed, and are amplified like rounding */
+    /* errors below the floor may pass, and are amplified like rounding */
     room = fmax(room, 4 * rep->predicted) +
            10 * sqrt((double)x->A.cols) * rep->floor * rep->noise;
     if (!(rig_error(x) <= room))

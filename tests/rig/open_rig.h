@@ -1,7 +1,6 @@
-/* open_rig.h -- a body for the coordinator, of several products at once, that
- * knows what every row comes to: what is decoded is held against the numbers
- * that the symbols are.
- */
+/* open_rig.h -- drives a coordinator core with several open products. It knows
+ * the value of every row, and compares each decoded value with the numbers
+ * that the symbols stand for. */
 #ifndef KF_TEST_OPEN_RIG_H
 #define KF_TEST_OPEN_RIG_H
 
@@ -12,26 +11,26 @@
 
 #include <math.h>
 
-#define MEN 200
+#define MOST_WORKERS 200
 #define OPEN 3
 #define PRODUCTS 12
 
-typedef struct errand {
+typedef struct given_task {
     uint32_t worker, product, task, row;
     size_t group, lo, hi;
     bool out; /* it will be answered, cancelled or not */
     bool cancelled;
-    bool lost; /* its worker is gone, or it has come    */
+    bool lost; /* its worker has left, or the result has come */
     bool wrong;
-} errand;
+} given_task;
 
-/* A check that is to be answered before anything else. */
-typedef struct question {
+/* A check that must be answered before the next event. */
+typedef struct pending_check {
     uint32_t product, number;
     kofn_status status;
-    uint32_t bad[MEN];
+    uint32_t bad[MOST_WORKERS];
     size_t count;
-} question;
+} pending_check;
 
 typedef struct open_product {
     uint32_t use;
@@ -40,29 +39,30 @@ typedef struct open_product {
     uint8_t *decoded; /* per group and strip */
 } open_product;
 
-typedef struct body {
+typedef struct open_case {
     kofn_plan *plan;
     kofn_core *core;
     kofn_time now;
-    uint32_t men;
-    bool storing[MEN], stored[MEN], gone[MEN], failed[MEN];
-    errand *errand; /* ever */
-    size_t errands, cap;
+    uint32_t workers;
+    bool storing[MOST_WORKERS], stored[MOST_WORKERS], gone[MOST_WORKERS],
+        failed[MOST_WORKERS];
+    given_task *task; /* all tasks that were ever given out */
+    size_t tasks, cap;
     uint32_t products; /* numbers given out */
     open_product product[PRODUCTS + 1];
-    question *asked;
-    size_t questions, question_cap;
+    pending_check *check;
+    size_t checks, check_cap;
     size_t most_open, crossed; /* decoded while another was open */
     size_t located;
-    bool liars; /* one worker in seven is one */
-} body;
+    bool faulty; /* one worker in seven is faulty */
+} open_case;
 
-static inline const kofn_plan *plan_of(const body *b, uint32_t product)
+static inline const kofn_plan *plan_of(const open_case *b, uint32_t product)
 {
     return b->product[product].use ? b->plan->left : b->plan;
 }
 
-/* The number that symbol s is in this strip of a group. */
+/* Returns the number that symbol s stands for in this strip of a group. */
 static inline double symbol(uint32_t product, size_t group, size_t strip,
                             size_t s)
 {
@@ -75,9 +75,10 @@ static inline double symbol(uint32_t product, size_t group, size_t strip,
     return x;
 }
 
-/* What lane `lane` of a row says of a strip. */
-static inline double said(const body *b, uint32_t product, size_t group,
-                          size_t strip, uint32_t row, size_t lane)
+/* Returns the value of lane `lane` of a row in a strip. */
+static inline double row_value(const open_case *b, uint32_t product,
+                               size_t group, size_t strip, uint32_t row,
+                               size_t lane)
 {
     const kf_seat *rows;
     const kf_row *g;
@@ -91,9 +92,9 @@ static inline double said(const body *b, uint32_t product, size_t group,
     return sum;
 }
 
-/* What want w is of a strip. */
-static inline double wanted(const body *b, uint32_t product, size_t group,
-                            size_t strip, size_t w)
+/* Returns the value of want w in a strip. */
+static inline double want_value(const open_case *b, uint32_t product,
+                                size_t group, size_t strip, size_t w)
 {
     const kofn_layout *L = &plan_of(b, product)->layout;
     double sum = 0;
@@ -105,17 +106,18 @@ static inline double wanted(const body *b, uint32_t product, size_t group,
     return sum;
 }
 
-static inline const errand *find(const body *b, uint32_t product, uint32_t task)
+static inline const given_task *find(const open_case *b, uint32_t product,
+                                     uint32_t task)
 {
-    for (size_t i = 0; i < b->errands; i++)
-        if (b->errand[i].product == product && b->errand[i].task == task)
-            return &b->errand[i];
+    for (size_t i = 0; i < b->tasks; i++)
+        if (b->task[i].product == product && b->task[i].task == task)
+            return &b->task[i];
     fail_msg("task %u of product %u was never given out", task, product);
     return NULL;
 }
 
-/* All wants of a strip, from the tasks of the action. */
-static inline void decode_strip(const body *b, const kofn_action *a,
+/* Checks all wants of a strip, decoded from the tasks of the action. */
+static inline void decode_strip(const open_case *b, const kofn_action *a,
                                 size_t strip)
 {
     const kofn_decoder *d = a->decoder;
@@ -124,12 +126,13 @@ static inline void decode_strip(const body *b, const kofn_action *a,
 
     assert_non_null(result);
     for (size_t r = 0; r < d->results; r++) {
-        const errand *e = find(b, a->product, a->tasks[r / lanes]);
+        const given_task *e = find(b, a->product, a->tasks[r / lanes]);
 
         assert_int_equal(e->row, d->seat[r / lanes]);
         assert_false(e->wrong);
         assert_true(e->group == a->group && e->lo <= strip && strip < e->hi);
-        result[r] = said(b, a->product, a->group, strip, e->row, r % lanes);
+        result[r] =
+            row_value(b, a->product, a->group, strip, e->row, r % lanes);
     }
     for (size_t w = 0; w < d->wants; w++) {
         double x = 0;
@@ -139,14 +142,14 @@ static inline void decode_strip(const body *b, const kofn_action *a,
         for (size_t r = 0; d->copy[w] < 0 && r < d->results; r++)
             x += d->D[mixed * d->results + r] * result[r];
         mixed += d->copy[w] < 0;
-        if (fabs(x - wanted(b, a->product, a->group, strip, w)) > 1e-9)
+        if (fabs(x - want_value(b, a->product, a->group, strip, w)) > 1e-9)
             fail_msg("%s: want %zu of product %u", b->plan->spec, w,
                      a->product);
     }
     kf_free(result);
 }
 
-static inline size_t open_products(const body *b)
+static inline size_t open_products(const open_case *b)
 {
     size_t n = 0;
 
@@ -155,11 +158,11 @@ static inline size_t open_products(const body *b)
     return n;
 }
 
-/* Whoever compares the results finds those that are wrong, if they are no more
- * than may be left out. */
-static inline void compare(body *b, const kofn_action *a)
+/* Queues the verdict of a check: the wrong results, if there are at most
+ * a->most of them. */
+static inline void compare(open_case *b, const kofn_action *a)
 {
-    question q = {.product = a->product, .number = a->task};
+    pending_check q = {.product = a->product, .number = a->task};
 
     for (size_t i = 0; i < a->count; i++)
         if (find(b, a->product, a->tasks[i])->wrong)
@@ -169,19 +172,18 @@ static inline void compare(body *b, const kofn_action *a)
         q.count = 0;
     }
     b->located += q.count;
-    assert_ok(
-        kf_grow(&b->asked, &b->question_cap, b->questions, sizeof *b->asked));
-    b->asked[b->questions++] = q;
+    assert_ok(kf_grow(&b->check, &b->check_cap, b->checks, sizeof *b->check));
+    b->check[b->checks++] = q;
 }
 
-static inline void cancelled(body *b, const kofn_action *a)
+static inline void cancelled(open_case *b, const kofn_action *a)
 {
-    for (size_t i = 0; i < b->errands; i++)
-        b->errand[i].cancelled |=
-            b->errand[i].product == a->product && b->errand[i].task == a->task;
+    for (size_t i = 0; i < b->tasks; i++)
+        b->task[i].cancelled |=
+            b->task[i].product == a->product && b->task[i].task == a->task;
 }
 
-static inline void take(body *b, const kofn_action *a)
+static inline void apply_action(open_case *b, const kofn_action *a)
 {
     open_product *p = &b->product[a->product];
 
@@ -193,8 +195,8 @@ static inline void take(body *b, const kofn_action *a)
     assert_true(p->open);
     if (a->type == KOFN_DO_WORK) {
         assert_true(b->stored[a->worker] && !b->gone[a->worker]);
-        assert_ok(kf_grow(&b->errand, &b->cap, b->errands, sizeof *b->errand));
-        b->errand[b->errands++] = (errand){.worker = a->worker,
+        assert_ok(kf_grow(&b->task, &b->cap, b->tasks, sizeof *b->task));
+        b->task[b->tasks++] = (given_task){.worker = a->worker,
                                            .product = a->product,
                                            .task = a->task,
                                            .row = (uint32_t)a->row,
@@ -220,7 +222,7 @@ static inline void take(body *b, const kofn_action *a)
     }
 }
 
-static inline void drain(body *b)
+static inline void drain(open_case *b)
 {
     const char *wrong = kf_core_check(b->core);
     kofn_action a;
@@ -228,23 +230,23 @@ static inline void drain(body *b)
     if (wrong)
         fail_msg("%s: %s", b->plan->spec, wrong);
     while (kofn_core_next(b->core, &a))
-        take(b, &a);
+        apply_action(b, &a);
 }
 
-static inline void step(body *b, kofn_event ev)
+static inline void step(open_case *b, kofn_event ev)
 {
     ev.now = b->now;
     assert_ok(kofn_core_step(b->core, &ev));
     drain(b);
 }
 
-static inline void tell(body *b, kofn_event ev)
+static inline void send_event(open_case *b, kofn_event ev)
 {
     step(b, ev);
-    while (b->questions > 0) {
-        question q = b->asked[0];
+    while (b->checks > 0) {
+        pending_check q = b->check[0];
 
-        memmove(b->asked, b->asked + 1, --b->questions * sizeof q);
+        memmove(b->check, b->check + 1, --b->checks * sizeof q);
         step(b, (kofn_event){.type = KOFN_EV_VERDICT,
                              .product = q.product,
                              .task = q.number,
@@ -252,80 +254,82 @@ static inline void tell(body *b, kofn_event ev)
                              .bad = q.bad,
                              .bad_count = q.count});
     }
-    for (uint32_t w = 0; w < b->men; w++) /* who was given a block has it */
+    for (uint32_t w = 0; w < b->workers;
+         w++) /* a worker that was given a block has it */
         if (b->storing[w]) {
             b->storing[w] = false;
             b->stored[w] = true;
-            tell(b, (kofn_event){.type = KOFN_EV_STORED, .worker = w});
+            send_event(b, (kofn_event){.type = KOFN_EV_STORED, .worker = w});
         }
 }
 
-static inline void join(body *b)
+static inline void join(open_case *b)
 {
-    uint32_t w = b->men++;
+    uint32_t w = b->workers++;
 
-    assert_true(w < MEN);
-    tell(b, (kofn_event){.type = KOFN_EV_JOINED, .worker = w});
+    assert_true(w < MOST_WORKERS);
+    send_event(b, (kofn_event){.type = KOFN_EV_JOINED, .worker = w});
 }
 
-static inline void go(body *b, uint32_t w, kofn_event_type how)
+static inline void end_worker(open_case *b, uint32_t w, kofn_event_type how)
 {
     b->gone[w] = true;
-    for (size_t i = 0; i < b->errands; i++)
-        b->errand[i].out &= b->errand[i].worker != w;
-    tell(b, (kofn_event){.type = how, .worker = w});
+    for (size_t i = 0; i < b->tasks; i++)
+        b->task[i].out &= b->task[i].worker != w;
+    send_event(b, (kofn_event){.type = how, .worker = w});
 }
 
-static inline void leave(body *b, uint32_t w)
+static inline void leave(open_case *b, uint32_t w)
 {
-    go(b, w, KOFN_EV_LEFT);
+    end_worker(b, w, KOFN_EV_LEFT);
 }
 
-static inline void begin(body *b, uint32_t use)
+static inline void begin(open_case *b, uint32_t use)
 {
     open_product *p = &b->product[++b->products];
 
     *p = (open_product){.use = use, .open = true};
     p->decoded = kf_zero(b->plan->layout.groups, plan_of(b, b->products)->span);
     assert_non_null(p->decoded);
-    tell(b, (kofn_event){
-                .type = KOFN_EV_BEGIN, .product = b->products, .use = use});
+    send_event(b, (kofn_event){.type = KOFN_EV_BEGIN,
+                               .product = b->products,
+                               .use = use});
     b->most_open = kf_max(b->most_open, open_products(b));
 }
 
-static inline void answer(body *b, size_t i)
+static inline void answer(open_case *b, size_t i)
 {
-    errand *e = &b->errand[i];
+    given_task *e = &b->task[i];
 
     e->out = false;
-    e->wrong = b->liars && e->worker % 7 == 3;
-    tell(b, (kofn_event){.type = KOFN_EV_RESULT,
-                         .worker = e->worker,
-                         .product = e->product,
-                         .task = e->task,
-                         .row = e->row});
+    e->wrong = b->faulty && e->worker % 7 == 3;
+    send_event(b, (kofn_event){.type = KOFN_EV_RESULT,
+                               .worker = e->worker,
+                               .product = e->product,
+                               .task = e->task,
+                               .row = e->row});
 }
 
-/* It is over at once, and nobody has anything of it in hand; more is never
- * asked of it: see `take`. */
-static inline void cancel(body *b, uint32_t product)
+/* Cancels a product. It is over at once, and no worker has an outstanding task
+ * of it. Later tasks of it fail in apply_action. */
+static inline void cancel(open_case *b, uint32_t product)
 {
-    tell(b, (kofn_event){.type = KOFN_EV_CANCEL, .product = product});
+    send_event(b, (kofn_event){.type = KOFN_EV_CANCEL, .product = product});
     assert_false(b->product[product].open);
     assert_int_equal(b->product[product].ended, KOFN_AGAIN);
-    for (size_t i = 0; i < b->errands; i++)
-        assert_true(b->errand[i].product != product || !b->errand[i].out ||
-                    b->errand[i].cancelled);
+    for (size_t i = 0; i < b->tasks; i++)
+        assert_true(b->task[i].product != product || !b->task[i].out ||
+                    b->task[i].cancelled);
 }
 
-static inline void body_open(body *b, const char *spec, size_t workers,
+static inline void case_open(open_case *b, const char *spec, size_t workers,
                              size_t span, size_t left,
                              const kofn_core_options *opt)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 1, 4, 1, KOFN_F64, false);
     kofn_plan *p;
 
-    *b = (body){.now = 0};
+    *b = (open_case){.now = 0};
     assert_ok(kofn_plan_new(&p, &pb, spec, workers, 5));
     pb.m = span * p->layout.groups * p->layout.cut[0].rows;
     kofn_plan_free(p);
@@ -333,26 +337,26 @@ static inline void body_open(body *b, const char *spec, size_t workers,
     if (left)
         assert_ok(kofn_plan_serve_left(b->plan, left));
     assert_ok(kf_core_new(&b->core, b->plan, opt));
-    while (b->men < workers)
+    while (b->workers < workers)
         join(b);
 }
 
-static inline void body_close(body *b)
+static inline void case_close(open_case *b)
 {
     kofn_core_free(b->core);
     for (uint32_t p = 1; p <= b->products; p++)
         kf_free(b->product[p].decoded);
-    kf_free(b->errand);
-    kf_free(b->asked);
+    kf_free(b->task);
+    kf_free(b->check);
     kofn_plan_free(b->plan);
 }
 
-static inline size_t some_errand(const body *b, kf_rng *r)
+static inline size_t some_task(const open_case *b, kf_rng *r)
 {
     size_t n = 0, pick = SIZE_MAX;
 
-    for (size_t i = 0; i < b->errands; i++)
-        if (b->errand[i].out && kf_rng_below(r, ++n) == 0)
+    for (size_t i = 0; i < b->tasks; i++)
+        if (b->task[i].out && kf_rng_below(r, ++n) == 0)
             pick = i;
     return pick;
 }

@@ -1,5 +1,5 @@
-/* rig.h -- what the coordinator's tests share: numbers, the plain product of
- * them, and a job with both. */
+/* rig.h -- has what tests of the coordinator share: numbers, plain products,
+ * and a job with both. */
 #ifndef KF_TEST_RIG_H
 #define KF_TEST_RIG_H
 
@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* `n` in a plain build, fewer under a sanitizer, more on request. */
+/* Returns n in a plain build, less under a sanitizer, and more if
+ * KOFN_TEST_SCALE says so. */
 static inline size_t often(size_t n)
 {
     double x = (double)n * test_scale() / SLOWED;
@@ -22,8 +23,8 @@ static inline size_t often(size_t n)
     return x < 1 ? 1 : (size_t)x;
 }
 
-/* First in a file of tests: BLAS computes on one thread, for the thread
- * sanitizer does not see how OpenBLAS's own are kept in step. */
+/* Sets BLAS to one thread; a file of tests calls it first. The thread
+ * sanitizer does not see how OpenBLAS synchronizes its own threads. */
 static inline void rig_begin(void)
 {
     kf_blas_single();
@@ -54,7 +55,7 @@ static inline kofn_matrix random_matrix(size_t m, size_t n, kofn_dtype dtype,
     return a;
 }
 
-/* The same numbers as doubles, contiguous. */
+/* Returns the same numbers as doubles, contiguous. */
 static inline double *as_doubles(const kofn_matrix *a)
 {
     double *x = numbers(a->rows * a->cols, sizeof *x);
@@ -68,7 +69,8 @@ static inline double *as_doubles(const kofn_matrix *a)
     return x;
 }
 
-/* One BLAS call in double precision, whatever the operands are. */
+/* Returns the product by one BLAS call in double precision, whatever the types
+ * of the operands are. */
 static inline double *plain_product(const kofn_matrix *a, const kofn_matrix *b)
 {
     double *x = as_doubles(a), *y = as_doubles(b);
@@ -82,7 +84,8 @@ static inline double *plain_product(const kofn_matrix *a, const kofn_matrix *b)
     return c;
 }
 
-/* A random sparse matrix with about `each` entries a row, some rows empty. */
+/* Makes a random sparse matrix with about `each` entries a row; some rows are
+ * empty. */
 static inline kofn_sparse random_sparse(size_t m, size_t n, size_t each,
                                         uint64_t seed)
 {
@@ -133,7 +136,7 @@ typedef struct rig {
     kofn_op op;
 } rig;
 
-/* What a rig is made of; zero means: dense, float64, no faults, defaults. */
+/* The parameters of a rig. Zero means dense, float64, no faults, defaults. */
 typedef struct rig_kind {
     const char *spec;
     size_t workers, m, n, p;
@@ -144,7 +147,7 @@ typedef struct rig_kind {
     const kofn_options *opt;
 } rig_kind;
 
-/* The defaults, and this happens. */
+/* Returns the defaults with these fault events. */
 static inline kofn_options with_events(const kofn_fault_event *events,
                                        size_t count)
 {
@@ -170,7 +173,7 @@ static inline double *rig_product(const rig *r)
     return y;
 }
 
-/* A' A x once more: the sum over parts of what the rows of a part make. */
+/* Computes A' A x as a user function: the sum of the rows of one part. */
 static inline kofn_status rig_part(void *ctx, size_t part, size_t parts,
                                    const kofn_matrix *in, kofn_matrix *out)
 {
@@ -206,7 +209,7 @@ static inline kofn_status rig_place(rig *r)
                          : kofn_place(r->job, &r->A);
 }
 
-/* The inputs and the plan, without a job. */
+/* Makes the inputs and the plan, without a job. */
 static inline void rig_inputs(rig *r, const rig_kind *k)
 {
     kofn_op op = k->op ? k->op : k->p == 1 ? KOFN_MATVEC : KOFN_MATMUL;
@@ -258,7 +261,7 @@ static inline void rig_down(rig *r)
     kf_free(r->want);
 }
 
-/* NaN in y so that what is not written shows. */
+/* Fills y with NaN, so that numbers that are not written show. */
 static inline void rig_spoil(rig *r)
 {
     for (size_t i = 0; i < r->y.rows * r->y.cols; i++) {
@@ -269,7 +272,7 @@ static inline void rig_spoil(rig *r)
     }
 }
 
-/* Another input for the next round. */
+/* Makes another input for the next round. */
 static inline void rig_next(rig *r, uint64_t seed)
 {
     kofn_matrix x = random_matrix(r->x.rows, r->x.cols, r->x.dtype, seed);
@@ -280,7 +283,7 @@ static inline void rig_next(rig *r, uint64_t seed)
     r->want = rig_product(r);
 }
 
-/* Another input for a product of the same job, with room for the answer. */
+/* Makes another input for a product of the same job, with its own output. */
 static inline rig rig_beside(const rig *r, uint64_t seed)
 {
     rig one = *r;
@@ -309,8 +312,7 @@ static inline double rig_norm(const kofn_matrix *a)
     return sqrt(sum);
 }
 
-/* What the norm of the output is for operands that have nothing to do with each
- * other. */
+/* Returns the typical norm of the output for independent random operands. */
 static inline double rig_typical(const rig *r)
 {
     double typical = rig_norm(&r->A) * rig_norm(&r->x) /
@@ -321,9 +323,9 @@ static inline double rig_typical(const rig *r)
     return typical;
 }
 
-/* ||y - A x||_F by ||A x||_F, or by the size that random vectors x give it
- * where that is larger: a single number may be small by chance, and then its
- * relative error says nothing. */
+/* Returns ||y - A x||_F divided by ||A x||_F, or by the typical norm for
+ * random x if that is larger. A single number may be small by chance, and then
+ * its relative error means nothing. */
 static inline double rig_error(const rig *r)
 {
     double *y = as_doubles(&r->y), top = 0, bottom = 0;

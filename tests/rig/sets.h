@@ -1,4 +1,4 @@
-/* sets.h -- sets of seats: k of n in ascending order. */
+/* sets.h -- makes sets of k of n seats in ascending order. */
 #ifndef KF_TEST_SETS_H
 #define KF_TEST_SETS_H
 
@@ -12,7 +12,8 @@ static inline void first_set(uint32_t *set, size_t k)
         set[i] = (uint32_t)i;
 }
 
-/* In lexicographic order; false after the last. */
+/* Steps to the next set in lexicographic order. Returns false after the last.
+ */
 static inline bool next_set(uint32_t *set, size_t k, size_t n)
 {
     size_t i = k;
@@ -34,7 +35,7 @@ static inline void random_set(kf_rng *r, uint32_t *set, size_t k, size_t n)
             set[taken++] = (uint32_t)i;
 }
 
-/* Seats at, at + 1, ... round the circle of n. */
+/* Makes the set of k seats at, at + 1, ... in the circle of n. */
 static inline void window(uint32_t *set, size_t k, size_t n, size_t at)
 {
     for (size_t i = 0, taken = 0; i < n; i++)
@@ -42,7 +43,7 @@ static inline void window(uint32_t *set, size_t k, size_t n, size_t at)
             set[taken++] = (uint32_t)i;
 }
 
-/* All but the window of n-k seats that begins at `at`. */
+/* Makes the set without the window of n-k seats that begins at `at`. */
 static inline void without_window(uint32_t *set, size_t k, size_t n, size_t at)
 {
     for (size_t i = 0, taken = 0; i < n; i++)

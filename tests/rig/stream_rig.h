@@ -16,15 +16,15 @@
 #define UNIT 1000
 #define MOST_WORKERS 8
 #define ROUNDS 64
-#define ERRANDS 4096
+#define MOST_TASKS 4096
 
 enum { OUT = 1, CAME, CANCELLED, LOST };
 
-typedef struct errand {
+typedef struct given_task {
     uint32_t worker, product, task, row;
     unsigned round;
     int state;
-} errand;
+} given_task;
 
 typedef struct fate {
     unsigned began, ended; /* rounds; ended == 0: it is open */
@@ -39,8 +39,8 @@ typedef struct stage {
     size_t P, products;
     unsigned round;
     bool running, here[MOST_WORKERS];
-    errand errand[ERRANDS];
-    size_t errands;
+    given_task task[MOST_TASKS];
+    size_t tasks;
     fate product[ROUNDS + 1];
     size_t list[MOST_WORKERS],
         slots[ROUNDS + 1]; /* of this round; the longest of each round */
@@ -51,7 +51,7 @@ typedef struct stage {
     bool liar[MOST_WORKERS]; /* workers with results that are found wrong, if
                                 there are enough others */
     kofn_event verdict[16];  /* not delivered */
-    uint32_t bad[16][ERRANDS / 16];
+    uint32_t bad[16][MOST_TASKS / 16];
     size_t verdicts;
 } stage;
 
@@ -87,8 +87,8 @@ static inline bool was_given(const stage *s, uint32_t product, uint32_t row)
 {
     bool few = s->plan->layout.max_seats < SIZE_MAX;
 
-    for (size_t i = 0; i < s->errands; i++) {
-        const errand *e = &s->errand[i];
+    for (size_t i = 0; i < s->tasks; i++) {
+        const given_task *e = &s->task[i];
 
         if (e->product == product && e->row == row &&
             (!few || e->state == CAME ||
@@ -102,8 +102,8 @@ static inline bool was_given(const stage *s, uint32_t product, uint32_t row)
  * it. */
 static inline bool is_repeat(const stage *s, const kofn_action *a)
 {
-    for (size_t i = 0; i < s->errands; i++) {
-        const errand *e = &s->errand[i];
+    for (size_t i = 0; i < s->tasks; i++) {
+        const given_task *e = &s->task[i];
 
         if (e->product == a->product && e->row == a->row &&
             e->worker == a->worker && e->state == CANCELLED &&
@@ -121,25 +121,24 @@ static inline void take_work(stage *s, const kofn_action *a)
     hold(s, s->running && a->product <= s->products && !p->ended);
     hold(s, a->worker < MOST_WORKERS && s->here[a->worker]);
     hold(s, a->lo == 0 && a->hi == s->plan->span && a->group == 0);
-    hold(s, a->row < L->max_seats && s->errands < ERRANDS);
+    hold(s, a->row < L->max_seats && s->tasks < MOST_TASKS);
     if (L->repeats && is_repeat(s, a)) {
         p->repeats++;
     } else {
         hold(s, !was_given(s, (uint32_t)a->product, (uint32_t)a->row));
         ++*(a->row < L->plain ? &p->plain : &p->coded);
     }
-    s->errand[s->errands++] = (errand){a->worker,        a->product, a->task,
+    s->task[s->tasks++] = (given_task){a->worker,        a->product, a->task,
                                        (uint32_t)a->row, s->round,   OUT};
     s->list[a->worker]++;
 }
 
 static inline void take_cancel(stage *s, const kofn_action *a)
 {
-    for (size_t i = 0; i < s->errands; i++)
-        if (s->errand[i].task == a->task) {
-            hold(s,
-                 s->errand[i].state == OUT && s->errand[i].worker == a->worker);
-            s->errand[i].state = CANCELLED;
+    for (size_t i = 0; i < s->tasks; i++)
+        if (s->task[i].task == a->task) {
+            hold(s, s->task[i].state == OUT && s->task[i].worker == a->worker);
+            s->task[i].state = CANCELLED;
             return;
         }
     hold(s, !"a task that was given out");
@@ -152,8 +151,8 @@ static inline void take_end(stage *s, const kofn_action *a)
 
     kf_core_round(s->core, &r);
     hold(s, s->running && a->product == s->round && r.round == s->round);
-    for (size_t i = 0; i < s->errands; i++)
-        hold(s, s->errand[i].state != OUT);
+    for (size_t i = 0; i < s->tasks; i++)
+        hold(s, s->task[i].state != OUT);
     for (size_t w = 0; w < r.workers; w++) {
         s->mark[s->round][w] = r.mark[w];
         marked += r.mark[w] == KOFN_MARKED;
@@ -166,9 +165,9 @@ static inline void take_end(stage *s, const kofn_action *a)
 
 static inline bool is_lie(const stage *s, uint32_t task)
 {
-    for (size_t i = 0; i < s->errands; i++)
-        if (s->errand[i].task == task)
-            return s->liar[s->errand[i].worker];
+    for (size_t i = 0; i < s->tasks; i++)
+        if (s->task[i].task == task)
+            return s->liar[s->task[i].worker];
     hold(s, !"a task that was given out");
     return false;
 }
@@ -178,10 +177,10 @@ static inline size_t most_of_one(const stage *s, const kofn_action *a)
 {
     size_t of[MOST_WORKERS] = {0}, most = 0;
 
-    for (size_t i = 0; i < s->errands; i++)
+    for (size_t i = 0; i < s->tasks; i++)
         for (size_t k = 0; k < a->count; k++)
-            if (s->errand[i].task == a->tasks[k])
-                most = kf_max(most, ++of[s->errand[i].worker]);
+            if (s->task[i].task == a->tasks[k])
+                most = kf_max(most, ++of[s->task[i].worker]);
     return most;
 }
 
@@ -226,9 +225,9 @@ static inline void take_give_up(stage *s, const kofn_action *a)
 {
     hold(s, a->worker < MOST_WORKERS && s->here[a->worker]);
     s->here[a->worker] = false;
-    for (size_t i = 0; i < s->errands; i++)
-        if (s->errand[i].worker == a->worker && s->errand[i].state == OUT)
-            s->errand[i].state = LOST;
+    for (size_t i = 0; i < s->tasks; i++)
+        if (s->task[i].worker == a->worker && s->task[i].state == OUT)
+            s->task[i].state = LOST;
 }
 
 /* Checks that no result of a decoded product is wrong. */
@@ -336,10 +335,10 @@ static inline void begin_round(stage *s, bool product)
 /* Delivers all outstanding results of this worker. */
 static inline void answer(stage *s, size_t worker)
 {
-    size_t n = s->errands;
+    size_t n = s->tasks;
 
     for (size_t i = 0; i < n; i++) {
-        errand *e = &s->errand[i];
+        given_task *e = &s->task[i];
 
         if (e->state != OUT || e->worker != worker)
             continue;
@@ -354,8 +353,8 @@ static inline void answer(stage *s, size_t worker)
 
 static inline bool has_work(const stage *s, size_t worker)
 {
-    for (size_t i = 0; i < s->errands; i++)
-        if (s->errand[i].state == OUT && s->errand[i].worker == worker)
+    for (size_t i = 0; i < s->tasks; i++)
+        if (s->task[i].state == OUT && s->task[i].worker == worker)
             return true;
     return false;
 }

@@ -1,4 +1,4 @@
-/* support.h -- what tests share: cmocka, numeric assertions, inputs. */
+/* support.h -- has what all tests share: cmocka, numeric assertions, inputs. */
 #ifndef KF_TEST_SUPPORT_H
 #define KF_TEST_SUPPORT_H
 
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <kofn.h>
 
-/* Fail with the library's message unless the call gives KOFN_OK. */
+/* Fails with the library's message unless the call gives KOFN_OK. */
 #define assert_ok(call)                                                        \
     do {                                                                       \
         kofn_status assert_ok_status_ = (call);                                \
@@ -20,7 +20,7 @@
                      kofn_errmsg());                                           \
     } while (0)
 
-/* Fail unless the call gives `want` and leaves a message. */
+/* Fails unless the call gives `want` and leaves a message. */
 #define assert_status(want, call)                                              \
     do {                                                                       \
         kofn_status assert_got_ = (call);                                      \
@@ -36,19 +36,20 @@
             fail_msg("%s = %g exceeds %g", #value, assert_v_, assert_b_);      \
     } while (0)
 
-/* ||a - b||_F / ||b||_F. */
+/* Returns ||a - b||_F / ||b||_F. */
 double relative_error(const double *a, const double *b, size_t n);
 
-/* The n-th allocation from now on fails, and all after it, until n = 0. */
+/* Lets the n-th allocation from now on fail, and all after it, until it is
+ * called with n = 0. */
 void fail_allocation(long n);
-/* Allocations made since fail_allocation was last called. */
+/* Returns the number of allocations since the last call of fail_allocation. */
 long allocations(void);
-/* Blocks allocated and not yet freed. */
+/* Returns the number of blocks that are allocated and not freed. */
 long allocated(void);
-/* Route the library's allocations through the counter above. */
+/* Counts the library's allocations from now on, so that they can fail. */
 void count_allocations(void);
 
-/* The tests of one file, as main.c calls them with the arguments behind their
+/* Defines the tests of one file. main.c calls it with the arguments behind its
  * name. */
 #define TEST_FILE(name)                                                        \
     int name(int argc, char **argv);                                           \
@@ -56,7 +57,7 @@ void count_allocations(void);
              char **argv __attribute__((unused)))
 
 /* A row of a table of tests: a sentence that says what holds, with its
- * parameters, and the function that tests it.  KOFN_TEST_FILTER selects by the
+ * parameters, and the function that tests it. KOFN_TEST_FILTER selects by the
  * sentence. */
 #define TEST(f, sentence)                                                      \
     {                                                                          \
@@ -68,32 +69,34 @@ void count_allocations(void);
         sentence, f, before, after, NULL                                       \
     }
 
-/* 1, or what KOFN_TEST_SCALE says: the long tests do this many times more. */
+/* Returns KOFN_TEST_SCALE, or 1. The long tests multiply their work by it. */
 double test_scale(void);
 
-/* Sanitizers and valgrind take ten to fifty times as long. */
+/* A divisor for counts: sanitizers and valgrind are ten to fifty times slower.
+ */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SLOWED 4
 #else
 #define SLOWED 1
 #endif
 
-/* Threads, and then the simulator, which has none for ThreadSanitizer. */
+/* The number of ports: threads, then the simulator. ThreadSanitizer has
+ * nothing to find in the simulator. */
 #if defined(__SANITIZE_THREAD__)
 #define PORTS 1
 #else
 #define PORTS 2
 #endif
 
-/* What goes by chance must have happened, where it was tried often enough to be
- * asked for: by day in the plain build, at night in all. */
+/* Fails unless a random condition occurred, if the test ran often enough. The
+ * plain build asks for it by day, all builds at night. */
 #define assert_happened(condition)                                             \
     do {                                                                       \
         if (test_scale() / SLOWED >= 0.25)                                     \
             assert_true(condition);                                            \
     } while (0)
 
-/* A round of a left product, of operand 0. */
+/* Runs a round of a left product of operand 0. */
 static inline kofn_status rig_left(kofn_job *job, const kofn_matrix *in,
                                    kofn_matrix *out)
 {
@@ -102,7 +105,7 @@ static inline kofn_status rig_left(kofn_job *job, const kofn_matrix *in,
     return st ? st : kofn_take(job, 0, KOFN_NEVER, NULL);
 }
 
-/* How many strips its rounds have. */
+/* Returns the number of strips of a job's rounds. */
 static inline size_t rig_strips(const kofn_job *job)
 {
     kofn_progress now = KOFN_PROGRESS_INIT;

@@ -17,18 +17,18 @@ typedef struct fault {
     size_t when; /* after this number of answers */
 } fault;
 
-static void drop_errands(stage *s, uint32_t worker)
+static void drop_tasks(stage *s, uint32_t worker)
 {
-    for (size_t i = 0; i < s->errands; i++)
-        if (s->errand[i].worker == worker && s->errand[i].state == OUT)
-            s->errand[i].state = LOST;
+    for (size_t i = 0; i < s->tasks; i++)
+        if (s->task[i].worker == worker && s->task[i].state == OUT)
+            s->task[i].state = LOST;
 }
 
 /* Fails the worker's oldest task, if it has one. */
 static void fail_one(stage *s, uint32_t worker)
 {
-    for (size_t i = 0; i < s->errands; i++) {
-        errand *e = &s->errand[i];
+    for (size_t i = 0; i < s->tasks; i++) {
+        given_task *e = &s->task[i];
 
         if (e->worker != worker || e->state != OUT)
             continue;
@@ -46,7 +46,7 @@ static void happens(stage *s, const fault *p)
 {
     switch (p->what) {
     case LEAVE:
-        drop_errands(s, p->who);
+        drop_tasks(s, p->who);
         s->here[p->who] = false;
         tell(s, (kofn_event){.type = KOFN_EV_LEFT, .worker = p->who});
         break;
@@ -64,13 +64,13 @@ static void happens(stage *s, const fault *p)
 
 /* Returns the next task in its turn: one of each worker in a row, or the last
  * one first. */
-static errand *next_errand(stage *s, bool back)
+static given_task *next_task(stage *s, bool back)
 {
-    errand *found = NULL;
+    given_task *found = NULL;
 
-    for (size_t i = 0; i < s->errands; i++)
-        if (s->errand[i].state == OUT && (back || !found))
-            found = &s->errand[i];
+    for (size_t i = 0; i < s->tasks; i++)
+        if (s->task[i].state == OUT && (back || !found))
+            found = &s->task[i];
     return found;
 }
 
@@ -79,7 +79,7 @@ static size_t play_fault(stage *s, size_t products, const fault *p, bool back)
     size_t answers = 0;
 
     while (s->products < products || some_open(s)) {
-        errand *e;
+        given_task *e;
 
         hold(s, s->round < ROUNDS);
         begin_round(s, s->products < products);
@@ -88,7 +88,7 @@ static size_t play_fault(stage *s, size_t products, const fault *p, bool back)
                 happens(s, p);
                 continue;
             }
-            e = next_errand(s, back);
+            e = next_task(s, back);
             hold(s, e != NULL);
             e->state = CAME;
             s->now += UNIT / 10;
@@ -228,7 +228,7 @@ static void random_events(void **state)
             for (size_t k = 0; s.running; k++) {
                 uint32_t who = (uint32_t)kf_rng_below(&r, s.P);
                 size_t n = 0;
-                errand *e = NULL;
+                given_task *e = NULL;
 
                 hold(&s, k < 3000);
                 s.now += UNIT / 8;
@@ -239,9 +239,9 @@ static void random_events(void **state)
                     happens(&s, &(fault){JOIN, 0, 0});
                     s.P++;
                 }
-                for (size_t i = 0; i < s.errands; i++)
-                    if (s.errand[i].state == OUT && kf_rng_below(&r, ++n) == 0)
-                        e = &s.errand[i];
+                for (size_t i = 0; i < s.tasks; i++)
+                    if (s.task[i].state == OUT && kf_rng_below(&r, ++n) == 0)
+                        e = &s.task[i];
                 if (!s.running || !e)
                     continue;
                 e->state = CAME;
@@ -262,16 +262,16 @@ static void late_results(void **state)
 {
     kofn_plan *plan = stream_plan("idip:W=3,N=4", 3);
     static stage s;
-    errand late = {.state = 0};
+    given_task late = {.state = 0};
 
     (void)state;
     stage_open(&s, plan, NULL);
     begin_round(&s, true);
     play_round(&s, 4, 5); /* worker 2 is marked */
     assert_int_equal(s.mark[1][2], 1);
-    for (size_t i = 0; i < s.errands; i++)
-        if (s.errand[i].state == CANCELLED)
-            late = s.errand[i];
+    for (size_t i = 0; i < s.tasks; i++)
+        if (s.task[i].state == CANCELLED)
+            late = s.task[i];
     assert_int_equal(late.worker, 2);
     for (int twice = 0; twice < 2; twice++)
         tell(&s, (kofn_event){.type = KOFN_EV_RESULT,
@@ -280,9 +280,9 @@ static void late_results(void **state)
                               .task = late.task,
                               .row = late.row});
     begin_round(&s, true);
-    for (size_t i = 0; i < s.errands; i++) /* so it is not repeated */
-        assert_false(s.errand[i].round == 2 && s.errand[i].product == 1 &&
-                     s.errand[i].row == late.row);
+    for (size_t i = 0; i < s.tasks; i++) /* so it is not repeated */
+        assert_false(s.task[i].round == 2 && s.task[i].product == 1 &&
+                     s.task[i].row == late.row);
     play_round(&s, 0, 5);
     while (some_open(&s)) {
         begin_round(&s, false);
@@ -364,7 +364,7 @@ static void hanging(void **state)
     assert_true(s.now >= KOFN_SECOND);
     assert_ok(kofn_core_step(
         s.core, &(kofn_event){.type = KOFN_EV_ALARM, .now = s.now}));
-    drop_errands(&s, 2);
+    drop_tasks(&s, 2);
     while (kofn_core_next(s.core, &a)) {
         if (a.type == KOFN_DO_EVICT) {
             assert_int_equal(a.worker, 2);

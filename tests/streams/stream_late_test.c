@@ -103,16 +103,16 @@ static void every_pattern(void **state)
 
 /* ---- one rule at a time -------------------------------------------------- */
 
-static errand *task_of(uint32_t worker)
+static given_task *task_of(uint32_t worker)
 {
-    for (size_t i = 0; i < s.errands; i++)
-        if (s.errand[i].state == OUT && s.errand[i].worker == worker)
-            return &s.errand[i];
+    for (size_t i = 0; i < s.tasks; i++)
+        if (s.task[i].state == OUT && s.task[i].worker == worker)
+            return &s.task[i];
     fail_msg("worker %u has no task", worker);
     return NULL;
 }
 
-static void comes(errand *e)
+static void comes(given_task *e)
 {
     e->state = CAME;
     tell(&s, (kofn_event){.type = KOFN_EV_RESULT,
@@ -207,7 +207,7 @@ static void late_replacement(void **state)
 static void late_first(void **state)
 {
     kofn_plan *plan = up("matdot:n=2", 3, &impatient);
-    errand *late;
+    given_task *late;
 
     (void)state;
     assert_int_equal(plan->layout.enough, 3);
@@ -231,7 +231,7 @@ static void returning(void **state)
     kofn_plan *plan = up("uncoded", 4, &impatient);
     kofn_stream_round r;
     uint32_t idle = 0, busy = 1;
-    errand *e;
+    given_task *e;
 
     (void)state;
     begin_round(&s, true);
@@ -269,7 +269,7 @@ static void returning(void **state)
 static void late_replaces(void **state)
 {
     kofn_plan *plan = up("uncoded", 3, &impatient);
-    errand *e;
+    given_task *e;
 
     (void)state;
     begin_round(&s, true);
@@ -298,11 +298,11 @@ static void all_slow(void **state)
     (void)state;
     for (int twice = 0; twice < 2; twice++) {
         kofn_time until = s.now + (twice ? 100000 : 1000) * UNIT;
-        size_t errands = s.errands;
+        size_t tasks = s.tasks;
 
         begin_round(&s, true);
         ring(&s, until);
-        assert_int_equal(s.errands, errands + 2);
+        assert_int_equal(s.tasks, tasks + 2);
         s.now = until;
         comes(task_of(0));
         assert_false(has_work(&s, 0));
@@ -324,9 +324,9 @@ static void joiner_replaces(void **state)
     comes(task_of(0));
     comes(task_of(1));
     begin_round(&s, true);
-    for (size_t i = 0; i < s.errands; i++)
-        if (s.errand[i].state == OUT && s.errand[i].worker == 0)
-            s.errand[i].state = LOST;
+    for (size_t i = 0; i < s.tasks; i++)
+        if (s.task[i].state == OUT && s.task[i].worker == 0)
+            s.task[i].state = LOST;
     s.here[0] = false;
     tell(&s, (kofn_event){.type = KOFN_EV_LEFT, .worker = 0});
     stage_join(&s, 2);

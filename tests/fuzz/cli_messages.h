@@ -1,7 +1,7 @@
-/* says.h -- in the place of the command's own mouth: every message is whole, is
- * about a slip of the user's, and is counted. */
-#ifndef KF_FUZZ_SAYS_H
-#define KF_FUZZ_SAYS_H
+/* cli_messages.h -- replaces the message function of the command. It checks
+ * that every message is complete and blames the input, and counts messages. */
+#ifndef KF_FUZZ_CLI_MESSAGES_H
+#define KF_FUZZ_CLI_MESSAGES_H
 
 #include "watch.h"
 

@@ -1,8 +1,8 @@
-/* street.h -- a transport that says to a node of a mesh whatever an input
- * draws: notes of any kind about any iterate, with bodies of any length.  Some
- * heads and some bodies have wrong checksums. */
-#ifndef KF_FUZZ_STREET_H
-#define KF_FUZZ_STREET_H
+/* drawn_peers.h -- a transport that sends notes from an input to a mesh node.
+ * The notes have any kind, iterate and body length. Some heads and bodies have
+ * wrong checksums. */
+#ifndef KF_FUZZ_DRAWN_PEERS_H
+#define KF_FUZZ_DRAWN_PEERS_H
 
 #include "draw.h"
 
@@ -11,33 +11,34 @@
 
 #define PEERS 4
 
-typedef struct street {
+typedef struct drawn_peers {
     kofn_transport base;
     draw d;
     kf_host *host;
     kofn_time now;
     kofn_peer next;
     bool there[PEERS];
-    kofn_iterate_id seen; /* in what the node said last */
+    kofn_iterate_id seen; /* in the node's last note */
     kofn_epoch epoch;
-    size_t out; /* bodies that were not given back */
-    /* Makes it what an honest node would say now, if there is such a thing. */
-    void (*honest)(struct street *s, kofn_peer peer, kf_note *n);
-    kf_note_type asked; /* last: for an iterate or for blocks */
-} street;
+    size_t out; /* bodies that were not returned */
+    /* Replaces a note by one of an honest node, if there is one. May be NULL.
+     */
+    void (*honest)(struct drawn_peers *s, kofn_peer peer, kf_note *n);
+    kf_note_type asked; /* the last request: for an iterate or for blocks */
+} drawn_peers;
 
-static kofn_time street_clock(void *ud)
+static kofn_time peers_clock(void *ud)
 {
-    street *s = ud;
+    drawn_peers *s = ud;
 
     return s->now += KOFN_SECOND / 1000;
 }
 
-static kofn_status street_send(kofn_transport *t, kofn_peer peer,
-                               const void *head, size_t head_bytes,
-                               const kofn_lent *body, bool urgent)
+static kofn_status peers_send(kofn_transport *t, kofn_peer peer,
+                              const void *head, size_t head_bytes,
+                              const kofn_lent *body, bool urgent)
 {
-    street *s = (street *)t;
+    drawn_peers *s = (drawn_peers *)t;
     const void *data = body ? body->data : NULL;
     size_t bytes = body ? body->bytes : 0;
     kf_note note;
@@ -53,12 +54,12 @@ static kofn_status street_send(kofn_transport *t, kofn_peer peer,
             s->asked = note.type;
     }
     if (s->d.left && s->d.data[0] % 16 == 9)
-        return KOFN_AGAIN; /* the way is full */
+        return KOFN_AGAIN; /* the channel is full */
     kf_give_back(body);
     return s->there[peer] ? KOFN_OK : KOFN_TRANSPORT;
 }
 
-static kofn_iterate_id some_mark(street *s)
+static kofn_iterate_id some_iterate(drawn_peers *s)
 {
     kofn_iterate_id m = next(&s->d, 2) ? s->host->at : s->seen;
 
@@ -71,13 +72,13 @@ static kofn_iterate_id some_mark(street *s)
     return m;
 }
 
-static kf_note some_note(street *s)
+static kf_note some_note(drawn_peers *s)
 {
     draw *d = &s->d;
     kf_note n = {.type = (kf_note_type)(1 + next(d, KF_NOTE_BYE)),
                  .from = 2 + next(d, PEERS),
                  .epoch = s->epoch,
-                 .at = some_mark(s),
+                 .at = some_iterate(s),
                  .coded = size_of(d, 7),
                  .decoded = size_of(d, 7),
                  .final = next(d, 16) == 0,
@@ -95,13 +96,14 @@ static kf_note some_note(street *s)
         n.seat = (uint32_t)size_of(d, 3);
     if (n.type == KF_NOTE_BYE && next(d, 2))
         n.type = KF_NOTE_PRINT;
-    if (d->left && d->data[0] % 16 == 5) /* of blocks; no more is drawn */
+    if (d->left && d->data[0] % 16 == 5) /* notes of blocks; no more is drawn */
         n.type = d->data[0] < 128 ? KF_NOTE_READ : KF_NOTE_BLOCK;
     return n;
 }
 
-/* As many bytes as such a note should have, or others. */
-static size_t length_of(street *s, const kf_note *n)
+/* Returns the right length of the note's body most often, else another length.
+ */
+static size_t length_of(drawn_peers *s, const kf_note *n)
 {
     size_t lo, strips, bytes = 0;
 
@@ -124,8 +126,9 @@ static size_t length_of(street *s, const kf_note *n)
     return next(&s->d, 16) ? bytes : next(&s->d, 255);
 }
 
-/* Members and lists are small numbers, most often; so are vectors. */
-static void fill(street *s, const kf_note *n, uint8_t *body, size_t bytes)
+/* Fills a body. Members and lists are small numbers most often; so are
+ * vectors. */
+static void fill(drawn_peers *s, const kf_note *n, uint8_t *body, size_t bytes)
 {
     memset(body, 0, bytes);
     if (n->type == KF_NOTE_EPOCH)
@@ -141,7 +144,7 @@ static void fill(street *s, const kf_note *n, uint8_t *body, size_t bytes)
         body[next(&s->d, 256) % bytes] = (uint8_t)next(&s->d, 256);
 }
 
-static void deliver(street *s, kofn_packet *k, kofn_peer peer)
+static void deliver(drawn_peers *s, kofn_packet *k, kofn_peer peer)
 {
     kf_note n = some_note(s);
     uint8_t *body;
@@ -151,7 +154,7 @@ static void deliver(street *s, kofn_packet *k, kofn_peer peer)
     if (s->honest && next(&s->d, 4))
         s->honest(s, peer, &n);
     bytes = length_of(s, &n);
-    body = malloc(bytes + 1); /* as long as it is, for the sanitizer */
+    body = malloc(bytes + 1); /* exact size, for the sanitizer */
     MUST(body);
     fill(s, &n, body, bytes);
     *k = (kofn_packet){.what = KOFN_PACKET,
@@ -162,7 +165,7 @@ static void deliver(street *s, kofn_packet *k, kofn_peer peer)
     at = next(&s->d, KF_NOTE_HEAD);
     damage = next(&s->d, 100);
     k->head[at] ^= damage == 1;
-    if (damage >= 90 && bytes) /* the checksum of the body does not fit */
+    if (damage >= 90 && bytes) /* the checksum of the body is wrong */
         body[at % bytes] ^= 1;
     if (bytes == 0) {
         free(body);
@@ -174,10 +177,10 @@ static void deliver(street *s, kofn_packet *k, kofn_peer peer)
     s->out++;
 }
 
-static kofn_status street_wait(kofn_transport *t, kofn_time atmost,
-                               kofn_packet *k)
+static kofn_status peers_wait(kofn_transport *t, kofn_time atmost,
+                              kofn_packet *k)
 {
-    street *s = (street *)t;
+    drawn_peers *s = (drawn_peers *)t;
     kofn_peer peer = next(&s->d, PEERS);
 
     s->now += atmost < KOFN_SECOND / 10 ? atmost : KOFN_SECOND / 10;
@@ -201,31 +204,31 @@ static kofn_status street_wait(kofn_transport *t, kofn_time atmost,
     return KOFN_OK;
 }
 
-static kofn_status street_fetch(kofn_transport *t, kofn_packet *k, void *into)
+static kofn_status peers_fetch(kofn_transport *t, kofn_packet *k, void *into)
 {
     (void)t;
     memcpy(into, k->own, k->body_bytes);
     return KOFN_OK;
 }
 
-static void street_release(kofn_transport *t, void *own)
+static void peers_release(kofn_transport *t, void *own)
 {
-    MUST(((street *)t)->out-- > 0);
+    MUST(((drawn_peers *)t)->out-- > 0);
     free(own);
 }
 
-static void street_forget(kofn_transport *t, kofn_peer peer)
+static void peers_forget(kofn_transport *t, kofn_peer peer)
 {
     MUST(peer < PEERS);
-    ((street *)t)->there[peer] = false;
+    ((drawn_peers *)t)->there[peer] = false;
 }
 
-static const kofn_transport street_transport = {.size = sizeof(kofn_transport),
-                                                .name = "fuzz",
-                                                .send = street_send,
-                                                .wait = street_wait,
-                                                .fetch = street_fetch,
-                                                .release = street_release,
-                                                .forget = street_forget};
+static const kofn_transport drawn_transport = {.size = sizeof(kofn_transport),
+                                               .name = "fuzz",
+                                               .send = peers_send,
+                                               .wait = peers_wait,
+                                               .fetch = peers_fetch,
+                                               .release = peers_release,
+                                               .forget = peers_forget};
 
 #endif
