@@ -71,7 +71,7 @@ class Stream:
     ...         s.put(np.ones((2, 3)), np.ones((3, 2)))
     ...     second.result()
     array([[3., 3.],
-           [3., 3.]]).
+           [3., 3.]])
     """
 
     def __init__(self, shape, where="threads", *, scheme="dip", workers=8,

@@ -461,7 +461,7 @@ static void programs(void **state)
     p = f.program;
     p.recalls = 1;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
-    assert_non_null(strstr(kofn_errmsg(), "recalls 1 turns"));
+    assert_non_null(strstr(kofn_errmsg(), "`recalls` is 1; it must be at least 2"));
     p = f.program;
     p.change = NULL;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
