@@ -123,13 +123,11 @@ static void failed_task_goes_elsewhere(void **state)
 
             open_workers(&b, specs[s], 4, 8, &opt);
             event(&b, KOFN_EV_BEGIN, 0);
-            answer(&b, 0, KOFN_EV_FAILED); /* the account in core_rig.h checks
-                                              the other tasks */
+            answer(&b, 0, KOFN_EV_FAILED); /* the account checks the rest */
             answer_all(&b);
             assert_false(b.running);
             assert_int_equal(b.ended, s == 2 ? KOFN_TOOFEW : KOFN_OK);
-            event(&b, KOFN_EV_BEGIN,
-                  0); /* the next round asks the worker again */
+            event(&b, KOFN_EV_BEGIN, 0); /* asked again next */
             answer_all(&b);
             assert_int_equal(b.ended, KOFN_OK);
             case_close(&b);

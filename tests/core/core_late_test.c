@@ -15,8 +15,7 @@ static void late_strips_are_asked_again(void **state)
     b.now = 100;
     answer_worker(&b, 0);
     assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
-    answer_worker(
-        &b, 1); /* half are done: the alarm is at three times their time */
+    answer_worker(&b, 1); /* half are done: alarm at 3 x 100 */
     assert_int_equal(kf_core_alarm(b.core), 300);
     answer_worker(&b, 2);
     size_t before = b.tasks;
@@ -223,8 +222,7 @@ static void unresponsive_is_evicted(void **state)
     (void)state;
     open_workers(&b, "uncoded", 4, 8, &leasing);
     event(&b, KOFN_EV_BEGIN, 0);
-    assert_true(kf_core_alarm(b.core) ==
-                KOFN_NEVER); /* no worker's time is known */
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER); /* no answer came */
     b.now = 10;
     for (uint32_t w = 0; w < 4; w++)
         if (w != 2)

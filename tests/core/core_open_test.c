@@ -19,11 +19,9 @@ static void random_event(open_case *b, kf_rng *r)
                    kf_rng_below(r, 3) ? KOFN_EV_LEFT : KOFN_EV_UNRESPONSIVE);
         join(b);
     } else if (x == 7) {
-        b->failed[w] =
-            true; /* it leaves in the end, so that another can join */
+        b->failed[w] = true; /* it is replaced in the end */
         send_event(b, (kofn_event){.type = KOFN_EV_LEAVING, .worker = w});
-    } else if (x == 8 &&
-               i != SIZE_MAX) { /* of another product, or no task at all */
+    } else if (x == 8 && i != SIZE_MAX) { /* no such task */
         const given_task *e = &b->task[i];
 
         send_event(
@@ -315,8 +313,7 @@ static void waiting_is_not_lateness(void **state)
         answer_of(&b, 1, w, 10);
     assert_false(b.product[1].open);
     answer_of(&b, 2, 0, 20);
-    answer_of(&b, 2, 1,
-              20); /* half of them took 10 each: the alarm is 10 later */
+    answer_of(&b, 2, 1, 20); /* half took 10 each: alarm 10 later */
     assert_int_equal(kf_core_alarm(b.core), 30);
     case_close(&b);
 }
@@ -336,8 +333,7 @@ static void cancelled_task_is_not_evicted(void **state)
     begin(&b, 0);
     for (uint32_t w = 1; w < 4; w++)
         answer_of(&b, 2, w, 90);
-    assert_false(
-        b.product[2].open); /* and worker 0 is to leave its task of product 2 */
+    assert_false(b.product[2].open); /* worker 0 leaves its task */
     b.now = 101;
     send_event(&b, (kofn_event){.type = KOFN_EV_ALARM});
     assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_LIVE);

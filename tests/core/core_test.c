@@ -324,8 +324,7 @@ static void groups_are_independent(void **state)
     assert_int_equal(b.worker[join_and_store(&b)].seat % 2, 0);
     event(&b, KOFN_EV_LEFT, 1);
     event(&b, KOFN_EV_LEFT, 3);
-    event(&b, KOFN_EV_BEGIN,
-          0); /* four are live, but only one in the second group */
+    event(&b, KOFN_EV_BEGIN, 0); /* four live, one in group 1 */
     assert_int_equal(b.ended, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "a group of the code"));
     case_close(&b);

@@ -20,8 +20,7 @@ static void limit(const char *spec, size_t workers, kofn_errors mode,
             finish(&b, &r);
             if (t <= limit)
                 assert_int_equal(b.ended, KOFN_OK);
-            else if (b.ended !=
-                     KOFN_OK) /* unless the wrong results came too late */
+            else if (b.ended != KOFN_OK) /* OK if they came too late */
                 assert_int_equal(b.ended, KOFN_CORRUPT);
             named(&b);
             close_case(&b);
@@ -80,8 +79,7 @@ static void waits_for_what_it_needs(void **state)
     static const kofn_errors mode[] = {KOFN_ERRORS_NONE, KOFN_ERRORS_DETECT,
                                        KOFN_ERRORS_PROBABILISTIC,
                                        KOFN_ERRORS_ADVERSARIAL};
-    static const size_t rows[] = {4, 5, 5,
-                                  6}; /* (9 - 4) / 2 more in the last mode */
+    static const size_t rows[] = {4, 5, 5, 6};   /* last: (9 - 4) / 2 more */
     static const size_t copies[] = {1, 2, 4, 4}; /* copies may fail alike */
 
     (void)state;
@@ -290,7 +288,7 @@ static void faulty_are_quarantined(void **state)
     }
     assert_true(rounds > 5);
     assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_QUARANTINED);
-    /* a joiner gets its seat, and it may still leave or answer */
+    /* a joiner gets its seat; the old worker may still leave or answer */
     send_event(&b, (kofn_event){.type = KOFN_EV_JOINED, .worker = 8});
     send_event(&b, (kofn_event){.type = KOFN_EV_STORED, .worker = 8});
     assert_int_equal(b.core->fleet.seat[2], 8);
@@ -315,8 +313,8 @@ static void names_serve_other_strips(void **state)
         guard_case b;
 
         open_case(&b, spec[trial % 2], 9, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
-        b.blind = 20; /* strips, in 100 */
-        b.half = 2;   /* in 5 beyond those that decode */
+        b.blind = 20; /* of 100 strips */
+        b.half = 2;   /* of the 5 spare results */
         choose_faulty(&b, 1 + trial / 2 % 4, &r);
         begin(&b);
         finish(&b, &r);
@@ -350,7 +348,7 @@ static void rare_errors_are_forgiven(void **state)
     }
     for (uint32_t i = 0; i < 8; i++)
         named_rounds += b.core->fleet.located[i];
-    assert_true(named_rounds > 60); /* they were wrong in 320 rounds */
+    assert_true(named_rounds > 60); /* of the 320 wrong ones */
     close_case(&b);
 }
 

@@ -14,8 +14,8 @@ typedef struct law {
     const char *spec;
     size_t P, rounds, products;
     size_t B, W, N; /* idip; B > 0: bursty, N is eps */
-    size_t slots;   /* the longest list: at least one worker answers in every
-                       round, so that a product of age a misses K - a */
+    size_t slots; /* the longest list, if one worker answers in each round and a
+                     product of age a misses K - a */
 } law;
 
 static void spell(char *text, const unsigned *slow, const law *l)

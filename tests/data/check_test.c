@@ -4,8 +4,8 @@
 
 /* Counts of the trials. */
 typedef struct tally {
-    size_t trials, edge, sorted,
-        eased; /* below the limit, at it, decided at it, with a raised alarm */
+    /* below the limit, at it, decided at it; with a raised alarm */
+    size_t trials, edge, sorted, eased;
     double worst, floor;
 } tally;
 

@@ -152,8 +152,8 @@ static void off_by(trial *t, double share, kf_rng *rng)
     put(&t->C, i, j, was);
 }
 
-/* A matrix with more columns than rows is checked by columns first. The other
- * size is checked by rows. */
+/* With more columns than rows an error shows in its column first, with fewer in
+ * its row. */
 static void errors_above_half_floor(void **state)
 {
     static const size_t sizes[][2] = {{40, 200}, {200, 40}};

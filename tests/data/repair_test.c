@@ -1,6 +1,6 @@
 /* repair_test.c -- tests that a block is rebuilt from blocks of other seats,
- * some rows at a time, and equals the encoded one. Also tests that sketches of
- * blocks agree unless one is wrong. */
+ * some rows at a time, and equals the encoded one.  Sketches of blocks must
+ * agree unless one is wrong. */
 #include "rig.h"
 
 #include "code/code.h"

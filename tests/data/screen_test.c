@@ -24,9 +24,8 @@ static bool passes_the_screen(const trial *t)
     return clean;
 }
 
-/* The screen works by rows if columns are not shorter, else by
- * columns. Sizes are no multiples of a tile, and some lines have fewer than
- * eight numbers. */
+/* The screen works by rows if columns are not shorter, else by columns. Sizes
+ * are no multiples of a tile, and some lines have fewer than eight numbers. */
 static const size_t screened[][3] = {{61, 40, 33}, {33, 40, 61}, {3, 70, 200},
                                      {200, 70, 3}, {1, 1, 1},    {7, 1100, 5}};
 #define SCREENED (sizeof screened / sizeof *screened)

@@ -144,8 +144,8 @@ typedef struct job {
     kofn_fault_event events[MOST_NODES];
     trial t; /* faulty workers, kind of error, mode */
     size_t rows, cols;
-    size_t half, most; /* faulty workers that are promised to be handled: with
-                          any errors, and without a conspiracy */
+    size_t half, most; /* promised faulty workers: with any errors; without a
+                          conspiracy */
     bool by_events;
 } job;
 

@@ -1,5 +1,6 @@
 /* cli_messages.h -- replaces the message function of the command. It checks
- * that every message is complete and blames the input, and counts messages. */
+ * that every message is complete and has the status of a wrong input, and
+ * counts messages. */
 #ifndef KF_FUZZ_CLI_MESSAGES_H
 #define KF_FUZZ_CLI_MESSAGES_H
 

@@ -58,7 +58,7 @@ typedef struct input {
 /* The memory that parent and child share. */
 typedef struct view {
     atomic_ulong runs;    /* inputs begun */
-    unsigned long corpus; /* of these, files */
+    unsigned long corpus; /* inputs from files */
     size_t size;
     unsigned char data[LARGEST];
 } view;

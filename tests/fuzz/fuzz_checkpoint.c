@@ -1,6 +1,7 @@
 /* fuzz_checkpoint.c -- fuzzes a checkpoint.json that was altered or damaged,
  * with valid states in its folder.
- * Run by day: fuzz-iterations: 20000.
+ *
+ * Default fuzz-iterations: 20000.
  *
  * A job resumes only with a state that was written. */
 #include "cli/matrix.c" /* before cli_messages.h: its `most` would be hidden */

@@ -2,7 +2,7 @@
  * The transport listens or dials, without keys or in TLS, or is a mesh node
  * that does either.
  *
- * Run by day: fuzz-iterations: 1200.
+ * Default fuzz-iterations: 1200.
  *
  * The transport must agree with judge.h: allowed packets are delivered
  * unchanged, and others end the connection. Meanwhile it holds little memory

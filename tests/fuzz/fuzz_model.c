@@ -1,6 +1,7 @@
 /* fuzz_model.c -- fuzzes a model.json that was altered or damaged, with valid
  * weights of 3 x 5 and 2 x 4 numbers.
- * Run by day: fuzz-iterations: 20000.
+ *
+ * Default fuzz-iterations: 20000.
  *
  * An accepted model is a network of these weights. */
 #include "cli/matrix.c" /* before cli_messages.h: its `most` would be hidden */

@@ -2,7 +2,7 @@
  * send it epochs, iterates ahead of the node, and the requested blocks.  These
  * have wrong lengths, seats, steps and matrices.
  *
- * Run by day: fuzz-iterations: 10000. */
+ * Default fuzz-iterations: 10000. */
 #include "drawn_peers.h"
 
 #include "learn/training.h"

@@ -94,7 +94,7 @@ static inline bool judge_piece(judge *j, judged_channel *a, uint64_t piece)
 {
     if (!a->coming || !piece || piece > KF_PIECE || piece > a->bytes - a->at)
         return false;
-    if (a->asks) /* true if the transport has answered */
+    if (a->asks) /* sure once the transport has answered */
         j->unsure |= a->may < a->special;
     a->got += piece;
     j->left = piece;
@@ -141,7 +141,7 @@ static inline bool judge_frame(judge *j)
                (!piece || judge_piece(j, a, piece));
     case KF_DATA:
         return judge_piece(j, a, piece);
-    case KF_SKIP: /* true if it sends a body that has not begun */
+    case KF_SKIP: /* allowed before a body begins */
         j->unsure |= j->sent_to;
         return j->sent_to;
     case KF_CREDIT:

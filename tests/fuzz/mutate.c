@@ -3,9 +3,10 @@
  * Changes of single bytes never make the product of two sizes wrap. So this
  * finds the numbers of an input, in decimal or as 64-bit words, and replaces
  * one of them. Its product with up to two others and the size of an element,
- * or its sum with a few, is then small modulo 2^64.  Both
- * libFuzzer and driver.c call it for every mutation.  Most often it leaves the
- * mutation to them. */
+ * or its sum with a few, is then small modulo 2^64.
+ *
+ * Both libFuzzer and driver.c call it for every mutation.  Most often it leaves
+ * the mutation to them. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -25,8 +25,7 @@ typedef struct scripted_worker {
     int state;
     size_t seat, out; /* outstanding tasks */
     bool failed;
-    kofn_time heard; /* time of its last answer, or of its first task while it
-                        was idle */
+    kofn_time heard; /* last answer, or first task after it was idle */
 } scripted_worker;
 
 typedef struct given_task {
@@ -174,8 +173,7 @@ static inline void take_store(core_case *b, const kofn_action *a)
     size_t group = a->seat % groups(b);
 
     check(b, a->worker < b->workers);
-    if (b->worker[a->worker].state ==
-        STORING) { /* another block, for its seat */
+    if (b->worker[a->worker].state == STORING) { /* another block */
         check(b, b->voided == a->worker + 1 &&
                      b->worker[a->worker].seat == a->seat);
         b->voided = 0;

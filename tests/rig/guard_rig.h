@@ -20,15 +20,11 @@ typedef struct guard_case {
     size_t workers, k;
     bool faulty[MOST], gone[MOST];
     uint32_t principal[MOST];
-    bool conspire; /* faulty workers agree on results that k - 1 honest ones
-                      allow */
-    size_t
-        blind; /* strips below it show that results are wrong, but not which */
-    bool undecided_early;  /* a check is undecided if another result may come */
-    bool undecided_always; /* a check is undecided however many results have
-                              come */
-    size_t half; /* expected number of arbitrary faulty workers; 0 disables the
-                    check */
+    bool conspire;         /* faulty results agree with k - 1 honest ones */
+    size_t blind;          /* strips below it show errors without names */
+    bool undecided_early;  /* undecided while another may come */
+    bool undecided_always; /* checks are always undecided */
+    size_t half;    /* arbitrarily faulty workers in a check; 0: unchecked */
     size_t lowered; /* checks in which it was smaller, by the located workers */
     struct {
         uint32_t worker, task, row;
@@ -276,8 +272,7 @@ static inline size_t named(const guard_case *b)
     kf_core_look(b->core, 0, &v);
     for (size_t i = 0; i < v.workers; i++) {
         n += v.located[i] > 0;
-        assert_true(!v.located[i] ||
-                    b->faulty[i]); /* no honest worker is named */
+        assert_true(!v.located[i] || b->faulty[i]); /* none is honest */
     }
     return n;
 }
