@@ -376,7 +376,7 @@ static void programs(void **state)
     p = f.program;
     p.input = NULL;
     assert_status(KOFN_UNSUITED, run(&p, &f.v0));
-    assert_non_null(strstr(kofn_errmsg(), "float32 only"));
+    assert_non_null(strstr(kofn_errmsg(), "in float32 a mesh multiplies only"));
     memcpy(operand, f.program.operand, l.layers * sizeof *operand);
     W = *operand[0].dense;
     W.dtype = KOFN_F64;
