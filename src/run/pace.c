@@ -336,27 +336,39 @@ static bool are_late(kofn_job *j, const product *p, kofn_time *pace,
     return true;
 }
 
-/* True if some worker has sent all that the level allows, and waits. */
-static bool somebody_waits(const kofn_job *j, const product *p)
+/* Returns the first submessage that waits although its worker has sent all that
+ * it was asked for; SIZE_MAX if none waits. */
+static size_t first_waiting(const kofn_job *j, const product *p)
 {
+    size_t first = SIZE_MAX;
+
     for (size_t i = 0; i < j->paced.workers; i++) {
         const kf_gait *g = &j->paced.gait[i];
+        product *of;
+        kf_slot *s = NULL;
 
-        if (g->first < g->end && g->awaited == 0 &&
-            g->turn[g->first].product == p->core)
-            return true;
+        if (g->first < g->end && g->awaited == 0)
+            s = find(j, g->turn[g->first], &of);
+        if (s && of == p)
+            first = kf_min(first, s->row % p->use->layout.submessages);
     }
-    return false;
+    return first;
 }
 
 /* Raises the level if all that have not sent it are late.  Sets the alarm if
- * time may make them late. */
+ * time may make them late.
+ *
+ * A worker may have been sent more than the level: first_ones fell since,
+ * because others have joined.  So the level rises to what waits.  By one it
+ * might let no task go, and with no task awaited nothing would call this
+ * again. */
 static kofn_status rise(kofn_job *j, product *p)
 {
     kofn_time now = kf_job_now(j), turn, pause, *list;
+    size_t waiting = first_waiting(j, p);
 
     p->level = kf_max(p->level, first_ones(j, &p->use->layout));
-    if (!somebody_waits(j, p))
+    if (waiting == SIZE_MAX || waiting < p->level)
         return KOFN_OK;
     TRY(kf_reach(&j->paced.list, &j->paced.list_cap, 2 * j->paced.workers,
                  sizeof *j->paced.list));
@@ -365,7 +377,7 @@ static kofn_status rise(kofn_job *j, product *p)
     turn = pause < KOFN_NEVER - j->paced.newest ? j->paced.newest + pause : now;
     if (now >= turn) {
         if (are_late(j, p, list, list + j->paced.workers)) {
-            p->level++;
+            p->level = waiting + 1;
             return KOFN_OK;
         }
         turn = now + longer(pause, LOOK);
