@@ -148,9 +148,9 @@ class Regression(Estimator):
         if self.converged_ or self.descent == "sgd":  # sgd has no such test
             return
         if res.distance > 0:
-            why = ("where the minimum is not near though the gradient is small, "
-                   f"{res.gradient:.3g}, which is so where single rows or columns of X "
-                   "dominate; divide such rows and their labels by their size, or")
+            why = ("far from the minimum, although the norm of the gradient is only "
+                   f"{res.gradient:.3g}. Single rows or columns of X probably dominate; "
+                   "divide such rows and their labels by their size, or")
         else:
             why = (f"with a gradient of norm {res.gradient:.3g}, more than tolerance="
                    f"{self.tolerance or 1e-8:g} of the first one's;")

@@ -149,11 +149,12 @@ static kofn_status check_course(const kofn_program *p,
                        "turn and the current one",
                        p->recalls);
     if (p->change && opt->confirm > 1 && opt->errors == KOFN_ERRORS_NONE)
-        return kf_fail(KOFN_UNSUITED,
-                       "%zu nodes are to confirm what others say, but nobody "
-                       "can check products with matrices that change unless "
-                       "errors are looked for: set errors, or let 1 confirm",
-                       opt->confirm);
+        return kf_fail(
+            KOFN_UNSUITED,
+            "confirm = %zu needs `errors`, because only the search for "
+            "errors compares products with changing matrices; set "
+            "errors, or confirm = 1",
+            opt->confirm);
     return KOFN_OK;
 }
 

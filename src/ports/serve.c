@@ -447,8 +447,8 @@ static void do_next(server *s)
         work(s);
     } else { /* an update was missed or repeated: start over */
         kf_serve_fail(s, kf_fail(KOFN_STATE,
-                                 "a task is of a block after %zu updates, "
-                                 "which are not what it has had here",
+                                 "a task is for a block after %zu updates, but "
+                                 "this worker applied another number",
                                  (size_t)e->updates));
         kf_serve_hang_up(s);
     }

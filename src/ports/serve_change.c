@@ -80,8 +80,8 @@ bool kf_serve_may_change(const server *s, const kf_head *h, size_t bytes)
 static kofn_status no_memory(size_t bytes, const char *what)
 {
     return kf_fail(KOFN_UNSUITED,
-                   "%s takes %zu bytes, more than this worker may spend; give "
-                   "it more memory, or have A cut finer",
+                   "%s needs %zu bytes, more than the memory limit of this "
+                   "worker; raise the limit, or cut A into more parts",
                    what, bytes);
 }
 

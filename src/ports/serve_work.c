@@ -130,14 +130,15 @@ static kofn_status pair_fits(const server *s, const kf_head *h, const kf_msg *m,
         !kf_mul(result, kf_dtype_size(h->dtype), &result) ||
         result > SIZE_MAX - bytes)
         return kf_fail(KOFN_SHAPE,
-                       "the operands of task %u are of no size that can be",
+                       "the sizes of the operands of task %u are not valid",
                        h->task);
     TRY(kf_work_fits(&b, m, in, out));
     if (held > most || bytes + result > most - held)
-        return kf_fail(KOFN_UNSUITED,
-                       "task %u takes %zu bytes, more than this worker may "
-                       "spend; give it more memory, or have products cut finer",
-                       h->task, bytes + result);
+        return kf_fail(
+            KOFN_UNSUITED,
+            "task %u needs %zu bytes, more than the memory limit of this "
+            "worker; raise the limit, or cut products into more parts",
+            h->task, bytes + result);
     return KOFN_OK;
 }
 

@@ -244,8 +244,8 @@ static kofn_status state(const reader *r)
         return KOFN_OK;
     if (r->short_of)
         return kf_fail(KOFN_UNSUITED,
-                       "a block takes %zu bytes more than this worker may "
-                       "spend; give it more memory, or have A cut finer",
+                       "a block needs %zu bytes more than the memory limit of "
+                       "this worker; raise the limit, or cut A into more parts",
                        r->short_of);
     return kf_fail(KOFN_FORMAT,
                    "the block specification of a block makes no sense");

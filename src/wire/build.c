@@ -183,7 +183,7 @@ kofn_status kf_block_spec_build(kf_block_spec *r, const kofn_matrix *A,
         return kf_fail(
             KOFN_UNSUITED,
             "the operand's file is not used: its scaled copy takes %zu "
-            "bytes, more than the %zu that this worker may spend",
+            "bytes, more than the %zu bytes of this worker's memory limit",
             copy_of(A, S), r->spare);
     if (r->raised && !b->subset)
         return b->A ? build_raised_sparse(r, S) : build_raised(r, A);

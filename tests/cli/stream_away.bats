@@ -328,7 +328,7 @@ END
     wait $coordinator && status=0 || status=$?
     [ "$status" -eq 4 ]
     grep -q "no worker is left to give more" err
-    wait_for grep -q "more than this worker may spend" worker
+    wait_for grep -q "more than the memory limit of" worker
 }
 
 @test "stream: a worker of another job serves a stream afterwards" {

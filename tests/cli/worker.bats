@@ -242,7 +242,7 @@ END
     timeout 600 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 1 -s uncoded &
     run timeout 600 "$KOFN" worker "$at" --memory 1k
     [ "$status" -eq 2 ]
-    [[ "$output" == *"more than this worker may spend"* ]]
+    [[ "$output" == *"more than the memory limit of"* ]]
     workers 1 "$at"
     wait %1
 }

@@ -457,7 +457,7 @@ static void programs(void **state)
     (void)state;
     set_up(&f, &training_cases[1], 1);
     assert_status(KOFN_UNSUITED, run(&f.program, 2, &f.v0));
-    assert_non_null(strstr(kofn_errmsg(), "nobody can check"));
+    assert_non_null(strstr(kofn_errmsg(), "confirm = 2 needs `errors`"));
     p = f.program;
     p.recalls = 1;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
