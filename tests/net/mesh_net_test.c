@@ -18,9 +18,12 @@
 
 enum { NODES = 4, ROWS = 24, STEPS = 200, FACES = 3, PEERS = 4096 };
 
-#define ENOUGH                                                                 \
-    600 /* notes that the hostile node sends before a node may end             \
-         */
+/* Notes that the hostile node sends before a node may end. */
+#define ENOUGH 600
+/* An honest node with the result serves a node that works on for this time, and
+ * the hostile node never ends. */
+#define SERVED (6 * KOFN_SECOND)
+/* The hostile node ends after this time at the latest. */
 #define LIMIT (120 * KOFN_SECOND)
 
 static kofn_time clock_now(void)
@@ -125,7 +128,7 @@ static void *run_honest(void *ud)
                                  .nodes = NODES,
                                  .seat = KOFN_NO_SEAT,
                                  .confirm = 2,
-                                 .give_up = LIMIT,
+                                 .give_up = SERVED,
                                  .watch = delay_honest,
                                  .watch_ud = h};
     const kofn_peering at = {sizeof at, h->t, h->plan, &p, NULL};
