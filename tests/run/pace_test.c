@@ -323,6 +323,49 @@ static void stalled(void **state)
     rig_down(&x);
 }
 
+/* Three of five workers leave, and others join at the same moment. The two that
+ * stay are at once sent what suffices without the new ones, which is more than
+ * the level and not enough. As soon as the new ones have stored, the level
+ * falls behind. They take no part in this round. So each rise of the level must
+ * let a task go, or the round stands still. */
+static void replaced(void **state)
+{
+    enum { SEATS = 5, GONE = 3 };
+    static const double share[] = {0, 0.1, 0.2, 0.3, 0.4, 0.5};
+    /* less than a nanosecond: all that can be answered comes at once */
+    kofn_faults w = KOFN_FAULTS_INIT(.work = 1e-6);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof share / sizeof *share; i++)
+        for (uint32_t early = 0; early < GONE; early++) {
+            kofn_fault_event e[2 * GONE];
+            kofn_options o = with_events(e, 2 * GONE);
+            rig_kind k = {.spec = "g-agc:d=4,lam=12,form=staircase",
+                          .workers = SEATS,
+                          .m = 2 * SEATS + 1,
+                          .n = 37,
+                          .p = 1,
+                          .op = KOFN_SUM,
+                          .sim = true,
+                          .faults = &w,
+                          .opt = &o};
+            rig x;
+
+            for (uint32_t j = 0; j < GONE; j++) {
+                double at = j < early ? 0 : share[i];
+
+                e[j] = (kofn_fault_event){1, at, KOFN_FAULT_EVENT_LEAVE, j, 0};
+                e[GONE + j] = (kofn_fault_event){1, share[i],
+                                                 KOFN_FAULT_EVENT_JOIN, 0, 0};
+            }
+            rig_up(&x, &k);
+            rig_next(&x, 1);
+            assert_ok(rig_round(&x, NULL));
+            assert_at_most(rig_error(&x), 1e-9);
+            rig_down(&x);
+        }
+}
+
 /* ---- products in a row --------------------------------------------------- */
 
 typedef struct often_asked {
@@ -464,6 +507,7 @@ TEST_FILE(pace_test)
         TEST(being_sent, "agc: a submessage on its way is waited for"),
         TEST(outstanding, "agc: workers have no more tasks than are needed"),
         TEST(stalled, "agc: a worker that stops within a result is replaced"),
+        TEST(replaced, "agc: a round ends if others join as workers leave"),
         TEST(parts_are_computed_once,
              "agc: each part is computed once for each product"),
         TEST(
