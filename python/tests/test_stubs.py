@@ -73,7 +73,7 @@ def test_parameters_are_the_same():
 
 
 def members(node, real):
-    """Returns the methods in the stub, and the public ones of the class itself."""
+    """Compares the .pyi file with the class, and returns the number of methods."""
     stubs = {}
     for m in node.body:
         if isinstance(m, ast.FunctionDef):

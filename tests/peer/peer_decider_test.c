@@ -2,7 +2,7 @@
  * decodes for others. Its notes may be false, and may differ for each
  * receiver. No honest node gets a vector that differs from the plain
  * iteration. No honest node is blamed, and all end with the result. */
-#include "mesh_sim.h"
+#include "mesh_sim_end.h"
 
 #define NODES 5
 #define LISTED 512

@@ -6,7 +6,7 @@
  * finds the same faulty nodes. Beyond it all end with KOFN_CORRUPT, and no
  * node ever has a wrong vector (sim_check). The products with A itself, which
  * find what the code does not, must find nothing. */
-#include "mesh_sim.h"
+#include "mesh_sim_end.h"
 
 #define STEPS 12
 

@@ -1,6 +1,6 @@
 /* peer_test.c -- iterations without a master, on the simulated mesh: single
  * faults, refusals, and why one node decides. */
-#include "mesh_sim.h"
+#include "mesh_sim_end.h"
 
 static void all_well(void **state)
 {

@@ -36,8 +36,7 @@ static fault now;
 static size_t reports[SIM_NODES][SIM_NODES], erred, again;
 /* Largest number of times that a node found its blocks wrong. */
 static size_t wrong;
-static bool once; /* each node errs in the first pieces that it computes of the
-                     iterate */
+static bool once; /* each node errs in its first pieces of the iterate */
 static uint64_t lineage_of[SIM_NODES];
 
 static void cut_links(sim *s, size_t id)

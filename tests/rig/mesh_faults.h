@@ -3,7 +3,7 @@
 #ifndef KF_TEST_MESH_FAULTS_H
 #define KF_TEST_MESH_FAULTS_H
 
-#include "mesh_sim.h"
+#include "mesh_sim_end.h"
 
 static inline size_t sim_count_up(const sim *s)
 {

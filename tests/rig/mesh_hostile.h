@@ -7,7 +7,7 @@
 #ifndef KF_TEST_MESH_HOSTILE_H
 #define KF_TEST_MESH_HOSTILE_H
 
-#include "mesh_sim.h"
+#include "mesh_sim_end.h"
 
 #include "peer/node.h"
 

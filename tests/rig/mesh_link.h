@@ -5,7 +5,7 @@
 #ifndef KF_TEST_MESH_LINK_H
 #define KF_TEST_MESH_LINK_H
 
-#include "mesh_sim.h"
+#include "mesh_sim_end.h"
 
 enum {
     LINK_TURN = 512
