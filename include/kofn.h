@@ -11,12 +11,12 @@
  *   - A status of 0 is success.  A status above 0 is an answer with a
  *     reservation, or "call again".  A status below 0 is a failure;
  *     kofn_errmsg() then says what was wrong and what to do.
- *   - Every function that allocates can return KOFN_NOMEM; comments do not
- *     repeat that.
+ *   - Every function with a status can return KOFN_NOMEM, unless its comment
+ *     says that it allocates no memory.
  *   - The caller of a _new or _open function owns the handle and releases it
  *     with _free or _close.  Both accept NULL.
  *   - Initialise each struct that begins with `size` with its _INIT macro.
- *     Otherwise the functions that take it return KOFN_INVAL.  The size lets
+ *     Otherwise functions that take it return KOFN_INVAL.  The size lets
  *     structs grow: programs that were compiled earlier keep working.
  *   - A kofn_matrix is a borrowed view.  kofn never frees its numbers, and uses
  *     them after the call only if a comment says so.
@@ -69,6 +69,8 @@ extern "C" {
     X(FORMAT, -13, "malformed file")                                           \
     X(NONFINITE, -14, "NaN or infinity where a number is needed")
 
+/* The result of a function.  0 is success, a value above 0 an answer with a
+ * reservation or "call again", and a value below 0 a failure. */
 typedef enum kofn_status {
 #define X(name, value, text) KOFN_##name = value,
     KOFN_STATUS_MAP(X)
@@ -94,10 +96,11 @@ __attribute__((format(printf, 2, 3)))
 KOFN_API kofn_status
 kofn_say(kofn_status st, const char *fmt, ...);
 
-/* Nanoseconds.  A point in time counts from the opening of the port. */
+/* A time in nanoseconds.  A point in time counts from the opening of the port.
+ */
 typedef int64_t kofn_time;
-#define KOFN_NEVER INT64_MAX
-#define KOFN_SECOND INT64_C(1000000000)
+#define KOFN_NEVER INT64_MAX            /* later than any time */
+#define KOFN_SECOND INT64_C(1000000000) /* in nanoseconds      */
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -112,6 +115,7 @@ KOFN_API void kofn_set_alloc(kofn_alloc_fn fn, void *ud);
 
 /* ---- matrices ------------------------------------------------------------ */
 
+/* Type of the numbers of a matrix: float64 or float32. */
 typedef enum kofn_dtype { KOFN_F64, KOFN_F32 } kofn_dtype;
 
 /* A view of a matrix in row-major order: element (i, j) is data[i * ld + j].  A
@@ -165,8 +169,8 @@ KOFN_API kofn_status kofn_product_plain(kofn_operand A, const kofn_matrix *in,
 
 /* ---- plan: which code, with which numbers -------------------------------- */
 
-/* A' is the transpose of A.  A *resident* operand is sent to the workers once;
- * the other operand is the input of each round. */
+/* The operation of a plan.  A' is the transpose of A.  A *resident* operand is
+ * sent to the workers once; the other operand is the input of each round. */
 typedef enum kofn_op {
     KOFN_MATVEC = 1 << 0, /* y = A x     A resident, x per round */
     KOFN_MATMUL = 1 << 1, /* C = A B     A resident, B per round */
@@ -197,6 +201,7 @@ typedef struct kofn_problem {
         sizeof(kofn_problem), __VA_ARGS__                                      \
     }
 
+/* A code with its numbers, for one problem and one number of workers. */
 typedef struct kofn_plan kofn_plan;
 
 /* Size and cost of a plan.  A seat is a position in the code; each working
@@ -259,13 +264,14 @@ KOFN_API kofn_status kofn_plan_serve_left(kofn_plan *plan, size_t p);
  * to 200 random sets of survivors, which takes up to some seconds. */
 KOFN_API kofn_status kofn_plan_describe(const kofn_plan *plan, bool noise,
                                         kofn_plan_info *info);
-/* Frees the plan.  Close the jobs that borrow it first. */
+/* Frees the plan; NULL is allowed.  Close the jobs that borrow it first. */
 KOFN_API void kofn_plan_free(kofn_plan *plan);
 
 #include <kofn/faults.h>
 
 /* ---- ports: ways to reach workers ---------------------------------------- */
 
+/* A way to reach workers.  kofn_open takes it over. */
 typedef struct kofn_port kofn_port;
 
 /* Starts workers that are threads of this process.  `faults` may be NULL; it is
@@ -419,6 +425,7 @@ typedef struct kofn_options {
         sizeof(kofn_options), KOFN_OPTIONS_MAP(KOFN_OPTION_FIRST_) NULL, 0     \
     }
 
+/* State of a worker, in kofn_report. */
 typedef enum kofn_worker_state {
     KOFN_WORKER_UNKNOWN,      /* never seen                                  */
     KOFN_WORKER_STANDBY,      /* present, but no seat is free for it         */
@@ -507,7 +514,9 @@ typedef struct kofn_report {
         .size = sizeof(kofn_report)                                            \
     }
 
-/* Opens a job with one resident operand; see kofn_open_all. */
+#define KOFN_OPERANDS_MOST 65536 /* operands of a job */
+/* Opens a job with one resident operand, as kofn_open_all does.  It returns the
+ * statuses of kofn_open_all. */
 KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
                                kofn_port *port, const kofn_options *opt);
 /* Opens a job with operands 0, 1, ..., each with its own plan.  A worker stores
@@ -524,11 +533,11 @@ KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
  * not fit each other.
  * KOFN_IO: a file of the options cannot be opened, or the system has no random
  * numbers. */
-#define KOFN_OPERANDS_MOST 65536
 KOFN_API kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
                                    size_t operands, kofn_port *port,
                                    const kofn_options *opt);
-/* Places a dense A as operand 0; see kofn_place_at. */
+/* Places a dense A as operand 0, as kofn_place_at does.  It returns the
+ * statuses of kofn_place_at. */
 KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
 /* Places A, dense or sparse, as this operand; its coded blocks go to the
  * workers with the first round.  Place every operand before the first round.
@@ -547,7 +556,8 @@ KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
  * KOFN_NONFINITE: A has a NaN or an infinity. */
 KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
                                    kofn_operand A);
-/* KOFN_SUM: computes f(part, in) into `out` (m x 1) for part 0 .. parts - 1.
+/* The function of a KOFN_SUM.  Computes f(part, in) into `out` (m x 1) for part
+ * 0 .. parts - 1.
  *
  * Workers that are threads call it concurrently, but never two calls for one
  * block.  It must give the same numbers for the same part and input on every
@@ -573,7 +583,7 @@ typedef struct kofn_rows {
     const double *y; /* a number for each row                         */
     size_t first;    /* index of the first row in the whole matrix    */
 } kofn_rows;
-#define KOFN_FORMULA_ARGS 4
+#define KOFN_FORMULA_ARGS 4 /* numbers that a formula is given */
 /* A function of a KOFN_SUM over the rows of a matrix.  Workers on other
  * machines are sent the rows of their parts, and find the function by its
  * name. */
@@ -602,6 +612,7 @@ extern KOFN_API const kofn_formula kofn_formulas[];
  * modelled clock of the simulator.  Without it, that is the number of entries
  * in the answers.  Call it after placing the function and before the first
  * round.
+ * Allocates no memory.
  * KOFN_STATE: no function is placed, or the first round has begun.
  * KOFN_INVAL: work is not a finite number above 0. */
 KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
@@ -625,6 +636,7 @@ typedef struct kofn_factors {
  * which TF32 is not. */
 typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
                                         kofn_matrix *out);
+#define KOFN_OPEN_MOST 16 /* open products of a job */
 /* Starts a product out = A in with operand 0 and returns without waiting for
  * it.
  *
@@ -640,13 +652,14 @@ typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
  * KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: a matrix is missing, has a wrong
  * shape or type, or `in` has a NaN or an infinity.
  * KOFN_TRANSPORT: the transport failed, and with it the job. */
-#define KOFN_OPEN_MOST 16
 KOFN_API kofn_status kofn_put(kofn_job *job, const kofn_matrix *in,
                               kofn_matrix *out, uint32_t *number);
 /* Starts a product with this operand, like kofn_put.  If `left` is true it
  * computes out = in A, with `in` p x m and `out` p x n.
  * KOFN_STATE: also if the plan of the operand does not serve this side
- * (kofn_plan_serve_left).  KOFN_INVAL: also if there is no such operand. */
+ * (kofn_plan_serve_left).
+ * KOFN_INVAL: also if there is no such operand.
+ * Otherwise it returns the statuses of kofn_put. */
 KOFN_API kofn_status kofn_put_at(kofn_job *job, size_t operand, bool left,
                                  const kofn_matrix *in, kofn_matrix *out,
                                  uint32_t *number);
@@ -661,10 +674,12 @@ KOFN_API kofn_status kofn_put_at(kofn_job *job, size_t operand, bool left,
  *
  * All three matrices are borrowed until the product is over.  X and Y must not
  * change before that, because they are read when rows are encoded.
- * KOFN_STATE: the plan is not for a STREAM; otherwise as for kofn_put.
+ * KOFN_STATE: the plan is not for a STREAM, KOFN_OPEN_MOST products are open,
+ * or the job has failed.
  * KOFN_UNSUITED: an answer would be longer than the port can receive.
- * KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: X, Y or out is invalid, as for
- * kofn_put. */
+ * KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: a matrix is missing, has a wrong
+ * shape or type, or X or Y has a NaN or an infinity.
+ * KOFN_TRANSPORT: the transport failed, and with it the job. */
 KOFN_API kofn_status kofn_put_pair(kofn_job *job, const kofn_matrix *X,
                                    const kofn_matrix *Y, kofn_matrix *out,
                                    uint32_t *number);
@@ -697,7 +712,8 @@ KOFN_API kofn_status kofn_take(kofn_job *job, uint32_t number, kofn_time atmost,
  * output belongs to the caller again, and may be partly written.  Its cost
  * counts in the totals.
  * KOFN_UNSUITED: the product is of a stream.
- * KOFN_STATE: no such product is open, or the job has failed. */
+ * KOFN_STATE: no such product is open, or the job has failed.
+ * KOFN_TRANSPORT: the transport failed, and with it the job. */
 KOFN_API kofn_status kofn_cancel(kofn_job *job, uint32_t number);
 
 /* Why a worker had not completed its list when a round of a stream ended.
@@ -733,8 +749,9 @@ KOFN_API void kofn_on_round(kofn_job *job,
                             void (*f)(void *ud, const kofn_stream_round *round),
                             void *ud);
 
-/* Computes one product: kofn_put, then kofn_take without a limit.  It returns
- * their statuses. */
+/* Computes one product: kofn_put, then kofn_take without a limit.
+ * KOFN_PARTIAL: as for kofn_take.
+ * Otherwise it returns the failures of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
 /* A change of an operand A with velocity M, as PyTorch's SGD makes it:
@@ -785,6 +802,7 @@ KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
  * the type of the plan) from any blocks that determine it.  M is 0 if there is
  * none.
  * KOFN_UNSUITED: the blocks of the plan cannot be read.
+ * KOFN_INVAL: also if there is no such operand.
  * Otherwise it returns the statuses of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, bool velocity,
                                 kofn_matrix *A, kofn_report *rep);
@@ -808,6 +826,7 @@ KOFN_API kofn_status kofn_scrub(kofn_job *job, kofn_report *rep);
  * k S + lo .. k S + hi-1 of A for k = 0, 1, ...  The work is less in
  * proportion.  Other rows of the output keep their values; of a left product
  * the input must be 0 there.
+ * Allocates no memory.
  * KOFN_INVAL: not 0 <= lo < hi <= S.
  * KOFN_UNSUITED: S is 0, because a round of this plan cannot be divided. */
 KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
@@ -816,8 +835,9 @@ KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
  * the next sum, and then one of every `every`.  1: all are checked.  Have the
  * last sum of a loop checked with kofn_audit(job, 1), as kofn_regress and
  * kofn_train do.
- * KOFN_INVAL: `every` is 0.  KOFN_UNSUITED: the job was opened without
- * `audit`. */
+ * Allocates no memory.
+ * KOFN_INVAL: `every` is 0.
+ * KOFN_UNSUITED: the job was opened without `audit`. */
 KOFN_API kofn_status kofn_audit(kofn_job *job, unsigned every);
 /* Returns the option `audit` of the job; 1 if all sums are checked, or none. */
 KOFN_API unsigned kofn_audited(const kofn_job *job);
@@ -829,6 +849,7 @@ KOFN_API unsigned kofn_audited(const kofn_job *job);
  * fraction occurs in any product of the step.  If several products are open,
  * fractions refer to the newest; an event that has not occurred then occurs
  * before the next product begins.
+ * Allocates no memory.
  * KOFN_INVAL: `step` is 0. */
 KOFN_API kofn_status kofn_step(kofn_job *job, unsigned step);
 
@@ -854,7 +875,7 @@ typedef struct kofn_progress {
     {                                                                          \
         .size = sizeof(kofn_progress)                                          \
     }
-/* Fills *p with the present state. */
+/* Fills *p with the present state.  Allocates no memory. */
 KOFN_API kofn_status kofn_job_progress(const kofn_job *job, kofn_progress *p);
 /* Returns the plan of operand 0. */
 KOFN_API const kofn_plan *kofn_job_plan(const kofn_job *job);
@@ -865,7 +886,8 @@ KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);
  * "" if none failed.  A message from another machine has only printable ASCII
  * and newlines.  Valid until the next product is taken. */
 KOFN_API const char *kofn_job_failure(const kofn_job *job);
-/* Fills *rep with the totals of all products that were taken or cancelled. */
+/* Fills *rep with the totals of all products that were taken or cancelled.
+ * Allocates no memory. */
 KOFN_API kofn_status kofn_job_totals(const kofn_job *job, kofn_report *rep);
 /* Completes the files `metrics`, `trace` and `record` of the options.  No
  * product may start afterwards.  kofn_close does the same, but cannot report a
@@ -896,7 +918,8 @@ typedef struct kofn_machine {
     {                                                                          \
         .size = sizeof(kofn_machine)                                           \
     }
-/* Fills *m by looking at the processor and the loaded BLAS. */
+/* Fills *m by looking at the processor and the loaded BLAS.  Allocates no
+ * memory. */
 KOFN_API kofn_status kofn_machine_info(kofn_machine *m);
 
 #ifdef __cplusplus

@@ -64,13 +64,15 @@ KOFN_API kofn_status kofn_check_product(kofn_operand A, const kofn_matrix *B,
 /* Compares like kofn_check_product a C that was computed in float16 and is
  * given as float64 or float32.  Products and sums may be rounded to float16,
  * and kofn_wrong.is is too.  A and B in float16 need no special function: the
- * wider types hold all of their numbers. */
+ * wider types hold all of their numbers.
+ * It returns the statuses of kofn_check_product. */
 KOFN_API kofn_status kofn_check_product_half(kofn_operand A,
                                              const kofn_matrix *B,
                                              const kofn_matrix *C,
                                              double tolerance,
                                              kofn_findings **out);
 /* Writes the correct values of entry[] into C.  If it fails, C is unchanged.
+ * Allocates no memory.
  * KOFN_CORRUPT: entry[] is not complete.
  * KOFN_NONFINITE: a correct value is too large for the type of C.
  * KOFN_INVAL, KOFN_SHAPE: f or C is missing, or C is not the checked matrix. */

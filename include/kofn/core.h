@@ -62,6 +62,7 @@ typedef enum kofn_event_type {
     KOFN_EV_JUDGED
 } kofn_event_type;
 
+/* An event, which kofn_core_step processes. */
 typedef struct kofn_event {
     kofn_event_type type;
     kofn_time now; /* the present time; it never decreases */
@@ -129,6 +130,7 @@ typedef enum kofn_action_type {
 /* A decoder: the weights that combine results into the wanted parts. */
 typedef struct kofn_decoder kofn_decoder;
 
+/* An action, which kofn_core_next returns. */
 typedef struct kofn_action {
     kofn_action_type type;
     uint32_t worker, product, task;
@@ -172,6 +174,7 @@ typedef enum kofn_use {
  * and call it for each action in order.  Equal digests mean equal actions. */
 KOFN_API uint64_t kofn_action_digest(uint64_t h, const kofn_action *a);
 
+/* The coordinator as a state machine. */
 typedef struct kofn_core kofn_core;
 
 /* The options on which decisions depend, with the names and meanings of
@@ -242,11 +245,12 @@ typedef struct kofn_drawing_options {
         .size = sizeof(kofn_drawing_options), .port = ""                       \
     }
 
+/* A trace and a record that are made from a journal. */
+typedef struct kofn_drawing kofn_drawing;
 /* Makes a trace and a record from the journal that a core replays.  Borrows the
  * core and the plan, which is that of operand 0, until kofn_drawing_end.
  * KOFN_IO: the trace cannot be opened.  KOFN_INVAL: `record` is not .npy or
  * .csv. */
-typedef struct kofn_drawing kofn_drawing;
 KOFN_API kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
                                       const kofn_plan *plan,
                                       const kofn_drawing_options *opt);

@@ -16,6 +16,7 @@ extern "C" {
 
 /* ---- events -------------------------------------------------------------- */
 
+/* What happens in a fault event. */
 typedef enum kofn_fault_event_kind {
     /* The worker vanishes. */
     KOFN_FAULT_EVENT_LEAVE = 1,
@@ -52,6 +53,7 @@ typedef enum kofn_fault_place {
     KOFN_FAULT_IN_MEMORY = 32
 } kofn_fault_place;
 
+/* A simulated fault at a given time. */
 typedef struct kofn_fault_event {
     unsigned round; /* 1 is the first */
     /* 0: before the round.  Otherwise after this share of its strips has
@@ -82,7 +84,9 @@ KOFN_API kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
                                       const char *path, size_t workers,
                                       size_t rounds);
 /* Reads events like kofn_events_read, from text of `length` bytes.  Messages
- * call it "events". */
+ * call it "events".
+ * KOFN_FORMAT: a line is malformed, or names a round or worker that does not
+ * exist. */
 KOFN_API kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
                                        const char *text, size_t length,
                                        size_t workers, size_t rounds);
@@ -94,6 +98,7 @@ KOFN_API void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
 
 /* ---- the fault model ----------------------------------------------------- */
 
+/* How the simulator determines the time of a task. */
 typedef enum kofn_clock {
     /* Simulator: a task takes the time that the fault model computes. */
     KOFN_CLOCK_MODELLED,
@@ -156,6 +161,7 @@ typedef struct kofn_faults {
  * members, except `seed` and `pattern`.  `clock` is modelled or measured.
  * `where` is a sum of places, such as product+update, in the words of an events
  * file.
+ * Allocates no memory.
  * KOFN_INVAL: a key is unknown or a value out of range; *w is unchanged. */
 KOFN_API kofn_status kofn_faults_parse(kofn_faults *w, const char *text);
 /* Returns the name of a member that is set and has no meaning for nodes of a

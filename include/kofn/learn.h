@@ -20,6 +20,7 @@ extern "C" {
 typedef int (*kofn_watch)(void *ud, unsigned iteration, double change,
                           const kofn_report *rep);
 
+/* Options of power iteration and PageRank. */
 typedef struct kofn_iterate_options {
     size_t size;             /* sizeof(kofn_iterate_options)              */
     double tolerance;        /* converged below this change; 0 means 1e-10 */
@@ -37,7 +38,7 @@ typedef struct kofn_iterate_options {
         .size = sizeof(kofn_iterate_options)                                   \
     }
 
-/* Updated before every call of the watch. */
+/* The result of an iteration, updated before every call of the watch. */
 typedef struct kofn_iterate_result {
     size_t size; /* sizeof(kofn_iterate_result) */
     unsigned iterations;
@@ -60,7 +61,7 @@ typedef struct kofn_iterate_result {
  * KOFN_INVAL, KOFN_SHAPE: v is invalid or zero, or an option is out of range.
  * KOFN_NONFINITE: the vector became infinite.
  * KOFN_TOOFEW: also if a product is KOFN_PARTIAL.
- * Otherwise it returns the statuses of kofn_put and kofn_take. */
+ * Otherwise it returns the failures of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
                                 const kofn_iterate_options *opt,
                                 kofn_iterate_result *res);
@@ -99,6 +100,7 @@ typedef enum kofn_loss {
     KOFN_LOSS_POISSON   /* e^t - y t; counts y >= 0                          */
 } kofn_loss;
 
+/* Method by which a regression minimises F. */
 typedef enum kofn_descent {
     /* Gradient descent. */
     KOFN_DESCENT_GD,
@@ -154,6 +156,7 @@ typedef struct kofn_regress_step {
 typedef int (*kofn_regress_watch)(void *ud, const kofn_regress_step *now,
                                   const kofn_report *rep);
 
+/* Options of a regression. */
 typedef struct kofn_regress_options {
     size_t size; /* sizeof(kofn_regress_options) */
     kofn_loss loss;
@@ -185,6 +188,7 @@ typedef struct kofn_regress_options {
         .size = sizeof(kofn_regress_options)                                   \
     }
 
+/* The result of a regression. */
 typedef struct kofn_regress_result {
     size_t size; /* sizeof(kofn_regress_result) */
     unsigned iterations;
@@ -202,6 +206,7 @@ typedef struct kofn_regress_result {
         .size = sizeof(kofn_regress_result)                                    \
     }
 
+/* A regression: points, labels and options. */
 typedef struct kofn_regression kofn_regression;
 
 /* Makes a regression on X (m x n) with labels y (m x 1), both float64.  For a
@@ -264,8 +269,9 @@ KOFN_API void kofn_regression_free(kofn_regression *r);
  * contiguous): the mean of y.  That is x . w for squares, the probability of
  * label 1 for logistic regression, and e^(x . w) for Poisson regression.  If w
  * has one number more than X has columns, the last is the intercept.
- * KOFN_SHAPE: shapes or types do not agree.  KOFN_NONFINITE: a number, or a
- * prediction, is NaN or infinite. */
+ * KOFN_INVAL, KOFN_SHAPE: a matrix is missing or misaligned, or shapes or types
+ * do not agree.
+ * KOFN_NONFINITE: a number, or a prediction, is NaN or infinite. */
 KOFN_API kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
                                   const kofn_matrix *w, kofn_loss loss);
 /* Quality of a fit. */
@@ -290,8 +296,9 @@ KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, kofn_operand X,
  *     "poly:degree=D,c=C"    (x . z + C)^D
  * Kernel regression: a regression on K(X, X) gives coefficients, and K(T, X)
  * times them predicts at T.  The caller frees K->data with kofn_free.
- * KOFN_INVAL: `kernel` is invalid.  KOFN_SHAPE: X and Z do not have equally
- * many columns, or are not float64. */
+ * KOFN_INVAL: `kernel` is invalid, or a matrix is misaligned.
+ * KOFN_SHAPE: a matrix is missing or not float64, or X and Z do not have
+ * equally many columns. */
 KOFN_API kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
                                  const kofn_matrix *Z, const char *kernel);
 

@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+/* Options of the transport between ranks. */
 typedef struct kofn_mpi_options {
     size_t size; /* sizeof(kofn_mpi_options) */
     /* True: every rank reaches every other, and peer r is rank r.  False: rank
@@ -40,6 +41,7 @@ typedef struct kofn_mpi_options {
         .size = sizeof(kofn_mpi_options)                                       \
     }
 
+/* Facts about the MPI job. */
 typedef struct kofn_mpi_info {
     size_t size; /* sizeof(kofn_mpi_info) */
     unsigned rank, ranks;

@@ -90,20 +90,23 @@ typedef struct kofn_net_options {
  * KOFN_INVAL: the address is malformed or needs keys, or an option is out of
  * range.
  * KOFN_TRANSPORT: the address is not available, or file descriptors run out.
- * KOFN_IO: keys cannot be read, or the system has no random numbers. */
+ * KOFN_IO: keys cannot be read, or the system has no random numbers.
+ * KOFN_UNSUITED: the library was built without sockets. */
 KOFN_API kofn_status kofn_net_listen(kofn_transport **out, const char *address,
                                      const kofn_net_options *o);
 /* Opens a worker's end.  Its only peer is the coordinator at the address, with
  * a new peer number for each connection.  With a CA, the address may be
- * NAME@ADDRESS.  Arguments and statuses are as for kofn_net_listen; a missing
- * coordinator is no failure (kofn_net_trouble). */
+ * NAME@ADDRESS.  A missing coordinator is no failure (kofn_net_trouble).
+ * Arguments are as for kofn_net_listen.
+ * It returns the statuses of kofn_net_listen. */
 KOFN_API kofn_status kofn_net_connect(kofn_transport **out, const char *address,
                                       const kofn_net_options *o);
 /* Opens the end of a node of a mesh, which listens at the address.  Its `reach`
  * function connects to other nodes, and keeps trying.  Two nodes that connect
  * to each other are one peer, not two.  If each node has its own key, reach
- * NAME@ADDRESS, with NAME from a listed NAME.crt.  Arguments and statuses are
- * as for kofn_net_listen. */
+ * NAME@ADDRESS, with NAME from a listed NAME.crt.  Arguments are as for
+ * kofn_net_listen.
+ * It returns the statuses of kofn_net_listen. */
 KOFN_API kofn_status kofn_net_mesh(kofn_transport **out, const char *address,
                                    const kofn_net_options *o);
 
@@ -118,7 +121,8 @@ KOFN_API kofn_status kofn_net_mesh(kofn_transport **out, const char *address,
  * letter or a digit.
  * KOFN_INVAL: the name is invalid.
  * KOFN_IO: such keys exist, or a file cannot be written.
- * KOFN_TRANSPORT: OpenSSL fails. */
+ * KOFN_TRANSPORT: OpenSSL fails.
+ * KOFN_UNSUITED: the library was built without sockets. */
 KOFN_API kofn_status kofn_net_keygen(const char *dir, const char *name);
 
 /* Returns the number of keys that are admitted at present.  0 if all

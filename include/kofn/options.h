@@ -137,6 +137,7 @@ KOFN_API void kofn_options_begin(kofn_options *o);
 /* Stores a value in the form that users give: seconds, the index of a word, or
  * 0 for never.  `which` is a row of the table and not a FILE.  To have the
  * default, do not call it: 0 is not the default here.
+ * Allocates no memory.
  * KOFN_INVAL: the value is out of range; the message has name and value. */
 KOFN_API kofn_status kofn_option_set(kofn_options *o, const kofn_option *which,
                                      double given);

@@ -49,6 +49,7 @@ typedef struct kofn_iterate_id {
 
 /* ---- a node of a mesh ---------------------------------------------------- */
 
+/* Which node decodes which rows of a product. */
 typedef enum kofn_decoding {
     KOFN_DECODE_AUTO,       /* kofn_decoding_for the plan of the first stage  */
     KOFN_DECODE_REPLICATED, /* every node decodes the whole product           */
@@ -103,7 +104,7 @@ KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
                                          double trip);
 
 /* Checks whether a mesh of this number of nodes can find errors, without later
- * joiners.
+ * joiners.  Allocates no memory.
  * KOFN_TOOFEW: their pieces only just decode, so none is left for a comparison.
  * KOFN_UNSUITED: `errors` is KOFN_ERRORS_KEYED. */
 KOFN_API kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
@@ -298,7 +299,7 @@ typedef struct kofn_peer_options {
  * KOFN_IO, KOFN_FORMAT: a checkpoint cannot be written or read.
  * KOFN_TRANSPORT: the transport failed.
  *
- * A failure of `input`, `output` or `change` is returned as it is. */
+ * Otherwise it returns the failures of `input`, `output` and `change`. */
 KOFN_API kofn_status kofn_peer_run(kofn_transport *t,
                                    const kofn_program *program,
                                    const kofn_peer_options *opt, kofn_matrix *v,
@@ -323,19 +324,21 @@ typedef struct kofn_peering {
  * that opt->watch is not used.  If `at` is NULL, it computes the iteration on
  * this thread for comparison, without workers or codes; the watch is used then.
  * KOFN_UNSUITED: opt->resume is set.
- * Otherwise it returns the statuses of kofn_power or kofn_peer_run. */
+ * Otherwise it returns the statuses of kofn_power and kofn_peer_run. */
 KOFN_API kofn_status kofn_power_peers(const kofn_peering *at,
                                       const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,
                                       kofn_iterate_result *res);
 /* Runs PageRank as a node of a mesh, from v = 1 / n.  M and `dangling` are as
- * in kofn_pagerank; the rest is as in kofn_power_peers. */
+ * in kofn_pagerank; the rest is as in kofn_power_peers.
+ * It returns the statuses of kofn_power_peers. */
 KOFN_API kofn_status kofn_pagerank_peers(
     const kofn_peering *at, const kofn_sparse *M, const uint8_t *dangling,
     kofn_matrix *v, const kofn_iterate_options *opt, kofn_iterate_result *res);
 
 /* ---- a mesh of threads of this process ----------------------------------- */
 
+/* A mesh of nodes that are threads of this process. */
 typedef struct kofn_mesh kofn_mesh;
 /* Makes a mesh of threads of this process.  The caller frees it with
  * kofn_mesh_free. */

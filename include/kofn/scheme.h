@@ -43,7 +43,16 @@ typedef struct kofn_cut {
 
 typedef struct kofn_args kofn_args; /* the parsed key=value pairs */
 
-/* The layout of a code.  All sizes are of one group. */
+/* The layout of a code.  All sizes are of one group.
+ *
+ * KOFN_SUM: parts are the numbers with which f is called.  A seat computes the
+ * parts with a nonzero coefficient in its E0.  The vector f(j, x) is cut into
+ * `wants` segments, and symbol j * wants + z is segment z of f(j, x).  W stays
+ * NULL: want z is the sum of the symbols z, wants + z, ...
+ *
+ * With submessages > 1, the rows of submessage t of seat i are requested as
+ * those of seat i * submessages + t.  `enough` and `threshold` count answers.
+ * All submessages of a seat have the same E0. */
 typedef struct kofn_layout {
     /* Given to the scheme. */
     kofn_problem problem;
@@ -101,23 +110,15 @@ typedef struct kofn_layout {
     void (*free_state)(void *state);
 } kofn_layout;
 
-/* Meaning of the tables for KOFN_SUM.  Parts are the numbers with which f is
- * called.  A seat computes the parts with a nonzero coefficient in its E0.  The
- * vector f(j, x) is cut into `wants` segments, and symbol j * wants + z is
- * segment z of f(j, x).  W stays NULL: want z is the sum of the symbols z,
- * wants + z, ...
- *
- * With submessages > 1, the rows of submessage t of seat i are requested as
- * those of seat i * submessages + t.  `enough` and `threshold` count answers.
- * All submessages of a seat have the same E0. */
-
 /* Rows [lo, hi) of a block, and the index of the member of the live list that
  * computes them. */
 typedef struct kofn_deal {
     size_t who, lo, hi;
 } kofn_deal;
+/* A list of deals, which kofn_scheme.deal fills. */
 typedef struct kofn_deals kofn_deals;
-/* Adds a deal to the list that kofn_scheme.deal fills. */
+/* Adds a deal to the list that kofn_scheme.deal fills.
+ * KOFN_INVAL: there is no such member or strip. */
 KOFN_API kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo,
                                     size_t hi);
 
@@ -137,9 +138,9 @@ typedef struct kofn_param {
         *choices; /* "a|b|c": the value is an index; NULL: it is a number */
 } kofn_param;
 
+#define KOFN_AUTO (-1L) /* value of a parameter that is not given */
 /* Returns the value of a parameter; KOFN_AUTO if neither the user nor the table
  * gave one. */
-#define KOFN_AUTO (-1L)
 KOFN_API long kofn_arg(const kofn_layout *L, const char *name);
 /* Records the value that layout() chose for KOFN_AUTO, so that reports can show
  * it. */
@@ -219,9 +220,10 @@ typedef struct kofn_scheme {
 } kofn_scheme;
 
 /* Makes a plan with your own scheme.  `args` is "key=value,..." or NULL; the
- * other arguments and statuses are as in kofn_plan_new.  It copies *scheme, but
- * not what it points to, which must stay valid until the plan is freed.
- * KOFN_INVAL: also if layout() made an impossible layout. */
+ * other arguments are as in kofn_plan_new.  It copies *scheme, but not what it
+ * points to, which must stay valid until the plan is freed.
+ * KOFN_INVAL: also if layout() made an impossible layout.
+ * Otherwise it returns the statuses of kofn_plan_new. */
 KOFN_API kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
                                        const kofn_scheme *scheme,
                                        const char *args, size_t workers,

@@ -21,6 +21,7 @@ extern "C" {
 
 /* ---- networks ------------------------------------------------------------ */
 
+/* Function that a layer applies to its products. */
 typedef enum kofn_activation {
     KOFN_SIGMOID,
     KOFN_TANH,
@@ -28,6 +29,7 @@ typedef enum kofn_activation {
     KOFN_LINEAR
 } kofn_activation;
 
+/* The cost that a training minimises. */
 typedef enum kofn_cost {
     /* Labels are 0, 1, ...; the cost is minus the log of the softmax
      * probability of the label. */
@@ -39,6 +41,7 @@ typedef enum kofn_cost {
 
 #define KOFN_NET_MOST 16 /* layers */
 
+/* Layers, widths and cost of a network. */
 typedef struct kofn_net_shape {
     size_t size;   /* sizeof(kofn_net_shape) */
     size_t layers; /* 1 .. KOFN_NET_MOST     */
@@ -61,6 +64,7 @@ typedef struct kofn_net_shape {
         .size = sizeof(kofn_net_shape)                                         \
     }
 
+/* A dense neural network with its weights. */
 typedef struct kofn_net kofn_net;
 
 /* Makes a network.  Weights are uniform in +-sqrt(6 / (inputs + outputs)), and
@@ -85,6 +89,7 @@ KOFN_API const kofn_matrix *kofn_net_weights(const kofn_net *net, size_t l);
  * has a NaN or an infinity. */
 KOFN_API kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
                                       kofn_matrix *out);
+/* Quality of a network on some points. */
 typedef struct kofn_score {
     double loss;     /* mean cost, without penalties               */
     double accuracy; /* share of correct labels; NaN without labels */
@@ -118,6 +123,7 @@ typedef struct kofn_train_step {
 typedef int (*kofn_train_watch)(void *ud, const kofn_train_step *now,
                                 const kofn_report *rep);
 
+/* Options of a training. */
 typedef struct kofn_train_options {
     size_t size;     /* sizeof(kofn_train_options)              */
     double step;     /* step length; 0 means 0.1                */
@@ -144,6 +150,7 @@ typedef struct kofn_train_options {
         .size = sizeof(kofn_train_options)                                     \
     }
 
+/* The result of a training. */
 typedef struct kofn_train_result {
     size_t size; /* sizeof(kofn_train_result) */
     unsigned steps;
@@ -155,6 +162,7 @@ typedef struct kofn_train_result {
         .size = sizeof(kofn_train_result)                                      \
     }
 
+/* A training: a network, points and options. */
 typedef struct kofn_training kofn_training;
 
 /* Makes a training of `net` with points X and targets y, which are as in
@@ -168,7 +176,7 @@ KOFN_API kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
 /* Returns the number of weights, biases included. */
 KOFN_API size_t kofn_training_size(const kofn_training *t);
 /* First way, sums of gradients: fills *pb with the problem for which the plan
- * must be made, a KOFN_SUM over parts of a batch. */
+ * must be made, a KOFN_SUM over parts of a batch.  Allocates no memory. */
 KOFN_API kofn_status kofn_training_problem(const kofn_training *t,
                                            kofn_problem *pb);
 /* Second way, coded weights: makes a plan for each layer, which serves both
@@ -207,7 +215,9 @@ KOFN_API kofn_status kofn_training_state(kofn_training *t,
  * KOFN_NONFINITE: weights or the loss became infinite.
  * Otherwise it returns the failures of kofn_put, kofn_take and kofn_update. */
 KOFN_API kofn_status kofn_train(kofn_training *t, kofn_train_result *res);
-/* Makes the same steps on this thread, without workers. */
+/* Makes the same steps on this thread, without workers.
+ * KOFN_AGAIN: the watch stopped it.
+ * KOFN_NONFINITE: weights or the loss became infinite. */
 KOFN_API kofn_status kofn_train_plain(kofn_training *t, kofn_train_result *res);
 /* Third way: makes the same steps as a node of a mesh (<kofn/peer.h>).  All
  * nodes call it with the same network, points, options and plans
@@ -228,11 +238,11 @@ KOFN_API void kofn_training_free(kofn_training *t);
 
 /* ---- networks side by side ----------------------------------------------- */
 
-/* Several networks trained together on a stream of products (KOFN_STREAM,
- * docs/stream.md).  An iteration of a network has 3 layers - 1 products.
- * Products of the networks alternate, so each is computed while others are
- * decoded.  A scheme with a delay needs at least `delay` + 2 networks; then
- * none waits for a decoding. */
+/* A step of several networks that are trained together on a stream of products
+ * (KOFN_STREAM, docs/stream.md).  An iteration of a network has 3 layers - 1
+ * products.  Products of the networks alternate, so each is computed while
+ * others are decoded.  A scheme with a delay needs at least `delay` + 2
+ * networks; then none waits for a decoding. */
 typedef struct kofn_nets_step {
     size_t net;           /* network with a completed product        */
     unsigned iteration;   /* 1 is the first                          */
@@ -250,6 +260,7 @@ typedef struct kofn_nets_step {
 typedef int (*kofn_nets_watch)(void *ud, const kofn_nets_step *now,
                                const kofn_report *rep);
 
+/* Options of a training of several networks. */
 typedef struct kofn_nets_options {
     size_t size; /* sizeof(kofn_nets_options) */
     /* Step length of each network; NULL means 0.1. */
@@ -267,6 +278,7 @@ typedef struct kofn_nets_options {
         .size = sizeof(kofn_nets_options)                                      \
     }
 
+/* A training of several networks. */
 typedef struct kofn_nets kofn_nets;
 
 /* Makes a training of 1 .. KOFN_OPEN_MOST networks, of the type of the plan and

@@ -28,19 +28,21 @@
 extern "C" {
 #endif
 
-#define KOFN_HEAD_MAX 256
+#define KOFN_HEAD_MAX 256 /* bytes of a head */
 
 /* Number of one incarnation of a peer, given by the transport from 0.  A peer
  * that returns after a disconnection has a new number.  No number is used
  * twice. */
 typedef uint32_t kofn_peer;
 
+/* What a transport reports. */
 typedef enum kofn_arrival {
     KOFN_CAME = 1, /* a peer can be reached; its first packet comes later */
     KOFN_WENT,     /* a peer is lost for good                             */
     KOFN_PACKET    /* a packet has arrived                                */
 } kofn_arrival;
 
+/* An arrival at a transport: a packet, or a peer that came or went. */
 typedef struct kofn_packet {
     kofn_arrival what;
     kofn_peer peer;
@@ -72,7 +74,8 @@ typedef struct kofn_lent {
     void *ud;
 } kofn_lent;
 
-/* A transport.  Members are required, unless a comment allows NULL. */
+/* An interface to a network.  Members are required, unless a comment allows
+ * NULL. */
 struct kofn_transport {
     size_t size; /* sizeof(kofn_transport); a smaller one is refused */
     const char *name;
@@ -144,6 +147,7 @@ struct kofn_transport {
 
 /* ---- the coordinator's port ---------------------------------------------- */
 
+/* Options of the port to workers over a transport. */
 typedef struct kofn_away_options {
     size_t size;    /* sizeof(kofn_away_options)                        */
     size_t workers; /* number that the first round waits for; default 1 */
@@ -205,6 +209,7 @@ typedef enum kofn_leave {
     KOFN_LEAVE_NOW
 } kofn_leave;
 
+/* Options of a worker. */
 typedef struct kofn_serve_options {
     size_t size; /* sizeof(kofn_serve_options) */
     /* Function for a KOFN_SUM, with its context.  NULL: none.  The parts, `in`
