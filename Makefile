@@ -24,6 +24,7 @@ all: build
 
 build:
 	@scripts/need build
+	@scripts/need --have doxygen || echo "the C reference is left out: it needs doxygen" >&2
 	@cmake $(QUIET) -S . -B build/plain $(FLAGS) -DKOFN_TESTS=OFF -DCMAKE_RULE_MESSAGES=OFF >/dev/null
 	@cmake --build build/plain -j $(JOBS) -- --no-print-directory -s
 

@@ -1,0 +1,80 @@
+/* operands.c -- a job with two operands, which change in the workers' blocks.
+ */
+#include "example.h"
+
+#define N 24
+
+static double A[N * N], B[N * N], x[N], y[N], read[N * N];
+
+/* Opens a job with the operands A and B. */
+static kofn_job *open_both(const kofn_plan *plan)
+{
+    kofn_matrix a = matrix(A, N, N), b = matrix(B, N, N);
+    const kofn_plan *both[2] = {plan, plan};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_port *port;
+    kofn_job *job;
+
+    opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    must(kofn_port_sim(&port, 6, NULL));
+    must(kofn_open_all(&job, both, 2, port, &opt));
+    must(kofn_place_at(job, 0, KOFN_DENSE(&a)));
+    must(kofn_place_at(job, 1, KOFN_DENSE(&b)));
+    return job;
+}
+
+/* Computes y = x' B as a left product with operand 1. */
+static void left_product(kofn_job *job)
+{
+    kofn_matrix b = matrix(B, N, N), row = matrix(x, 1, N);
+    kofn_matrix out = matrix(y, 1, N);
+    uint32_t number;
+
+    must(kofn_put_at(job, 1, true, &row, &out, &number));
+    must(kofn_take(job, number, KOFN_NEVER, NULL));
+    expect(is_product(&row, &b, &out), "x' B");
+}
+
+/* Subtracts half of u' v from A, and reads A from the blocks. */
+static void change(kofn_job *job)
+{
+    kofn_change half = KOFN_CHANGE_INIT;
+    kofn_matrix u = matrix(x, 1, N), v = matrix(y, 1, N);
+    kofn_matrix now = matrix(read, N, N);
+
+    half.step = 0.5;
+    must(kofn_update(job, 0, &half, &u, &v));
+    must(kofn_fetch(job, 0, false, &now, NULL));
+    for (int i = 0; i < N * N; i++)
+        expect(fabs(read[i] - (A[i] - x[i / N] * y[i % N] / 2)) < 1e-9,
+               "the changed A");
+}
+
+/* Compares the blocks of all workers. */
+static void compare(kofn_job *job)
+{
+    kofn_report rep = KOFN_REPORT_INIT;
+
+    must(kofn_scrub(job, &rep));
+    expect(rep.healing == 0 && rep.drift < 1e-9, "all blocks agree");
+}
+
+int main(void)
+{
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, N, N, 1, KOFN_F64, false);
+    kofn_plan *plan;
+    kofn_job *job;
+
+    fill(A, N * N, 1);
+    fill(B, N * N, 2);
+    fill(x, N, 3);
+    must(kofn_plan_new(&plan, &pb, "gpd:m=2,n=1,p=1", 6, 1));
+    must(kofn_plan_serve_left(plan, 1));
+    job = open_both(plan);
+    left_product(job);
+    change(job);
+    compare(job);
+    kofn_close(job);
+    kofn_plan_free(plan);
+    return 0;
+}
