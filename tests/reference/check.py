@@ -103,6 +103,18 @@ def check_sections(reference, names, source):
             yield f"the example of {name} does not use it"
 
 
+def of_comment(source, name, known):
+    """Returns the statuses with a reason in the comment before a function."""
+    for path in source.joinpath("include").rglob("*.h"):
+        text = path.read_text()
+        m = re.search(rf"/\*((?:(?!\*/).)*)\*/\s*KOFN_API[^;]*?\b{name}\(", text, re.S)
+        if m and ";" not in text[m.end(1):m.end()]:
+            return [s for group in re.findall(r"((?:KOFN_[A-Z]+,?\s(?:\* )?)*KOFN_[A-Z]+):",
+                                              m.group(1))
+                    for s in re.findall(r"KOFN_[A-Z]+", group) if s in known]
+    return []
+
+
 def check_statuses(reference, names, source):
     declared = prototypes(source)
     table = re.search(r"#define KOFN_STATUS_MAP\(X\)(.*?)\n\n",
@@ -115,6 +127,8 @@ def check_statuses(reference, names, source):
                   for s in re.findall(r"\w*KOFN_\w+", line)]
         yield from (f"{name}: {s} is no status" for s in listed if s not in known)
         fallible = declared[name].startswith("kofn_status") and name != "kofn_say"
+        yield from (f"{name} lacks {s}, which the header has" for s in
+                    of_comment(source, name, known) if fallible and s not in listed)
         if fallible and "KOFN_OK" not in listed:
             yield f"{name} lists no KOFN_OK"
         if not fallible and listed:
