@@ -803,7 +803,8 @@ KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
  * none.
  * KOFN_UNSUITED: the blocks of the plan cannot be read.
  * KOFN_INVAL: also if there is no such operand.
- * Otherwise it returns the statuses of kofn_put and kofn_take. */
+ * KOFN_PARTIAL: as for kofn_take.
+ * Otherwise it returns the failures of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, bool velocity,
                                 kofn_matrix *A, kofn_report *rep);
 /* Compares the blocks of all operands, as held by all workers that are not

@@ -75,6 +75,7 @@ typedef enum kofn_file_use {
 /* Reads a file.  A C-ordered .npy in the byte order of the machine is mapped,
  * not copied.  The caller frees *out with kofn_file_free; it is NULL on
  * failure.
+ * KOFN_INVAL: `out` or `path` is NULL.
  * KOFN_IO: the file cannot be opened or read.
  * KOFN_FORMAT: the file is malformed.
  * KOFN_NONFINITE: the file has a NaN or an infinity. */
@@ -105,7 +106,9 @@ KOFN_API kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
 KOFN_API kofn_status kofn_write(const char *path, kofn_operand a,
                                 unsigned dims);
 
-/* Writes `length` bytes.  KOFN_IO: the file cannot be written. */
+/* Writes `length` bytes.
+ * KOFN_IO: the file cannot be written.
+ * KOFN_INVAL: `path` is NULL. */
 KOFN_API kofn_status kofn_write_bytes(const char *path, const void *bytes,
                                       size_t length);
 

@@ -258,8 +258,12 @@ KOFN_API kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job,
 KOFN_API kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
                                   kofn_regress_result *res);
 /* Makes the same steps on this thread, without workers.  Batches are those of
- * the workers once the data is placed.  It returns the statuses of
- * kofn_regress. */
+ * the workers once the data is placed.
+ *
+ * KOFN_OK: it converged or did max_iterations; see res->converged.
+ * KOFN_AGAIN: the watch stopped it.
+ * KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: w, or a value on the way, is invalid
+ * or infinite. */
 KOFN_API kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
                                         kofn_regress_result *res);
 /* Frees the regression; NULL is allowed. */

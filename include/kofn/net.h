@@ -91,6 +91,7 @@ typedef struct kofn_net_options {
  * range.
  * KOFN_TRANSPORT: the address is not available, or file descriptors run out.
  * KOFN_IO: keys cannot be read, or the system has no random numbers.
+ * KOFN_FORMAT: a file of keys or certificates is malformed.
  * KOFN_UNSUITED: the library was built without sockets. */
 KOFN_API kofn_status kofn_net_listen(kofn_transport **out, const char *address,
                                      const kofn_net_options *o);

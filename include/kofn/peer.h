@@ -324,7 +324,10 @@ typedef struct kofn_peering {
  * that opt->watch is not used.  If `at` is NULL, it computes the iteration on
  * this thread for comparison, without workers or codes; the watch is used then.
  * KOFN_UNSUITED: opt->resume is set.
- * Otherwise it returns the statuses of kofn_power and kofn_peer_run. */
+ * KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: v is invalid, zero or infinite, or an
+ * option is out of range.
+ * KOFN_AGAIN: a watch ended it.
+ * Otherwise it returns the failures of kofn_peer_run. */
 KOFN_API kofn_status kofn_power_peers(const kofn_peering *at,
                                       const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,
