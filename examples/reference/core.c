@@ -1,5 +1,5 @@
 /* core.c -- the coordinator as a state machine, driven by hand, and a trace of
- * what it does. */
+ * the run. */
 #include "example.h"
 
 #include <kofn/core.h>

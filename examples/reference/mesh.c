@@ -17,14 +17,15 @@ typedef struct node {
     double v[N], rank[N], power[N];
 } node;
 
-/* Waits for the others at most 5 seconds. */
+/* Waits at most a minute for the others, and serves slow ones for 20 seconds.
+ */
 static kofn_peer_options options(void)
 {
     kofn_peer_options opt = KOFN_PEER_OPTIONS_INIT;
 
     opt.nodes = NODES;
-    opt.beat = KOFN_SECOND / 100;
-    opt.give_up = 5 * KOFN_SECOND;
+    opt.give_up = 60 * KOFN_SECOND;
+    opt.linger = 20 * KOFN_SECOND;
     return opt;
 }
 

@@ -21,7 +21,7 @@ static void *work(void *address)
     kofn_transport *t;
 
     net.keys = keys;
-    opt.patience = 10 * KOFN_SECOND;
+    opt.patience = 60 * KOFN_SECOND;
     must(kofn_net_connect(&t, address, &net));
     must(kofn_serve(t, &opt)); /* closes the transport */
     return NULL;

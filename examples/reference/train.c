@@ -146,7 +146,7 @@ static void train_node(void *ud, kofn_transport *transport)
     must(kofn_training_plans(t, "gpd", 4, 1, plan));
     for (int l = 0; l < LAYERS; l++)
         both[l] = plan[l];
-    peers.beat = KOFN_SECOND / 100;
+    peers.linger = 20 * KOFN_SECOND; /* serves slow nodes */
     must(kofn_train_peers(transport, t, both, &peers, NULL, NULL));
     compare(net, "a mesh");
     for (int l = 0; l < LAYERS; l++)
