@@ -56,7 +56,7 @@ static void compare(kofn_job *job)
     kofn_report rep = KOFN_REPORT_INIT;
 
     must(kofn_scrub(job, &rep));
-    expect(rep.healing == 0 && rep.drift < 1e-9, "all blocks agree");
+    expect(rep.rebuilding == 0 && rep.drift < 1e-9, "all blocks agree");
 }
 
 int main(void)

@@ -195,8 +195,8 @@ static kofn_status confirm_own(kf_host *h, bool *same)
     kofn_status st;
 
     TRY(kf_mesh_vector_body(h, &body, &bytes));
-    st = kf_host_confirm_own(h, body->m.data, kf_at(&body->m, KOFN_SCALARS, 0),
-                             same);
+    st = kf_host_confirm_local(h, body->m.data,
+                               kf_at(&body->m, KOFN_SCALARS, 0), same);
     kf_buffer_drop(body);
     return st;
 }
@@ -342,11 +342,11 @@ static kofn_status list_files(kf_host *h)
         return kf_fail(KOFN_IO, "cannot look into %s: %s", h->opt.keep,
                        strerror(errno));
     while (!st && (e = readdir(folder))) {
-        bool ours;
+        bool local;
         kf_kept k;
 
-        st = kf_kept_look_at(h, e->d_name, &ours, &k);
-        if (!st && ours)
+        st = kf_kept_look_at(h, e->d_name, &local, &k);
+        if (!st && local)
             st = remember(&h->keeping, k);
     }
     closedir(folder);

@@ -76,7 +76,7 @@ static bool may_live(const kf_host *h, const kf_route *r)
 /* ---- bodies on their way ---------------------------------------------------
  */
 
-bool kf_route_is_told(kf_route *r)
+bool kf_route_is_announced(kf_route *r)
 {
     if (r->telling && atomic_load(&r->telling->refs) > 1)
         return true;
@@ -88,7 +88,7 @@ bool kf_route_is_told(kf_route *r)
 void kf_route_recall(kf_host *h)
 {
     for (size_t i = 0; i < h->routes; i++)
-        (void)kf_route_is_told(&h->route[i]);
+        (void)kf_route_is_announced(&h->route[i]);
 }
 
 kofn_status kf_route_tell(kf_route *r, kf_buffer **body)
@@ -163,7 +163,8 @@ void kf_route_quarantine(kf_host *h, const kf_route *r)
         *q = (kf_quarantine){.named = named,
                              .who = named ? r->principal : r->incarnation};
     }
-    q->until = kf_host_now(h) + (kf_node_told(h->node)->silence << q->times);
+    q->until =
+        kf_host_now(h) + (kf_node_reported(h->node)->silence << q->times);
     q->times += q->times < MOST_DOUBLED;
 }
 
