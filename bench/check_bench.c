@@ -15,7 +15,7 @@
 #include "bench.h"
 
 #include "code/suspect.h"
-#include "data/check.h"
+#include "data/compare.h"
 
 #define MOST_SEATS 1000
 
@@ -58,7 +58,7 @@ typedef struct fleet {
 
 static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
 {
-    size_t seat[MOST_SEATS], lanes;
+    size_t seat[MOST_SEATS], components;
     uint32_t all[MOST_SEATS];
     double t;
 
@@ -75,9 +75,9 @@ static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
     check(kf_messages_begin(&f->messages, f->plan, &f->in, 1), "input");
     check(kf_messages_encode(&f->messages, f->code, seat, n), "messages");
     f->cols = f->plan->parts1 > 1 ? f->messages.parts.cols : pb.p;
-    lanes = f->plan->layout.lanes;
+    components = f->plan->layout.components;
     for (size_t i = 0; i < n; i++) {
-        f->result[i] = matrix(lanes * f->plan->span, f->cols, pb.dtype);
+        f->result[i] = matrix(components * f->plan->span, f->cols, pb.dtype);
         f->source[i] = (kf_source){&f->result[i], 0, f->plan->span};
     }
     check(kf_decoder_new(&f->decoder, f->code, all, n, false), "decoder");
@@ -141,28 +141,28 @@ static double compare_results(fleet *f, uint32_t number)
 {
     uint32_t bad[MOST_SEATS];
     kf_found found = {.bad = bad};
-    kf_check c = {.plan = f->plan,
-                  .code = f->code,
-                  .decoder = f->decoder,
-                  .H = f->H,
-                  .q = f->q,
-                  .source = f->source,
-                  .lo = 0,
-                  .hi = f->plan->span,
-                  .most = 1,
-                  .row = f->row,
-                  .col = f->col,
-                  .secret = 1,
-                  .number = number};
+    kf_compare c = {.plan = f->plan,
+                    .code = f->code,
+                    .decoder = f->decoder,
+                    .H = f->H,
+                    .q = f->q,
+                    .source = f->source,
+                    .lo = 0,
+                    .hi = f->plan->span,
+                    .most = 1,
+                    .row = f->row,
+                    .col = f->col,
+                    .secret = 1,
+                    .number = number};
     double t;
 
     c.liars = (f->n - kf_min(f->n, f->plan->layout.threshold)) / 2;
-    c.promised = f->n - kf_min(f->n, f->plan->layout.threshold) - 1;
+    c.independent = f->n - kf_min(f->n, f->plan->layout.threshold) - 1;
     check(kf_hidden_of(f->code, f->decoder, f->H, f->q,
-                       kf_check_few(&c, f->n, 0), &c.hidden),
+                       kf_compare_few(&c, f->n, 0), &c.hidden),
           "hidden");
     t = cpu_now();
-    check(kf_check_results(&c, &found), "check");
+    check(kf_compare_results(&c, &found), "check");
     t = cpu_now() - t;
     if (found.count)
         exit(1);

@@ -90,7 +90,8 @@ static void work(fleet *f)
                     .hi = f->plan->span,
                     .in = kf_messages_take(&f->messages, i)};
 
-        check(kf_buffer_new(&m.result, f->plan->layout.lanes * f->plan->span,
+        check(kf_buffer_new(&m.result,
+                            f->plan->layout.components * f->plan->span,
                             m.in->m.cols, KOFN_F64),
               f->spec);
         check(kf_work_do(f->block[i], &m, NULL, NULL), f->spec);
@@ -173,8 +174,8 @@ static double norm2(size_t m, size_t n, const double *G)
 /* Returns the condition number, in the 2-norm, of the survivors' rows. */
 static double condition(const fleet *f, const uint32_t *set, size_t seats)
 {
-    size_t lanes = f->plan->layout.lanes, n = f->plan->layout.symbols;
-    size_t m = seats * lanes;
+    size_t components = f->plan->layout.components, n = f->plan->layout.symbols;
+    size_t m = seats * components;
     double *G = need(m * n * 8), *P = need(m * n * 8), *X = need(m * m * 8);
     double found = HUGE_VAL;
 
@@ -183,9 +184,10 @@ static double condition(const fleet *f, const uint32_t *set, size_t seats)
     for (size_t i = 0; i < m; i++) {
         const kf_seat *s;
 
-        check(kf_code_seat(f->code, set[i / lanes], &s), f->spec);
-        for (size_t e = 0; e < s->G[i % lanes].n; e++)
-            G[i * n + s->G[i % lanes].col[e]] = s->G[i % lanes].val[e];
+        check(kf_code_seat(f->code, set[i / components], &s), f->spec);
+        for (size_t e = 0; e < s->G[i % components].n; e++)
+            G[i * n + s->G[i % components].col[e]] =
+                s->G[i % components].val[e];
         X[i * m + i] = 1;
     }
     memcpy(P, G, m * n * 8);
@@ -470,21 +472,21 @@ static void stack_decoder(stack *s)
         check(kf_decoder_new(&s->d, s->code, set, s->n, false), "decoder");
 }
 
-/* Prepares sources, outputs and coefficients of the bare engine: the lanes of
- * the results, and the mixed part of the output. */
+/* Prepares sources, outputs and coefficients of the bare engine: the components
+ * of the results, and the mixed part of the output. */
 static void stack_engine(stack *s)
 {
-    size_t lanes = s->d ? s->plan->layout.lanes : 1, rows;
+    size_t components = s->d ? s->plan->layout.components : 1, rows;
 
-    s->sources = s->groups * s->n * lanes;
+    s->sources = s->groups * s->n * components;
     s->outputs = s->d ? s->d->mixed : 1;
     s->D = need((s->sources * s->outputs + 1) * 8);
     for (size_t i = 0; i < s->sources * s->outputs; i++)
         s->D[i] = s->d ? s->d->D[i] : 1;
-    rows = s->result[0].rows / lanes;
+    rows = s->result[0].rows / components;
     s->length = rows * COLUMNS;
     for (size_t i = 0; i < s->sources; i++)
-        s->src[i] = kf_at(&s->result[i / lanes], i % lanes * rows, 0);
+        s->src[i] = kf_at(&s->result[i / components], i % components * rows, 0);
     for (size_t i = 0; i * s->length < s->out.rows * s->out.cols; i++)
         s->dst[i] = (double *)s->out.data + i * s->length;
 }
@@ -499,7 +501,8 @@ static void stack_up(stack *s, const char *spec, size_t workers)
     *s = (stack){0};
     check(kofn_plan_new(&s->plan, &pb, spec, workers, 1), spec);
     L = &s->plan->layout; /* the output's size depends on the layout */
-    pb.m = L->adjoint ? rows : rows / L->lanes * L->groups * L->cut[0].rows;
+    pb.m =
+        L->adjoint ? rows : rows / L->components * L->groups * L->cut[0].rows;
     pb.p = L->adjoint ? COLUMNS : COLUMNS * L->cut[1].cols;
     kofn_plan_free(s->plan);
     check(kofn_plan_new(&s->plan, &pb, spec, workers, 1), spec);

@@ -56,7 +56,7 @@ static void fleet_up(fleet *f, const char *spec, size_t out, size_t submessages,
     check(kf_code_new(&f->code, f->plan), spec);
     L = &f->plan->layout;
     f->count = 0;
-    f->length = L->lanes * f->plan->span;
+    f->length = L->components * f->plan->span;
     f->answer = need(WORKERS * L->submessages * sizeof *f->answer);
     for (size_t i = 0; i < WORKERS; i++)
         for (size_t t = 0; t < submessages && !straggles(i, out); t++)

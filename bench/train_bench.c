@@ -96,7 +96,8 @@ static void plain_step(const school *s, kf_passes *p)
     kf_passes_cost(p, 1 / (double)batch, &cost, &right);
     check(kf_passes_back(p, 1 / (double)batch, NULL, &by, s->net->W), "back");
     for (size_t l = 0; l < LAYERS; l++)
-        kf_mat_add_turned(&p->D[l], &p->X[l], -change.step, 1, &s->net->W[l]);
+        kf_mat_add_transposed(&p->D[l], &p->X[l], -change.step, 1,
+                              &s->net->W[l]);
 }
 
 /* ---- coded steps --------------------------------------------------------- */
@@ -259,7 +260,7 @@ static void seat_up(seat *s, const char *spec)
     check(kf_data_encode(&s->resident, s->code, &last, 1, &s->block), "encode");
     s->m = (kf_msg){.type = KF_MSG_UPDATE,
                     .change = change,
-                    .in = buffer(batch, s->block->lanes * s->block->rows),
+                    .in = buffer(batch, s->block->components * s->block->rows),
                     .with = buffer(batch, s->block->cols)};
     check(kf_block_change(s->block, &s->m),
           "update"); /* from here on the block is the seat's own */
@@ -292,7 +293,7 @@ static void update(const char *spec)
         check(kf_block_change(s.block, &s.m), "update");
         ours[i] = cpu_now() - t;
         t = cpu_now();
-        kf_mat_multiply_turned(&s.m.in->m, true, &s.m.with->m, false, &C);
+        kf_mat_multiply_transposed(&s.m.in->m, true, &s.m.with->m, false, &C);
         plain[i] = cpu_now() - t;
     }
     printf("  %-16s %5zu x %-5zu  update %6.2f ms  product %6.2f ms  ratio "
@@ -408,7 +409,7 @@ static void leave(const school *s, const char *spec)
 }
 
 /* Batches have few points, so that steps are short. */
-static void heal(const school *s, const char *spec)
+static void rebuild(const school *s, const char *spec)
 {
     course_of_events e;
     double copy[MOST], copy_cpu[MOST];
@@ -464,7 +465,7 @@ int main(int argc, char **argv)
     leave(&s, specs[0]);
     leave(&s, specs[1]);
     batch = FEW;
-    heal(&s, specs[1]);
+    rebuild(&s, specs[1]);
     school_down(&s);
     return 0;
 }

@@ -404,12 +404,12 @@ static double packets(const school *s)
 
 static void multiply(kofn_matrix m[3])
 {
-    kf_mat_multiply_turned(&m[0], false, &m[1], false, &m[2]);
+    kf_mat_multiply_transposed(&m[0], false, &m[1], false, &m[2]);
 }
 
 static void multiply_turned(kofn_matrix m[3])
 {
-    kf_mat_multiply_turned(&m[0], true, &m[1], false, &m[2]);
+    kf_mat_multiply_transposed(&m[0], true, &m[1], false, &m[2]);
 }
 
 /* Returns the time of a b, or of a' b. */
@@ -499,7 +499,7 @@ static double passing(const school *s)
             kofn_matrix X = out ? p.D[l] : p.X[l], to = room(X.cols, X.rows);
             double from = cpu_now();
 
-            kf_mat_turn(&X, &to);
+            kf_mat_transpose(&X, &to);
             t += cpu_now() - from;
             free(to.data);
         }
@@ -526,11 +526,11 @@ static void model_product(const kofn_plan *p, size_t l, const school *s,
     part[ENCODING] +=
         (double)(L->cut[1].rows * L->cut[1].cols) * sweep(mix, deep * batch);
     part[DECODING] +=
-        product(L->wants, L->enough * L->lanes, numbers_of, false);
+        product(L->wants, L->enough * L->components, numbers_of, false);
     /* the pieces of all nodes, made for comparing; the input; and the output,
      * written once as it is and once with the step */
     part[COMPARING] += (1 - share) * all +
-                       sweep(weigh, NODES * L->lanes * numbers_of) +
+                       sweep(weigh, NODES * L->components * numbers_of) +
                        2 * sweep(weigh, s->widths[l + !left] * batch) +
                        2 * digest(s->widths[l + !left] * batch);
 }

@@ -29,7 +29,7 @@ foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} MPI)
   if(KOFN_MPICC_${MPI})
     add_library(kofn_mpi_${mpi} MODULE src/mpi/mpi.c
-      src/mpi/told.c src/mpi/send.c src/mpi/receive.c src/mpi/transport.c)
+      src/mpi/report.c src/mpi/send.c src/mpi/receive.c src/mpi/transport.c)
     set_target_properties(kofn_mpi_${mpi} PROPERTIES
       OUTPUT_NAME kofn-mpi-${mpi})
     target_include_directories(kofn_mpi_${mpi} PRIVATE include src)

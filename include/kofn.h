@@ -65,7 +65,7 @@ extern "C" {
     X(TRANSPORT, -9, "the transport failed")                                   \
     X(IO, -10, "a file could not be read or written")                          \
     X(STATE, -11, "call made in the wrong state")                              \
-    X(UNSTABLE, -12, "the predicted error exceeds the tolerance")              \
+    X(UNSTABLE, -12, "the predicted error exceeds max_error")                  \
     X(FORMAT, -13, "malformed file")                                           \
     X(NONFINITE, -14, "NaN or infinity where a number is needed")
 
@@ -345,7 +345,7 @@ typedef struct kofn_options {
      * covers rounding and, with `errors`, undetected wrong results.  A product
      * above it fails with KOFN_UNSTABLE.  0: only rounding is limited, to 1e-9
      * in float64 and 1e-4 in float32. */
-    double tolerance;
+    double max_error;
     /* Hedge factor, 1 .. 1e9.  Let t be the time in which half of the workers
      * completed their work of the round.  If then no worker completes for
      * (late - 1) t, the outstanding work is also given to other workers, and
@@ -384,7 +384,7 @@ typedef struct kofn_options {
     bool beyond;
     /* Most seats of one principal, which is the owner of a worker: a key or,
      * without keys, a host.  Its other workers stand by.  0: no limit. */
-    size_t seats;
+    size_t workers_per_principal;
     /* STREAM: let t be the time in which the first worker completed its list.
      * Workers that are not complete after (1 + mu) t are not waited for, if the
      * scheme allows that.  0 .. 1e6; KOFN_OPTIONS_INIT sets 0.25. */
@@ -494,8 +494,8 @@ typedef struct kofn_report {
     /* Located workers that had to send their blocks of a changing operand, to
      * show whether the blocks themselves are wrong. */
     unsigned again;
-    unsigned healed;  /* workers with a wrong block that was rebuilt          */
-    unsigned healing; /* workers waiting for a block rebuilt from others */
+    unsigned rebuilt; /* workers with a wrong block that was rebuilt          */
+    unsigned rebuilding; /* workers waiting for a block rebuilt from others */
     /* kofn_scrub: deviation of the blocks from the code, root mean square,
      * relative to that of the numbers; the largest.  0: nothing was
      * compared. */
@@ -682,7 +682,7 @@ KOFN_API kofn_status kofn_put_pair(kofn_job *job, const kofn_matrix *X,
  * answer.
  * KOFN_LATE: too few workers came within `patience`.
  * KOFN_CORRUPT: results are wrong, and it cannot be decided which.
- * KOFN_UNSTABLE: the predicted error exceeds `tolerance`.
+ * KOFN_UNSTABLE: the predicted error exceeds `max_error`.
  * KOFN_NONFINITE: an answer has a NaN or an infinity.
  *
  * Others:
@@ -845,10 +845,10 @@ typedef struct kofn_progress {
     size_t here, expected;
     /* Workers on standby because their principal has its limit of seats. */
     size_t crowd;
-    size_t needed;    /* live workers that the round waits for; 0: none  */
-    size_t healing;   /* workers waiting for a block rebuilt from others */
-    unsigned corrupt; /* results found wrong since kofn_open             */
-    size_t strips;    /* strips of a round, for kofn_limit; 0: not divisible */
+    size_t needed;     /* live workers that the round waits for; 0: none  */
+    size_t rebuilding; /* workers waiting for a block rebuilt from others */
+    unsigned corrupt;  /* results found wrong since kofn_open             */
+    size_t strips;     /* strips of a round, for kofn_limit; 0: not divisible */
 } kofn_progress;
 #define KOFN_PROGRESS_INIT                                                     \
     {                                                                          \

@@ -1,11 +1,12 @@
 /* faulty_node.c -- the kofn command with a faulty node of a mesh. The node
  * computes right results, and sends wrong ones over its sockets.
  *
- * KOFN_LIES=T: from iterate T on every piece, vector, block, sketch and
- * fingerprint is wrong. So are the digests of its iterates, every second note
- * on its own state, and the lists of pieces to be decoded. Checksums match the
- * wrong contents. KOFN_LIES=T:SET: only notes of the types with a bit in SET.
- * It reports its first wrong note on standard error. Linked with
+ * KOFN_LIES=T: from iterate T on every partial product, vector, block, sketch
+ * and fingerprint is wrong. So are the digests of its iterates, every second
+ * note on its own state, and the lists of partial products to be decoded.
+ * Checksums match the wrong contents. KOFN_LIES=T:SET: only notes of the types
+ * with a bit in SET. It reports its first wrong note on standard error. Linked
+ * with
  * --wrap=kofn_net_mesh. */
 #include "base/base.h"
 #include "base/lent.h"
@@ -58,7 +59,7 @@ static void falsify(kf_note *note, void *body, size_t bytes)
     note->digest.exact ^= note->digest.exact ? 1 + count : 0;
     note->digest.sum += 1 + fabs(note->digest.sum);
     switch (note->type) {
-    case KF_NOTE_PIECE:
+    case KF_NOTE_PARTIAL:
     case KF_NOTE_VECTOR:
     case KF_NOTE_BLOCK:
     case KF_NOTE_SKETCH:

@@ -115,7 +115,7 @@ typedef enum kofn_action_type {
     /* product, group, lo, hi, decoder: adjoint codes; compute the mixtures of
      * these strips of the input for the rows of the decoder. */
     KOFN_DO_MIX,
-    /* product, task, group, lo, hi, decoder, tasks, most, liars, promised,
+    /* product, task, group, lo, hi, decoder, tasks, most, liars, independent,
      * last: compare these results.  Answer with KOFN_EV_VERDICT of the same
      * numbers before any other event. */
     KOFN_DO_CHECK,
@@ -149,9 +149,9 @@ typedef struct kofn_action {
     /* CHECK: a worker is located only if `liars` conspiring others cannot make
      * it look faulty ... */
     size_t liars;
-    /* ... and `promised` others that do not conspire can do so only by
+    /* ... and `independent` others that do not conspire can do so only by
      * chance. */
-    size_t promised;
+    size_t independent;
 } kofn_action;
 
 /* Computations that a product can make with an operand. */

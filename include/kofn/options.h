@@ -64,7 +64,7 @@ enum {
       "uncoded blocks that are left (refuse)")                                 \
     X(kofn_time, patience, SECONDS, 0, 0, 1e-6, 1e9, "SECONDS", KOFN_OF_ALL,   \
       "with --below pause, longest wait for joiners (no limit)")               \
-    X(double, tolerance, REAL, 0, 0, 1e-300, 1, "E", KOFN_OF_ALL,              \
+    X(double, max_error, REAL, 0, 0, 1e-300, 1, "E", KOFN_OF_ALL,              \
       "refuse results with a predicted relative error above E, from rounding " \
       "and, with --errors, from undetected wrong results (rounding: 1e-9, "    \
       "float32 1e-4)")                                                         \
@@ -88,7 +88,7 @@ enum {
     X(bool, beyond, FLAG, false, 0, 0, 1, "", KOFN_OF_ROUNDS,                  \
       "float32: also name more faulty workers than half of the spare "         \
       "answers; honest workers may be named")                                  \
-    X(size_t, seats, SIZE, 0, 0, 0, 1e6, "N", KOFN_OF_ALL,                     \
+    X(size_t, workers_per_principal, SIZE, 0, 0, 0, 1e6, "N", KOFN_OF_ALL,     \
       "at most N working workers for each key or, without keys, each host; "   \
       "others stand by (0: no limit)")                                         \
     X(double, mu, REAL, 0.25, 0, 0, 1e6, "MU", KOFN_OF_STREAMS,                \

@@ -50,7 +50,7 @@ typedef struct kofn_iterate_id {
 /* ---- a node of a mesh ---------------------------------------------------- */
 
 typedef enum kofn_decoding {
-    KOFN_DECODE_AUTO,       /* kofn_decoding_for the plan of the first stage  */
+    KOFN_DECODE_AUTO, /* kofn_decoding_for the plan of the first product  */
     KOFN_DECODE_REPLICATED, /* every node decodes the whole product           */
     KOFN_DECODE_DISTRIBUTED /* every node decodes some rows for all */
 } kofn_decoding;
@@ -69,22 +69,22 @@ typedef struct kofn_node_view {
     uint64_t epochs, adopted, dropped;
     uint64_t liars;    /* faulty nodes that are excluded, each counted once */
     uint64_t alone;    /* iterates that this node computed alone            */
-    uint64_t left_out; /* pieces left out as wrong or possibly wrong        */
+    uint64_t left_out; /* wrong or doubtful partial products, left out */
     /* Iterates that this node, as the leader, had repeated because it could not
-     * be decided which pieces were wrong. */
+     * be decided which partial products were wrong. */
     uint64_t again;
     /* Times that this node differed from the majority, or had wrong blocks
      * again, and adopted the iterate of the others. */
     uint64_t outvoted;
-    uint64_t scrubs; /* comparisons of the blocks of changing matrices      */
-    uint64_t healed; /* times that this node's blocks were rebuilt          */
-    uint64_t back;   /* times that it returned to an iterate on disk        */
+    uint64_t scrubs;  /* comparisons of the blocks of changing matrices      */
+    uint64_t rebuilt; /* times that this node's blocks were rebuilt          */
+    uint64_t back;    /* times that it returned to an iterate on disk        */
     /* Relative deviation of the blocks from the code, in the last comparison in
      * which all agreed. */
     double drift;
-    /* KOFN_CORRUPT: pieces disagree.  KOFN_TOOFEW: there are too few to decide.
-     * No more can come.  `over` is set once the other nodes had time to find
-     * the same. */
+    /* KOFN_CORRUPT: partial products disagree.  KOFN_TOOFEW: there are too few
+     * to decide. No more can come.  `over` is set once the other nodes had time
+     * to find the same. */
     kofn_status failed;
 } kofn_node_view;
 #define KOFN_NODE_VIEW_INIT                                                    \
@@ -104,8 +104,8 @@ KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
 
 /* Checks whether a mesh of this number of nodes can find errors, without later
  * joiners.
- * KOFN_TOOFEW: their pieces only just decode, so none is left for a comparison.
- * KOFN_UNSUITED: `errors` is KOFN_ERRORS_KEYED. */
+ * KOFN_TOOFEW: their partial products only just decode, so none is left for a
+ * comparison. KOFN_UNSUITED: `errors` is KOFN_ERRORS_KEYED. */
 KOFN_API kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
                                      size_t nodes);
 
@@ -113,10 +113,10 @@ KOFN_API kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
 
 #define KOFN_SCALARS 8 /* numbers that accompany the vector of an iterate */
 
-/* A product with one of the matrices.  Stage t mod `stages` leads from iterate
- * t to iterate t + 1. */
-typedef struct kofn_stage {
-    /* A plan for KOFN_MATVEC or KOFN_MATMUL, the same in all stages of a
+/* A product with one of the matrices.  Product t mod `products` leads from
+ * iterate t to iterate t + 1. */
+typedef struct kofn_mesh_product {
+    /* A plan for KOFN_MATVEC or KOFN_MATMUL, the same in all products of a
      * matrix.  It has one group, and its answers decode strip by strip.  The
      * type float32 is possible only if matrices change and `input` is given.
      * Inputs, products and changes are then float32, too. */
@@ -127,27 +127,27 @@ typedef struct kofn_stage {
     /* True: the matrix itself, read from its blocks.  Only for matrices that
      * change (kofn_program.change). */
     bool read;
-} kofn_stage;
+} kofn_mesh_product;
 
 /* A change of a matrix after a turn: `change` with U' V, as in kofn_update. */
-typedef struct kofn_turned {
+typedef struct kofn_turn_change {
     kofn_change change;
     kofn_matrix U, V;
-} kofn_turned;
+} kofn_turn_change;
 
-/* The program that is iterated, the same on all nodes.  Stage (t - 1) mod
- * `stages` makes iterate t, from 1: `input` computes the factor of the product
- * from the vector, and `output` computes the next vector from the product.
- * Both must depend on nothing but their arguments, because a node that joins or
- * falls behind continues from another node's vector. */
+/* The program that is iterated, the same on all nodes.  Product (t - 1) mod
+ * `products` makes iterate t, from 1: `input` computes the factor of the
+ * product from the vector, and `output` computes the next vector from the
+ * product. Both must depend on nothing but their arguments, because a node that
+ * joins or falls behind continues from another node's vector. */
 typedef struct kofn_program {
     size_t size; /* sizeof(kofn_program) */
-    const kofn_stage *stage;
-    size_t stages;
+    const kofn_mesh_product *product;
+    size_t products;
     const kofn_operand *operand; /* the matrices */
     size_t operands;
-    /* Computes all of `in`, which has the shape of the stage's input, from
-     * iterate t - 1.  NULL: the vector itself is the input of every stage. */
+    /* Computes all of `in`, which has the shape of the product's input, from
+     * iterate t - 1.  NULL: the vector itself is the input of every product. */
     kofn_status (*input)(void *ud, uint64_t t, const kofn_matrix *v,
                          const double scalar[KOFN_SCALARS], kofn_matrix *in);
     /* Computes iterate t in v, from the product, which it may overwrite.
@@ -164,8 +164,9 @@ typedef struct kofn_program {
     void *ud; /* passed to all functions */
     /* Digest of all else on which the functions depend, such as options. */
     uint64_t digest;
-    /* 0: the stages are repeated in turn until the last iterate.  Otherwise the
-     * last `after` stages run once, after `turns` turns of the other stages. */
+    /* 0: the products are repeated in turn until the last iterate.  Otherwise
+     * the last `after` products run once, after `turns` turns of the other
+     * products. */
     uint64_t turns;
     size_t after;
     /* Sets in *to how a matrix changes at the end of turn `turn`; turns count
@@ -176,7 +177,7 @@ typedef struct kofn_program {
      * change, all are dense.  More than 1 confirming node then needs `errors`
      * (kofn_peer_options.confirm). */
     kofn_status (*change)(void *ud, uint64_t turn, uint32_t operand,
-                          const kofn_matrix *v, kofn_turned *to);
+                          const kofn_matrix *v, kofn_turn_change *to);
     /* At least 2.  A node that is more turns behind needs a new block. */
     size_t recalls;
 } kofn_program;
@@ -189,7 +190,8 @@ typedef struct kofn_program {
  * same. */
 typedef struct kofn_peer_options {
     size_t size; /* sizeof(kofn_peer_options) */
-    /* Nodes that found the mesh.  0: the workers of the first stage's plan. */
+    /* Nodes that found the mesh.  0: the workers of the first product's plan.
+     */
     size_t nodes;
     /* Seat for which this node encodes its block before it has met another
      * node.  It differs between nodes.  KOFN_NO_SEAT: any free seat. */
@@ -229,7 +231,7 @@ typedef struct kofn_peer_options {
      * 0: no limit. */
     kofn_time give_up;
     kofn_incarnation incarnation; /* 0: a random number */
-    /* How wrong pieces and iterates are found.  KOFN_ERRORS_KEYED is
+    /* How wrong partial products and iterates are found.  KOFN_ERRORS_KEYED is
      * refused. */
     kofn_errors errors;
     /* Simulates errors of this node, or NULL.  It is called in each place in
@@ -238,8 +240,8 @@ typedef struct kofn_peer_options {
     void (*fault)(void *ud, kofn_fault_place where, uint64_t t,
                   kofn_matrix *numbers);
     /* Simulates a slow node, or NULL.  It returns the slowdown factor of a
-     * piece of the iterate that follows iterate t.  The node still receives
-     * packets meanwhile. */
+     * partial product of the iterate that follows iterate t.  The node still
+     * receives packets meanwhile. */
     double (*slow)(void *ud, uint64_t t);
     void *fault_ud; /* passed to fault and slow */
     /* Existing folder for checkpoints, or NULL.  After every `every` turns, or
@@ -262,9 +264,10 @@ typedef struct kofn_peer_options {
     int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);
     void *watch_ud;      /* passed to watch */
     unsigned quarantine; /* as in kofn_options; 0 means 3 */
-    /* Called after an iterate for each node that sent wrong pieces or differed
-     * from the majority; may be NULL.  `name` is its name from the transport,
-     * or "".  `excluded` says whether the node is ignored from now on. */
+    /* Called after an iterate for each node that sent wrong partial products or
+     * differed from the majority; may be NULL.  `name` is its name from the
+     * transport, or "".  `excluded` says whether the node is ignored from now
+     * on. */
     void (*erred)(void *ud, uint32_t seat, const char *name, bool excluded);
     void *erred_ud; /* passed to erred */
     /* If matrices change and there are `errors`: nodes compare their blocks
@@ -287,12 +290,11 @@ typedef struct kofn_peer_options {
  * what is buffered.
  *
  * KOFN_AGAIN: `watch` ended it.
- * KOFN_TOOFEW: too few nodes for `give_up`, or too few pieces or blocks to
- * continue.
- * KOFN_CORRUPT: pieces disagree, and it cannot be decided which are wrong.
- * KOFN_UNSTABLE: all pieces together do not decode accurately enough.
- * KOFN_UNSUITED: a mesh does not support a plan or option.
- * KOFN_INVAL, KOFN_SHAPE: the program, an option or v is invalid, or a
+ * KOFN_TOOFEW: too few nodes for `give_up`, or too few partial products or
+ * blocks to continue. KOFN_CORRUPT: partial products disagree, and it cannot be
+ * decided which are wrong. KOFN_UNSTABLE: all partial products together do not
+ * decode accurately enough. KOFN_UNSUITED: a mesh does not support a plan or
+ * option. KOFN_INVAL, KOFN_SHAPE: the program, an option or v is invalid, or a
  * checkpoint is of another run.
  * KOFN_NONFINITE: v, a matrix or an iterate has a NaN or an infinity.
  * KOFN_IO, KOFN_FORMAT: a checkpoint cannot be written or read.

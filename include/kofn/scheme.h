@@ -22,9 +22,9 @@
  * For authors of codes: fill in a kofn_scheme, as examples/scheme.c does.
  * Plans made by kofn_plan_new_for run on every port.
  *
- * A coefficient may represent a small matrix.  A quaternion code has lanes = 4:
- * a seat holds four sub-blocks, returns four results together, and has four
- * rows in each table.
+ * A coefficient may represent a small matrix.  A quaternion code has components
+ * = 4: a seat holds four sub-blocks, returns four results together, and has
+ * four rows in each table.
  */
 #ifndef KOFN_SCHEME_H
 #define KOFN_SCHEME_H
@@ -61,7 +61,7 @@ typedef struct kofn_layout {
     size_t enough;    /* fewer seats cannot decode                         */
     /* Any `threshold` seats decode.  Default: `enough`. */
     size_t threshold;
-    size_t lanes; /* results that a seat returns together; default 1 */
+    size_t components; /* results that a seat returns together; default 1 */
     /* Products that are summed in a result; default 1.  In GRAM, the sub-blocks
      * are stacked. */
     size_t inner;
@@ -184,11 +184,10 @@ typedef struct kofn_scheme {
 
     /* Fills the rows of one seat, which are zero on entry.  It is called for
      * seats below max_seats only.
-     *   E0  (lanes * inner) x parts of A; row l * inner + t belongs to lane l.
-     *   E1  inner x parts of B; NULL if B is not cut.
-     *   G   lanes x symbols.  NULL if layout() left `symbols` at 0; wants and
-     *       symbols are then the parts of A, and the result has the
-     *       coefficients of the block. */
+     *   E0  (components * inner) x parts of A; row l * inner + t belongs to
+     * component l. E1  inner x parts of B; NULL if B is not cut. G   components
+     * x symbols.  NULL if layout() left `symbols` at 0; wants and symbols are
+     * then the parts of A, and the result has the coefficients of the block. */
     kofn_status (*seat)(const kofn_layout *L, size_t seat, double *E0,
                         double *E1, double *G);
 
@@ -199,12 +198,10 @@ typedef struct kofn_scheme {
                         size_t cover, size_t span, kofn_deals *out);
 
     /* Optional.  Computes a decoder that is better than least squares.  D is
-     * wants x (n * lanes), zero on entry, for the answers of these ascending
-     * seats (or submessages of seats).
-     * KOFN_TOOFEW: the answers do not determine the wants.
-     * KOFN_PARTIAL: D is the best approximation, to be delivered with this
-     * status.
-     * KOFN_UNSUITED: use least squares. */
+     * wants x (n * components), zero on entry, for the answers of these
+     * ascending seats (or submessages of seats). KOFN_TOOFEW: the answers do
+     * not determine the wants. KOFN_PARTIAL: D is the best approximation, to be
+     * delivered with this status. KOFN_UNSUITED: use least squares. */
     kofn_status (*decode)(const kofn_layout *L, const uint32_t *seats, size_t n,
                           double *D);
 

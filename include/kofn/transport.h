@@ -242,9 +242,9 @@ typedef struct kofn_serve_options {
     /* Multiplies dense blocks instead of BLAS, with its context.  NULL: BLAS.
      *
      * It is called on the thread of kofn_serve, for some milliseconds of work
-     * at a time, so that cancelled tasks end soon.  The lanes of a block come
-     * one after the other.  If it fails, the task fails and is given to another
-     * worker.  It is not used for sparse blocks and sums. */
+     * at a time, so that cancelled tasks end soon.  The components of a block
+     * come one after the other.  If it fails, the task fails and is given to
+     * another worker.  It is not used for sparse blocks and sums. */
     kofn_multiply_fn multiply;
     void *multiply_ctx;
 } kofn_serve_options;

@@ -14,7 +14,7 @@
 /* Numbers in an answer; more than there are nodes. */
 #define COLUMNS 36
 /* Rounding of an answer of size 1, and a factor that no correct answer
- * reaches, as in src/data/check.c. */
+ * reaches, as in src/data/compare.c. */
 #define USUAL 0x1p-51
 #define ALARM 256
 #define MOST_NODES 4096
@@ -283,7 +283,7 @@ static kofn_status tell(trial *t)
     double unseen, unit = sqrt((double)c->symbols);
     size_t most = t->adversarial ? c->q / 2 : c->q - 1, count;
     kf_evidence e = {.nodes = c->n,
-                     .lanes = 1,
+                     .components = 1,
                      .q = c->q,
                      .H = c->H,
                      .columns = COLUMNS,
@@ -293,7 +293,7 @@ static kofn_status tell(trial *t)
                      .bound = HUGE_VAL,
                      .over = c->q,
                      .liars = c->q / 2,
-                     .promised = most};
+                     .independent = most};
 
     memset(t->wrong, 0, c->n);
     return c->q ? kf_suspect(&e, most, t->wrong, &count, &unseen) : KOFN_OK;

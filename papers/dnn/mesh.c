@@ -71,9 +71,9 @@ static bool strikes(node *n)
     return hit;
 }
 
-/* A product is computed piece by piece; all of its pieces are wrong or none.
- * The draw happens when its input is encoded, which comes first, and once more
- * if the product is repeated. */
+/* A product is computed partial product by partial product; all of its partial
+ * products are wrong or none. The draw happens when its input is encoded, which
+ * comes first, and once more if the product is repeated. */
 static void fault(void *ud, kofn_fault_place where, uint64_t t,
                   kofn_matrix *numbers)
 {

@@ -52,8 +52,8 @@ class Report(NamedTuple):
     plain: int
     coded: int
     again: int
-    healed: int
-    healing: int
+    rebuilt: int
+    rebuilding: int
     drift: float
     unchecked: int
     liars: tuple[int, ...]

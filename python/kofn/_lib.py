@@ -36,7 +36,7 @@ class Corrupt(Error):
 
 
 class Unstable(Error, ArithmeticError):
-    """The predicted error exceeds the tolerance."""
+    """The predicted error exceeds max_error."""
 
 
 class Invalid(Error, ValueError):

@@ -33,7 +33,7 @@ class Matrix:
              results. Products from the left are then not available.
     multiply, keep
              as in kofn.serve: how "processes" multiply dense blocks.
-    below, tolerance, late, faults, events, keys, insecure, tls_ca, tls_cert,
+    below, max_error, late, faults, events, keys, insecure, tls_ca, tls_cert,
     tls_key, journal, metrics, trace, seed: as the options of the kofn command.
 
     Raises kofn.TooFewWorkers, kofn.Corrupt, kofn.Unstable, ... with what was wrong

@@ -15,8 +15,8 @@ class Mesh:
 
     members: int   # nodes of the last epoch
     epochs: int    # number of epochs the node entered
-    liars: int     # nodes that sent it wrong pieces
-    left_out: int  # pieces it ignored because they were wrong or doubtful
+    liars: int     # nodes that sent it wrong partial products
+    left_out: int  # partial products it ignored because they were wrong or doubtful
     finished: int  # nodes of this process that have the result
 
 

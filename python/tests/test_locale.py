@@ -30,8 +30,8 @@ def comma(tmp_path, monkeypatch):
 def test_options_and_journals_have_a_point(comma):
     journal = comma / "journal"
     with kofn.Matrix(np.eye(6), workers=4, scheme="elastic:k=2", where="sim",
-                     faults="straggle=0.25,factor=2.5", tolerance=0.5,
+                     faults="straggle=0.25,factor=2.5", max_error=0.5,
                      journal=str(journal)) as A:
         assert np.allclose(A @ np.arange(6.0), np.arange(6.0))
     head = [json.loads(line) for line in journal.read_text().splitlines()][0]
-    assert head["tolerance"] == 0.5
+    assert head["max_error"] == 0.5

@@ -74,9 +74,9 @@
     X(again, SUM, COUNT, "again", "",                                          \
       "of weights that the workers keep: workers that were located and "       \
       "sent new blocks")                                                       \
-    X(healed, SUM, COUNT, "healed", "",                                        \
+    X(rebuilt, SUM, COUNT, "rebuilt", "",                                      \
       "workers with a wrong block, which was rebuilt")                         \
-    X(healing, LAST, COUNT, "healing", "",                                     \
+    X(rebuilding, LAST, COUNT, "rebuilding", "",                               \
       "workers with a block that is being rebuilt from other blocks")          \
     X(drift, MOST, NUMBER, "drift", "",                                        \
       "largest relative distance of a block from the code, at the worst "      \

@@ -86,7 +86,7 @@ typedef struct cli_args {
                            all workers */
     size_t memory;
     double grace; /* seconds */
-    bool insecure, staged, below_given, seats_given;
+    bool insecure, staged, below_given, per_principal_given;
     struct kofn_transport *mpi; /* already started; NULL: none */
     const char *operand[8];
     int operands;
@@ -604,8 +604,8 @@ int masterless_run(const cli_args *a, const cli_iteration *it,
 
 /* A training. Each node of a mesh makes its own copy. */
 typedef struct cli_training {
-    input file[4];      /* X, y, and the held-out X and y */
-    kofn_matrix own[2]; /* both X, divided by the model's unit */
+    input file[4];        /* X, y, and the held-out X and y */
+    kofn_matrix owned[2]; /* both X, divided by the model's unit */
     kofn_matrix X, y, test_X, test_y;
     size_t widths[KOFN_NET_MOST + 1];
     kofn_net_shape shape;

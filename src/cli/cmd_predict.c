@@ -11,7 +11,7 @@
 
 typedef struct prediction {
     input file[4]; /* X, w, labels, points */
-    kofn_matrix X, w, labels, points, K, own, out;
+    kofn_matrix X, w, labels, points, K, owned, out;
     model model;      /* used instead of w */
     double loss;      /* with --labels: the mean loss */
     const char *name; /* name of the score; NULL: no score */
@@ -79,7 +79,7 @@ static int load_net(prediction *p, const cli_args *a)
                 "them",
                 a->operand[0]);
     TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[1]));
-    TRY_CODE(cli_divided(&p->X, p->model.unit, &p->own));
+    TRY_CODE(cli_divided(&p->X, p->model.unit, &p->owned));
     return a->labels ? input_matrix(&p->file[2], &p->labels, a->labels) : 0;
 }
 
@@ -125,10 +125,10 @@ static int predict_net(prediction *p, const cli_args *a)
     TRY_CODE(check_net(a, &s));
     TRY_CODE(
         cli_room(&p->out, p->X.rows, s.widths[s.layers], "the predictions"));
-    TRY_CODE(cli_fail(kofn_net_predict(p->model.net, &p->own, &p->out)));
+    TRY_CODE(cli_fail(kofn_net_predict(p->model.net, &p->owned, &p->out)));
     if (a->labels)
         TRY_CODE(cli_fail(
-            kofn_net_score(p->model.net, &p->own, &p->labels, &score)));
+            kofn_net_score(p->model.net, &p->owned, &p->labels, &score)));
     p->loss = score.loss;
     p->name = isnan(score.accuracy) ? NULL : "accuracy";
     p->share = score.accuracy;
@@ -182,7 +182,7 @@ int cmd_predict(cli_args *a)
         input_free(&p.file[i]);
     model_free(&p.model);
     kofn_free(p.K.data);
-    free(p.own.data);
+    free(p.owned.data);
     free(p.out.data);
     return code;
 }

@@ -10,16 +10,16 @@
 typedef struct product {
     kofn_file *A, *B;
     kofn_matrix dense, in, out; /* dense: A, if it is dense */
-    kofn_matrix own[2];         /* memory of converted `dense` and `in` */
+    kofn_matrix owned[2];       /* memory of converted `dense` and `in` */
 } product;
 
 /* Converts m to float64, in memory of *own. */
-static int widen(kofn_matrix *m, kofn_matrix *own)
+static int widen(kofn_matrix *m, kofn_matrix *owned)
 {
     if (m->dtype == KOFN_F64)
         return 0;
-    TRY_CODE(cli_divided(m, 1, own));
-    *m = *own;
+    TRY_CODE(cli_divided(m, 1, owned));
+    *m = *owned;
     return 0;
 }
 
@@ -32,8 +32,8 @@ static int agree(product *p, kofn_problem *pb)
 
     pb->dtype = wide ? KOFN_F64 : KOFN_F32;
     if (wide && !pb->sparse)
-        TRY_CODE(widen(&p->dense, &p->own[0]));
-    return wide ? widen(&p->in, &p->own[1]) : 0;
+        TRY_CODE(widen(&p->dense, &p->owned[0]));
+    return wide ? widen(&p->in, &p->owned[1]) : 0;
 }
 
 static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
@@ -160,8 +160,8 @@ int cmd_product(cli_args *a)
         return code;
     kofn_file_free(p.A);
     kofn_file_free(p.B);
-    free(p.own[0].data);
-    free(p.own[1].data);
+    free(p.owned[0].data);
+    free(p.owned[1].data);
     free(p.out.data);
     return code;
 }

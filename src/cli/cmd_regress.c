@@ -10,10 +10,10 @@
 #include <string.h>
 
 typedef struct fit {
-    input file[4];      /* X, y, and the held-out X and y */
-    kofn_matrix K[2];   /* kernel values, used instead of both X */
-    points points;      /* prepared points, used instead of both X */
-    kofn_matrix own[2]; /* memory of the prepared points */
+    input file[4];        /* X, y, and the held-out X and y */
+    kofn_matrix K[2];     /* kernel values, used instead of both X */
+    points points;        /* prepared points, used instead of both X */
+    kofn_matrix owned[2]; /* memory of the prepared points */
     kofn_matrix X, y, test_X, test_y, w;
     kofn_sparse
         S; /* used instead of X, which then has no data; no rows: X is dense */
@@ -59,8 +59,8 @@ static int prepare(fit *f, const cli_args *a)
 
     TRY_CODE(points_know(&f->points, &f->X, ones, a->standardise));
     for (size_t i = 0; (ones || a->standardise) && i < 2 && X[i]->data; i++) {
-        TRY_CODE(points_prepare(&f->points, X[i], &f->own[i]));
-        *X[i] = f->own[i];
+        TRY_CODE(points_prepare(&f->points, X[i], &f->owned[i]));
+        *X[i] = f->owned[i];
     }
     return 0;
 }
@@ -75,8 +75,8 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
                        a->operand[0], a->kernel ? "kernel" : "scale");
     if (f->test_X.data && a->regress.intercept) {
         f->points = (points){.columns = X->cols, .intercept = true};
-        TRY_CODE(points_prepare(&f->points, &f->test_X, &f->own[1]));
-        f->test_X = f->own[1];
+        TRY_CODE(points_prepare(&f->points, &f->test_X, &f->owned[1]));
+        f->test_X = f->owned[1];
     }
     TRY_CODE(points_prepare_sparse(&f->points, X, a->regress.intercept, &f->S));
     f->X.cols = f->S.cols;
@@ -124,7 +124,7 @@ static void release(fit *f)
     for (size_t i = 0; i < 4; i++)
         input_free(&f->file[i]);
     for (size_t i = 0; i < 2; i++) {
-        free(f->own[i].data);
+        free(f->owned[i].data);
         kofn_free(f->K[i].data);
     }
     json_decref(f->setup);

@@ -94,8 +94,8 @@ static int load_points(cli_training *t, const char *const path[2], size_t k,
         *unit = fmax(1, cli_largest(X));
     if (!t->shape.autoencoder)
         TRY_CODE(load_targets(t, &t->file[2 * k + 1], y, path[1], X, path[0]));
-    TRY_CODE(cli_divided(X, *unit, &t->own[k]));
-    *X = t->own[k];
+    TRY_CODE(cli_divided(X, *unit, &t->owned[k]));
+    *X = t->owned[k];
     return 0;
 }
 
@@ -106,7 +106,7 @@ static void release(cli_training *t)
     for (size_t i = 0; i < 4; i++)
         input_free(&t->file[i]);
     for (size_t i = 0; i < 2; i++)
-        free(t->own[i].data);
+        free(t->owned[i].data);
     free(t->state.data);
 }
 

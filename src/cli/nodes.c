@@ -227,8 +227,8 @@ static bool is_normal_again(const cli_node *n, const kofn_fault_event *since,
 }
 
 /* True if the event makes this node wrong now. A corrupt node is wrong in all
- * pieces from its event on. A flipped bit or a single error happens once, in
- * the step of the event. */
+ * partial products from its event on. A flipped bit or a single error happens
+ * once, in the step of the event. */
 static bool is_due(cli_node *n, const kofn_fault_event *e,
                    kofn_fault_place where, uint64_t step)
 {
@@ -313,7 +313,7 @@ static double slow(void *ud, uint64_t t)
     return factor;
 }
 
-/* ---- senders of wrong pieces --------------------------------------------- */
+/* ---- senders of wrong partial products ----------------------------------- */
 
 struct cli_wrong {
     uint32_t seat;
@@ -361,7 +361,8 @@ static void say_wrong(const cli_node *n)
     for (size_t i = 0; i < n->wrongs; i++) {
         const struct cli_wrong *w = &n->wrong[i];
 
-        fprintf(stderr, "\nwrong pieces of seat %u%s%s%s in %u iterate%s%s",
+        fprintf(stderr,
+                "\nwrong partial products of seat %u%s%s%s in %u iterate%s%s",
                 w->seat, *w->name ? " (" : "", w->name, *w->name ? ")" : "",
                 w->iterates, w->iterates == 1 ? "" : "s",
                 w->excluded ? ": it is not heard any more" : "");
@@ -513,7 +514,7 @@ static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
                 {"dropped", v->dropped},     {"alone", v->alone},
                 {"left_out", v->left_out},   {"outvoted", v->outvoted},
                 {"again", v->again},         {"back", v->back},
-                {"scrubs", v->scrubs},       {"healed", v->healed},
+                {"scrubs", v->scrubs},       {"rebuilt", v->rebuilt},
                 {"liars", v->liars}};
 
     PUT("status", json_string("ok"));
@@ -539,7 +540,8 @@ static void say(const cli_nodes *m)
     fprintf(stderr, "\n%zu members in epoch %llu", n->end.members,
             (unsigned long long)n->end.epoch.number);
     if (m->a->job.errors)
-        fprintf(stderr, ", %llu wrong pieces left out, of %llu liars found",
+        fprintf(stderr,
+                ", %llu wrong partial products left out, of %llu liars found",
                 (unsigned long long)n->end.left_out,
                 (unsigned long long)n->end.liars);
     say_wrong(n);
@@ -573,8 +575,8 @@ void nodes_report(const cli_nodes *m, double rel_error)
     }
 }
 
-/* Ranks a failure. A disagreement of pieces says most. Too few other nodes
- * says least: those may have ended because of a third node's failure. */
+/* Ranks a failure. A disagreement of partial products says most. Too few other
+ * nodes says least: those may have ended because of a third node's failure. */
 static int weight_of(kofn_status st)
 {
     return st == KOFN_CORRUPT                          ? 2

@@ -195,7 +195,7 @@ static bool is_of_one_host(const char *endpoint)
  * principal. A CA may have issued any number of certificates. */
 static int check_seats(const cli_args *a, const kofn_transport *t)
 {
-    size_t keys = kofn_net_listed(t), seats = a->job.seats;
+    size_t keys = kofn_net_listed(t), seats = a->job.workers_per_principal;
 
     if (a->tls_ca || (a->insecure && !is_of_one_host(kofn_net_endpoint(t))) ||
         (keys ? keys : 1) * seats >= needed(a))
@@ -206,13 +206,13 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
             "%zu workers need seats, but the %zu key%s listed may take %zu "
             "each, since the owner of a key could be all of its workers; make "
             "one key per worker (kofn keygen %s --worker NAME), or see "
-            "--seats-per-key",
+            "--workers-per-principal",
             needed(a), keys, keys == 1 ? "" : "s", seats, a->keys);
     return cli_say(
         EXIT_USAGE,
         "without keys all workers at %s count as one, with %zu of %zu seats. "
         "--errors needs keys: kofn keygen DIR --worker NAME. Or use --port "
-        "processes, or see --seats-per-key",
+        "processes, or see --workers-per-principal",
         a->port, seats, needed(a));
 }
 
@@ -239,7 +239,8 @@ static int listen_at(const cli_args *a, const char *address,
     st = kofn_net_listen(t, address, &z);
     if (st) /* keys are the only files it reads */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
-    if (address == a->port && a->job.seats && check_seats(a, *t)) {
+    if (address == a->port && a->job.workers_per_principal &&
+        check_seats(a, *t)) {
         (*t)->close(*t, 0);
         return EXIT_USAGE;
     }
@@ -267,8 +268,10 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
         staged ? NULL : source(a); /* workers of this command read no files */
     o.news = a->quiet ? NULL : news;
     o.name = cli_transport_of(a->port)->name;
-    o.alone = a->seats_given && a->job.seats == 0;
-    o.crowd = a->job.seats ? a->job.seats + STAND_BY : 0;
+    o.alone = a->per_principal_given && a->job.workers_per_principal == 0;
+    o.crowd = a->job.workers_per_principal
+                  ? a->job.workers_per_principal + STAND_BY
+                  : 0;
     if (staged) {
         o.alone = true;
         o.start = start_child;

@@ -119,12 +119,12 @@ static bool has_mesh(const cli_transport *t)
 /* Returns the first given option that needs a port with an address, or NULL. */
 static const char *needs_address(const cli_args *a)
 {
-    return a->least         ? "min-workers"
-           : a->keys        ? "keys"
-           : a->tls_ca      ? "tls-ca"
-           : a->insecure    ? "insecure"
-           : a->seats_given ? "seats-per-key"
-                            : NULL;
+    return a->least                 ? "min-workers"
+           : a->keys                ? "keys"
+           : a->tls_ca              ? "tls-ca"
+           : a->insecure            ? "insecure"
+           : a->per_principal_given ? "workers-per-principal"
+                                    : NULL;
 }
 
 /* Checks options that need each other, and sets defaults that depend on the
@@ -147,8 +147,8 @@ static int check_port(cli_args *a)
             a->least, a->workers);
     if (port->address && !a->below_given)
         a->job.below = KOFN_BELOW_PAUSE; /* more workers may come at any time */
-    if (a->job.errors != KOFN_ERRORS_NONE && !a->seats_given)
-        a->job.seats = 1;
+    if (a->job.errors != KOFN_ERRORS_NONE && !a->per_principal_given)
+        a->job.workers_per_principal = 1;
     if (a->masterless && !has_mesh(port))
         return cli_say(EXIT_USAGE,
                        "--masterless does not run on %s; give --port %s",

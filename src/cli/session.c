@@ -130,9 +130,9 @@ static void draw(session *s)
     if (p.joined || p.left)
         snprintf(fleet, sizeof fleet, ", %zu joined, %zu lost", p.joined,
                  p.left);
-    if (p.healing || p.corrupt)
-        snprintf(mending, sizeof mending, ", %zu healing, %u corrected",
-                 p.healing, p.corrupt);
+    if (p.rebuilding || p.corrupt)
+        snprintf(mending, sizeof mending, ", %zu rebuilding, %u corrected",
+                 p.rebuilding, p.corrupt);
     if (p.outstanding)
         snprintf(owed, sizeof owed, "  %zu strips to come from %zu workers",
                  p.outstanding, p.awaited);
@@ -162,7 +162,7 @@ void session_tell_waiting(session *s, bool quiet)
         snprintf(
             crowd, sizeof crowd,
             "; %zu more wait, because their %s have no seats left: give each "
-            "worker its own key, or see --seats-per-key",
+            "worker its own key, or see --workers-per-principal",
             p.crowd, s->args->keys || s->args->tls_ca ? "keys" : "hosts");
     cli_erase();
     if (p.here < p.expected)

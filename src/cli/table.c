@@ -65,10 +65,11 @@ static cli_option options[] = {
      IN_JOB | IN_WORKER, OF(CLI_FILE, tls_cert)},
     {0, "tls-key", "FILE", "with --tls-ca: the secret key of --tls-cert",
      IN_JOB | IN_WORKER, OF(CLI_FILE, tls_key)},
-    {0, "seats-per-key", NULL,
+    {0, "workers-per-principal", NULL,
      "with an ADDRESS; 1 with --errors; 0: every worker counts alone, "
      "which protects against faults but not against attackers",
-     0, OF(CLI_JOB, job.seats), .given = AT(seats_given)},
+     0, OF(CLI_JOB, job.workers_per_principal),
+     .given = AT(per_principal_given)},
     JOB("start-within", start_within, NULL),
     {0, "worker", "NAME",
      "make a key for one worker, listed as NAME.crt until that file is "
@@ -241,7 +242,7 @@ static cli_option options[] = {
     JOB("late", late, NULL),
     JOB("lease", lease, NULL),
     JOB("pieces", pieces, NULL),
-    JOB("max-error", tolerance, NULL),
+    JOB("max-error", max_error, NULL),
     JOB("errors", errors, NULL),
     JOB("quarantine", quarantine, NULL),
     JOB("audit", audit, NULL),

@@ -27,7 +27,7 @@ typedef struct run {
 
 static const char heading[] =
     "step,epoch,loss,accuracy,seconds,members,adopted,"
-    "left_out,outvoted,again,back,scrubs,healed,drift";
+    "left_out,outvoted,again,back,scrubs,rebuilt,drift";
 
 static void write_line(run *r, uint64_t step, const kofn_node_view *v,
                        const double *scalar)
@@ -47,7 +47,7 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
         (unsigned long long)v->adopted, (unsigned long long)v->left_out,
         (unsigned long long)v->outvoted, (unsigned long long)v->again,
         (unsigned long long)v->back, (unsigned long long)v->scrubs,
-        (unsigned long long)v->healed, v->drift);
+        (unsigned long long)v->rebuilt, v->drift);
     r->at = now;
 }
 

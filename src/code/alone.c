@@ -61,7 +61,7 @@ kofn_status kf_code_alone(kofn_plan **out, const kofn_plan *plan)
     L = &p->layout;
     L->args = &p->args;
     L->problem.op = KF_PARTS;
-    L->lanes = L->wants = L->grid_rows = 1;
+    L->components = L->wants = L->grid_rows = 1;
     L->symbols = p->parts;
     L->enough = L->threshold = L->seats;
     L->state = NULL;
@@ -79,12 +79,12 @@ kofn_status kf_code_has_own(kf_code *c)
 
     for (size_t i = 0; i < p->parts; i++) {
         const kf_seat *rows;
-        bool own = false;
+        bool owned = false;
 
         TRY(kf_code_seat(c, i, &rows));
         for (size_t e = 0; e < rows->E0[0].n; e++)
-            own |= rows->E0[0].col[e] == i;
-        if (!own)
+            owned |= rows->E0[0].col[e] == i;
+        if (!owned)
             return kf_fail(
                 KOFN_UNSUITED,
                 "%s: seat %zu does not compute part %zu, and has none "

@@ -25,7 +25,7 @@ bool kf_answers_all(const kofn_plan *p, size_t n)
 }
 
 kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
-                             const uint32_t *rows, size_t n, double tolerance,
+                             const uint32_t *rows, size_t n, double max_error,
                              kf_answers *out)
 {
     const kofn_decoder *d = NULL;
@@ -37,7 +37,7 @@ kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
         st = kf_cache_get(cache, rows, n, false, &d);
     if (st == KOFN_OK)
         predicted = kf_code_predicted(d, kf_cache_plan(cache), p);
-    if (st == KOFN_OK && predicted <= tolerance)
+    if (st == KOFN_OK && predicted <= max_error)
         out->decoder = d;
     else if (st == KOFN_OK)
         out->refused = predicted;

@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-/* ---- arrays (arrays.c) -------------------------------------------------- */
+/* ---- arrays (arrays.c) --------------------------------------------------- */
 
 /* Arrays that are freed together. Initialize with {0}. */
 typedef struct kf_arrays {
@@ -152,14 +152,14 @@ typedef struct kf_family {
 } kf_family;
 /* Returns the number of results that a seat answers together: 4 for
  * quaternions, else 1. */
-size_t kf_basis_lanes(kf_basis b);
+size_t kf_basis_components(kf_basis b);
 /* True if the family has new rows for seats beyond the first n. */
 bool kf_basis_open(kf_basis b);
 /* Makes the table of HAAR, which needs the whole matrix at once.  *state is
  * freed with kofn_free; it is NULL for other families. */
 kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
                              void **state);
-/* Makes the rows of seat i: lanes x (lanes * k). */
+/* Makes the rows of seat i: components x (components * k). */
 void kf_basis_rows(const kf_family *f, size_t i, double *rows);
 
 #endif

@@ -21,7 +21,7 @@
 
 #include <math.h>
 
-size_t kf_basis_lanes(kf_basis b)
+size_t kf_basis_components(kf_basis b)
 {
     return b == KF_BASIS_QUATERNION ? 4 : 1;
 }
@@ -134,10 +134,10 @@ static void random_entry(const kf_family *f, double *rows, size_t seat,
         rows[block] = kf_rng_normal(&r) * scale;
 }
 
-static void unit_rows(double *rows, size_t lanes, size_t k, size_t block)
+static void unit_rows(double *rows, size_t components, size_t k, size_t block)
 {
-    for (size_t s = 0; s < lanes; s++)
-        rows[s * lanes * k + lanes * block + s] = 1;
+    for (size_t s = 0; s < components; s++)
+        rows[s * components * k + components * block + s] = 1;
 }
 
 /* Makes rows of low weight: the blocks floor(i k/n) .. + w-1, cyclically.  With
@@ -198,7 +198,7 @@ void kf_basis_rows(const kf_family *f, size_t i, double *rows)
         return;
     }
     if (systematic(f->basis) && i < k) {
-        unit_rows(rows, kf_basis_lanes(f->basis), k, i);
+        unit_rows(rows, kf_basis_components(f->basis), k, i);
         return;
     }
     switch (f->basis) {
@@ -348,7 +348,8 @@ kofn_status kf_basis_layout(kofn_layout *L, size_t n, size_t groups,
     if (weight != KOFN_AUTO)
         w = (size_t)weight;
     else if (L->problem.sparse && b == KF_BASIS_QUATERNION && k <= n &&
-             light_pays(&L->problem, groups, k / groups * kf_basis_lanes(b)))
+             light_pays(&L->problem, groups,
+                        k / groups * kf_basis_components(b)))
         w = light_weight(n / groups, k / groups);
     TRY(check_code("code", n / groups, k / groups, w, b));
     kofn_arg_choose(L, "k", (long)k);
@@ -357,8 +358,8 @@ kofn_status kf_basis_layout(kofn_layout *L, size_t n, size_t groups,
     L->seats = n / groups;
     L->max_seats = kf_basis_open(b) ? SIZE_MAX : L->seats;
     L->enough = k / groups;
-    L->lanes = kf_basis_lanes(b);
-    L->cut[0].rows = L->enough * L->lanes;
+    L->components = kf_basis_components(b);
+    L->cut[0].rows = L->enough * L->components;
     L->free_state = kofn_free;
     return kf_basis_prepare(b, L->seats, L->enough, L->seed, &L->state);
 }
@@ -372,7 +373,7 @@ kofn_status kf_basis_seat(const kofn_layout *L, size_t seat, double *E0,
     (void)E1;
     (void)G;
     if (f.k == 1) /* every seat has A itself, and integers stay integers */
-        unit_rows(E0, kf_basis_lanes(f.basis), 1, 0);
+        unit_rows(E0, kf_basis_components(f.basis), 1, 0);
     else
         kf_basis_rows(&f, seat, E0);
     return KOFN_OK;

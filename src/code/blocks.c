@@ -31,10 +31,11 @@ static kofn_status no_outer_product(const kofn_plan *p, size_t local)
         p->spec, local);
 }
 
-/* Writes the rows of a seat as a dense matrix, lanes x parts. */
-static void spread(const kf_seat *seat, size_t lanes, size_t parts, double *E)
+/* Writes the rows of a seat as a dense matrix, components x parts. */
+static void spread(const kf_seat *seat, size_t components, size_t parts,
+                   double *E)
 {
-    for (size_t l = 0; l < lanes; l++)
+    for (size_t l = 0; l < components; l++)
         for (size_t e = 0; e < seat->E0[l].n; e++)
             E[l * parts + seat->E0[l].col[e]] = seat->E0[l].val[e];
 }
@@ -51,7 +52,7 @@ static size_t largest(const double *E, size_t n)
 
 /* Does one step of elimination with both pivots; true if nothing is left.  One
  * of the two factors is scaled to ones.  If only rows or only columns are cut,
- * all lanes have this factor in common. */
+ * all components have this factor in common. */
 static bool eliminate(const double *E, size_t rows, size_t cols, double *f,
                       double *g)
 {
@@ -79,11 +80,11 @@ kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g)
     double *E;
 
     TRY(kf_code_seat(c, local, &seat));
-    E = kofn_layout_table(L->lanes, rows * cols);
+    E = kofn_layout_table(L->components, rows * cols);
     if (!E)
         return KOFN_NOMEM;
-    spread(seat, L->lanes, rows * cols, E);
-    for (size_t l = 0; l < L->lanes && outer; l++)
+    spread(seat, L->components, rows * cols, E);
+    for (size_t l = 0; l < L->components && outer; l++)
         outer = eliminate(E + l * rows * cols, rows, cols, f + l * rows,
                           g + l * cols);
     kf_free(E);
@@ -138,7 +139,7 @@ kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan)
     L->cut[1] = (kofn_cut){1, 1};
     L->symbols = L->wants = r->parts;
     L->grid_rows = L->cut[0].rows;
-    L->enough = kf_ceil_div(r->parts, L->lanes);
+    L->enough = kf_ceil_div(r->parts, L->components);
     L->threshold = kf_max(L->enough, L->threshold);
     L->adjoint = false;
     L->W = NULL;
@@ -162,21 +163,21 @@ typedef struct regeneration {
     kf_code *code;
     kf_arrays arrays;
     size_t results, parts;
-    double *G;    /* of all available blocks, lanes below each other */
+    double *G;    /* of all available blocks, components below each other */
     double *norm; /* of each row of G */
-    double *E;    /* of the wanted block, one lane per row */
+    double *E;    /* of the wanted block, one component per row */
 } regeneration;
 
 static kofn_status gather(regeneration *t, const uint32_t *seats, size_t n)
 {
     kf_code *c = t->code;
-    size_t lanes = c->plan->layout.lanes, parts = t->parts;
+    size_t components = c->plan->layout.components, parts = t->parts;
 
     for (size_t i = 0; i < n; i++) {
         const kf_seat *seat;
 
         TRY(kf_code_seat(c, seats[i], &seat));
-        spread(seat, lanes, parts, t->G + i * lanes * parts);
+        spread(seat, components, parts, t->G + i * components * parts);
     }
     for (size_t r = 0; r < t->results; r++) {
         t->norm[r] = 0;
@@ -225,20 +226,20 @@ static kofn_status solve(regeneration *t, const uint32_t *seats, size_t n,
                          size_t seat, double *x, double *predicted)
 {
     kf_code *c = t->code;
-    size_t lanes = c->plan->layout.lanes;
+    size_t components = c->plan->layout.components;
     double condition, noise = 0, off = 0;
     const kf_seat *wanted;
 
     t->G = kf_arrays_table(&t->arrays, t->results, t->parts);
-    t->norm = kf_arrays_table(&t->arrays, n, lanes);
-    t->E = kf_arrays_table(&t->arrays, lanes, t->parts);
+    t->norm = kf_arrays_table(&t->arrays, n, components);
+    t->E = kf_arrays_table(&t->arrays, components, t->parts);
     TRY(kf_arrays_status(&t->arrays));
     TRY(kf_code_seat(c, seat, &wanted));
-    spread(wanted, lanes, t->parts, t->E);
+    spread(wanted, components, t->parts, t->E);
     TRY(gather(t, seats, n));
-    TRY(kf_pseudo(&(kf_equation){t->results, t->parts, t->G, lanes, t->E}, x,
-                  &condition));
-    for (size_t l = 0; l < lanes; l++)
+    TRY(kf_pseudo(&(kf_equation){t->results, t->parts, t->G, components, t->E},
+                  x, &condition));
+    for (size_t l = 0; l < components; l++)
         errors_of(t, x, l, &noise, &off);
     *predicted = kf_larger(EACH * noise, off);
     return off <= OFF ? KOFN_OK : not_determined(c->plan, n, seat);
@@ -248,7 +249,7 @@ kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
                                 size_t seat, double *x, double *predicted)
 {
     regeneration t = {.code = c,
-                      .results = n * c->plan->layout.lanes,
+                      .results = n * c->plan->layout.components,
                       .parts = c->plan->parts};
     kofn_status st;
 

@@ -34,19 +34,20 @@ void kf_proof_new(kf_proof *p, kf_arrays *a, const kf_evidence *e)
 {
     size_t q = e->q, numbers = sizeof(double);
 
-    *p = (kf_proof){.nodes = e->nodes, .lanes = e->lanes, .arrays = a};
-    kf_rivals_new(&p->rivals, a, e->nodes, e->lanes, q);
+    *p =
+        (kf_proof){.nodes = e->nodes, .components = e->components, .arrays = a};
+    kf_rivals_new(&p->rivals, a, e->nodes, e->components, q);
     p->Q = kf_arrays_new(a, (q + 1) * q, numbers);
     p->R = kf_arrays_new(a, q * q, numbers);
     p->X = kf_arrays_new(a, q * q, numbers);
     p->B = kf_arrays_new(a, (q + 1) * q, numbers);
-    p->x = kf_arrays_new(a, 2 * e->lanes * q, numbers);
+    p->x = kf_arrays_new(a, 2 * e->components * q, numbers);
     p->g = kf_arrays_new(a, q, numbers);
     p->try = kf_arrays_new(a, q, numbers);
     p->tries = kf_arrays_new(a, (e->nodes + 1) * q, numbers);
     p->S = kf_arrays_new(a, (q + 1) * q, numbers);
-    p->W = kf_arrays_new(a, e->nodes * e->lanes * q, numbers);
-    p->y = kf_arrays_new(a, e->lanes, numbers);
+    p->W = kf_arrays_new(a, e->nodes * e->components * q, numbers);
+    p->y = kf_arrays_new(a, e->components, numbers);
     p->overlap = kf_arrays_new(a, e->nodes, numbers);
     p->candidate = kf_arrays_new(a, e->nodes, sizeof *p->candidate);
     p->order = kf_arrays_new(a, e->nodes, sizeof *p->order);
@@ -59,7 +60,7 @@ void kf_proof_new(kf_proof *p, kf_arrays *a, const kf_evidence *e)
 bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
                  const uint32_t *held, size_t count)
 {
-    size_t n = count * p->lanes, q = t->q;
+    size_t n = count * p->components, q = t->q;
 
     p->q = q;
     p->m = m;
@@ -69,8 +70,8 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
     if (n > q)
         return false;
     for (size_t i = 0; i < n; i++) {
-        const double *h =
-            kf_rivals_column(&p->rivals, held[i / p->lanes], i % p->lanes);
+        const double *h = kf_rivals_column(&p->rivals, held[i / p->components],
+                                           i % p->components);
 
         if (kf_rivals_add(p->Q, i, q, h) == i)
             return false;
@@ -97,12 +98,13 @@ static double overlap(const kf_proof *p, size_t i, size_t j)
 {
     double in_common = 0, all = 0;
 
-    for (size_t k = 0; k < p->lanes; k++) {
-        const double *x = p->X + (i * p->lanes + k) * p->m;
+    for (size_t k = 0; k < p->components; k++) {
+        const double *x = p->X + (i * p->components + k) * p->m;
 
         all += kf_code_dot(x, x, p->m);
-        for (size_t l = 0; l < p->lanes; l++) {
-            double d = kf_code_dot(x, p->X + (j * p->lanes + l) * p->m, p->m);
+        for (size_t l = 0; l < p->components; l++) {
+            double d =
+                kf_code_dot(x, p->X + (j * p->components + l) * p->m, p->m);
 
             in_common += d * d;
         }
@@ -134,31 +136,33 @@ static void sort_others(kf_proof *p, size_t j)
  * returns their number.  X_j v goes to y. */
 static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
 {
-    size_t lanes = p->lanes, m = p->m, n = 0, others = 0, top = 0;
-    double *x = p->x, *next = p->x + lanes * m;
-    double least = keep * kf_code_length(p->X + j * lanes * m, lanes * m);
+    size_t components = p->components, m = p->m, n = 0, others = 0, top = 0;
+    double *x = p->x, *next = p->x + components * m;
+    double least =
+        keep * kf_code_length(p->X + j * components * m, components * m);
 
-    memcpy(x, p->X + j * lanes * m, lanes * m * sizeof *x);
+    memcpy(x, p->X + j * components * m, components * m * sizeof *x);
     memset(p->used, 0, p->nodes);
     for (size_t i = 0; i + 1 < p->count; i++) {
         size_t node = p->order[i], more = n;
 
-        for (size_t l = 0; l < lanes && more < m; l++)
-            more = kf_rivals_add(p->B, more, m, p->X + (node * lanes + l) * m);
-        memcpy(next, x, lanes * m * sizeof *x);
-        for (size_t l = 0; l < lanes; l++)
+        for (size_t l = 0; l < components && more < m; l++)
+            more = kf_rivals_add(p->B, more, m,
+                                 p->X + (node * components + l) * m);
+        memcpy(next, x, components * m * sizeof *x);
+        for (size_t l = 0; l < components; l++)
             kf_rivals_take_out(p->B, more, m, next + l * m);
-        p->used[node] = !(kf_code_length(next, lanes * m) > least);
+        p->used[node] = !(kf_code_length(next, components * m) > least);
         others += p->used[node];
         if (p->used[node])
             continue;
-        memcpy(x, next, lanes * m * sizeof *x);
+        memcpy(x, next, components * m * sizeof *x);
         n = more;
     }
-    for (size_t l = 1; l < lanes; l++)
+    for (size_t l = 1; l < components; l++)
         if (kf_code_length(x + l * m, m) > kf_code_length(x + top * m, m))
             top = l;
-    for (size_t l = 0; l < lanes; l++)
+    for (size_t l = 0; l < components; l++)
         y[l] = kf_code_dot(x + l * m, x + top * m, m) /
                kf_code_length(x + top * m, m);
     return others;
@@ -187,7 +191,7 @@ static double nearest(kf_proof *p, size_t e)
  * groups. */
 static double *columns_left(const kf_proof *p, size_t i, size_t depth)
 {
-    size_t each = p->lanes * p->q, all = p->nodes * each;
+    size_t each = p->components * p->q, all = p->nodes * each;
 
     return (depth ? p->deeper + (depth - 1) * all : p->W) +
            p->candidate[i] * each;
@@ -200,20 +204,20 @@ static size_t directions(kf_proof *p, size_t first, size_t end, size_t depth)
 
     for (size_t i = first; i < end; i++)
         n = kf_rivals_directions(p->S, n, p->q, columns_left(p, i, depth),
-                                 p->lanes);
+                                 p->components);
     return n;
 }
 
 /* Removes the n directions in p->S from the candidates from `from` on. */
 static void go_deeper(kf_proof *p, size_t from, size_t depth, size_t n)
 {
-    size_t each = p->lanes * p->q;
+    size_t each = p->components * p->q;
 
     for (size_t i = from; i < p->candidates; i++) {
         double *to = columns_left(p, i, depth + 1);
 
         memcpy(to, columns_left(p, i, depth), each * sizeof *to);
-        for (size_t l = 0; l < p->lanes; l++)
+        for (size_t l = 0; l < p->components; l++)
             kf_rivals_take_out(p->S, n, p->q, to + l * p->q);
     }
 }
@@ -245,7 +249,7 @@ static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e)
 /* True if there is memory to choose e groups. */
 static bool make_room(kf_proof *p, size_t e)
 {
-    size_t room = (kf_max(e, 1) - 1) * p->nodes * p->lanes * p->q;
+    size_t room = (kf_max(e, 1) - 1) * p->nodes * p->components * p->q;
 
     if (room > p->room) {
         p->deeper = kf_arrays_new(p->arrays, room, sizeof *p->deeper);
@@ -272,7 +276,7 @@ static double sets(size_t n, size_t k)
  * larger set comes nearer.  If a group does, single nodes are tried. */
 static bool may_come_near(kf_proof *p, size_t e, size_t most)
 {
-    double wide = (double)(kf_max(most, e) * p->lanes + p->fixed);
+    double wide = (double)(kf_max(most, e) * p->components + p->fixed);
     double near = nearest(p, e);
 
     if (!(near > p->enough) || (!p->strict && e > p->conspire))
@@ -280,7 +284,7 @@ static bool may_come_near(kf_proof *p, size_t e, size_t most)
     for (p->each = kf_max(most / kf_max(e, 1), 1);; p->each = 1) {
         size_t groups = kf_ceil_div(p->candidates, p->each);
         double cost = 8 * sets(groups, kf_min(e, groups)) * wide *
-                      (double)(p->each * p->lanes * p->q);
+                      (double)(p->each * p->components * p->q);
 
         if (cost > p->budget)
             return p->strict || !(near > MARGIN * p->enough);
@@ -300,7 +304,7 @@ static bool may_come_near(kf_proof *p, size_t e, size_t most)
 static bool by_accident(const kf_proof *p, size_t many, double level,
                         double left)
 {
-    double chance = pow(level / left, (double)(p->q - many * p->lanes));
+    double chance = pow(level / left, (double)(p->q - many * p->components));
 
     return kf_code_sets(p->nodes, many) * chance > KF_ACCIDENT;
 }
@@ -314,7 +318,7 @@ static void vector(kf_proof *p, size_t j)
     size_t q = p->q;
 
     memset(p->g, 0, q * sizeof *p->g);
-    for (size_t l = 0; l < p->lanes; l++)
+    for (size_t l = 0; l < p->components; l++)
         kf_axpy(q, p->y[l], kf_rivals_column(r, p->held[j], l), p->g);
     kf_rivals_begin(r);
     p->fixed = 0;
@@ -322,14 +326,14 @@ static void vector(kf_proof *p, size_t j)
         if (p->used[i])
             p->fixed += kf_rivals_strike(r, p->held[i], p->g);
     r->used[p->held[j]] = 1;
-    memcpy(p->W, r->W, p->nodes * p->lanes * q * sizeof *p->W);
+    memcpy(p->W, r->W, p->nodes * p->components * q * sizeof *p->W);
     p->candidates = 0;
     for (uint32_t i = 0; i < p->nodes; i++)
         if (!r->used[i])
             p->candidate[p->candidates++] = i;
 }
 
-bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t promised,
+bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t independent,
                       size_t over, double apart)
 {
     p->enough = SAFETY * apart;
@@ -342,11 +346,12 @@ bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t promised,
         vector(p, j);
         if (may_come_near(p, liars, over - many))
             continue;
-        if (promised <= liars ||
+        if (independent <= liars ||
             !by_accident(p, many, apart, kf_code_length(p->g, p->q)))
             return true;
         vector(p, j);
-        if (many + promised <= over && !may_come_near(p, promised, over - many))
+        if (many + independent <= over &&
+            !may_come_near(p, independent, over - many))
             return true;
     }
     return false;

@@ -28,7 +28,7 @@ struct kofn_plan {
     kofn_layout layout;
     const struct kf_operation *op;
     const kofn_scheme *scheme;
-    kofn_scheme own; /* copy of the author's scheme, for `scheme` */
+    kofn_scheme owned; /* copy of the author's scheme, for `scheme` */
     kofn_args args;
     size_t workers;
     size_t span;      /* strips of a block: rows of a part of A        */
@@ -83,13 +83,13 @@ typedef struct kf_row {
 } kf_row;
 
 typedef struct kf_seat {
-    kf_row *E0;       /* lanes x inner rows over the parts of A */
+    kf_row *E0;       /* components x inner rows over the parts of A */
     kf_row *E1;       /* inner rows over the parts of B, or NULL */
-    kf_row *G;        /* lanes rows over the symbols; may be E0 */
+    kf_row *G;        /* components rows over the symbols; may be E0 */
     double weight;    /* gain of its coding: |E0| |E1|; of A' A x |E0|^2, of one
                        * sub-block */
     bool quaternions; /* G consists of blocks L(q) (quaternion.c) */
-    kf_arrays own;    /* owns the rows */
+    kf_arrays owned;  /* owns the rows */
 } kf_seat;
 
 /* The rows of the seats of one group, made on demand and kept. */
@@ -181,7 +181,7 @@ double kf_code_predicted(const kofn_decoder *d, const kofn_plan *of,
 kofn_status kf_decoder_runs(kofn_decoder *d);
 
 /* Sets d->factor; NULL if D itself is faster (factor.c). */
-kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes,
+kofn_status kf_decoder_factor(kofn_decoder *d, size_t components,
                               size_t submessages);
 void kf_factor_free(kf_factor *f);
 /* Returns the bytes of scratch for vectors of `len` numbers. */
@@ -223,22 +223,22 @@ typedef struct kf_answers {
 
 /* Judges the answers of these n rows, which ascend. */
 kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
-                             const uint32_t *rows, size_t n, double tolerance,
+                             const uint32_t *rows, size_t n, double max_error,
                              kf_answers *out);
 /* True if there cannot be more than n answers. */
 bool kf_answers_all(const kofn_plan *p, size_t n);
 
 /* ---- the blocks themselves (blocks.c) ------------------------------------ */
 
-/* Finds the factors of a seat's lanes if each lane is an outer product.  Lane l
- * is the sum of f[l, i] g[l, j] times part (i, j) of A.  Here f is lanes x
- * cut[0].rows and g is lanes x cut[0].cols.
+/* Finds the factors of a seat's components if each component is an outer
+ * product.  Component l is the sum of f[l, i] g[l, j] times part (i, j) of A.
+ * Here f is components x cut[0].rows and g is components x cut[0].cols.
  *
- * All lanes have one factor in common, which is all ones: f if rows of A are
- * not cut, else g if columns are not.  So A += U' V adds to lane l the product
- * of two coded matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j] V_j).  Here U and
- * V are cut into columns as the rows and columns of A are.  Fails with
- * KOFN_UNSUITED if a lane is no such product. */
+ * All components have one factor in common, which is all ones: f if rows of A
+ * are not cut, else g if columns are not.  So A += U' V adds to component l the
+ * product of two coded matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j] V_j). Here
+ * U and V are cut into columns as the rows and columns of A are.  Fails with
+ * KOFN_UNSUITED if a component is no such product. */
 kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g);
 /* True if the plan has a reader. */
 bool kf_code_can_be_read(const kofn_plan *p);
@@ -247,9 +247,9 @@ bool kf_code_can_be_read(const kofn_plan *p);
  * kofn_plan_free. */
 kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan);
 /* Finds the combination of other blocks of the group that gives the block of
- * `seat`.  Lane l is row l of x, lanes x (n lanes), times all their lanes.
- * *predicted is the relative error.  Seats ascend.  Fails with KOFN_TOOFEW if
- * the blocks do not determine it. */
+ * `seat`.  Component l is row l of x, components x (n components), times all
+ * their components. *predicted is the relative error.  Seats ascend.  Fails
+ * with KOFN_TOOFEW if the blocks do not determine it. */
 kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
                                 size_t seat, double *x, double *predicted);
 
@@ -298,12 +298,12 @@ void kf_code_subtract_product(const kf_difference *d);
 
 /* True if these four rows consist of blocks L(q). */
 bool kf_code_quaternions(const kf_row *g);
-/* True if each four consecutive numbers of lanes belong to one block, or all
- * four are `none`. */
+/* True if each four consecutive numbers of components belong to one block, or
+ * all four are `none`. */
 bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none);
 /* Computes all columns of A (m x n, made of blocks) from the first of every
  * four. */
-void kf_code_all_lanes(size_t m, size_t n, const double *first, double *A);
+void kf_code_all_components(size_t m, size_t n, const double *first, double *A);
 /* Does the same as kf_code_subtract_product for A, B and C made of blocks. */
 kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
                                          const double *A, const double *B,

@@ -303,8 +303,8 @@ bool kf_combine_is_far(size_t bytes)
     return bytes > AROUND;
 }
 
-void kf_combine_piece(const kf_combine_tile *t, const void *const *src,
-                      void *const *dst)
+void kf_combine_part(const kf_combine_tile *t, const void *const *src,
+                     void *const *dst)
 {
     call c = call_of(t, src, dst, AHEAD);
 

@@ -50,8 +50,8 @@ typedef struct kf_combine_tile {
 } kf_combine_tile;
 bool kf_combine_is_far(size_t bytes);
 /* Does the same as kf_combine for a short tile of a longer call. */
-void kf_combine_piece(const kf_combine_tile *t, const void *const *src,
-                      void *const *dst);
+void kf_combine_part(const kf_combine_tile *t, const void *const *src,
+                     void *const *dst);
 /* The two halves of a product V Z.  The first makes sums in double, row i at
  * sums + i ld.  The second makes the outputs from such sums. */
 void kf_combine_sums(const kf_combine_tile *t, const void *const *src,

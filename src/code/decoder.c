@@ -46,7 +46,7 @@ static size_t hash_row(const kf_row *row)
 }
 
 /* Finds seats with the same rows; they return the same to the last bit. */
-static kofn_status find_twins(kf_sift *s)
+static kofn_status find_duplicate_ids(kf_sift *s)
 {
     size_t slots = 4, at;
     uint32_t *table;
@@ -117,7 +117,7 @@ static size_t sort_wants(kofn_decoder *d, const kf_sift *s, const double *W,
 
 /* Computes ||D diag(weights)||_F^2 over the mixed wants.  Twins have the same
  * rounding, which adds up; other roundings are independent.  The larger
- * estimate counts, because twins with opposite signs indicate a singular
+ * estimate counts, because duplicates with opposite signs indicate a singular
  * system. */
 static kofn_status mixed_noise(const kofn_decoder *d, const kf_sift *s,
                                double *sum)
@@ -304,8 +304,8 @@ static kofn_status too_few(const kf_code *c, const kf_sift *s, size_t n)
     return kf_fail(
         KOFN_TOOFEW,
         "%zu results leave %zu of %zu blocks unknown; any %zu are enough", n,
-        kf_ceil_div(s->unknown, c->plan->layout.lanes),
-        s->symbols / c->plan->layout.lanes, c->plan->layout.threshold);
+        kf_ceil_div(s->unknown, c->plan->layout.components),
+        s->symbols / c->plan->layout.components, c->plan->layout.threshold);
 }
 
 /* Reports that the results do not determine the answer. */
@@ -373,7 +373,7 @@ static kofn_status build(kofn_decoder *d, kf_sift *s, kf_code *c, bool partial)
     kofn_status st;
     double off = 0;
 
-    d->results = d->seats * L->lanes;
+    d->results = d->seats * L->components;
     d->whole = true;
     st = partial ? KOFN_UNSUITED : ask_scheme(d, c);
     if (st < 0 && st != KOFN_UNSUITED)
@@ -383,7 +383,7 @@ static kofn_status build(kofn_decoder *d, kf_sift *s, kf_code *c, bool partial)
         return build_partial(d, s, c);
     if (d->seats < L->enough)
         return too_few(c, s, d->seats);
-    TRY(find_twins(s));
+    TRY(find_duplicate_ids(s));
     if (st == KOFN_UNSUITED)
         st = solve(d, s, c, &off);
     else if (st == KOFN_OK)
@@ -418,7 +418,7 @@ kofn_status kf_decoder_new(kofn_decoder **out, kf_code *c,
     if (!st)
         st = kf_decoder_runs(d);
     if (!st && c->plan->op->factors == 0) /* D has structure */
-        st = kf_decoder_factor(d, c->plan->layout.lanes,
+        st = kf_decoder_factor(d, c->plan->layout.components,
                                c->plan->layout.submessages);
     kf_arrays_free(&s.arrays);
     if (st) {

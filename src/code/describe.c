@@ -39,17 +39,18 @@ static kofn_status affordable(const kofn_layout *L, kf_code *code,
     size_t lost = L->seats > L->threshold
                       ? kf_min(L->seats - L->threshold, L->enough) + 1
                       : 1;
-    double m = (double)(lost * L->lanes), n;
+    double m = (double)(lost * L->components), n;
     const kf_seat *first;
 
     TRY(kf_code_seat(code, 0, &first));
     if (L->W || first->G[0].n > 1)
         m = (double)L->symbols;
     if (code->plan->scheme->decode) /* faster than least squares */
-        n = SAMPLING / (double)(L->wants * L->threshold * L->lanes) /
+        n = SAMPLING / (double)(L->wants * L->threshold * L->components) /
             (double)(first->G[0].n + 100);
     else
-        n = SAMPLING / (m * m * (m + 2 * (double)(L->threshold * L->lanes)));
+        n = SAMPLING /
+            (m * m * (m + 2 * (double)(L->threshold * L->components)));
     *trials = n > TRIALS ? TRIALS : n < 3 ? 3 : (size_t)n;
     return KOFN_OK;
 }
@@ -138,7 +139,7 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
     bool left = p->op->left;
-    double products = (double)(L->lanes * L->inner);
+    double products = (double)(L->components * L->inner);
     double blocks = (double)(L->groups * p->parts);
     /* number of parts along the sides, of the input and of A, that the output
      * has */
@@ -151,7 +152,7 @@ static void measure_shares(const kofn_plan *p, kofn_plan_info *info)
     info->load = products / blocks / wide * dealt;
     info->upload =
         L->adjoint ? dealt / blocks : (double)L->inner / (double)p->parts1;
-    info->answer = L->adjoint ? 1 : (double)L->lanes / tall / wide * dealt;
+    info->answer = L->adjoint ? 1 : (double)L->components / tall / wide * dealt;
     if (p->op->stream) /* blocks are sent for one product and not kept */
         info->storage = 0;
     if (p->op->whole)
@@ -175,9 +176,9 @@ static kofn_status measure_sum(const kofn_plan *p, kofn_plan_info *info)
         info->storage = (double)first->E0[0].n / (double)p->parts;
         info->load = info->storage;
         info->upload = 1;
-        info->answer =
-            submessages * (double)(L->lanes * p->span) / (double)L->problem.m;
-        info->block_rows = L->lanes * p->span;
+        info->answer = submessages * (double)(L->components * p->span) /
+                       (double)L->problem.m;
+        info->block_rows = L->components * p->span;
     }
     kf_code_free(code);
     return st;
@@ -206,7 +207,7 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .scheme = p->scheme->name,
         .spec = p->spec,
         .workers = p->workers,
-        .block_rows = L->lanes * rows,
+        .block_rows = L->components * rows,
         .threshold = kf_max(threshold_of(p), left),
         .max_seats =
             L->max_seats == SIZE_MAX ? SIZE_MAX : L->max_seats * L->groups,

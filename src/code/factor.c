@@ -5,14 +5,15 @@
  * limit.  But for codes of sums D has structure.
  *
  * Consider D over the answers of one submessage, with a row for each want and
- * lane.  This matrix has low rank: at most d minus the number of stragglers, in
- * units of the field.  If the columns of the code are cosines and sines, its
- * row space has a real basis, although D is complex (gradient_field.c).  In
- * groups that miss the same seats, the corresponding seats of all groups have
- * equal columns of D.  So their messages can be added first.
+ * component.  This matrix has low rank: at most d minus the number of
+ * stragglers, in units of the field.  If the columns of the code are cosines
+ * and sines, its row space has a real basis, although D is complex
+ * (gradient_field.c).  In groups that miss the same seats, the corresponding
+ * seats of all groups have equal columns of D.  So their messages can be added
+ * first.
  *
  * So Z has a block for each submessage, or for each set of answers with equal
- * columns.  The block is applied to all lanes in the same way; V mixes its
+ * columns.  The block is applied to all components in the same way; V mixes its
  * outputs.  The outputs of Z wait in double precision, and both steps run tile
  * by tile.  Messages are read once, outputs are written once, and no digit is
  * lost.
@@ -48,28 +49,28 @@ typedef struct block {
 } block;
 
 struct kf_factor {
-    size_t lanes, mixed, answers, rows, blocks;
+    size_t components, mixed, answers, rows, blocks;
     uint32_t *answer; /* of all blocks, in order */
     block *block;
-    double *V; /* mixed x (rows x lanes) */
-    kf_arrays own;
+    double *V; /* mixed x (rows x components) */
+    kf_arrays owned;
 };
 
 void kf_factor_free(kf_factor *f)
 {
     if (f)
-        kf_arrays_free(&f->own);
+        kf_arrays_free(&f->owned);
     kf_free(f);
 }
 
 /* ---- columns ------------------------------------------------------------- */
 
-/* Returns the column of D for one lane of an answer: its weight in each want,
- * the first want first. */
+/* Returns the column of D for one component of an answer: its weight in each
+ * want, the first want first. */
 static const double *column(const kofn_decoder *d, const kf_factor *f, size_t a,
-                            size_t lane)
+                            size_t component)
 {
-    return d->D + a * f->lanes + lane;
+    return d->D + a * f->components + component;
 }
 
 static bool same_column(const kofn_decoder *d, const kf_factor *f, size_t a,
@@ -78,7 +79,7 @@ static bool same_column(const kofn_decoder *d, const kf_factor *f, size_t a,
     for (size_t w = 0; w < d->mixed; w++)
         if (memcmp(column(d, f, a, 0) + w * d->results,
                    column(d, f, b, 0) + w * d->results,
-                   f->lanes * sizeof(double)))
+                   f->components * sizeof(double)))
             return false;
     return true;
 }
@@ -86,7 +87,7 @@ static bool same_column(const kofn_decoder *d, const kf_factor *f, size_t a,
 static bool is_nothing(const kofn_decoder *d, const kf_factor *f, size_t a)
 {
     for (size_t w = 0; w < d->mixed; w++)
-        for (size_t l = 0; l < f->lanes; l++)
+        for (size_t l = 0; l < f->components; l++)
             if (column(d, f, a, l)[w * d->results] != 0)
                 return false;
     return true;
@@ -98,8 +99,9 @@ static bool is_nothing(const kofn_decoder *d, const kf_factor *f, size_t a)
  * keeping the outputs and mixing them. */
 static double cost_of(const kf_factor *f, size_t count, size_t rank)
 {
-    return (double)f->lanes * ((double)count * (double)(READING + rank) +
-                               (double)rank * (double)(KEEPING + f->mixed));
+    return (double)f->components *
+           ((double)count * (double)(READING + rank) +
+            (double)rank * (double)(KEEPING + f->mixed));
 }
 
 /* Sorts answers with equal columns next to each other; end[k] is the end of the
@@ -130,7 +132,7 @@ static kofn_status add_block(kf_factor *f, size_t first, size_t count,
     block *b = &f->block[f->blocks];
 
     *b = (block){first, count, f->rows, rank,
-                 kf_arrays_new(&f->own, rank * count, sizeof *b->Z)};
+                 kf_arrays_new(&f->owned, rank * count, sizeof *b->Z)};
     if (!b->Z)
         return KOFN_NOMEM;
     for (size_t e = 0; e < rank * count; e++)
@@ -185,12 +187,12 @@ static size_t basis(double *A, size_t rows, size_t count, size_t most,
     }
 }
 
-/* Fills A with one row for each want and lane. */
+/* Fills A with one row for each want and component. */
 static void fill(const kofn_decoder *d, const kf_factor *f,
                  const uint32_t *answer, size_t count, double *A)
 {
     for (size_t w = 0; w < d->mixed; w++)
-        for (size_t l = 0; l < f->lanes; l++)
+        for (size_t l = 0; l < f->components; l++)
             for (size_t c = 0; c < count; c++)
                 *A++ = column(d, f, answer[c], l)[w * d->results];
 }
@@ -200,7 +202,7 @@ static void fill(const kofn_decoder *d, const kf_factor *f,
 static kofn_status add_submessage(const kofn_decoder *d, kf_factor *f,
                                   size_t first, size_t count, double *cost)
 {
-    size_t rows = d->mixed * f->lanes, most = kf_min(d->mixed - 1, count);
+    size_t rows = d->mixed * f->components, most = kf_min(d->mixed - 1, count);
     size_t rank, sets;
     kf_arrays arrays = {0};
     size_t *end = kf_arrays_new(&arrays, count, sizeof *end);
@@ -236,13 +238,14 @@ static void fill_V(const kofn_decoder *d, const kf_factor *f, const block *b)
             const double *z = b->Z + r * b->count;
             double scale = 1 / kf_code_sum(z, z, b->count);
 
-            for (size_t l = 0; l < f->lanes; l++) {
+            for (size_t l = 0; l < f->components; l++) {
                 double sum = 0;
 
                 for (size_t c = 0; c < b->count; c++)
                     sum += z[c] * column(d, f, f->answer[b->first + c],
                                          l)[w * d->results];
-                f->V[(w * f->rows + b->row + r) * f->lanes + l] = sum * scale;
+                f->V[(w * f->rows + b->row + r) * f->components + l] =
+                    sum * scale;
             }
         }
 }
@@ -294,20 +297,21 @@ static kofn_status fill_factor(const kofn_decoder *d, kf_factor *f,
 {
     double cost = 0;
 
-    f->answer = kf_arrays_new(&f->own, d->seats, sizeof *f->answer);
-    f->block = kf_arrays_new(&f->own, d->seats, sizeof *f->block);
-    TRY(kf_arrays_status(&f->own));
+    f->answer = kf_arrays_new(&f->owned, d->seats, sizeof *f->answer);
+    f->block = kf_arrays_new(&f->owned, d->seats, sizeof *f->block);
+    TRY(kf_arrays_status(&f->owned));
     TRY(add_submessages(d, f, submessages, &cost));
     if (!(cost < plain_cost(d)))
         return KOFN_OK;
-    f->V = kf_arrays_table(&f->own, d->mixed, f->rows * f->lanes);
-    TRY(kf_arrays_status(&f->own));
+    f->V = kf_arrays_table(&f->owned, d->mixed, f->rows * f->components);
+    TRY(kf_arrays_status(&f->owned));
     for (size_t b = 0; b < f->blocks; b++)
         fill_V(d, f, &f->block[b]);
     return KOFN_OK;
 }
 
-kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes, size_t submessages)
+kofn_status kf_decoder_factor(kofn_decoder *d, size_t components,
+                              size_t submessages)
 {
     kf_factor *f;
     kofn_status st;
@@ -315,7 +319,7 @@ kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes, size_t submessages)
     if (d->mixed < FEWEST)
         return KOFN_OK;
     TRY_ZERO(f, 1);
-    f->lanes = lanes;
+    f->components = components;
     f->mixed = d->mixed;
     st = fill_factor(d, f, submessages);
     if (!st && f->V)
@@ -329,14 +333,14 @@ kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes, size_t submessages)
 
 static size_t width_of(const kf_factor *f, size_t len)
 {
-    size_t row = f->rows * f->lanes * sizeof(double);
+    size_t row = f->rows * f->components * sizeof(double);
 
     return kf_min(len, kf_max(WAITING / row / STEP * STEP, NARROWEST));
 }
 
 size_t kf_factor_room(const kf_factor *f, size_t len)
 {
-    size_t waiting = f->rows * f->lanes;
+    size_t waiting = f->rows * f->components;
 
     return waiting * width_of(f, len) * sizeof(double) + KF_COMBINE_LINE +
            (f->answers + waiting + f->mixed) * sizeof(void *);
@@ -360,14 +364,15 @@ static void apply_block(const use *u, const block *b, size_t at, size_t len)
     kf_combine_tile t = {b->rank, b->count, b->count, b->Z,
                          len,     u->dtype, u->far};
 
-    for (size_t l = 0; l < f->lanes; l++) {
+    for (size_t l = 0; l < f->components; l++) {
         for (size_t c = 0; c < b->count; c++)
             u->from[c] =
-                (const char *)u->src[f->answer[b->first + c] * f->lanes + l] +
+                (const char *)
+                    u->src[f->answer[b->first + c] * f->components + l] +
                 at * u->size;
         kf_combine_sums(&t, u->from,
-                        u->sums + (b->row * f->lanes + l) * u->width,
-                        f->lanes * u->width);
+                        u->sums + (b->row * f->components + l) * u->width,
+                        f->components * u->width);
     }
 }
 
@@ -376,14 +381,14 @@ void kf_factor_apply(const kf_factor *f, const void *const *src,
                      void *scratch)
 {
     size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
-    size_t waiting = f->rows * f->lanes, width = width_of(f, len);
+    size_t waiting = f->rows * f->components, width = width_of(f, len);
     char *line = (char *)scratch + kf_to_line(scratch);
     use u = {f,
              src,
              dtype,
              size,
              width,
-             (f->answers * f->lanes + f->mixed) * len * size > NEAR,
+             (f->answers * f->components + f->mixed) * len * size > NEAR,
              (double *)(void *)line,
              NULL,
              NULL,

@@ -43,12 +43,12 @@
 
 void kf_fit_new(kf_fit *f, kf_arrays *a, const kf_evidence *e)
 {
-    size_t n = e->nodes * e->lanes, q = e->q, parts = e->closed ? 4 : 1;
+    size_t n = e->nodes * e->components, q = e->q, parts = e->closed ? 4 : 1;
     size_t numbers = sizeof(double);
     bool quick = n <= WIDEST;
     size_t ld = quick ? n / parts + 1 : 0, pivots = quick ? q / parts + 1 : 0;
 
-    *f = (kf_fit){.lanes = e->lanes,
+    *f = (kf_fit){.components = e->components,
                   .rows = n,
                   .quick = quick,
                   .parts = parts,
@@ -144,8 +144,8 @@ VECTORS double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n)
     double *v = f->left, *to = f->left + q;
 
     memcpy(v, f->v, q * sizeof *v);
-    for (size_t i = 0; i < n * f->lanes; i++) {
-        size_t j = nodes[i / f->lanes] * f->lanes + i % f->lanes;
+    for (size_t i = 0; i < n * f->components; i++) {
+        size_t j = nodes[i / f->components] * f->components + i % f->components;
         double norm;
 
         memcpy(to, f->columns + j * q, q * sizeof *to);
@@ -236,7 +236,7 @@ INLINE void size_of_solution(size_t parts, double *R, size_t m, double *size)
  */
 static void find_rows(kf_fit *f, const uint32_t *nodes, size_t m)
 {
-    uint32_t each = (uint32_t)(f->lanes / f->parts);
+    uint32_t each = (uint32_t)(f->components / f->parts);
     size_t n = m / each;
 
     for (size_t s = 0; s < KF_SETS; s++) {
@@ -288,7 +288,7 @@ VECTORS static void solve(kf_fit *f, size_t m, double *least, double *size)
 unsigned kf_fit_surely_more(kf_fit *f, const uint32_t *nodes, size_t n,
                             double limit)
 {
-    size_t all = n * f->lanes, m = all / f->parts;
+    size_t all = n * f->components, m = all / f->parts;
     double share = limit / f->length, off, least[KF_SETS], size[KF_SETS];
     unsigned more = 0;
 

@@ -21,7 +21,8 @@
 
 typedef struct hidden {
     kf_rivals rivals;
-    const double *D; /* wants x (nodes lanes); NULL: the results themselves */
+    const double
+        *D; /* wants x (nodes components); NULL: the results themselves */
     size_t wants, q;
     uint32_t *U;
     double *Q, *R, *z, *g, *alone;
@@ -29,7 +30,7 @@ typedef struct hidden {
 
 static double entry(const hidden *h, size_t want, size_t result)
 {
-    size_t results = h->rivals.nodes * h->rivals.lanes;
+    size_t results = h->rivals.nodes * h->rivals.components;
 
     return h->D ? h->D[want * results + result] : want == result;
 }
@@ -39,10 +40,10 @@ static double entry(const hidden *h, size_t want, size_t result)
  * parities do not see all errors of U. */
 static bool extend(hidden *h, size_t n)
 {
-    size_t lanes = h->rivals.lanes, q = h->q;
+    size_t components = h->rivals.components, q = h->q;
 
-    for (size_t i = n * lanes; i < (n + 1) * lanes; i++) {
-        const double *c = kf_rivals_column(&h->rivals, h->U[n], i % lanes);
+    for (size_t i = n * components; i < (n + 1) * components; i++) {
+        const double *c = kf_rivals_column(&h->rivals, h->U[n], i % components);
 
         if (i == q || kf_rivals_add(h->Q, i, q, c) == i)
             return false;
@@ -51,7 +52,7 @@ static bool extend(hidden *h, size_t n)
         for (size_t w = 0; w < h->wants; w++) {
             double *z = h->z + w * q;
 
-            z[i] = entry(h, w, h->U[n] * lanes + i % lanes) -
+            z[i] = entry(h, w, h->U[n] * components + i % components) -
                    kf_code_dot(z, h->R + i * q, i);
             z[i] /= h->R[i * q + i];
         }
@@ -67,7 +68,7 @@ static double gain(const hidden *h, size_t n)
 
     for (size_t w = 0; w < h->wants; w++)
         worst = fmax(worst, kf_code_dot(h->z + w * h->q, h->z + w * h->q,
-                                        n * h->rivals.lanes));
+                                        n * h->rivals.components));
     return sqrt(worst);
 }
 
@@ -90,23 +91,23 @@ static double worst_set(hidden *h, size_t n, size_t from, size_t few)
 /* Estimates the operations of worst_set. */
 static double cost(const hidden *h, size_t few)
 {
-    double lanes = (double)h->rivals.lanes, sum = 0;
+    double components = (double)h->rivals.components, sum = 0;
 
     for (size_t n = 1; n <= kf_min(few, h->rivals.nodes); n++)
-        sum += kf_code_sets(h->rivals.nodes, n) * lanes * lanes * (double)n *
-               (double)(5 * h->q + 2 * h->wants);
+        sum += kf_code_sets(h->rivals.nodes, n) * components * components *
+               (double)n * (double)(5 * h->q + 2 * h->wants);
     return sum;
 }
 
-/* Starts with a node: g is its lane that the parities see least.  Other nodes
- * are then chosen that come nearest to g. */
+/* Starts with a node: g is its component that the parities see least.  Other
+ * nodes are then chosen that come nearest to g. */
 static void start(hidden *h, uint32_t node)
 {
     const kf_rivals *r = &h->rivals;
     double least = HUGE_VAL;
 
     h->U[0] = node;
-    for (size_t l = 0; l < r->lanes; l++) {
+    for (size_t l = 0; l < r->components; l++) {
         const double *c = kf_rivals_column(r, node, l);
 
         if (kf_code_dot(c, c, h->q) >= least)
@@ -165,7 +166,7 @@ static kofn_status set_up(hidden *h, kf_arrays *a, const kf_evidence *e)
 {
     size_t q = h->q;
 
-    kf_rivals_new(&h->rivals, a, e->nodes, e->lanes, q);
+    kf_rivals_new(&h->rivals, a, e->nodes, e->components, q);
     h->U = kf_arrays_new(a, e->nodes, sizeof *h->U);
     h->alone = kf_arrays_new(a, e->nodes, sizeof *h->alone);
     h->Q = kf_arrays_new(a, (q + 1) * q, sizeof *h->Q);
@@ -173,7 +174,7 @@ static kofn_status set_up(hidden *h, kf_arrays *a, const kf_evidence *e)
     h->z = kf_arrays_table(a, h->wants, q);
     h->g = kf_arrays_new(a, q, sizeof *h->g);
     TRY(kf_arrays_status(a));
-    kf_rivals_of(&h->rivals, q, e->H, e->nodes * e->lanes);
+    kf_rivals_of(&h->rivals, q, e->H, e->nodes * e->components);
     return KOFN_OK;
 }
 
@@ -181,7 +182,8 @@ kofn_status kf_hidden(const kf_evidence *e, const double *D, size_t wants,
                       size_t few, double *worst)
 {
     kf_arrays a = {0};
-    hidden h = {.D = D, .wants = D ? wants : e->nodes * e->lanes, .q = e->q};
+    hidden h = {
+        .D = D, .wants = D ? wants : e->nodes * e->components, .q = e->q};
     kofn_status st = set_up(&h, &a, e);
 
     *worst = st ? 0 : worst_few(&h, kf_min(few, e->nodes));
@@ -191,12 +193,12 @@ kofn_status kf_hidden(const kf_evidence *e, const double *D, size_t wants,
 
 /* ---- how many, and by how much ------------------------------------------- */
 
-size_t kf_code_may_hide(size_t liars, size_t promised, size_t located,
+size_t kf_code_may_hide(size_t liars, size_t independent, size_t located,
                         size_t over)
 {
     size_t rest = liars - kf_min(located, liars);
 
-    return kf_max(promised > liars ? kf_min(rest, over) : rest, 1);
+    return kf_max(independent > liars ? kf_min(rest, over) : rest, 1);
 }
 
 double kf_code_unseen(double alarm, size_t q)
@@ -216,7 +218,7 @@ double kf_code_floor(double unseen, double gains, size_t q, bool more)
 /* Writes D for results that are divided by the weights of their seats. */
 static kofn_status spread(kf_code *c, const kofn_decoder *d, double *D)
 {
-    size_t lanes = d->results / d->seats;
+    size_t components = d->results / d->seats;
 
     for (size_t w = 0, row = 0; w < d->wants; w++) {
         double *to = D + w * d->results;
@@ -228,7 +230,7 @@ static kofn_status spread(kf_code *c, const kofn_decoder *d, double *D)
         for (size_t r = 0; r < d->results; r++) {
             const kf_seat *seat;
 
-            TRY(kf_code_seat(c, d->seat[r / lanes], &seat));
+            TRY(kf_code_seat(c, d->seat[r / components], &seat));
             to[r] *= seat->weight > 0 ? seat->weight : 1;
         }
     }
@@ -240,7 +242,7 @@ kofn_status kf_hidden_of(kf_code *c, const kofn_decoder *d, const double *H,
 {
     size_t nodes = d->seats / kf_code_each(&c->plan->layout, d->seat, d->seats);
     kf_evidence e = {
-        .nodes = nodes, .lanes = d->results / nodes, .q = q, .H = H};
+        .nodes = nodes, .components = d->results / nodes, .q = q, .H = H};
     double *D = kofn_layout_table(d->wants, d->results);
     kofn_status st = D ? spread(c, d, D) : KOFN_NOMEM;
 

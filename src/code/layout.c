@@ -250,11 +250,11 @@ static kofn_status check_layout(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;
 
-    if (!L->groups || !L->seats || !L->enough || !L->lanes || !L->inner ||
+    if (!L->groups || !L->seats || !L->enough || !L->components || !L->inner ||
         !p->parts || !p->parts1 || !L->symbols || !L->wants ||
         !L->submessages || L->enough > L->seats * L->submessages ||
         L->threshold < L->enough || (L->submessages > 1 && !L->whole) ||
-        (L->remembers && (L->wants != 1 || L->lanes != 1 ||
+        (L->remembers && (L->wants != 1 || L->components != 1 ||
                           L->submessages != 1 || L->max_seats != p->parts)) ||
         (L->whole && (L->groups > 1 || p->parts1 > 1)) ||
         L->wants % L->grid_rows || (!L->W && L->symbols != L->wants) ||
@@ -299,8 +299,8 @@ static kofn_status make_layout(kofn_plan *p)
 
     L->args = &p->args;
     L->workers = p->workers;
-    L->groups = L->lanes = L->inner = L->seats = L->grid_rows = L->submessages =
-        L->slots = 1;
+    L->groups = L->components = L->inner = L->seats = L->grid_rows =
+        L->submessages = L->slots = 1;
     L->max_seats = SIZE_MAX;
     L->cut[0] = L->cut[1] = (kofn_cut){1, 1};
     TRY(p->scheme->layout(L));
@@ -325,18 +325,18 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
                               const kofn_scheme *scheme, const char *args,
                               size_t workers, uint64_t seed)
 {
-    kofn_scheme own = {.size = sizeof own};
+    kofn_scheme owned = {.size = sizeof owned};
     kofn_problem problem = {.size = sizeof problem};
     kofn_plan *p;
     kofn_status st;
 
     *out = NULL;
-    TRY(kf_given(&own, sizeof own, scheme, ".size = sizeof(kofn_scheme)"));
+    TRY(kf_given(&owned, sizeof owned, scheme, ".size = sizeof(kofn_scheme)"));
     TRY(kf_given(&problem, sizeof problem, pb, "KOFN_PROBLEM_INIT"));
-    TRY(check_problem(&problem, &own, workers));
+    TRY(check_problem(&problem, &owned, workers));
     TRY_ZERO(p, 1);
-    p->own = own;
-    p->scheme = &p->own;
+    p->owned = owned;
+    p->scheme = &p->owned;
     p->workers = workers;
     p->op = kf_operation_of(problem.op);
     p->layout = (kofn_layout){.problem = problem, .seed = seed};
@@ -381,7 +381,7 @@ kofn_status kofn_plan_serve_left(kofn_plan *plan, size_t p)
                           args ? args + 1 : NULL, plan->workers, L->seed));
     M = &plan->left->layout;
     if (M->groups == L->groups && M->seats == L->seats &&
-        M->max_seats == L->max_seats && M->lanes == L->lanes &&
+        M->max_seats == L->max_seats && M->components == L->components &&
         M->inner == L->inner && M->cut[0].rows == L->cut[0].rows &&
         M->cut[0].cols == L->cut[0].cols)
         return KOFN_OK;

@@ -198,8 +198,8 @@ size_t kf_operation_pieces(const kofn_layout *L)
 
     kf_operation_block(L, &rows, &cols);
     deep = op->left ? rows : cols;
-    if (!op->left) { /* all lanes are multiplied together */
-        high *= L->lanes;
+    if (!op->left) { /* all components are multiplied together */
+        high *= L->components;
         cols = kf_ceil_div(L->problem.p, L->cut[1].cols);
     }
     if (L->problem.sparse || cols < PIECE_COLS ||

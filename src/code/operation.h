@@ -26,9 +26,10 @@ typedef struct kf_operation {
     unsigned over;    /* KF_OVER_*                                            */
     bool left;        /* the input is to the left of A */
     bool vector;      /* the input has one column                             */
-    bool sparse;  /* also with a sparse A: a kernel in src/data computes it */
-    bool whole;   /* answers come only as a whole, not by strips */
-    bool below;   /* sub-blocks of a lane (layout.inner): rows, not columns */
+    bool sparse; /* also with a sparse A: a kernel in src/data computes it */
+    bool whole;  /* answers come only as a whole, not by strips */
+    bool
+        below; /* sub-blocks of a component (layout.inner): rows, not columns */
     bool stream;  /* each product has its own A, sent with each task */
     bool checked; /* wrong answers can be distinguished from rounding */
     /* Returns the number of strips of a block, transposed code or not. */
@@ -55,7 +56,8 @@ const kf_operation *kf_operation_of_layout(const kofn_layout *L);
 
 size_t kf_size_of(const kofn_problem *pb, kf_size size);
 
-/* Returns the rows and columns of a lane of a block, with its sub-blocks. */
+/* Returns the rows and columns of a component of a block, with its sub-blocks.
+ */
 void kf_operation_block(const kofn_layout *L, size_t *rows, size_t *cols);
 /* Returns the best number of results for a worker's share if none is given. */
 size_t kf_operation_pieces(const kofn_layout *L);

@@ -53,13 +53,13 @@ bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none)
 }
 
 /* Copies the first of every four columns. */
-static void first_lanes(size_t m, size_t n, const double *A, double *first)
+static void first_components(size_t m, size_t n, const double *A, double *first)
 {
     for (size_t i = 0; i < m * n; i += LANES)
         *first++ = A[i];
 }
 
-void kf_code_all_lanes(size_t m, size_t n, const double *first, double *A)
+void kf_code_all_components(size_t m, size_t n, const double *first, double *A)
 {
     size_t blocks = n / LANES;
 
@@ -85,11 +85,11 @@ kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
 
     if (!from)
         return KOFN_NOMEM;
-    first_lanes(k, n, B, from);
-    first_lanes(m, n, C, to);
+    first_components(k, n, B, from);
+    first_components(m, n, C, to);
     kf_code_subtract_product(
         &(kf_difference){m, k, blocks, A, k, from, blocks, to, blocks});
-    kf_code_all_lanes(m, n, to, C);
+    kf_code_all_components(m, n, to, C);
     kf_free(from);
     return KOFN_OK;
 }

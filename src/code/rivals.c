@@ -44,33 +44,34 @@ size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v)
 
 /* ---- nodes --------------------------------------------------------------- */
 
-void kf_rivals_new(kf_rivals *r, kf_arrays *a, size_t nodes, size_t lanes,
+void kf_rivals_new(kf_rivals *r, kf_arrays *a, size_t nodes, size_t components,
                    size_t q)
 {
-    *r = (kf_rivals){.nodes = nodes, .lanes = lanes, .q = q};
-    r->H = kf_arrays_new(a, nodes * lanes * q, sizeof *r->H);
-    r->W = kf_arrays_new(a, nodes * lanes * q, sizeof *r->W);
-    r->own = kf_arrays_new(a, (lanes + 1) * q, sizeof *r->own);
+    *r = (kf_rivals){.nodes = nodes, .components = components, .q = q};
+    r->H = kf_arrays_new(a, nodes * components * q, sizeof *r->H);
+    r->W = kf_arrays_new(a, nodes * components * q, sizeof *r->W);
+    r->owned = kf_arrays_new(a, (components + 1) * q, sizeof *r->owned);
     r->used = kf_arrays_new(a, nodes, 1);
 }
 
 void kf_rivals_of(kf_rivals *r, size_t q, const double *H, size_t ld)
 {
     r->q = q;
-    for (size_t j = 0; j < r->nodes * r->lanes; j++)
+    for (size_t j = 0; j < r->nodes * r->components; j++)
         for (size_t i = 0; i < q; i++)
             r->H[j * q + i] = H[i * ld + j];
 }
 
 void kf_rivals_begin(kf_rivals *r)
 {
-    memcpy(r->W, r->H, r->nodes * r->lanes * r->q * sizeof *r->W);
+    memcpy(r->W, r->H, r->nodes * r->components * r->q * sizeof *r->W);
     memset(r->used, 0, r->nodes);
 }
 
-const double *kf_rivals_column(const kf_rivals *r, size_t node, size_t lane)
+const double *kf_rivals_column(const kf_rivals *r, size_t node,
+                               size_t component)
 {
-    return r->H + (node * r->lanes + lane) * r->q;
+    return r->H + (node * r->components + component) * r->q;
 }
 
 size_t kf_rivals_directions(double *Q, size_t n, size_t len, const double *W,
@@ -85,8 +86,8 @@ size_t kf_rivals_directions(double *Q, size_t n, size_t len, const double *W,
 /* Makes an orthonormal basis of the remaining columns of a node. */
 static size_t own_directions(kf_rivals *r, size_t node)
 {
-    return kf_rivals_directions(r->own, 0, r->q, r->W + node * r->lanes * r->q,
-                                r->lanes);
+    return kf_rivals_directions(
+        r->owned, 0, r->q, r->W + node * r->components * r->q, r->components);
 }
 
 size_t kf_rivals_next(kf_rivals *r, const double *g)
@@ -99,7 +100,7 @@ size_t kf_rivals_next(kf_rivals *r, const double *g)
         double all = 0;
 
         for (size_t k = 0; k < n; k++) {
-            double d = kf_code_dot(r->own + k * r->q, g, r->q);
+            double d = kf_code_dot(r->owned + k * r->q, g, r->q);
 
             all += d * d;
         }
@@ -116,10 +117,10 @@ size_t kf_rivals_strike(kf_rivals *r, size_t node, double *g)
     size_t n = own_directions(r, node);
 
     r->used[node] = 1;
-    kf_rivals_take_out(r->own, n, r->q, g);
+    kf_rivals_take_out(r->owned, n, r->q, g);
     for (size_t j = 0; j < r->nodes; j++)
-        for (size_t l = 0; l < r->lanes && !r->used[j]; l++)
-            kf_rivals_take_out(r->own, n, r->q,
-                               r->W + (j * r->lanes + l) * r->q);
+        for (size_t l = 0; l < r->components && !r->used[j]; l++)
+            kf_rivals_take_out(r->owned, n, r->q,
+                               r->W + (j * r->components + l) * r->q);
     return n;
 }

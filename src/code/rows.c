@@ -27,7 +27,7 @@ void kf_code_uneven(kf_code *c)
 static void free_seat(kf_seat *s)
 {
     if (s)
-        kf_arrays_free(&s->own);
+        kf_arrays_free(&s->owned);
     kf_free(s);
 }
 
@@ -112,7 +112,7 @@ typedef struct making {
 static kofn_status compress_rows(const making *m, kf_row **rows,
                                  const double *dense, size_t n, size_t cols)
 {
-    kf_arrays *a = &m->seat->own;
+    kf_arrays *a = &m->seat->owned;
 
     *rows = kf_arrays_new(a, n, sizeof **rows);
     TRY(kf_arrays_status(a));
@@ -123,12 +123,13 @@ static kofn_status compress_rows(const making *m, kf_row **rows,
     return KOFN_OK;
 }
 
-/* Returns the largest norm of a lane's rows; `inner` rows count together. */
-static double largest_norm(const kf_row *rows, size_t lanes, size_t inner)
+/* Returns the largest norm of a component's rows; `inner` rows count together.
+ */
+static double largest_norm(const kf_row *rows, size_t components, size_t inner)
 {
     double top = 0;
 
-    for (size_t l = 0; l < lanes; l++) {
+    for (size_t l = 0; l < components; l++) {
         double sum = 0;
 
         for (size_t t = l * inner; t < (l + 1) * inner; t++)
@@ -167,7 +168,7 @@ static void enlarge(double by, double *rows, size_t n)
 static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
 {
     const kofn_layout *L = &p->layout;
-    size_t rows = L->lanes * L->inner;
+    size_t rows = L->components * L->inner;
     /* multiples of 1/1024 in the order of the golden section */
     double by = 1 + (double)(local % 1024 * 633 % 1024) / 1024;
     bool twice = p->op->factors > 1;
@@ -175,10 +176,11 @@ static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
     if (kf_code_decodes_itself(p, true))
         return;
     /* In A' A x even plain blocks are evenly spaced. */
-    if (!twice && plain_rows(G ? G : E0, L->lanes, G ? L->symbols : p->parts))
+    if (!twice &&
+        plain_rows(G ? G : E0, L->components, G ? L->symbols : p->parts))
         return;
     enlarge(by, E0, rows * p->parts);
-    enlarge(twice ? by * by : by, G, L->lanes * L->symbols);
+    enlarge(twice ? by * by : by, G, L->components * L->symbols);
 }
 
 /* Returns the plan that the scheme made; the rows of a reader come from another
@@ -193,7 +195,7 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
 {
     const kofn_plan *p = c->plan, *of = made_by_scheme(p);
     const kofn_layout *L = &p->layout;
-    size_t rows = L->lanes * L->inner;
+    size_t rows = L->components * L->inner;
     making m = {p, local, s};
 
     TRY(of->scheme->seat(&of->layout, local, E0, E1, G));
@@ -203,7 +205,7 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
     if (p->op->factors > 1) /* sub-blocks below each other are not summed */
         s->weight = pow(largest_norm(s->E0, rows, 1), 2);
     else
-        s->weight = largest_norm(s->E0, L->lanes, L->inner);
+        s->weight = largest_norm(s->E0, L->components, L->inner);
     s->G = s->E0;
     if (p->parts1 > 1) {
         TRY(compress_rows(&m, &s->E1, E1, L->inner, p->parts1));
@@ -211,7 +213,7 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
     }
     if (p->mixes_parts)
         return KOFN_OK;
-    return compress_rows(&m, &s->G, G, L->lanes, L->symbols);
+    return compress_rows(&m, &s->G, G, L->components, L->symbols);
 }
 
 static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
@@ -221,15 +223,15 @@ static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
     bool coded = p->parts1 > 1;
     kf_seat *s = kf_zero(1, sizeof *s);
     kf_arrays a = {.failed = !s};
-    double *E0 = kf_arrays_table(&a, L->lanes * L->inner, p->parts);
+    double *E0 = kf_arrays_table(&a, L->components * L->inner, p->parts);
     double *E1 = coded ? kf_arrays_table(&a, L->inner, p->parts1) : NULL;
     double *G =
-        p->mixes_parts ? NULL : kf_arrays_table(&a, L->lanes, L->symbols);
+        p->mixes_parts ? NULL : kf_arrays_table(&a, L->components, L->symbols);
     kofn_status st = kf_arrays_status(&a);
 
     if (!st)
         st = fill_seat(c, local, s, E0, E1, G);
-    if (!st && L->lanes == 4)
+    if (!st && L->components == 4)
         s->quaternions = kf_code_quaternions(s->G);
     kf_arrays_free(&a);
     if (st) {

@@ -22,9 +22,9 @@ typedef struct kf_sift {
 
 /* Sorts the rows of these seats.  Numbers the symbols that no row holds
  * plainly, and the others.  For a decoder, a result has the rounding |E0| |E1|
- * of its lane, and any result may give a plain symbol.  For parities, results
- * are divided by the weights of their seats, and the first result gives the
- * symbol. */
+ * of its component, and any result may give a plain symbol.  For parities,
+ * results are divided by the weights of their seats, and the first result gives
+ * the symbol. */
 kofn_status kf_sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
                          size_t n, bool parities);
 /* True if this result gives its symbol plainly. */

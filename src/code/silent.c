@@ -93,7 +93,7 @@ bool kf_code_is_zero_result(const kofn_plan *p, const kf_seat *seat,
 {
     size_t inner = p->layout.inner;
 
-    for (size_t i = 0; i < p->layout.lanes * inner; i++)
+    for (size_t i = 0; i < p->layout.components * inner; i++)
         if (!block_is_empty(p, &seat->E0[i], group, lo) &&
             !(seat->E1 && input_is_empty(p, &seat->E1[i % inner])))
             return false;

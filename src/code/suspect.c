@@ -64,7 +64,7 @@
 
 typedef struct state {
     const kf_evidence *e;
-    size_t nodes, lanes;
+    size_t nodes, components;
     kf_syndromes base, work, trial;
     const double *Y;              /* rows of nodes out of range are zero */
     double alarm;                 /* of this attempt                         */
@@ -80,8 +80,8 @@ typedef struct state {
     uint32_t *pick, *best; /* nodes of a guess first, then the others */
     double *v;             /* q                                       */
     kf_fit fit;
-    double budget; /* for guesses */
-    size_t told;   /* corrupt nodes that this evidence can locate */
+    double budget;    /* for guesses */
+    size_t locatable; /* corrupt nodes that this evidence can locate */
     kf_arrays arrays;
 } state;
 
@@ -91,7 +91,7 @@ static kofn_status set_up(state *s, const kf_evidence *e)
 {
     *s = (state){.e = e,
                  .nodes = e->nodes,
-                 .lanes = e->lanes,
+                 .components = e->components,
                  .alarm = e->alarm,
                  .budget = GUESSING};
     s->allowance = kf_arrays_new(&s->arrays, e->columns, sizeof *s->allowance);
@@ -134,7 +134,7 @@ static kofn_status set_up_search(state *s)
  * need no algebra, and would hide all other errors. */
 static kofn_status find_out_of_range(state *s)
 {
-    size_t each = s->lanes * s->e->columns;
+    size_t each = s->components * s->e->columns;
     double *zeroed;
 
     for (size_t n = 0; n < s->nodes; n++) {
@@ -189,7 +189,7 @@ static bool agree(const kf_syndromes *t)
  * confirm that the rest agree. */
 static size_t room(const kf_syndromes *t)
 {
-    return t->q == 0 ? 0 : (t->q - 1) / t->lanes;
+    return t->q == 0 ? 0 : (t->q - 1) / t->components;
 }
 
 static bool struck(const state *s, size_t node)
@@ -217,10 +217,10 @@ static void rank_nodes(state *s, const kf_spectrum *p)
 
     for (size_t n = 0; n < s->nodes; n++) {
         s->power[n] = struck(s, n) ? -1 : 0;
-        for (size_t l = 0; l < s->lanes && !struck(s, n); l++) {
+        for (size_t l = 0; l < s->components && !struck(s, n); l++) {
             double sum = 0;
 
-            kf_code_get_column(&s->work, n * s->lanes + l, s->v);
+            kf_code_get_column(&s->work, n * s->components + l, s->v);
             for (size_t k = 0; k < p->q; k++) {
                 double x = kf_code_dot(p->U + k * p->q, s->v, p->q);
 
@@ -257,7 +257,8 @@ static size_t independent(const state *s, const kf_syndromes *t)
 
     for (size_t i = 0; i < s->nodes; i++)
         struck += s->held[i] && t == &s->work;
-    return kf_min(t->q / t->lanes, s->e->over - kf_min(s->e->over, struck));
+    return kf_min(t->q / t->components,
+                  s->e->over - kf_min(s->e->over, struck));
 }
 
 /* Searches for a set of nodes that explains column c.  It stops when a set of
@@ -273,8 +274,9 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
     size_t q = t->q, most = independent(s, t), least = 0;
     size_t want = kf_min(room(t), kf_max(most, 1) - 1);
     double one = sqrt((double)q) + KF_TAIL, limit = s->allowance[c] * one;
-    double cost = (double)(want * s->lanes * (q * want * s->lanes + STRIKE));
-    size_t few = kf_min(s->told, want);
+    double cost =
+        (double)(want * s->components * (q * want * s->components + STRIKE));
+    size_t few = kf_min(s->locatable, want);
     double sets =
         kf_code_sets(alive, want) / kf_code_sets(alive - few, want - few);
     kf_budget b = {cost,
@@ -390,9 +392,9 @@ static kofn_status suspend(state *s)
         p = spectrum_of_work(s, begins);
         begins = false;
         rank = kf_spectrum_above(p, kf_spectrum_level(p, s->e->alarm));
-        if (rank > room(&s->work) * s->lanes)
+        if (rank > room(&s->work) * s->components)
             return KOFN_CORRUPT; /* no witness is left */
-        s->told = can_tell(s, kf_ceil_div(rank, s->lanes));
+        s->locatable = can_tell(s, kf_ceil_div(rank, s->components));
         rank_nodes(s, p);
         if (!suspend_strongest(s) && !suspend_by_columns(s))
             return KOFN_CORRUPT;
@@ -486,7 +488,7 @@ static kofn_status confirm_liars(state *s, size_t most, size_t *count)
     kf_spectrum *p = &s->spectrum;
     size_t n = clear_innocent(s), m, odd = s->out_of_range_count;
     size_t over = s->e->over - odd, liars = kf_max(odd + n, s->e->liars) - odd;
-    size_t promised = s->e->promised - kf_min(s->e->promised, odd);
+    size_t independent = s->e->independent - kf_min(s->e->independent, odd);
     double apart;
 
     *count = 0;
@@ -497,14 +499,14 @@ static kofn_status confirm_liars(state *s, size_t most, size_t *count)
         return KOFN_CORRUPT;
     list_held(s);
     s->proof.conspire = s->e->liars;
-    s->proof.strict = s->e->promised <= s->e->liars;
+    s->proof.strict = s->e->independent <= s->e->liars;
     s->proof.budget = s->proof.strict ? PROVING : TRYING;
     kf_spectrum_rotate(p, &s->base, s->e, s->Y, &m);
     apart = kf_spectrum_level(p, loudest_allowance(s)) + unexplained(s);
     if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
         return KOFN_CORRUPT;
     for (size_t j = 0; j < n; j++)
-        if (kf_proof_certain(&s->proof, j, liars, promised, over, apart)) {
+        if (kf_proof_certain(&s->proof, j, liars, independent, over, apart)) {
             s->certain[s->pick[j]] = 1;
             ++*count;
         }
@@ -512,7 +514,7 @@ static kofn_status confirm_liars(state *s, size_t most, size_t *count)
     if (*count == n)
         return KOFN_OK;
     if (n - *count + liars > over ||
-        (n - *count + promised > over && by_accident(s, n - *count)))
+        (n - *count + independent > over && by_accident(s, n - *count)))
         return KOFN_CORRUPT;
     return KOFN_OK;
 }

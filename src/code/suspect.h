@@ -10,19 +10,19 @@
 /* The evidence of one cell: a sketch of every result, and the parities that
  * honest results satisfy. */
 typedef struct kf_evidence {
-    size_t nodes, lanes; /* seats; results that each answers together */
-    bool closed;         /* right multiples of codewords are codewords:
-                          * quaternions */
-    size_t q;            /* parities                                       */
-    const double *H;     /* q x (nodes lanes), orthonormal rows            */
+    size_t nodes, components; /* seats; results that each answers together */
+    bool closed;              /* right multiples of codewords are codewords:
+                               * quaternions */
+    size_t q;        /* parities                                       */
+    const double *H; /* q x (nodes components), orthonormal rows            */
     size_t columns;
-    const double *Y; /* (nodes lanes) x columns                        */
+    const double *Y; /* (nodes components) x columns                        */
     double noise;    /* usual rounding of an entry of Y */
     double alarm;    /* no honest entry has this much rounding */
     double bound;    /* no honest entry is larger; HUGE_VAL: unknown */
     size_t over;     /* results beyond those that surely decode */
     size_t liars;    /* nodes that may be wrong in any way */
-    size_t promised; /* nodes that may be wrong without conspiring */
+    size_t independent; /* nodes that may be wrong without conspiring */
 } kf_evidence;
 
 enum {
@@ -47,7 +47,7 @@ kofn_status kf_suspect(const kf_evidence *e, size_t most, uint8_t *found,
 
 /* Bounds the effect on an output D y of at most `few` wrong nodes with errors
  * of total length 1 in all parities (|H E| = 1).  NULL for D means y itself.
- * Only the parities of e are used; D is wants x (nodes lanes). */
+ * Only the parities of e are used; D is wants x (nodes components). */
 kofn_status kf_hidden(const kf_evidence *e, const double *D, size_t wants,
                       size_t few, double *worst);
 /* Computes the same for a decoder with these parities.  Results are divided by
@@ -57,7 +57,7 @@ kofn_status kf_hidden_of(kf_code *c, const kofn_decoder *d, const double *H,
 
 /* Returns the number of nodes that may be wrong in any way and still unlocated.
  * If other nodes are promised to be located, it is at most `over`. */
-size_t kf_code_may_hide(size_t liars, size_t promised, size_t located,
+size_t kf_code_may_hide(size_t liars, size_t independent, size_t located,
                         size_t over);
 /* Returns the length at which a column of q parities shows a disagreement. */
 double kf_code_unseen(double alarm, size_t q);
@@ -66,7 +66,7 @@ double kf_code_unseen(double alarm, size_t q);
  * probability KF_MISSED. */
 double kf_code_floor(double unseen, double gains, size_t q, bool more);
 
-/* Computes the parities of a survivor set.  *H is *q x (n lanes) with
+/* Computes the parities of a survivor set.  *H is *q x (n components) with
  * orthonormal rows.  H y = 0 for honest results y, each divided by the weight
  * of its seat.  Seats ascend.  *q may be 0. */
 kofn_status kf_parity(kf_code *c, const uint32_t *seats, size_t n, double **H,

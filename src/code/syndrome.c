@@ -19,10 +19,10 @@
 void kf_syndromes_new(kf_syndromes *t, kf_arrays *a, const kf_evidence *e,
                       const double *allowance)
 {
-    size_t rows = e->nodes * e->lanes, ld = rows + e->columns;
+    size_t rows = e->nodes * e->components, ld = rows + e->columns;
 
     *t = (kf_syndromes){.q = e->q,
-                        .lanes = e->lanes,
+                        .components = e->components,
                         .rows = rows,
                         .columns = e->columns,
                         .ld = ld,
@@ -96,8 +96,8 @@ static void strike_column(kf_syndromes *t, size_t j)
 
 void kf_syndromes_strike(kf_syndromes *t, size_t node)
 {
-    for (size_t l = 0; l < t->lanes && t->q > 0; l++)
-        strike_column(t, node * t->lanes + l);
+    for (size_t l = 0; l < t->components && t->q > 0; l++)
+        strike_column(t, node * t->components + l);
 }
 
 /* ---- how much they disagree ---------------------------------------------- */
@@ -159,8 +159,8 @@ void kf_spectrum_new(kf_spectrum *p, kf_arrays *a, const kf_evidence *e)
 }
 
 /* Multiplies a column by 1, i, j, k from the right.  All are codewords if the
- * column is.  An error in one lane then spans the same dimensions as an error
- * in all four. */
+ * column is.  An error in one component then spans the same dimensions as an
+ * error in all four. */
 static void close_columns(const kf_evidence *e, const double *Y, double *out)
 {
     static const double sign[4][4] = {

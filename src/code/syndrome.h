@@ -28,12 +28,12 @@
 /* Parities and syndromes [H | S], S = H Y up to its sign.  Nodes can be struck;
  * the rest then does not depend on their results. */
 typedef struct kf_syndromes {
-    size_t q, lanes, rows, columns; /* H is q x rows, S q x columns       */
-    size_t ld;                      /* rows + columns                     */
-    double *memory, *first;         /* the q rows begin at `first`        */
-    double *v, *w;                  /* scratch: q; ld                     */
-    const double *allowance;        /* largest honest rounding, per column of S
-                                     */
+    size_t q, components, rows, columns; /* H is q x rows, S q x columns */
+    size_t ld;               /* rows + columns                     */
+    double *memory, *first;  /* the q rows begin at `first`        */
+    double *v, *w;           /* scratch: q; ld                     */
+    const double *allowance; /* largest honest rounding, per column of S
+                              */
 } kf_syndromes;
 
 void kf_syndromes_new(kf_syndromes *t, kf_arrays *a, const kf_evidence *e,
@@ -85,7 +85,7 @@ void kf_spectrum_rotate(kf_spectrum *p, const kf_syndromes *t,
 
 /* A search for nodes that explain a column of syndromes (fit.c). */
 typedef struct kf_fit {
-    size_t lanes, rows, q;
+    size_t components, rows, q;
     double *columns, *v; /* of H, in order, q each; of S */
     double length;       /* norm of v */
     bool quick;          /* A is available */
@@ -138,18 +138,19 @@ size_t kf_rivals_directions(double *Q, size_t n, size_t len, const double *W,
 /* The columns of H by node, and the search for nodes that come nearest to a
  * vector. */
 typedef struct kf_rivals {
-    size_t nodes, lanes, q;
+    size_t nodes, components, q;
     double *H;     /* columns in order, q each */
     double *W;     /* columns after the struck nodes are removed */
-    double *own;   /* scratch: lanes + 1 directions                       */
+    double *owned; /* scratch: components + 1 directions */
     uint8_t *used; /* nodes that are excluded */
 } kf_rivals;
 
-void kf_rivals_new(kf_rivals *r, kf_arrays *a, size_t nodes, size_t lanes,
+void kf_rivals_new(kf_rivals *r, kf_arrays *a, size_t nodes, size_t components,
                    size_t q);
 /* Fills the columns from these q parities, at most the q of the allocation. */
 void kf_rivals_of(kf_rivals *r, size_t q, const double *H, size_t ld);
-const double *kf_rivals_column(const kf_rivals *r, size_t node, size_t lane);
+const double *kf_rivals_column(const kf_rivals *r, size_t node,
+                               size_t component);
 /* Resets: no node is struck or used. */
 void kf_rivals_begin(kf_rivals *r);
 /* Returns the node that would remove most of g; r->nodes if none would remove
@@ -161,14 +162,14 @@ size_t kf_rivals_strike(kf_rivals *r, size_t node, double *g);
 
 /* The state of a proof that a node is corrupt (certain.c). */
 typedef struct kf_proof {
-    size_t nodes, lanes, q, m;
+    size_t nodes, components, q, m;
     const uint32_t *held; /* suspended nodes, `count`; the caller's */
     size_t count;
     kf_rivals rivals;
     double *Q, *R; /* of the suspended nodes: H_T = Q R */
-    double *X;     /* estimated errors of suspended nodes: count lanes, m */
-    double *B, *x; /* directions, m each; 2 lanes vectors */
-    double *g, *y; /* q; lanes                                         */
+    double *X; /* estimated errors of suspended nodes: count components, m */
+    double *B, *x; /* directions, m each; 2 components vectors */
+    double *g, *y; /* q; components                                         */
     double *try;   /* q                                                */
     /* other possibly corrupt nodes: p->candidate, in groups of `each` */
     uint32_t *candidate;
@@ -196,10 +197,10 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
                  const uint32_t *held, size_t count);
 /* True if held[j] is proved corrupt.  The proof is certain if at most `liars`
  * nodes are corrupt, with `over` results beyond those that surely decode.  With
- * at most `promised` corrupt nodes it is certain or fails only by accident.
+ * at most `independent` corrupt nodes it is certain or fails only by accident.
  * `apart` bounds the sum of noise and the unexplained syndromes in any
  * direction. */
-bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t promised,
+bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t independent,
                       size_t over, double apart);
 
 /* ---- small vectors ------------------------------------------------------- */

@@ -37,15 +37,16 @@ static double squares(const kf_row *rows, size_t n)
 
 /* Returns the rounding of a result: the norm of the block's coefficients times
  * the norm of the message's coefficients. */
-static double rounding_of(const kf_code *c, const kf_seat *seat, size_t lane)
+static double rounding_of(const kf_code *c, const kf_seat *seat,
+                          size_t component)
 {
     size_t inner = c->plan->layout.inner, factors = c->plan->op->factors;
-    double block = squares(seat->E0 + lane * inner, inner), own;
+    double block = squares(seat->E0 + component * inner, inner), owned;
 
     if (factors == 0)
-        return sqrt(squares(&seat->G[lane], 1));
-    own = sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
-    return c->uneven && factors > 1 ? kf_larger(seat->weight, own) : own;
+        return sqrt(squares(&seat->G[component], 1));
+    owned = sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
+    return c->uneven && factors > 1 ? kf_larger(seat->weight, owned) : owned;
 }
 
 static bool is_unit(const kf_row *r)
@@ -65,7 +66,7 @@ static kofn_status sift_new(kf_sift *s, const kofn_layout *L, size_t n)
     kf_arrays *a = &s->arrays;
 
     s->symbols = L->symbols;
-    s->results = n * L->lanes;
+    s->results = n * L->components;
     s->row = kf_arrays_new(a, s->results, sizeof *s->row);
     s->weight = kf_arrays_new(a, s->results, sizeof *s->weight);
     s->first = kf_arrays_new(a, s->results, sizeof *s->first);
@@ -89,9 +90,9 @@ kofn_status kf_sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
 
         TRY(kf_code_seat(c, seats[i], &seat));
         s->quaternions &= seat->quaternions;
-        for (size_t l = 0; l < L->lanes; l++) {
+        for (size_t l = 0; l < L->components; l++) {
             const kf_row *g = &seat->G[l];
-            size_t r = i * L->lanes + l;
+            size_t r = i * L->components + l;
 
             s->row[r] = g;
             s->weight[r] = !parities          ? rounding_of(c, seat, l)
@@ -163,17 +164,18 @@ static kofn_status subtract_product(const kf_sift *s, const kf_difference *d)
 
 static kofn_status invert(kf_sift *s, const double *P, double *W)
 {
-    size_t n = s->unknown, lanes = s->quaternions ? 4 : 1, wide = n / lanes;
+    size_t n = s->unknown, components = s->quaternions ? 4 : 1,
+           wide = n / components;
     double *T = room(s, n, n);
     double *X = kf_arrays_table(&s->arrays, n, wide);
 
     TRY(kf_arrays_status(&s->arrays));
     memcpy(T, P, n * n * sizeof *T);
     for (size_t i = 0; i < wide; i++)
-        X[i * lanes * wide + i] = 1;
+        X[i * components * wide + i] = 1;
     TRY(kf_solve(n, T, n, wide, X, wide));
-    if (lanes > 1)
-        kf_code_all_lanes(n, n, X, W);
+    if (components > 1)
+        kf_code_all_components(n, n, X, W);
     else
         memcpy(W, X, n * n * sizeof *W);
     return KOFN_OK;

@@ -47,9 +47,9 @@ static kofn_status mix(kofn_core *c, kf_round *r, const kofn_deals *d)
             TRY(kf_core_find_decoder(c, p, seats, n, &now));
             if (!now) {
                 kf_fail(KOFN_UNSTABLE,
-                        "predicted relative error %.1e exceeds the tolerance "
-                        "%.1e; use another basis or a larger tolerance",
-                        p->refused, c->opt.tolerance);
+                        "predicted relative error %.1e exceeds max_error "
+                        "%.1e; use another basis or a larger max_error",
+                        p->refused, c->opt.max_error);
                 return kf_core_deliver(c, r, KOFN_UNSTABLE);
             }
             p->noise = kf_larger(p->noise, now->noise);

@@ -78,7 +78,7 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
         c->now = ev->now;
     TRY(apply(c, ev));
     TRY(c->use[0].policy->go_on(c));
-    assert(!kf_core_check(c));
+    assert(!kf_core_assert_state(c));
     return KOFN_OK;
 }
 
@@ -155,8 +155,8 @@ static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
         TRY(make_use(&use[KOFN_USE_LEFT], plan[o]->left, c->opt.errors));
         if (!kf_code_can_be_read(plan[o]))
             continue;
-        TRY(kf_code_reader(&use[KOFN_USE_READ].own, plan[o]));
-        TRY(make_use(&use[KOFN_USE_READ], use[KOFN_USE_READ].own,
+        TRY(kf_code_reader(&use[KOFN_USE_READ].owned, plan[o]));
+        TRY(make_use(&use[KOFN_USE_READ], use[KOFN_USE_READ].owned,
                      c->opt.errors));
     }
     if (!kf_code_can_be_alone(plan[0]))
@@ -164,8 +164,8 @@ static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
     c->uses++; /* use of a sum, which has one operand */
     alone = &c->use[KOFN_USE_PARTS];
     alone->alone = true;
-    TRY(kf_code_alone(&alone->own, plan[0]));
-    return make_use(alone, alone->own, KOFN_ERRORS_NONE);
+    TRY(kf_code_alone(&alone->owned, plan[0]));
+    return make_use(alone, alone->owned, KOFN_ERRORS_NONE);
 }
 
 kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
@@ -191,8 +191,8 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
     if (c->opt.quarantine == 0)
         c->opt.quarantine =
             (unsigned)kofn_option_at(KF_OPTION_quarantine)->zero;
-    if (!(c->opt.tolerance > 0))
-        c->opt.tolerance =
+    if (!(c->opt.max_error > 0))
+        c->opt.max_error =
             plan[0]->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-4;
     st = check_operands(plan, operands);
     if (!st)
@@ -226,7 +226,7 @@ void kofn_core_free(kofn_core *c)
     for (size_t u = 0; u < c->uses; u++) {
         kf_cache_free(c->use[u].cache);
         kf_code_free(c->use[u].code);
-        kofn_plan_free(c->use[u].own);
+        kofn_plan_free(c->use[u].owned);
     }
     kf_free(c->use);
     kf_free(c->action);

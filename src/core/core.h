@@ -29,7 +29,7 @@ kofn_time kf_core_alarm(const kofn_core *c);
  * ... */
 typedef struct kf_use {
     const kofn_plan *plan; /* NULL if the operand does not serve this use */
-    kofn_plan *own;        /* the same plan if this use owns it, else NULL */
+    kofn_plan *owned;      /* the same plan if this use owns it, else NULL */
     const struct kf_policy *policy; /* see policy.h */
     kofn_errors errors;             /* how errors are searched for */
     bool alone;      /* each part of the product comes from one worker.  If a

@@ -3,7 +3,7 @@
  * The scheme deals over a compressed axis: the open strips, in order.  This
  * file turns shares into tasks on cells; a worker answers the rows of its seat.
  * After a change during a round, only the missing results are asked for
- * (short.c).
+ * (reassign.c).
  *
  * Owns the deals during a call.  It asks only for strips that are not settled,
  * and only workers that kf_core_can_work. */
@@ -204,7 +204,7 @@ kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed)
     kofn_status st;
 
     if (!kf_deal_can(c, r, group, owed))
-        return owed == KF_OWED_AFRESH ? KOFN_OK : kf_deal_short(c, r, group);
+        return owed == KF_OWED_AFRESH ? KOFN_OK : kf_reassign(c, r, group);
     st = kf_deal_afresh(c, r, group, c->generous > 0 || r->p.all, &d);
     if (!st && !kf_layout(&r->p)->whole)
         st = split_evenly(&r->p, group, pieces_of(c, &r->p));

@@ -4,7 +4,7 @@
  * core decides how many more to wait for, and what a verdict means.  The body
  * does the comparison itself, which is arithmetic on matrices.
  *
- * code/promise.h decides how many results are awaited and which verdicts are
+ * code/bounds.h decides how many results are awaited and which verdicts are
  * believed.  This file counts the principals that have a say.
  *
  * Owns nothing: the counts belong to the round.  A check is an action, and its
@@ -59,10 +59,10 @@ static kf_voices hear(kofn_core *c, kf_round *r, size_t group,
     kf_voices v = voices(c, r, group, tasks, n);
     kf_ledger *l = &r->p.ledger[group];
 
-    l->liars = l->promise.errors != KOFN_ERRORS_NONE;
-    if (kf_promise_conspires(&l->promise))
+    l->liars = l->bounds.errors != KOFN_ERRORS_NONE;
+    if (kf_bounds_allow_collusion(&l->bounds))
         l->liars = kf_policy_of(r)->liars(&c->fleet, &v,
-                                          kf_promise_spare(&l->promise, &v));
+                                          kf_bounds_spare(&l->bounds, &v));
     return v;
 }
 
@@ -71,7 +71,7 @@ size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
 {
     kf_voices v = hear(c, r, group, tasks, n);
 
-    return kf_promise_vouch(&r->p.ledger[group].promise, &v);
+    return kf_bounds_vouch(&r->p.ledger[group].bounds, &v);
 }
 
 void kf_core_set_known(kofn_core *c, kf_round *r)
@@ -85,7 +85,7 @@ void kf_core_set_spare(kofn_core *c, kf_round *r)
     for (size_t g = 0; g < r->p.groups; g++) {
         kf_voices v = hear(c, r, g, NULL, 0);
 
-        r->p.ledger[g].spare = kf_promise_spare(&r->p.ledger[g].promise, &v);
+        r->p.ledger[g].spare = kf_bounds_spare(&r->p.ledger[g].bounds, &v);
         r->p.ledger[g].known = v.known;
     }
 }
@@ -93,16 +93,16 @@ void kf_core_set_spare(kofn_core *c, kf_round *r)
 static kofn_status set_promise(kofn_core *c, kf_round *r, const uint32_t *tasks,
                                kofn_action *a)
 {
-    kf_promise p = r->p.ledger[a->group].promise;
+    kf_bounds p = r->p.ledger[a->group].bounds;
     kf_voices v = hear(c, r, a->group, tasks, a->count);
     kf_verdicts to;
 
     TRY(kf_policy_of(r)->silent(&c->fleet, &r->p, a, tasks, &v.silent));
     p.half = kf_layout(&r->p)->problem.dtype == KOFN_F32 && !c->opt.beyond;
-    to = kf_promise_verdicts(&p, &v);
+    to = kf_bounds_verdicts(&p, &v);
     a->most = to.most;
     a->liars = to.liars;
-    a->promised = to.promised;
+    a->independent = to.independent;
     return KOFN_OK;
 }
 

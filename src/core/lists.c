@@ -236,7 +236,7 @@ static kofn_status give(kofn_core *c, kf_round *r, const kofn_past *past)
 }
 
 /* Asks every worker for an equal share of the missing results. */
-static kofn_status cast_net(kofn_core *c, kf_round *r)
+static kofn_status request_shortfall(kofn_core *c, kf_round *r)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];
     size_t missing = kf_product_short(&r->p, 0, cell), able = 0;
@@ -267,7 +267,7 @@ kofn_status kf_lists_make(kofn_core *c)
         if (kf_is_open(r))
             TRY(give(c, r, &past));
         if (kf_stream_due(c, r))
-            TRY(cast_net(c, r));
+            TRY(request_shortfall(c, r));
     }
     for (size_t w = 0; w < s->known; w++) {
         s->is.slots = kf_max(s->is.slots, s->list[w].given);

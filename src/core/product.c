@@ -37,8 +37,8 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
     p->tasks = p->rows = p->checks = p->evidences = 0;
     p->noise = p->predicted = p->refused = 0;
     for (size_t g = 0; g < p->groups; g++) {
-        p->ledger[g].promise = kf_promise_of(use->plan, g, use->errors);
-        p->ledger[g].promise.alike = alike;
+        p->ledger[g].bounds = kf_bounds_of(use->plan, g, use->errors);
+        p->ledger[g].bounds.alike = alike;
     }
     kf_product_no_news(p);
     p->all = p->late_too = p->degraded = p->lost = p->disagree = p->unsure =
@@ -236,7 +236,7 @@ size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell)
     const kf_ledger *l = &p->ledger[group];
     size_t known = cell->disagreed ? l->known : 0;
 
-    return kf_product_enough(p) + kf_promise_besides(l->spare, known);
+    return kf_product_enough(p) + kf_bounds_besides(l->spare, known);
 }
 
 size_t kf_product_wanted(const kf_product *p, size_t group, const kf_cell *cell)

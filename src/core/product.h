@@ -18,7 +18,7 @@
 
 #include "core.h"
 
-#include "code/promise.h"
+#include "code/bounds.h"
 
 #include <assert.h>
 
@@ -78,7 +78,7 @@ typedef enum kf_owed {
 typedef struct kf_ledger {
     kf_cell *cell;
     size_t count, cap;
-    kf_promise promise;
+    kf_bounds bounds;
     size_t spare; /* results wanted for every strip beyond `enough` */
     size_t liars; /* principals that may lie together (kf_policy.liars) */
     size_t known; /* members that are known to be wrong */

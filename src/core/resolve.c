@@ -90,7 +90,7 @@ static kofn_status degrade(kofn_core *c, kf_round *r)
 
         for (size_t i = 0; i < l->count; i++)
             l->cell[i].extra = c->fleet.seats;
-        TRY(kf_deal_short(c, r, g));
+        TRY(kf_reassign(c, r, g));
     }
     kf_product_all_news(&r->p);
     return KOFN_OK;
@@ -128,7 +128,7 @@ void kf_core_pause(const kofn_core *c, kf_round *r)
 size_t kf_workers_needed(const kf_product *p)
 {
     const kofn_layout *L = kf_layout(p);
-    size_t answers = L->whole ? p->ledger[0].promise.surely : 0;
+    size_t answers = L->whole ? p->ledger[0].bounds.surely : 0;
 
     for (size_t g = 0; g < p->groups; g++)
         for (size_t i = 0; i < p->ledger[g].count; i++)
@@ -169,10 +169,10 @@ static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
 kofn_status kf_core_unstable(kofn_core *c, kf_round *r, size_t results)
 {
     kf_fail(KOFN_UNSTABLE,
-            "predicted relative error %.1e exceeds the tolerance %.1e with "
+            "predicted relative error %.1e exceeds max_error %.1e with "
             "all %zu available results; use more workers, another "
-            "basis or a larger tolerance",
-            r->p.refused, c->opt.tolerance, results);
+            "basis or a larger max_error",
+            r->p.refused, c->opt.max_error, results);
     return kf_core_deliver(c, r, KOFN_UNSTABLE);
 }
 

@@ -69,7 +69,8 @@ static kofn_status open(kofn_core *c)
 {
     const kofn_layout *L = &c->use[0].plan->layout;
 
-    return kf_fleet_open(&c->fleet, L->groups, L->max_seats, c->opt.seats);
+    return kf_fleet_open(&c->fleet, L->groups, L->max_seats,
+                         c->opt.workers_per_principal);
 }
 
 static const char *wrong(const kofn_core *c)
@@ -250,7 +251,7 @@ static kofn_status go_on(kofn_core *c)
 
 /* ---- the alarm ----------------------------------------------------------- */
 
-static kofn_status rang(kofn_core *c, kf_round *r)
+static kofn_status alarm_fired(kofn_core *c, kf_round *r)
 {
     if (c->now < r->alarm || !kf_is_open(r))
         return KOFN_OK;
@@ -273,12 +274,13 @@ static kofn_status rang(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-kofn_status kf_rounds_rang(kofn_core *c, kf_round *r, const kofn_event *ev)
+kofn_status kf_rounds_alarm_fired(kofn_core *c, kf_round *r,
+                                  const kofn_event *ev)
 {
     (void)r;
     (void)ev;
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(rang(c, c->round[i]));
+        TRY(alarm_fired(c, c->round[i]));
     return KOFN_OK;
 }
 
@@ -370,7 +372,7 @@ static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
     size_t worth = kf_product_worth(p, p->evidence + a->first, n);
 
     (void)f;
-    return kf_promise_apart(&p->ledger[a->group].promise, worth, a->liars);
+    return kf_bounds_apart(&p->ledger[a->group].bounds, worth, a->liars);
 }
 
 /* ---- the policies -------------------------------------------------------- */
@@ -380,9 +382,10 @@ static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
     .limits = limits, .open = open, .sit = sit, .on[KOFN_EV_BEGIN] = begin,    \
     .on[KOFN_EV_CANCEL] = cancel, .on[KOFN_EV_RESULT] = result,                \
     .on[KOFN_EV_VERDICT] = kf_core_apply_verdict,                              \
-    .on[KOFN_EV_ALARM] = kf_rounds_rang, .on[KOFN_EV_VOID] = void_block,       \
-    .go_on = go_on, .wrong = wrong, .needed = needed, .voices = voices,        \
-    .liars = liars, .silent = silent, .apart = apart
+    .on[KOFN_EV_ALARM] = kf_rounds_alarm_fired,                                \
+    .on[KOFN_EV_VOID] = void_block, .go_on = go_on, .wrong = wrong,            \
+    .needed = needed, .voices = voices, .liars = liars, .silent = silent,      \
+    .apart = apart
 
 const kf_policy kf_rounds = {
     ALL_ROUNDS,

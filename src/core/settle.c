@@ -86,7 +86,7 @@ kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
     kf_answers a;
     kofn_status st;
 
-    TRY(kf_answers_judge(p->use->cache, p->use->plan, rows, n, c->opt.tolerance,
+    TRY(kf_answers_judge(p->use->cache, p->use->plan, rows, n, c->opt.max_error,
                          &a));
     *out = a.decoder;
     if (!a.decoder && a.refused > 0)

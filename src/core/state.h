@@ -201,7 +201,8 @@ static inline kofn_status kf_core_room(kofn_core *c, size_t n)
 
 /* Handles an alarm: acts for each round that is due on late and unresponsive
  * workers. */
-kofn_status kf_rounds_rang(kofn_core *c, kf_round *r, const kofn_event *ev);
+kofn_status kf_rounds_alarm_fired(kofn_core *c, kf_round *r,
+                                  const kofn_event *ev);
 
 /* ---- stream.c ------------------------------------------------------------ */
 
@@ -317,13 +318,13 @@ kofn_status kf_deal_afresh(kofn_core *c, kf_round *r, size_t group, bool all,
                            kofn_deals *out);
 kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed);
 
-/* ---- short.c ------------------------------------------------------------- */
+/* ---- reassign.c ---------------------------------------------------------- */
 
 /* Asks for all answers of this worker's seat. */
 kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, uint32_t worker,
                              kf_band b);
 /* Asks for the results that this group lacks. */
-kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group);
+kofn_status kf_reassign(kofn_core *c, kf_round *r, size_t group);
 
 /* ---- settle.c ------------------------------------------------------------ */
 
@@ -437,9 +438,9 @@ kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
  * none. */
 bool kf_adjoint_with_late(kf_round *r);
 
-/* ---- check.c ------------------------------------------------------------- */
+/* ---- assert_state.c ------------------------------------------------------ */
 
 /* Returns NULL, or an invariant that does not hold between steps. */
-const char *kf_core_check(const kofn_core *c);
+const char *kf_core_assert_state(const kofn_core *c);
 
 #endif

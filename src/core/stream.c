@@ -69,7 +69,7 @@ static kofn_status open(kofn_core *c)
     kf_stream *s = &c->stream;
 
     TRY(kf_fleet_open(&c->fleet, c->use[0].plan->layout.groups, SIZE_MAX,
-                      c->opt.seats));
+                      c->opt.workers_per_principal));
     s->memory = c->use[0].plan->layout.memory;
     TRY_ZERO(s->past, s->memory + 1);
     TRY_ZERO(s->marked, s->memory + 1);
@@ -311,11 +311,11 @@ static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
     return KOFN_OK;
 }
 
-static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
+static kofn_status alarm_fired(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     kf_stream *s = &c->stream;
 
-    TRY(kf_rounds_rang(c, r, ev));
+    TRY(kf_rounds_alarm_fired(c, r, ev));
     if (c->now >= s->alarm_at)
         s->alarm_at = KOFN_NEVER; /* workers that are not done now may be
                                      marked */
@@ -622,7 +622,7 @@ const kf_policy kf_stream_policy = {
     .on[KOFN_EV_RESULT] = result,
     .on[KOFN_EV_FAILED] = failed,
     .on[KOFN_EV_VERDICT] = kf_core_apply_verdict,
-    .on[KOFN_EV_ALARM] = rang,
+    .on[KOFN_EV_ALARM] = alarm_fired,
     .go_on = go_on,
     .wrong = wrong,
     .decode = kf_settle_decode,

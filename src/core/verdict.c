@@ -127,7 +127,7 @@ kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
 {
     kf_fail(KOFN_TOOFEW,
             "%zu results agree, but are too few to rule out errors above the "
-            "tolerance; start more workers or allow a larger tolerance",
+            "tolerance; start more workers or allow a larger max_error",
             count);
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }

@@ -1,15 +1,15 @@
 /* block.c -- the block of a seat, and products with it.
  *
- * A dense block is coded before it is sent.  Each lane is a linear combination
- * of parts of A, or a view of A if the row of coefficients is a unit vector.  A
- * sparse block is not coded, because a combination of sparse parts is denser
- * than all of them together.  Instead a seat holds the plain parts that its
- * rows name, and mixes their products.  For a linear operation the result is
- * the same.
+ * A dense block is coded before it is sent.  Each component is a linear
+ * combination of parts of A, or a view of A if the row of coefficients is a
+ * unit vector.  A sparse block is not coded, because a combination of sparse
+ * parts is denser than all of them together.  Instead a seat holds the plain
+ * parts that its rows name, and mixes their products.  For a linear operation
+ * the result is the same.
  *
  * Blocks have counted references and are freed with the last one.  The operand
- * is borrowed until the job is closed.  A lane that is a view of A must not be
- * written. */
+ * is borrowed until the job is closed.  A component that is a view of A must
+ * not be written. */
 #include "data.h"
 
 #include "code/operation.h"
@@ -90,7 +90,7 @@ kf_block *kf_block_keep(kf_block *b)
 static void free_block(kf_block *b)
 {
     kf_subset_free(b->subset);
-    kf_free(b->lane);
+    kf_free(b->component);
     kf_free(b->owned);
     kf_free(b->velocity);
     kf_buffer_drop(b->of);
@@ -119,7 +119,7 @@ kf_block *kf_block_of(const kf_block *b, uint32_t operand)
     return (kf_block *)(uintptr_t)b;
 }
 
-kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
+kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t components,
                             size_t rows, size_t cols)
 {
     size_t each = rows * cols * kf_dtype_size(of->m.dtype);
@@ -127,19 +127,19 @@ kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
 
     *out = NULL;
     TRY_ZERO(b, 1);
-    b->lane = kf_new(lanes, sizeof *b->lane);
-    if (!b->lane) {
+    b->component = kf_new(components, sizeof *b->component);
+    if (!b->component) {
         kf_free(b);
         return KOFN_NOMEM;
     }
     atomic_init(&b->refs, 1);
-    b->lanes = lanes;
+    b->components = components;
     b->rows = rows;
     b->cols = cols;
     b->dtype = of->m.dtype;
-    for (size_t l = 0; l < lanes; l++)
-        b->lane[l] = (kofn_matrix){(char *)of->m.data + l * each, rows, cols,
-                                   cols, b->dtype};
+    for (size_t l = 0; l < components; l++)
+        b->component[l] = (kofn_matrix){(char *)of->m.data + l * each, rows,
+                                        cols, cols, b->dtype};
     b->of = kf_buffer_keep(of);
     *out = b;
     return KOFN_OK;
@@ -155,19 +155,21 @@ static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
     atomic_init(&b->refs, 1);
     b->from = r;
     b->group = group;
-    b->lanes = L->lanes;
+    b->components = L->components;
     if (r->plan->op->factors > 0)
         kf_operation_block(L, &b->rows, &b->cols);
     b->dtype = L->problem.dtype;
     return KOFN_OK;
 }
 
-/* ---- memory of all lanes --------------------------------------------------
+/* ---- memory of all components
+ * --------------------------------------------------
  */
 
 bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes)
 {
-    return kf_mul(b->rows, b->cols, bytes) && kf_mul(*bytes, b->lanes, bytes) &&
+    return kf_mul(b->rows, b->cols, bytes) &&
+           kf_mul(*bytes, b->components, bytes) &&
            kf_mul(*bytes, kf_dtype_size(b->dtype), bytes);
 }
 
@@ -181,18 +183,18 @@ kofn_status kf_block_room(const kf_block *b, void **out)
     return *out ? KOFN_OK : KOFN_NOMEM;
 }
 
-kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l)
+kofn_matrix kf_block_component(const kf_block *b, void *all, size_t l)
 {
     size_t each = b->rows * b->cols * kf_dtype_size(b->dtype);
 
-    return (kofn_matrix){all ? (char *)all + l * each : NULL, b->lane[l].rows,
-                         b->cols, b->cols, b->dtype};
+    return (kofn_matrix){all ? (char *)all + l * each : NULL,
+                         b->component[l].rows, b->cols, b->cols, b->dtype};
 }
 
 /* ---- sparse: choose the parts -------------------------------------------- */
 
-/* Makes a sparse block.  Sub-blocks that are below each other are lanes here,
- * with the rows of a part. */
+/* Makes a sparse block.  Sub-blocks that are below each other are components
+ * here, with the rows of a part. */
 static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
                                 size_t group, kf_block *b)
 {
@@ -200,18 +202,18 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
     size_t *place;
 
     TRY_NEW(place, parts);
-    b->lanes *= inner;
+    b->components *= inner;
     b->rows /= inner;
     memset(place, 0xff, parts * sizeof *place);
-    for (size_t l = 0; l < b->lanes; l++)
+    for (size_t l = 0; l < b->components; l++)
         for (size_t e = 0; e < rows->E0[l].n; e++)
             if (place[rows->E0[l].col[e]] == SIZE_MAX)
                 place[rows->E0[l].col[e]] = b->used++;
     b->A = r->A;
     b->first = kf_new(b->used, sizeof *b->first);
-    b->weight = kofn_layout_table(b->lanes, b->used);
+    b->weight = kofn_layout_table(b->components, b->used);
     if (b->first && b->weight)
-        for (size_t l = 0; l < b->lanes; l++)
+        for (size_t l = 0; l < b->components; l++)
             for (size_t e = 0; e < rows->E0[l].n; e++) {
                 size_t j = rows->E0[l].col[e];
 
@@ -225,35 +227,35 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
 
 /* ---- dense: view or combine ---------------------------------------------- */
 
-static bool plain_lane(const kf_resident *r, const kf_row *row)
+static bool plain_component(const kf_resident *r, const kf_row *row)
 {
     return r->plan->layout.inner == 1 &&
            (row->n == 0 ||
             (row->n == 1 && row->val[0] == 1 && r->by == 1 && !r->lent));
 }
 
-/* Places the sub-blocks of a lane if its products are summed: side by side, or
- * below each other in A' A x. */
+/* Places the sub-blocks of a component if its products are summed: side by
+ * side, or below each other in A' A x. */
 static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
-                               size_t l, kofn_matrix *lane, kf_mixed *mixed,
-                               size_t *count)
+                               size_t l, kofn_matrix *component,
+                               kf_mixed *mixed, size_t *count)
 {
     size_t inner = r->plan->layout.inner;
     bool below = r->plan->op->below;
 
     for (size_t t = 0; t < inner; t++) {
-        kofn_matrix sub = *lane;
+        kofn_matrix sub = *component;
 
-        sub.data = below ? kf_at(lane, t * r->parts.rows, 0)
-                         : kf_at(lane, 0, t * r->parts.cols);
+        sub.data = below ? kf_at(component, t * r->parts.rows, 0)
+                         : kf_at(component, 0, t * r->parts.cols);
         sub.rows = r->parts.rows;
         sub.cols = r->parts.cols;
         mixed[(*count)++] = (kf_mixed){&rows->E0[l * inner + t], sub, r->by};
     }
 }
 
-/* Makes views for plain lanes, and memory for coded lanes unless they are made
- * later. */
+/* Makes views for plain components, and memory for coded components unless they
+ * are made later. */
 static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
                            size_t group, kf_block *b, kf_mixed *mixed,
                            size_t *count)
@@ -261,35 +263,36 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
     size_t size = kf_dtype_size(b->dtype), coded = 0, next = 0;
     size_t inner = r->plan->layout.inner;
 
-    TRY_NEW(b->lane, b->lanes);
-    for (size_t l = 0; l < b->lanes; l++)
-        coded += !plain_lane(r, &rows->E0[l]);
-    for (size_t i = 0; i < b->lanes * inner; i++)
+    TRY_NEW(b->component, b->components);
+    for (size_t l = 0; l < b->components; l++)
+        coded += !plain_component(r, &rows->E0[l]);
+    for (size_t i = 0; i < b->components * inner; i++)
         TRY(kf_range_row(r, &rows->E0[i]));
     if (coded && !r->away &&
         !(b->owned = kf_new(coded * b->rows, b->cols * size)))
         return KOFN_NOMEM;
     b->coded = rows->E0;
-    for (size_t l = 0; l < b->lanes; l++) {
+    for (size_t l = 0; l < b->components; l++) {
         const kf_row *row = &rows->E0[l];
 
-        b->lane[l] = (kofn_matrix){NULL, b->rows, b->cols, b->cols, b->dtype};
-        if (plain_lane(r, row) && row->n == 0) {
-            b->lane[l].rows = 0;
-        } else if (plain_lane(r, row)) {
-            b->lane[l] = *kf_resident_part(r, group, row->col[0]);
+        b->component[l] =
+            (kofn_matrix){NULL, b->rows, b->cols, b->cols, b->dtype};
+        if (plain_component(r, row) && row->n == 0) {
+            b->component[l].rows = 0;
+        } else if (plain_component(r, row)) {
+            b->component[l] = *kf_resident_part(r, group, row->col[0]);
         } else if (!r->away) {
-            b->lane[l].data =
+            b->component[l].data =
                 (char *)b->owned + next++ * b->rows * b->cols * size;
-            lay_out_sub_blocks(r, rows, l, &b->lane[l], mixed, count);
+            lay_out_sub_blocks(r, rows, l, &b->component[l], mixed, count);
         }
     }
     return KOFN_OK;
 }
 
-/* Makes all coded lanes of one group in one pass over its parts. */
-static kofn_status combine_lanes(const kf_resident *r, size_t group,
-                                 const kf_mixed *mixed, size_t n)
+/* Makes all coded components of one group in one pass over its parts. */
+static kofn_status combine_components(const kf_resident *r, size_t group,
+                                      const kf_mixed *mixed, size_t n)
 {
     const kofn_plan *p = r->plan;
     kofn_matrix *part;
@@ -334,7 +337,7 @@ static kofn_status encode_group(const encoding *e, const kf_resident *r,
         TRY(r->A ? sparse_block(r, rows, g, *block)
                  : lay_out(r, rows, g, *block, e->mixed, &count));
     }
-    return count ? combine_lanes(r, g, e->mixed, count) : KOFN_OK;
+    return count ? combine_components(r, g, e->mixed, count) : KOFN_OK;
 }
 
 /* Drops all blocks if one failed. */
@@ -354,7 +357,8 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
     encoding e = {.seats = seats,
                   .count = n,
                   .blocks = blocks,
-                  .mixed = kf_new(n * L->lanes, L->inner * sizeof *e.mixed)};
+                  .mixed =
+                      kf_new(n * L->components, L->inner * sizeof *e.mixed)};
     kofn_status st = e.mixed ? KOFN_OK : KOFN_NOMEM;
 
     memset(blocks, 0, n * sizeof *blocks);
@@ -366,7 +370,8 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
 
 /* ---- empty --------------------------------------------------------------- */
 
-/* Makes an empty block. Lanes that mix nothing have no rows, as in encoding. */
+/* Makes an empty block. Components that mix nothing have no rows, as in
+ * encoding. */
 static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
                                kf_block **out)
 {
@@ -379,12 +384,12 @@ static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
     b = *out;
     b->row = kf_local(p, seat) * p->layout.submessages;
     b->empty = b->changes = true;
-    TRY_ZERO(b->lane, b->lanes);
+    TRY_ZERO(b->component, b->components);
     if (!r->away)
         TRY(kf_block_room(b, &b->owned));
-    for (size_t l = 0; l < b->lanes; l++) {
-        b->lane[l].rows = rows->E0[l].n ? b->rows : 0;
-        b->lane[l] = kf_block_lane(b, b->owned, l);
+    for (size_t l = 0; l < b->components; l++) {
+        b->component[l].rows = rows->E0[l].n ? b->rows : 0;
+        b->component[l] = kf_block_component(b, b->owned, l);
     }
     return KOFN_OK;
 }

@@ -15,7 +15,7 @@
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Copies lanes that are views of A, because A must not be changed. */
+/* Copies components that are views of A, because A must not be changed. */
 static kofn_status make_own(kf_block *b)
 {
     void *all;
@@ -23,11 +23,11 @@ static kofn_status make_own(kf_block *b)
     if (b->changes)
         return KOFN_OK;
     TRY(kf_block_room(b, &all));
-    for (size_t l = 0; l < b->lanes; l++) {
-        kofn_matrix lane = kf_block_lane(b, all, l);
+    for (size_t l = 0; l < b->components; l++) {
+        kofn_matrix component = kf_block_component(b, all, l);
 
-        kf_mat_copy(&b->lane[l], &lane);
-        b->lane[l] = lane;
+        kf_mat_copy(&b->component[l], &component);
+        b->component[l] = component;
     }
     kf_free(b->owned);
     b->owned = all;
@@ -43,7 +43,7 @@ kofn_status kf_block_set_moving(kf_block *b)
 kofn_matrix kf_block_velocity(const kf_block *b, size_t l)
 {
     if (b->velocity)
-        return kf_block_lane(b, b->velocity, l);
+        return kf_block_component(b, b->velocity, l);
     return (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
 }
 
@@ -81,14 +81,14 @@ static void change(const kofn_change *c, const kofn_matrix *u,
     double before = c->step * ahead, after = -c->step * (1 + ahead);
 
     if (!M) {
-        kf_mat_add_turned(u, v, -c->step, 1 - c->step * c->decay, A);
+        kf_mat_add_transposed(u, v, -c->step, 1 - c->step * c->decay, A);
         return;
     }
     if (A->dtype == KOFN_F64)
         f64_before(A->data, M->data, n, before, c->momentum, c->decay);
     else
         f32_before(A->data, M->data, n, before, c->momentum, c->decay);
-    kf_mat_add_turned(u, v, 1, 1, M);
+    kf_mat_add_transposed(u, v, 1, 1, M);
     if (A->dtype == KOFN_F64)
         f64_after(A->data, M->data, n, after);
     else
@@ -100,24 +100,24 @@ static kofn_matrix columns(const kofn_matrix *a, size_t first, size_t cols)
     return (kofn_matrix){kf_at(a, 0, first), a->rows, cols, a->ld, a->dtype};
 }
 
-/* True if all lanes can be changed at once: V is the same for all and none is
- * empty.  Lanes are below each other in memory. */
+/* True if all components can be changed at once: V is the same for all and none
+ * is empty.  Components are below each other in memory. */
 static bool stacks(const kf_block *b, const kf_msg *m)
 {
-    bool whole = m->in->m.cols == b->lanes * b->rows;
+    bool whole = m->in->m.cols == b->components * b->rows;
 
-    for (size_t l = 0; l < b->lanes; l++)
-        whole &= b->lane[l].rows > 0;
+    for (size_t l = 0; l < b->components; l++)
+        whole &= b->component[l].rows > 0;
     return whole && m->with->m.cols == b->cols;
 }
 
-static void change_lanes(kf_block *b, const kf_msg *m)
+static void change_components(kf_block *b, const kf_msg *m)
 {
     const kofn_matrix *U = &m->in->m, *V = &m->with->m;
-    size_t all = stacks(b, m) ? b->lanes : 1, rows = all * b->rows;
+    size_t all = stacks(b, m) ? b->components : 1, rows = all * b->rows;
 
-    for (size_t l = 0; l < b->lanes; l += all) {
-        kofn_matrix A = b->lane[l], M = A;
+    for (size_t l = 0; l < b->components; l += all) {
+        kofn_matrix A = b->component[l], M = A;
         kofn_matrix u = columns(U, U->cols > rows ? l * rows : 0, rows);
         kofn_matrix v =
             columns(V, V->cols > b->cols ? l * b->cols : 0, b->cols);
@@ -126,7 +126,7 @@ static void change_lanes(kf_block *b, const kf_msg *m)
             continue;
         A.rows = M.rows = rows;
         if (b->velocity)
-            M.data = kf_block_lane(b, b->velocity, l).data;
+            M.data = kf_block_component(b, b->velocity, l).data;
         change(&m->change, &u, &v, &A, b->velocity ? &M : NULL);
     }
 }
@@ -138,8 +138,8 @@ static size_t numbers_in(const kf_block *b)
 {
     size_t n = 0;
 
-    for (size_t l = 0; l < b->lanes && !b->A && !b->subset; l++)
-        n += b->lane[l].rows * b->cols;
+    for (size_t l = 0; l < b->components && !b->A && !b->subset; l++)
+        n += b->component[l].rows * b->cols;
     return n;
 }
 
@@ -148,7 +148,8 @@ static size_t numbers_of(const kf_block *b)
     return numbers_in(b) * (b->velocity ? 2 : 1);
 }
 
-/* Returns the address of number k of all; NULL if it is in a lane of zeros. */
+/* Returns the address of number k of all; NULL if it is in a component of
+ * zeros. */
 static unsigned char *number_at(kf_block *b, size_t k)
 {
     size_t size = kf_dtype_size(b->dtype), l = 0;
@@ -159,9 +160,10 @@ static unsigned char *number_at(kf_block *b, size_t k)
         k -= numbers_of(b);
     velocity = k >= numbers_in(b);
     k -= velocity ? numbers_in(b) : 0;
-    for (; k >= b->lane[l].rows * b->cols; l++)
-        k -= b->lane[l].rows * b->cols;
-    x = velocity ? kf_block_lane(b, b->velocity, l).data : b->lane[l].data;
+    for (; k >= b->component[l].rows * b->cols; l++)
+        k -= b->component[l].rows * b->cols;
+    x = velocity ? kf_block_component(b, b->velocity, l).data
+                 : b->component[l].data;
     x += k * size;
     for (size_t i = 0; i < size; i++)
         if (x[i])
@@ -214,15 +216,16 @@ kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
     return kf_mat_check_finite(V, "V");
 }
 
-/* True if the factors fit.  Each is for all lanes side by side, or one for all.
+/* True if the factors fit.  Each is for all components side by side, or one for
+ * all.
  */
 bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
                     const kofn_matrix *V)
 {
     return b && !b->subset && !b->A && U->dtype == b->dtype &&
            V->dtype == b->dtype && U->rows == V->rows &&
-           (U->cols == b->rows || U->cols == b->lanes * b->rows) &&
-           (V->cols == b->cols || V->cols == b->lanes * b->cols);
+           (U->cols == b->rows || U->cols == b->components * b->rows) &&
+           (V->cols == b->cols || V->cols == b->components * b->cols);
 }
 
 static kofn_status update(kf_block *b, const kf_msg *m)
@@ -240,7 +243,7 @@ static kofn_status update(kf_block *b, const kf_msg *m)
         kf_free(b->velocity);
         b->velocity = NULL;
     }
-    change_lanes(b, m);
+    change_components(b, m);
     b->updates++;
     return KOFN_OK;
 }
@@ -252,28 +255,29 @@ void kf_block_miss(kf_block *b, const kf_msg *m)
         b->updates++;
 }
 
-/* Puts a piece, encoded for this seat from other blocks, into the block. */
-static kofn_status put_piece(kf_block *b, const kf_msg *m)
+/* Puts a slice, encoded for this seat from other blocks, into the block. */
+static kofn_status put_slice(kf_block *b, const kf_msg *m)
 {
-    const kf_block *piece = m->block;
+    const kf_block *slice = m->block;
 
-    if (!b || !b->changes || piece->lanes != b->lanes ||
-        piece->cols != b->cols || piece->dtype != b->dtype || m->hi > b->rows ||
-        m->lo > m->hi || piece->rows != m->hi - m->lo)
+    if (!b || !b->changes || slice->components != b->components ||
+        slice->cols != b->cols || slice->dtype != b->dtype || m->hi > b->rows ||
+        m->lo > m->hi || slice->rows != m->hi - m->lo)
         return kf_fail(KOFN_SHAPE,
-                       "a piece of strips [%zu, %zu) does not fit the block of "
+                       "a slice of strips [%zu, %zu) does not fit the block of "
                        "operand %u",
                        m->lo, m->hi, m->operand);
     if (m->velocity)
         TRY(kf_block_set_moving(b));
-    for (size_t l = 0; l < b->lanes; l++) {
-        kofn_matrix lane =
-            m->velocity ? kf_block_lane(b, b->velocity, l) : b->lane[l];
+    for (size_t l = 0; l < b->components; l++) {
+        kofn_matrix component = m->velocity
+                                    ? kf_block_component(b, b->velocity, l)
+                                    : b->component[l];
 
-        if (lane.rows == 0 || piece->lane[l].rows == 0)
+        if (component.rows == 0 || slice->component[l].rows == 0)
             continue;
-        lane.data = kf_at(&lane, m->lo, 0);
-        kf_mat_copy(&piece->lane[l], &lane);
+        component.data = kf_at(&component, m->lo, 0);
+        kf_mat_copy(&slice->component[l], &component);
     }
     return KOFN_OK;
 }
@@ -290,7 +294,7 @@ kofn_status kf_block_change(kf_block *b, const kf_msg *m)
     if (m->type == KF_MSG_UPDATE)
         return update(kf_block_of(b, m->operand), m);
     if (m->block)
-        return put_piece(kf_block_of(b, m->operand), m);
+        return put_slice(kf_block_of(b, m->operand), m);
     for (; b; b = b->next)
         b->empty = false;
     return KOFN_OK;
@@ -299,7 +303,7 @@ kofn_status kf_block_change(kf_block *b, const kf_msg *m)
 double kf_block_change_size(const kf_block *b, const kf_msg *m)
 {
     b = kf_block_of(b, m->operand);
-    return b && m->in ? (double)b->lanes * (double)b->rows * (double)b->cols *
-                            (double)m->in->m.rows
+    return b && m->in ? (double)b->components * (double)b->rows *
+                            (double)b->cols * (double)m->in->m.rows
                       : 0;
 }

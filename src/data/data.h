@@ -21,7 +21,7 @@ struct kf_buffer {
     kofn_matrix m;
     size_t capacity; /* bytes; 0: the numbers belong to ... */
     kf_buffer *of;   /* ... this buffer, which is kept */
-    void (*release)(void *from, void *own); /* ... or a transport */
+    void (*release)(void *from, void *owned); /* ... or a transport */
     void *from, *own;
 };
 
@@ -35,8 +35,8 @@ kofn_status kf_buffer_view(kf_buffer **out, kf_buffer *of,
 size_t kf_buffer_bytes(const kf_buffer *p);
 /* Wraps numbers that `release(from, own)` returns. */
 kofn_status kf_buffer_around(kf_buffer **out, const kofn_matrix *m,
-                             void (*release)(void *from, void *own), void *from,
-                             void *own);
+                             void (*release)(void *from, void *owned),
+                             void *from, void *owned);
 
 /* Buffers for reuse. */
 typedef struct kf_pool {
@@ -68,7 +68,7 @@ kofn_status kf_mix(const kf_mixed *mixed, size_t n, const kofn_matrix *part,
 /* ---- blocks (block.c) ---------------------------------------------------- */
 
 /* The rows or columns that are equilibrated in a copy of an operand. */
-enum { KF_RAISED_ROWS = 1, KF_RAISED_COLS = 2 };
+enum { KF_SCALED_ROWS = 1, KF_SCALED_COLS = 2 };
 
 /* The resident operand, cut. */
 typedef struct kf_resident {
@@ -84,11 +84,11 @@ typedef struct kf_resident {
     kofn_matrix X;
     const double *y;
     uint64_t *digest; /* with `away`: digest of each part; 0: not computed */
-    unsigned raised;  /* KF_RAISED_*: it is an equilibrated copy (level.c) */
+    unsigned scaled;  /* KF_SCALED_*: it is an equilibrated copy (scaling.c) */
     bool lent;   /* no block may point into it: its owner may take it back while
                   * workers run */
-    bool away;   /* blocks go to other machines: coded lanes are made piece by
-                  * piece on request */
+    bool away;   /* blocks go to other machines: coded components are made slice
+                  * by   slice on request */
     double work; /* of all parts; 0: unknown */
 } kf_resident;
 
@@ -107,9 +107,9 @@ typedef struct kf_subset {
     size_t parts, of;              /* parts of the seat, and of all */
     size_t *part;                  /* numbers of the parts */
     size_t length, segments, span; /* of f, and of its segments */
-    size_t submessages, lanes;
+    size_t submessages, components;
     double work;      /* of f for one part */
-    double *mix;      /* submessages lanes x parts segments */
+    double *mix;      /* submessages components x parts segments */
     void *value;      /* parts x (segments span): values of f for the input of
                        * `product` */
     uint32_t product; /* 0: no values */
@@ -117,31 +117,32 @@ typedef struct kf_subset {
 
 struct kf_block {
     atomic_uint refs;
-    size_t lanes, rows, cols; /* of each lane */
+    size_t components, rows, cols; /* of each component */
     kofn_dtype dtype;
-    kf_block *next;    /* block of the next operand, or NULL */
-    size_t row;        /* first row of its group's code that it answers */
-    kofn_matrix *lane; /* dense: one view per lane; rows == 0 for zeros */
-    void *owned;       /* memory of its coded lanes */
-    kf_buffer *of;     /* ... or the buffer that has them */
-    bool changes;      /* all lanes are in `owned`, below each other, and differ
-                        * from the encoding of A */
-    void *velocity;    /* memory of the velocity, if there is momentum */
-    bool empty;        /* its numbers arrive in pieces */
-    uint64_t updates;  /* updates done; at the coordinator, of remote workers:
-                        * sent */
+    kf_block *next; /* block of the next operand, or NULL */
+    size_t row;     /* first row of its group's code that it answers */
+    kofn_matrix
+        *component; /* dense: one view per component; rows == 0 for zeros */
+    void *owned;    /* memory of its coded components */
+    kf_buffer *of;  /* ... or the buffer that has them */
+    bool changes; /* all components are in `owned`, below each other, and differ
+                   * from the encoding of A */
+    void *velocity;   /* memory of the velocity, if there is momentum */
+    bool empty;       /* its numbers arrive in slices */
+    uint64_t updates; /* updates done; at the coordinator, of remote workers:
+                       * sent */
 
-    /* For a remote worker: coded lanes are made on request (piece.c) and have
-     * no data before. */
+    /* For a remote worker: coded components are made on request (slice.c) and
+     * have no data before. */
     const struct kf_resident *from;
     size_t group;
-    const kf_row *coded; /* lanes x inner rows over the group's parts */
+    const kf_row *coded; /* components x inner rows over the group's parts */
 
     kf_subset *subset;    /* sums of a function */
     const kofn_sparse *A; /* sparse: plain parts, mixed after the products */
     size_t used;          /* number of plain parts */
     size_t *first;        /* first row of A of each */
-    double *weight;       /* lanes x used                               */
+    double *weight;       /* components x used                               */
     kofn_sparse own;      /* on a remote worker: storage of A ... */
     size_t entries;       /* ... and its room in entries */
 };
@@ -162,14 +163,16 @@ size_t kf_data_part_index(const kofn_plan *p, size_t group, size_t j);
 /* Makes the blocks of several seats in one pass over A. */
 kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                            const size_t *seats, size_t n, kf_block **blocks);
-/* Returns lane l of the velocity, without rows if there is none (change.c). */
+/* Returns component l of the velocity, without rows if there is none
+ * (change.c). */
 kofn_matrix kf_block_velocity(const kf_block *b, size_t l);
 /* Gives the block a velocity of zeros, unless it has one. */
 kofn_status kf_block_set_moving(kf_block *b);
-/* Allocate memory of zeros for all lanes below each other; return lane l in it.
+/* Allocate memory of zeros for all components below each other; return
+ * component l in it.
  */
 kofn_status kf_block_room(const kf_block *b, void **out);
-kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l);
+kofn_matrix kf_block_component(const kf_block *b, void *all, size_t l);
 /* Computes the bytes of the velocity; false if they overflow. */
 bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes);
 /* True if U' V with these shapes can change the block. */
@@ -181,44 +184,46 @@ void kf_block_miss(kf_block *b, const kf_msg *m);
  * and the bit matters: the sign, the exponent or a leading bit of the fraction.
  * Sparse blocks and those of sums do not change. */
 kofn_status kf_block_flip(kf_block *b, kf_rng *r);
-/* U or V of a change by U' V, cut like A in one direction (side.c). */
-typedef struct kf_side {
+/* U or V of a change by U' V, cut like A in one direction (update_factors.c).
+ */
+typedef struct kf_update_factor {
     kf_parts parts;
     const kofn_matrix *part; /* first part of the chosen group */
     size_t cut;              /* number of parts in a group */
     bool alike;              /* equal for all seats */
-    size_t lanes;            /* lanes of a mixture: 1 if common to all */
+    size_t components;       /* components of a mixture: 1 if common to all */
     kofn_dtype dtype;
     double by;
     kf_buffer *common; /* the common mixture of the group's seats, or NULL */
-} kf_side;
+} kf_update_factor;
 /* Both U and V. */
-typedef struct kf_sides {
-    kf_side u, v;
+typedef struct kf_update_factors {
+    kf_update_factor u, v;
     double *f, *g; /* factors of a seat */
     uint32_t *col; /* 0, 1, ...         */
-} kf_sides;
+} kf_update_factors;
 /* Prepares both for the first group. Free them even after a failure. */
-kofn_status kf_sides_new(kf_sides *s, const kf_resident *r,
-                         const kofn_matrix *U, const kofn_matrix *V);
-void kf_sides_free(kf_sides *s);
+kofn_status kf_update_factors_new(kf_update_factors *s, const kf_resident *r,
+                                  const kofn_matrix *U, const kofn_matrix *V);
+void kf_update_factors_free(kf_update_factors *s);
 /* Chooses the group for the next mixtures. */
-void kf_sides_choose(kf_sides *s, size_t group);
+void kf_update_factors_choose(kf_update_factors *s, size_t group);
 /* Fills the mixtures that change the block of a seat into an update message, as
  * references of the caller. */
-kofn_status kf_sides_take(kf_sides *s, kf_code *code, size_t local, kf_msg *m);
+kofn_status kf_update_factors_take(kf_update_factors *s, kf_code *code,
+                                   size_t local, kf_msg *m);
 /* Checks that U and V can change A. */
 kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
                                  const kofn_matrix *V);
-/* Makes empty blocks, to be filled with pieces of other blocks. */
+/* Makes empty blocks, to be filled with slices of other blocks. */
 kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,
                                  kf_block **blocks);
 
 /* ---- blocks without A (repair.c) ----------------------------------------- */
 
-/* Copies rows [lo, hi) of a dense block, or of its velocity, one lane below the
- * other, as KF_HOW_READ returns them. */
+/* Copies rows [lo, hi) of a dense block, or of its velocity, one component
+ * below the other, as KF_HOW_READ returns them. */
 void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
                    void *to);
 /* Copies such numbers into the block; the caller must be its only owner. */
@@ -246,9 +251,9 @@ void kf_block_sketch(const kf_block *b, bool velocity, const double *w,
 /* Returns the block of this operand among the blocks of a seat, or NULL. */
 kf_block *kf_block_of(const kf_block *b, uint32_t operand);
 
-/* Makes a block on a buffer, which it keeps.  Each lane is the next rows x cols
- * numbers. */
-kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
+/* Makes a block on a buffer, which it keeps.  Each component is the next rows x
+ * cols numbers. */
+kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t components,
                             size_t rows, size_t cols);
 
 /* Checks that the requested work, with an input and a result of these shapes,
@@ -289,7 +294,7 @@ double kf_range_back(const kofn_plan *use, const kf_resident *r, double by);
 kofn_status kf_range_row(const kf_resident *r, const kf_row *row);
 void kf_range_multiply(const kofn_matrix *a, double by);
 /* Restores a decoded product: multiplies it by a power of two and divides the
- * scaling out of its rows and columns (level.c). */
+ * scaling out of its rows and columns (scaling.c). */
 typedef struct kf_back {
     double by;
     const int *row, *col; /* or NULL */
@@ -298,79 +303,84 @@ typedef struct kf_back {
  * or infinite. */
 kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back);
 
-/* ---- lines of different size (level.c) ----------------------------------- */
+/* ---- lines of different size (scaling.c) --------------------------------- */
 
 /* The number of binary digits that marks a row or column of zeros.  Scaling
  * down by this number makes anything 0. */
-#define KF_LEVEL_ZERO 2200
+#define KF_SCALING_ZERO 2200
 /* Binary digits by which each row and column of a matrix is scaled up before it
  * is coded; NULL: none. */
-typedef struct kf_levels {
+typedef struct kf_scaling {
     int *row, *col;
-} kf_levels;
+} kf_scaling;
 /* Computes the digits that equilibrate the rows and then the columns, each if
  * requested and if their sizes differ.  Scaled rows require that columns are
  * scaled too. */
-kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
-                         kf_levels *out);
+kofn_status kf_scaling_of(const kofn_matrix *a, bool rows, bool cols,
+                          kf_scaling *out);
 /* Does the same for an input: only its rows, or only its columns. */
-kofn_status kf_levels_of_input(const kofn_matrix *a, bool rows, kf_levels *out);
+kofn_status kf_scaling_of_input(const kofn_matrix *a, bool rows,
+                                kf_scaling *out);
 /* Does the same for the rows of a sparse matrix, and for its columns if
  * requested. */
-kofn_status kf_levels_of_sparse(const kofn_sparse *a, bool cols,
-                                kf_levels *out);
-static inline bool kf_levels_any(const kf_levels *l)
+kofn_status kf_scaling_of_sparse(const kofn_sparse *a, bool cols,
+                                 kf_scaling *out);
+static inline bool kf_scaling_any(const kf_scaling *l)
 {
     return l->row || l->col;
 }
 /* True if the digits change any row or column of a matrix of this size. */
-bool kf_levels_change(const kf_levels *l, size_t rows, size_t cols);
-void kf_levels_free(kf_levels *l);
+bool kf_scaling_change(const kf_scaling *l, size_t rows, size_t cols);
+void kf_scaling_free(kf_scaling *l);
 /* Scales rows and columns up by sign times their digits. Either may be NULL. */
-void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
-                       int sign);
+void kf_scaling_multiply(const kofn_matrix *a, const int *row, const int *col,
+                         int sign);
 /* Scales rows and columns down and multiplies all numbers by a power of two, in
  * one step.  Between two steps a number might leave the range. */
-void kf_level_lower(const kofn_matrix *a, const int *row, const int *col,
-                    double by);
+void kf_scaling_divide(const kofn_matrix *a, const int *row, const int *col,
+                       double by);
 /* Returns the values of a sparse matrix with scaled rows and columns. */
-kofn_status kf_level_values(const kofn_sparse *a, const kf_levels *l,
-                            double **out);
+kofn_status kf_scaling_values(const kofn_sparse *a, const kf_scaling *l,
+                              double **out);
 /* Makes a copy with scaled rows and columns; the caller frees it. */
-kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
-                          int sign, kofn_matrix *out);
+kofn_status kf_scaling_copy(const kofn_matrix *a, const int *row,
+                            const int *col, int sign, kofn_matrix *out);
 
-/* ---- operands that are raised (raise.c) ---------------------------------- */
+/* ---- operands that are equilibrated (equilibrate.c) ---------------------- */
 
-/* Returns KF_RAISED_*: the rows or columns of an operand to equilibrate.  With
+/* Returns KF_SCALED_*: the rows or columns of an operand to equilibrate.  With
  * a search for errors there are more. */
-unsigned kf_raise_kind(const kofn_plan *p, kofn_errors errors);
+unsigned kf_equilibrate_kind(const kofn_plan *p, kofn_errors errors);
 /* Equilibrates an operand if its rows or columns differ in size.  *A then
- * becomes a scaled copy with numbers *own, which the caller frees. */
-kofn_status kf_raise_dense(unsigned kind, kofn_matrix *A, kf_levels *l,
-                           void **own);
-kofn_status kf_raise_sparse(unsigned kind, kofn_sparse *A, kf_levels *l,
-                            void **own);
+ * becomes a scaled copy with numbers *owned, which the caller frees. */
+kofn_status kf_equilibrate_dense(unsigned kind, kofn_matrix *A, kf_scaling *l,
+                                 void **owned);
+kofn_status kf_equilibrate_sparse(unsigned kind, kofn_sparse *A, kf_scaling *l,
+                                  void **owned);
 /* Prepares for changes of the operand: unmarks rows and columns of zeros,
  * because they may get other numbers. */
-void kf_raise_await(const kf_levels *l, size_t rows, size_t cols);
-/* Undoes kf_raise_await: the operand is A again, with its original scaling. */
-kofn_status kf_raise_restart(unsigned kind, const kofn_matrix *A, kf_levels *l);
-/* Replaces U and V of a change by scaled copies with numbers own[0] and own[1],
- * if needed.  The caller frees both in any case; NULL means unchanged. */
-kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,
-                            void *own[2]);
+void kf_equilibrate_await(const kf_scaling *l, size_t rows, size_t cols);
+/* Undoes kf_equilibrate_await: the operand is A again, with its original
+ * scaling. */
+kofn_status kf_equilibrate_restart(unsigned kind, const kofn_matrix *A,
+                                   kf_scaling *l);
+/* Replaces U and V of a change by scaled copies with numbers owned[0] and
+ * owned[1], if needed.  The caller frees both in any case; NULL means
+ * unchanged. */
+kofn_status kf_equilibrate_change(const kf_scaling *l, kofn_matrix *U,
+                                  kofn_matrix *V, void *owned[2]);
 /* True if the input of a product must be scaled down; scales a copy down. */
-bool kf_raise_lowers(const kf_levels *held, const kofn_plan *use);
-void kf_raise_lower(const kf_levels *held, const kofn_plan *use,
-                    const kofn_matrix *in);
+bool kf_equilibrate_divides(const kf_scaling *held, const kofn_plan *use);
+void kf_equilibrate_divide(const kf_scaling *held, const kofn_plan *use,
+                           const kofn_matrix *in);
 /* Replaces the input by a copy if needed: scaled down along the summed side,
- * with its other rows or columns equilibrated.  The caller frees *own. */
-kofn_status kf_raise_input(const kf_levels *held, const kofn_plan *use,
-                           kf_levels *raised, kofn_matrix *in, void **own);
+ * with its other rows or columns equilibrated.  The caller frees *owned. */
+kofn_status kf_equilibrate_input(const kf_scaling *held, const kofn_plan *use,
+                                 kf_scaling *scaled, kofn_matrix *in,
+                                 void **owned);
 /* Fills *back with what undoes both scalings in the product's output. */
-void kf_raise_back(const kf_levels *held, const kf_levels *raised,
-                   const kofn_plan *use, kf_back *back);
+void kf_equilibrate_back(const kf_scaling *held, const kf_scaling *scaled,
+                         const kofn_plan *use, kf_back *back);
 
 /* ---- what is sent with the work (message.c) ------------------------------ */
 
@@ -411,7 +421,7 @@ void kf_messages_free(kf_messages *m);
 
 /* ---- decoding (decode.c) ------------------------------------------------- */
 
-/* The result of one row for strips [lo, hi): lanes x (hi - lo) rows. */
+/* The result of one row for strips [lo, hi): components x (hi - lo) rows. */
 typedef struct kf_source {
     const kofn_matrix *result;
     size_t lo, hi;

@@ -137,10 +137,10 @@ typedef struct decoding {
 
 static const char *result_rows(const decoding *j, size_t r, size_t lo)
 {
-    size_t lanes = j->plan->layout.lanes;
-    const kf_source *s = &j->source[r / lanes];
+    size_t components = j->plan->layout.components;
+    const kf_source *s = &j->source[r / components];
 
-    return kf_at(s->result, r % lanes * (s->hi - s->lo) + lo - s->lo, 0);
+    return kf_at(s->result, r % components * (s->hi - s->lo) + lo - s->lo, 0);
 }
 
 static void copy_plain(const decoding *j, size_t lo, size_t hi)
@@ -247,7 +247,7 @@ static void mix_row(const decoding *j, size_t strip)
         end = d->run ? d->run[row] : d->mixed;
         t.m = end - row;
         t.D = d->D + row * d->results;
-        kf_combine_piece(&t, j->scratch->src, j->scratch->dst + row);
+        kf_combine_part(&t, j->scratch->src, j->scratch->dst + row);
     }
     if (aside)
         put_aside(j, strip, strip + 1);

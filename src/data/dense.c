@@ -54,28 +54,29 @@ static tile tile_of(size_t rows, size_t depth, size_t cols)
     return t;
 }
 
-/* Rows [lo, hi) of some lanes, one below the other. */
+/* Rows [lo, hi) of some components, one below the other. */
 typedef struct stack {
-    const kofn_matrix *lane;
-    size_t lanes, lo, hi;
-    void *room; /* memory for a tile if there are several lanes */
+    const kofn_matrix *component;
+    size_t components, lo, hi;
+    void *room; /* memory for a tile if there are several components */
 } stack;
 
 /* Returns rows [at, end), columns [in, to) of the stack: a view, or a copy. */
 static kofn_matrix part_of(const stack *x, size_t at, size_t end, size_t in,
                            size_t to)
 {
-    size_t each = x->hi - x->lo, size = kf_dtype_size(x->lane->dtype);
-    kofn_matrix part = {NULL, end - at, to - in, x->lane->ld, x->lane->dtype};
+    size_t each = x->hi - x->lo, size = kf_dtype_size(x->component->dtype);
+    kofn_matrix part = {NULL, end - at, to - in, x->component->ld,
+                        x->component->dtype};
 
-    part.data = kf_at(&x->lane[at / each], x->lo + at % each, in);
-    if (x->lanes == 1)
+    part.data = kf_at(&x->component[at / each], x->lo + at % each, in);
+    if (x->components == 1)
         return part;
     part.data = x->room;
     part.ld = to - in;
     for (size_t r = at; r < end; r++)
         memcpy(kf_at(&part, r - at, 0),
-               kf_at(&x->lane[r / each], x->lo + r % each, in),
+               kf_at(&x->component[r / each], x->lo + r % each, in),
                (to - in) * size);
     return part;
 }
@@ -85,7 +86,7 @@ static kofn_matrix part_of(const stack *x, size_t at, size_t end, size_t in,
 static kofn_status multiply(const kf_work *w, const stack *x,
                             const kofn_matrix *y, bool *begun, char *to)
 {
-    size_t rows = x->lanes * (x->hi - x->lo), depth = x->lane->cols;
+    size_t rows = x->components * (x->hi - x->lo), depth = x->component->cols;
     size_t row = y->cols * kf_dtype_size(y->dtype);
     tile t = tile_of(rows, depth, y->cols);
 
@@ -105,16 +106,16 @@ static kofn_status multiply(const kf_work *w, const stack *x,
 
 /* ---- strips as they are -------------------------------------------------- */
 
-/* Lanes are multiplied together if each alone has too few rows for BLAS and
- * copying them costs little in comparison. */
+/* Components are multiplied together if each alone has too few rows for BLAS
+ * and copying them costs little in comparison. */
 #define STACK_ROWS 512
 #define STACK_COLS 64
 
 static kofn_status stacked(const kf_block *b, const kf_work *w)
 {
-    stack x = {b->lane, b->lanes, w->lo, w->hi, NULL};
-    tile t = tile_of(b->lanes * (w->hi - w->lo), b->cols, w->in->cols);
-    size_t rows = kf_min(t.rows, b->lanes * (w->hi - w->lo));
+    stack x = {b->component, b->components, w->lo, w->hi, NULL};
+    tile t = tile_of(b->components * (w->hi - w->lo), b->cols, w->in->cols);
+    size_t rows = kf_min(t.rows, b->components * (w->hi - w->lo));
     bool begun = false;
     kofn_status st;
 
@@ -128,46 +129,48 @@ static kofn_status stacked(const kf_block *b, const kf_work *w)
 
 static bool stacks(const kf_block *b, const kf_work *w)
 {
-    if (b->lanes == 1 || w->in->cols < STACK_COLS || w->hi - w->lo > STACK_ROWS)
+    if (b->components == 1 || w->in->cols < STACK_COLS ||
+        w->hi - w->lo > STACK_ROWS)
         return false;
-    for (size_t l = 0; l < b->lanes; l++)
-        if (b->lane[l].rows == 0)
+    for (size_t l = 0; l < b->components; l++)
+        if (b->component[l].rows == 0)
             return false;
     return true;
 }
 
-/* Computes the answers of a lane with the worker's own multiplication. */
-static kofn_status own_rows(const kofn_matrix *lane, const kf_work *w, char *to)
+/* Computes the answers of a component with the worker's own multiplication. */
+static kofn_status own_rows(const kofn_matrix *component, const kf_work *w,
+                            char *to)
 {
-    kofn_factors f = {.A = some_rows(w->left ? w->in : lane, w->lo, w->hi),
-                      .B = w->left ? *lane : *w->in,
-                      .whole = *lane,
+    kofn_factors f = {.A = some_rows(w->left ? w->in : component, w->lo, w->hi),
+                      .B = w->left ? *component : *w->in,
+                      .whole = *component,
                       .left = w->left};
 
-    return kf_own_multiply(w, &f, false, to);
+    return kf_user_multiply_tiles(w, &f, false, to);
 }
 
-/* Computes the answers; those of lane l are rows l (hi - lo) + [0, hi - lo) of
- * the result. */
+/* Computes the answers; those of component l are rows l (hi - lo) + [0, hi -
+ * lo) of the result. */
 kofn_status kf_data_rows_dense(const kf_block *b, const kf_work *w)
 {
     size_t size = (w->hi - w->lo) * w->out->cols * kf_dtype_size(b->dtype);
     bool begun = false;
     kofn_status st = KOFN_OK;
 
-    if (!w->left && !w->own && stacks(b, w))
+    if (!w->left && !w->user && stacks(b, w))
         return stacked(b, w);
-    for (size_t l = 0; l < b->lanes && !st; l++) {
-        const kofn_matrix *lane = &b->lane[l];
+    for (size_t l = 0; l < b->components && !st; l++) {
+        const kofn_matrix *component = &b->component[l];
         char *to = (char *)w->out->data + l * size;
-        stack x = {w->left ? w->in : lane, 1, w->lo, w->hi, NULL};
+        stack x = {w->left ? w->in : component, 1, w->lo, w->hi, NULL};
 
-        if (lane->rows == 0)
+        if (component->rows == 0)
             memset(to, 0, size);
-        else if (w->own)
-            st = own_rows(lane, w, to);
+        else if (w->user)
+            st = own_rows(component, w, to);
         else
-            st = multiply(w, &x, w->left ? lane : w->in, &begun, to);
+            st = multiply(w, &x, w->left ? component : w->in, &begun, to);
     }
     return st;
 }
@@ -180,19 +183,19 @@ kofn_status kf_data_rows_dense(const kf_block *b, const kf_work *w)
 static kofn_status product(const kf_work *w, const kofn_factors *f, bool add,
                            void *to)
 {
-    if (w->own)
-        return kf_own_multiply(w, f, add, to);
+    if (w->user)
+        return kf_user_multiply_tiles(w, f, add, to);
     kf_mat_multiply(&f->A, &f->B, add, to);
     return KOFN_OK;
 }
 
 /* ---- sums over strips ---------------------------------------------------- */
 
-/* Returns the number of strips of each lane in the input; lanes are one after
- * the other. */
+/* Returns the number of strips of each component in the input; components are
+ * one after the other. */
 static size_t span_of(const kf_block *b, const kf_work *w)
 {
-    return (w->left ? w->in->cols : w->in->rows) / b->lanes;
+    return (w->left ? w->in->cols : w->in->rows) / b->components;
 }
 
 /* Adds up the products of strips [lo, hi).  *begun is true after the first
@@ -202,23 +205,23 @@ static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
 {
     size_t span = span_of(b, w);
     size_t step =
-        w->own ? hi - lo
-               : kf_stride((double)w->out->rows * (double)w->out->cols, true);
+        w->user ? hi - lo
+                : kf_stride((double)w->out->rows * (double)w->out->cols, true);
 
-    for (size_t l = 0; l < b->lanes; l++)
+    for (size_t l = 0; l < b->components; l++)
         for (size_t at = lo; at < hi; at += step) {
             size_t end = kf_min(at + step, hi);
-            kofn_factors f = {.whole = b->lane[l], .left = w->left};
+            kofn_factors f = {.whole = b->component[l], .left = w->left};
 
-            if (b->lane[l].rows == 0)
+            if (b->component[l].rows == 0)
                 continue;
             if (*begun && kf_is_stopped(w))
                 return KOFN_AGAIN;
             if (w->left) {
                 f.A = some_cols(w->in, l * span + at, l * span + end);
-                f.B = some_rows(&b->lane[l], at, end);
+                f.B = some_rows(&b->component[l], at, end);
             } else {
-                f.A = some_cols(&b->lane[l], at, end);
+                f.A = some_cols(&b->component[l], at, end);
                 f.B = some_rows(w->in, l * span + at, l * span + end);
             }
             TRY(product(w, &f, *begun, w->out->data));
@@ -251,14 +254,14 @@ static size_t gram_step(const kofn_matrix *a, const kf_work *w)
 {
     size_t row = a->cols * kf_dtype_size(a->dtype);
 
-    if (w->own && w->own->work / (double)a->cols < (double)a->rows)
-        return kf_max(1, (size_t)(w->own->work / (double)a->cols));
-    return w->own ? a->rows : kf_max(1, GRAM_BYTES / row);
+    if (w->user && w->user->work / (double)a->cols < (double)a->rows)
+        return kf_max(1, (size_t)(w->user->work / (double)a->cols));
+    return w->user ? a->rows : kf_max(1, GRAM_BYTES / row);
 }
 
 kofn_status kf_data_gram_dense(const kf_block *b, const kf_work *w)
 {
-    const kofn_matrix *a = &b->lane[0];
+    const kofn_matrix *a = &b->component[0];
     size_t size = kf_dtype_size(b->dtype), step = gram_step(a, w);
     kofn_status st = KOFN_OK;
     void *t;
@@ -294,14 +297,15 @@ kofn_status kf_data_read_dense(const kf_block *b, const kf_work *w)
 {
     size_t n = w->hi - w->lo, row = b->cols * kf_dtype_size(b->dtype);
 
-    for (size_t l = 0; l < b->lanes; l++) {
-        kofn_matrix lane = w->velocity ? kf_block_velocity(b, l) : b->lane[l];
+    for (size_t l = 0; l < b->components; l++) {
+        kofn_matrix component =
+            w->velocity ? kf_block_velocity(b, l) : b->component[l];
 
         for (size_t i = 0; i < n; i++) {
             void *to = kf_at(w->out, l * n + i, 0);
 
-            if (lane.rows)
-                memcpy(to, kf_at(&lane, w->lo + i, 0), row);
+            if (component.rows)
+                memcpy(to, kf_at(&component, w->lo + i, 0), row);
             else
                 memset(to, 0, row);
         }

@@ -33,7 +33,7 @@ typedef struct inquiry {
 
 /* ---- crossings ----------------------------------------------------------- */
 
-static size_t choose(const kf_lines *s, bool sure_only, size_t *at)
+static size_t choose(const kf_suspect_lines *s, bool sure_only, size_t *at)
 {
     size_t n = 0;
 

@@ -28,7 +28,8 @@
 /* Numbers in a strip. */
 #define STRIP ((size_t)1 << 18)
 
-/* The root mean square rounding of a sum in units of its norms, as in check.c.
+/* The root mean square rounding of a sum in units of its norms, as in
+ * compare.c.
  */
 #define NOISE_START 0.5
 #define NOISE_ROOT 0.1
@@ -207,7 +208,7 @@ static void know_B(kf_freivalds *v)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static kofn_status add_suspect(kf_lines *list, const kf_line *s)
+static kofn_status add_suspect(kf_suspect_lines *list, const kf_line *s)
 {
     TRY(kf_grow(&list->of, &list->cap, list->count, sizeof *list->of));
     list->of[list->count++] = *s;
@@ -420,7 +421,7 @@ kofn_status kf_freivalds_run(kf_freivalds *v, const kf_factors *f)
     kf_freivalds_expect(v, f);
     TRY(kf_scales_of_columns(f->B, &v->col));
     if (f->tolerance > 0)
-        kf_scales_level(&v->col, f->col);
+        kf_scales_scaling(&v->col, f->col);
     TRY(make_room(v));
     know_A(v);
     know_B(v);

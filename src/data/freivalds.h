@@ -44,10 +44,10 @@ typedef struct kf_line {
     bool full; /* not finite, and the product may overflow */
 } kf_line;
 
-typedef struct kf_lines {
+typedef struct kf_suspect_lines {
     kf_line *of;
     size_t count, cap;
-} kf_lines;
+} kf_suspect_lines;
 
 typedef struct kf_freivalds {
     const kf_factors *f;
@@ -62,7 +62,7 @@ typedef struct kf_freivalds {
                             * finite, or not 0 although a factor is); 2: the
                             * product may overflow */
     size_t *zero, zeros;   /* columns of B that are 0 */
-    kf_lines rows, cols;
+    kf_suspect_lines rows, cols;
 } kf_freivalds;
 
 kf_scale kf_freivalds_row_scale(const kf_factors *f, size_t i);

@@ -9,7 +9,7 @@
  *
  * Owns nothing beyond a call.  The bound may be too large but never too small,
  * or honest answers would be accused. */
-#include "check.h"
+#include "compare.h"
 
 #include <float.h>
 #include <math.h>
@@ -62,7 +62,7 @@ static double squares_of_margins(const kf_source *from, const double *col,
 
 /* Computes the largest honest |E x|, divided by its weight and `top`.  Results
  * that are not finite may have any size. */
-static kofn_status largest_margins(const kf_check *c, const double *col,
+static kofn_status largest_margins(const kf_compare *c, const double *col,
                                    const kofn_matrix *x, double top,
                                    double most, double *out)
 {
@@ -83,7 +83,7 @@ static kofn_status largest_margins(const kf_check *c, const double *col,
     return KOFN_OK;
 }
 
-kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
+kofn_status kf_data_scales_of_gram(const kf_compare *c, const double *col,
                                    const kofn_matrix *x, double *row)
 {
     double least = least_of(x->dtype), top = largest(col, x, least);

@@ -8,12 +8,12 @@
 #include "data.h"
 
 /* A worker's own function for products. */
-typedef struct kf_own {
+typedef struct kf_user_multiply {
     kofn_multiply_fn multiply;
     void *ctx;
     uint64_t version; /* of the blocks; 0: the block comes with its task */
     double work;      /* preferred multiply-adds of one call */
-} kf_own;
+} kf_user_multiply;
 
 /* A KF_MSG_WORK for a kernel. */
 typedef struct kf_work {
@@ -26,7 +26,7 @@ typedef struct kf_work {
     bool left;               /* `in` is to the left of the block */
     bool (*stopped)(void *); /* called now and then; may be NULL */
     void *ud;
-    const kf_own *own; /* NULL: BLAS */
+    const kf_user_multiply *user; /* NULL: BLAS */
 } kf_work;
 
 static inline bool kf_is_stopped(const kf_work *w)
@@ -34,9 +34,9 @@ static inline bool kf_is_stopped(const kf_work *w)
     return w->stopped && w->stopped(w->ud);
 }
 
-/* The number of lanes of a block, and the rows and columns of each. */
+/* The number of components of a block, and the rows and columns of each. */
 typedef struct kf_extent {
-    size_t lanes, rows, cols;
+    size_t components, rows, cols;
 } kf_extent;
 
 /* Returns KOFN_AGAIN if it was stopped. */
@@ -78,13 +78,14 @@ kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
 kf_kernel_fn kf_subset_submessage, kf_subset_part;
 
 /* Computes to = A B, or to += A B if `add`, with the worker's own function.
- * `whole` of the factors is the lane with the rows and columns of A, or of B if
- * `left` (own.c). */
-kofn_status kf_own_multiply(const kf_work *w, const kofn_factors *f, bool add,
-                            void *to);
+ * `whole` of the factors is the component with the rows and columns of A, or of
+ * B if `left` (user_multiply.c). */
+kofn_status kf_user_multiply_tiles(const kf_work *w, const kofn_factors *f,
+                                   bool add, void *to);
 /* Does the same as kf_work_do, with products by `own`; NULL: BLAS. */
-kofn_status kf_work_with(const kf_block *b, const kf_msg *m, const kf_own *own,
-                         bool (*stopped)(void *), void *ud);
+kofn_status kf_work_with(const kf_block *b, const kf_msg *m,
+                         const kf_user_multiply *user, bool (*stopped)(void *),
+                         void *ud);
 
 /* Returns the entries of the plain parts in strips [lo, hi). */
 double kf_data_sparse_entries(const kf_block *b, size_t lo, size_t hi);

@@ -69,7 +69,7 @@ static void add_all(double *to, size_t apart, const double f[KF_KEY_SUMS],
         add_all_f32(to, apart, f, kf_at(x, i, 0), x->cols);
 }
 
-/* Lanes of a sum, for vector instructions. */
+/* Components of a sum, for vector instructions. */
 #define LANES 16
 
 /* Computes the sum of f x for n numbers. */
@@ -174,7 +174,7 @@ void kf_key_measure(kf_key *k, const kofn_plan *plan, double *const *norm)
 }
 
 static kofn_status make(kf_key *k, const kf_resident *r, double *const *norm,
-                        const int *raised)
+                        const int *scaled)
 {
     TRY_MADE(k->scale, kofn_layout_table(KF_KEY_SUMS, k->rows));
     TRY_MADE(k->sum, kofn_layout_table(KF_KEY_SUMS * k->runs, k->cols));
@@ -182,7 +182,7 @@ static kofn_status make(kf_key *k, const kf_resident *r, double *const *norm,
     for (size_t i = 0; i < k->rows; i++) {
         double n = norm_of(r->plan, norm, i);
 
-        if (raised && raised[i] >= KF_LEVEL_ZERO)
+        if (scaled && scaled[i] >= KF_SCALING_ZERO)
             continue;
         for (size_t q = 0; q < KF_KEY_SUMS; q++)
             k->scale[q * k->rows + i] =
@@ -210,7 +210,7 @@ static size_t run_of(const kf_key *k, const kf_resident *r)
 }
 
 kofn_status kf_key_new(kf_key **out, const kf_resident *r, double *const *norm,
-                       const int *raised, uint64_t secret)
+                       const int *scaled, uint64_t secret)
 {
     const kofn_problem *pb = &r->plan->layout.problem;
     kf_key *k;
@@ -223,7 +223,7 @@ kofn_status kf_key_new(kf_key **out, const kf_resident *r, double *const *norm,
     k->cols = r->A ? r->A->cols : r->parts.cols * r->plan->layout.cut[0].cols;
     k->run = run_of(k, r);
     k->runs = kf_ceil_div(k->rows, k->run);
-    st = make(k, r, norm, raised);
+    st = make(k, r, norm, scaled);
     if (st)
         kf_key_free(k);
     else
@@ -366,7 +366,7 @@ static void add_plain(const kf_key *k, const kf_keyed *of, size_t lo, size_t hi,
 #define TILE ((size_t)256)
 
 /* Adds rows [lo, hi) of a one-column C. */
-static void add_raised_vector(const kf_key *k, const kf_keyed *of, size_t lo,
+static void add_scaled_vector(const kf_key *k, const kf_keyed *of, size_t lo,
                               size_t hi, int by, sums *s)
 {
     const int *row = of->back->row;
@@ -394,7 +394,7 @@ static void add_raised_vector(const kf_key *k, const kf_keyed *of, size_t lo,
     }
 }
 
-static void add_raised(const kf_key *k, const kf_keyed *of, size_t lo,
+static void add_scaled(const kf_key *k, const kf_keyed *of, size_t lo,
                        size_t hi, bool careful, sums *s)
 {
     const int *row = of->back->row;
@@ -406,7 +406,7 @@ static void add_raised(const kf_key *k, const kf_keyed *of, size_t lo,
     for (size_t q = 0; q < KF_KEY_SUMS; q++)
         s[q].up = up;
     if (of->out->cols == 1 && !careful) {
-        add_raised_vector(k, of, lo, hi, by, s);
+        add_scaled_vector(k, of, lo, hi, by, s);
         return;
     }
     for (size_t i = lo; i < hi; i++) {
@@ -433,7 +433,7 @@ static void add_rows(const kf_key *k, const kf_keyed *of, size_t run,
         s[q] = (sums){.of = room + q * cols,
                       .squares = k->limit[2 * (q * k->runs + run)]};
     if (of->back->row || of->back->col || careful)
-        add_raised(k, of, lo, hi, careful, s);
+        add_scaled(k, of, lo, hi, careful, s);
     else
         add_plain(k, of, lo, hi, s);
 }

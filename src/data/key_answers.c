@@ -77,8 +77,8 @@ static void sums_free(sums *s)
     kf_free(s->left);
 }
 
-/* Computes the row that gives the sum of lane l's answer when it multiplies the
- * message. */
+/* Computes the row that gives the sum of component l's answer when it
+ * multiplies the message. */
 static void make_row(const sums *s, const kf_seat *seat, size_t l)
 {
     size_t inner = s->of->plan->layout.inner;
@@ -93,7 +93,8 @@ static void make_row(const sums *s, const kf_seat *seat, size_t l)
     }
 }
 
-/* Sets s->left to the sums of lane l of an answer, minus their right values. */
+/* Sets s->left to the sums of component l of an answer, minus their right
+ * values. */
 static void subtract(const sums *s, const kf_source *from, size_t l,
                      const kofn_matrix *message)
 {
@@ -132,7 +133,7 @@ static kofn_status test(const sums *s, size_t i, bool *right)
     TRY(kf_code_seat(of->code, local, &seat));
     message =
         kf_messages_take(of->messages, local * p->layout.groups + of->group);
-    for (size_t l = 0; l < p->layout.lanes && *right; l++) {
+    for (size_t l = 0; l < p->layout.components && *right; l++) {
         make_row(s, seat, l);
         subtract(s, &of->source[i], l, &message->m);
         *right = is_small(s, of->source[i].result->cols,

@@ -180,22 +180,22 @@ static void transpose(const kofn_decoder *d, double *V)
 
 static kofn_status make_room(kf_messages *m, const kofn_decoder *d)
 {
-    size_t lanes = m->plan->layout.lanes;
+    size_t components = m->plan->layout.components;
     bool left = m->plan->op->left;
 
     for (size_t i = 0; i < d->seats; i++) {
         TRY(kf_reach(&m->row, &m->rows, d->seat[i] + 1, sizeof *m->row));
         if (!m->row[d->seat[i]])
             TRY(kf_pool_take(&m->pool,
-                             left ? m->parts.rows : lanes * m->parts.rows,
-                             left ? lanes * m->parts.cols : m->parts.cols,
+                             left ? m->parts.rows : components * m->parts.rows,
+                             left ? components * m->parts.cols : m->parts.cols,
                              m->plain->m.dtype, &m->row[d->seat[i]]));
     }
     return KOFN_OK;
 }
 
-/* Returns strip `lo` of a part, or of a lane of a message; of row i in a left
- * product. */
+/* Returns strip `lo` of a part, or of a component of a message; of row i in a
+ * left product. */
 static void *at_strip(const kofn_matrix *x, bool left, size_t i, size_t strip)
 {
     return left ? kf_at(x, i, strip) : kf_at(x, strip, 0);
@@ -212,7 +212,7 @@ static void mix_strips(kf_messages *m, const kofn_decoder *d, const mixture *x,
                        size_t lo, size_t hi)
 {
     bool left = m->plan->op->left;
-    size_t lanes = m->plan->layout.lanes, span = m->plan->span;
+    size_t components = m->plan->layout.components, span = m->plan->span;
     size_t times = left ? m->parts.rows : 1;
     size_t length = (hi - lo) * (left ? 1 : m->parts.cols);
 
@@ -220,8 +220,8 @@ static void mix_strips(kf_messages *m, const kofn_decoder *d, const mixture *x,
         for (size_t w = 0; w < d->wants; w++)
             x->src[w] = at_strip(&m->parts.part[w], left, i, lo);
         for (size_t r = 0; r < d->results; r++)
-            x->dst[r] = at_strip(&m->row[d->seat[r / lanes]]->m, left, i,
-                                 r % lanes * span + lo);
+            x->dst[r] = at_strip(&m->row[d->seat[r / components]]->m, left, i,
+                                 r % components * span + lo);
         kf_combine(&(kf_combination){d->results, d->wants, x->V, d->wants,
                                      x->src, x->dst},
                    length, m->plain->m.dtype);

@@ -8,7 +8,7 @@
  *
  * Norms are changed in the caller's array.  They must not be too small, because
  * honest workers would then be accused. */
-#include "check.h"
+#include "compare.h"
 #include "scale.h"
 
 #include "code/operation.h"

@@ -41,7 +41,7 @@ typedef enum kf_msg_type {
     KF_MSG_UPDATE, /* worker, operand, change, in, with: kofn_update of its
                     * block, after all earlier work; without an answer; a worker
                     * that cannot do it leaves */
-    KF_MSG_PIECE,  /* worker, operand, velocity, lo, hi, block: these strips of
+    KF_MSG_SLICE,  /* worker, operand, velocity, lo, hi, block: these strips of
                     * its block, also without an answer; without block: all its
                     * blocks are complete and stored */
     /* about a connected worker that does not answer */
@@ -50,25 +50,27 @@ typedef enum kf_msg_type {
     KF_MSG_EVICT         /* to the port: evict the worker; without a BYE */
 } kf_msg_type;
 
-/* The operation of a worker on its block.  The lanes of a block are matrices of
- * one shape; strips are [lo, hi). */
+/* The operation of a worker on its block.  The components of a block are
+ * matrices of one shape; strips are [lo, hi). */
 typedef enum kf_how {
-    /* rows of each lane times `in`; answers of the lanes one below the other */
+    /* rows of each component times `in`; answers of the components one below
+       the other */
     KF_HOW_ROWS,
-    /* rows of `in` times each lane; answers as above */
+    /* rows of `in` times each component; answers as above */
     KF_HOW_LEFT_ROWS,
-    /* sum of the columns of each lane times rows of `in`; there the rows of the
-     * lanes are below each other */
+    /* sum of the columns of each component times rows of `in`; there the rows
+     * of the components are below each other */
     KF_HOW_INNER,
-    /* sum of columns of `in` times rows of each lane; in `in` the columns of
-     * the lanes are side by side.  In both, strips beyond the last continue
-     * with the first */
+    /* sum of columns of `in` times rows of each component; in `in` the columns
+     * of the components are side by side.  In both, strips beyond the last
+     * continue with the first */
     KF_HOW_LEFT_INNER,
-    /* the transpose of each lane times the lane times `in` */
+    /* the transpose of each component times the component times `in` */
     KF_HOW_GRAM,
     /* one mixture of the values of f for the block's parts */
     KF_HOW_SUBMESSAGE,
-    /* the rows of each lane, one lane below the other; `in` is not used */
+    /* the rows of each component, one component below the other; `in` is not
+       used */
     KF_HOW_READ,
     /* the value of f for the part with the number of the row */
     KF_HOW_PART
@@ -87,7 +89,7 @@ typedef struct kf_msg {
     kf_buffer *in, *result;
     kf_buffer *with; /* UPDATE: mixtures of V; `in` has the mixtures of U */
     kofn_change change;
-    bool velocity; /* PIECE, WORK that reads: of the velocity */
+    bool velocity; /* SLICE, WORK that reads: of the velocity */
     kofn_status status;
     kofn_time took;     /* RESULT: time of the worker's own work; 0: unknown */
     uint32_t principal; /* HELLO, MOVED: see kofn_event */
@@ -101,7 +103,7 @@ kofn_status kf_work_do(const kf_block *b, const kf_msg *m,
                        bool (*stopped)(void *), void *ud);
 /* Returns its multiply-adds. */
 double kf_work_size(const kf_block *b, const kf_msg *m);
-/* True if the STORE has all blocks. Else some are empty, and pieces follow. */
+/* True if the STORE has all blocks. Else some are empty, and slices follow. */
 bool kf_block_whole(const kf_block *b);
 /* Do the work of a KF_MSG_UPDATE or _PIECE; return the multiply-adds of an
  * update. */

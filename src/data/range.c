@@ -47,16 +47,16 @@ static int up(int e, kofn_dtype dtype)
     return -e < end ? -e : end;
 }
 
-static double power(int raised, int excess)
+static double power(int scaled, int excess)
 {
-    return ldexp(1, raised - (excess > 0 ? excess : 0));
+    return ldexp(1, scaled - (excess > 0 ? excess : 0));
 }
 
 double kf_range_resident(double most, double terms, kofn_dtype dtype)
 {
-    int raised = most > 0 ? up(exponent(most), dtype) : 0;
+    int scaled = most > 0 ? up(exponent(most), dtype) : 0;
 
-    return power(raised, exponent(most) + raised + exponent(terms) -
+    return power(scaled, exponent(most) + scaled + exponent(terms) -
                              (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
 }
 
@@ -84,7 +84,7 @@ static int farthest(const kofn_plan *use, const kf_resident *r)
     bool wide = use->layout.problem.dtype == KOFN_F64;
     int end = wide ? TOP_F64 + ROOM_F64 : TOP_F32 + ROOM_F32;
 
-    if (r->raised)
+    if (r->scaled)
         return INT_MAX / 2;
     return r->by > 1 ? end + (int)use->op->factors * ilogb(r->by) : end;
 }
@@ -92,15 +92,15 @@ static int farthest(const kofn_plan *use, const kf_resident *r)
 double kf_range_input(const kofn_plan *use, const kf_resident *r, double most)
 {
     kofn_dtype dtype = use->layout.problem.dtype;
-    int raised = most > 0 ? up(exponent(most), dtype) : 0;
-    int in = exponent(most) + raised;
-    int product = exponent_of_product(use, r, most) + raised;
+    int scaled = most > 0 ? up(exponent(most), dtype) : 0;
+    int in = exponent(most) + scaled;
+    int product = exponent_of_product(use, r, most) + scaled;
 
     if (use->op->factors == 0) /* not linear in its input */
         return 1;
-    if (product > farthest(use, r) + raised)
-        product = farthest(use, r) + raised;
-    return power(raised, (in > product ? in : product) -
+    if (product > farthest(use, r) + scaled)
+        product = farthest(use, r) + scaled;
+    return power(scaled, (in > product ? in : product) -
                              (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
 }
 
@@ -154,7 +154,7 @@ kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back)
     if (kf_mat_check_finite(out, "") != KOFN_OK)
         return kf_fail(KOFN_NONFINITE, "the result holds NaN or infinity");
     if (any_digits(back->row, out->rows) || any_digits(back->col, out->cols))
-        kf_level_lower(out, back->row, back->col, back->by);
+        kf_scaling_divide(out, back->row, back->col, back->by);
     else if (back->by != 1)
         kf_range_multiply(out, back->by);
     else

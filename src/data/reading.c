@@ -2,14 +2,14 @@
  *
  * Blocks of different seats are compared like results, by the parities of the
  * code.  They are compared whole or multiplied by the same vector, with secret
- * weights (check.h).  Any code of m x n parts is read from m n blocks, fewer
+ * weights (compare.h).  Any code of m x n parts is read from m n blocks, fewer
  * than most products need.  So more blocks may be wrong.
  *
  * Owns the code for reading the blocks; their numbers belong to the caller,
  * which also decides about a finding. */
-#include "check.h"
+#include "compare.h"
 
-#include "code/promise.h"
+#include "code/bounds.h"
 #include "kernel.h"
 
 #define CACHE_BYTES ((size_t)1 << 20)
@@ -70,7 +70,7 @@ void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block)
  * of 0. */
 static kofn_status choose(kf_reading *r, bool velocity)
 {
-    size_t rows = r->plan->layout.lanes * (r->hi - r->lo);
+    size_t rows = r->plan->layout.components * (r->hi - r->lo);
 
     if (velocity && !r->zeros)
         r->zeros = kf_zero(rows * r->cols, kf_dtype_size(r->dtype));
@@ -93,15 +93,15 @@ static kofn_status choose(kf_reading *r, bool velocity)
  * the threshold may be wrong together.  If wrong blocks are accidents, all but
  * one of the blocks beyond those that decode may be located, as with results;
  * this is not guaranteed. */
-static void promise(const kf_reading *r, kf_check *c)
+static void bounds(const kf_reading *r, kf_compare *c)
 {
     bool chance = r->errors == KOFN_ERRORS_PROBABILISTIC;
-    kf_promise p =
-        kf_promise_of(r->plan, 0, chance ? r->errors : KOFN_ERRORS_ADVERSARIAL);
+    kf_bounds p =
+        kf_bounds_of(r->plan, 0, chance ? r->errors : KOFN_ERRORS_ADVERSARIAL);
     kf_voices v = {.all = r->n, .here = r->n};
-    kf_verdicts to = kf_promise_verdicts(&p, &v);
+    kf_verdicts to = kf_bounds_verdicts(&p, &v);
 
-    c->liars = c->promised = to.liars;
+    c->liars = c->independent = to.liars;
     if (r->errors != KOFN_ERRORS_DETECT)
         c->most = to.most;
 }
@@ -109,26 +109,26 @@ static void promise(const kf_reading *r, kf_check *c)
 static kofn_status compare(kf_reading *r, const kofn_decoder *d,
                            kf_found *found)
 {
-    kf_check c = {.plan = r->plan,
-                  .code = r->code,
-                  .decoder = d,
-                  .source = r->source,
-                  .lo = r->lo,
-                  .hi = r->hi,
-                  .row = r->row,
-                  .col = r->col,
-                  .terms = r->terms,
-                  .changes = r->changes,
-                  .drifts = true,
-                  .secret = r->secret,
-                  .number = r->number};
+    kf_compare c = {.plan = r->plan,
+                    .code = r->code,
+                    .decoder = d,
+                    .source = r->source,
+                    .lo = r->lo,
+                    .hi = r->hi,
+                    .row = r->row,
+                    .col = r->col,
+                    .terms = r->terms,
+                    .changes = r->changes,
+                    .drifts = true,
+                    .secret = r->secret,
+                    .number = r->number};
     kofn_status st;
 
-    promise(r, &c);
-    TRY(kf_check_know(&c, r->cache));
+    bounds(r, &c);
+    TRY(kf_compare_know(&c, r->cache));
     if (c.q == 0)
         return KOFN_TOOFEW;
-    st = kf_check_results(&c, found);
+    st = kf_compare_results(&c, found);
     return st == KOFN_OK && !(found->floor <= r->hidden) ? KOFN_TOOFEW : st;
 }
 

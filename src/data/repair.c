@@ -22,23 +22,25 @@
 void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
                    void *to)
 {
-    kofn_matrix rows = {to, b->lanes * (hi - lo), b->cols, b->cols, b->dtype};
+    kofn_matrix rows = {to, b->components * (hi - lo), b->cols, b->cols,
+                        b->dtype};
 
     assert(lo <= hi && hi <= b->rows);
     (void)kf_data_read_dense(
         b, &(kf_work){.out = &rows, .lo = lo, .hi = hi, .velocity = velocity});
 }
 
-/* Returns a lane, or its velocity, from row `lo` on; without rows if it is
+/* Returns a component, or its velocity, from row `lo` on; without rows if it is
  * zeros. */
-static kofn_matrix lane_from(const kf_block *b, bool velocity, size_t l,
-                             size_t lo)
+static kofn_matrix component_from(const kf_block *b, bool velocity, size_t l,
+                                  size_t lo)
 {
-    kofn_matrix lane = velocity ? kf_block_velocity(b, l) : b->lane[l];
+    kofn_matrix component =
+        velocity ? kf_block_velocity(b, l) : b->component[l];
 
-    if (lane.rows)
-        lane.data = kf_at(&lane, lo, 0);
-    return lane;
+    if (component.rows)
+        component.data = kf_at(&component, lo, 0);
+    return component;
 }
 
 kofn_status kf_block_write(kf_block *b, bool velocity, size_t lo, size_t hi,
@@ -49,35 +51,35 @@ kofn_status kf_block_write(kf_block *b, bool velocity, size_t lo, size_t hi,
     assert(b->changes && lo <= hi && hi <= b->rows);
     if (velocity)
         TRY(kf_block_set_moving(b));
-    for (size_t l = 0; l < b->lanes; l++) {
-        kofn_matrix lane = lane_from(b, velocity, l, lo);
+    for (size_t l = 0; l < b->components; l++) {
+        kofn_matrix component = component_from(b, velocity, l, lo);
 
-        if (lane.rows)
-            memcpy(lane.data, (const char *)from + l * bytes, bytes);
+        if (component.rows)
+            memcpy(component.data, (const char *)from + l * bytes, bytes);
     }
     return KOFN_OK;
 }
 
 /* ---- rows of others' ----------------------------------------------------- */
 
-/* Lanes of other blocks that are mixed into those of a block. */
+/* Components of other blocks that are mixed into those of a block. */
 typedef struct mixture {
-    size_t n;          /* lanes of all other blocks */
-    double *x;         /* lanes of the block x n              */
-    uint32_t *col;     /* 0, 1, ...                           */
-    kofn_matrix *lane; /* of the other blocks */
-    kf_row *row;       /* of x                                */
-    kf_mixed *mixed;   /* lanes of the block that have rows */
+    size_t n;               /* components of all other blocks */
+    double *x;              /* components of the block x n              */
+    uint32_t *col;          /* 0, 1, ...                           */
+    kofn_matrix *component; /* of the other blocks */
+    kf_row *row;            /* of x                                */
+    kf_mixed *mixed;        /* components of the block that have rows */
 } mixture;
 
-static kofn_status mixture_new(mixture *m, size_t lanes, size_t n)
+static kofn_status mixture_new(mixture *m, size_t components, size_t n)
 {
     m->n = n;
-    TRY_NEW(m->x, lanes * n);
+    TRY_NEW(m->x, components * n);
     TRY_NEW(m->col, n);
-    TRY_NEW(m->lane, n);
-    TRY_NEW(m->row, lanes);
-    TRY_NEW(m->mixed, lanes);
+    TRY_NEW(m->component, n);
+    TRY_NEW(m->row, components);
+    TRY_NEW(m->mixed, components);
     for (size_t i = 0; i < n; i++)
         m->col[i] = (uint32_t)i;
     return KOFN_OK;
@@ -87,7 +89,7 @@ static void mixture_free(mixture *m)
 {
     kf_free(m->x);
     kf_free(m->col);
-    kf_free(m->lane);
+    kf_free(m->component);
     kf_free(m->row);
     kf_free(m->mixed);
 }
@@ -98,16 +100,16 @@ static kofn_status mix(mixture *m, const kf_block *b, bool velocity, size_t lo,
     size_t rows = others->block[0]->rows, count = 0;
 
     for (size_t i = 0; i < m->n; i++)
-        m->lane[i] =
-            lane_from(others->block[i / b->lanes], velocity, i % b->lanes, 0);
-    for (size_t l = 0; l < b->lanes; l++) {
-        kofn_matrix into = lane_from(b, velocity, l, lo);
+        m->component[i] = component_from(others->block[i / b->components],
+                                         velocity, i % b->components, 0);
+    for (size_t l = 0; l < b->components; l++) {
+        kofn_matrix into = component_from(b, velocity, l, lo);
 
         m->row[l] = (kf_row){m->n, m->col, m->x + l * m->n};
         if (into.rows)
             m->mixed[count++] = (kf_mixed){&m->row[l], into, 1};
     }
-    return kf_mix(m->mixed, count, m->lane, m->n, rows, b->cols);
+    return kf_mix(m->mixed, count, m->component, m->n, rows, b->cols);
 }
 
 /* True if any of the blocks has a velocity. */
@@ -135,7 +137,7 @@ kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,
 {
     double most = b->dtype == KOFN_F32 ? TOLERANCE_F32 : TOLERANCE, predicted;
     mixture m = {.n = 0};
-    kofn_status st = mixture_new(&m, b->lanes, others->n * b->lanes);
+    kofn_status st = mixture_new(&m, b->components, others->n * b->components);
 
     if (!st)
         st = kf_code_regenerator(code, others->seat, others->n, seat, m.x,
@@ -162,17 +164,18 @@ double kf_data_weigh(kf_rng r, double *w, size_t n)
 }
 
 /* Multiplies in float64, so that only the blocks' own rounding remains. */
-static void multiply_narrow(const kofn_matrix *lane, const double *w, double *y)
+static void multiply_narrow(const kofn_matrix *component, const double *w,
+                            double *y)
 {
-    for (size_t i = 0; i < lane->rows; i++) {
-        const float *x = kf_at(lane, i, 0);
+    for (size_t i = 0; i < component->rows; i++) {
+        const float *x = kf_at(component, i, 0);
         double sum[4] = {0};
         size_t j = 0;
 
-        for (; j + 4 <= lane->cols; j += 4)
+        for (; j + 4 <= component->cols; j += 4)
             for (size_t k = 0; k < 4; k++)
                 sum[k] += w[j + k] * (double)x[j + k];
-        for (; j < lane->cols; j++)
+        for (; j < component->cols; j++)
             sum[0] += w[j] * (double)x[j];
         y[i] = sum[0] + sum[1] + (sum[2] + sum[3]);
     }
@@ -183,14 +186,14 @@ void kf_block_sketch(const kf_block *b, bool velocity, const double *w,
 {
     const kofn_matrix by = {(double *)(uintptr_t)w, b->cols, 1, 1, KOFN_F64};
 
-    for (size_t l = 0; l < b->lanes; l++, to += b->rows) {
-        kofn_matrix lane = lane_from(b, velocity, l, 0);
+    for (size_t l = 0; l < b->components; l++, to += b->rows) {
+        kofn_matrix component = component_from(b, velocity, l, 0);
 
-        if (lane.rows == 0)
+        if (component.rows == 0)
             memset(to, 0, b->rows * sizeof *to);
-        else if (lane.dtype == KOFN_F64)
-            kf_mat_multiply(&lane, &by, false, to);
+        else if (component.dtype == KOFN_F64)
+            kf_mat_multiply(&component, &by, false, to);
         else
-            multiply_narrow(&lane, w, to);
+            multiply_narrow(&component, w, to);
     }
 }

@@ -134,7 +134,7 @@ kofn_status kf_scales_of_columns(const kofn_matrix *a, kf_scales *out)
     return KOFN_OK;
 }
 
-void kf_scales_level(kf_scales *s, kf_scale one)
+void kf_scales_scaling(kf_scales *s, kf_scale one)
 {
     for (size_t j = 0; j < s->count; j++)
         s->of[j] = one;

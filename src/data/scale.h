@@ -46,7 +46,7 @@ kf_scale kf_scale_of(const void *x, size_t n, size_t step, kofn_dtype dtype);
 /* Computes the scales of all columns of a matrix. */
 kofn_status kf_scales_of_columns(const kofn_matrix *a, kf_scales *out);
 /* Sets all scales to this one. */
-void kf_scales_level(kf_scales *s, kf_scale one);
+void kf_scales_scaling(kf_scales *s, kf_scale one);
 void kf_scales_free(kf_scales *s);
 
 /* Returns the scale of the larger norm. */

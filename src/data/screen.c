@@ -146,8 +146,7 @@ static void add_columns(double *to, const kofn_matrix *x, size_t lo,
     }
 }
 
-/* ---- one test
- * ---------------------------------------------------------------- */
+/* ---- one test ------------------------------------------------------------ */
 
 typedef struct screen {
     const kf_factors *f;
@@ -317,7 +316,7 @@ static kofn_status make_room(screen *s)
     s->count = kf_min(KF_SUMS, s->length);
     TRY(kf_scales_of_columns(f->B, &s->col));
     if (f->tolerance > 0)
-        kf_scales_level(&s->col, f->col);
+        kf_scales_scaling(&s->col, f->col);
     s->row = kf_new(s->by_columns ? f->m : STRIP, sizeof *s->row);
     s->W = kf_zero(s->length, KF_SUMS * sizeof(double));
     s->U = kf_zero(f->n, KF_SUMS * sizeof(double));

@@ -29,13 +29,13 @@ double kf_data_sparse_entries(const kf_block *b, size_t lo, size_t hi)
 }
 
 /* Returns the work of a strip.  Strips are done in groups, so that any number
- * of lanes needs little memory. */
+ * of components needs little memory. */
 static double work_a_strip(const kf_block *b)
 {
     return ((double)b->A->ptr[b->A->rows] / (double)kf_max(1, b->A->rows) +
-            (double)b->lanes) *
+            (double)b->components) *
                (double)b->used +
-           (double)b->lanes;
+           (double)b->components;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -43,7 +43,7 @@ static double work_a_strip(const kf_block *b)
 /* Products of some strips, before and after mixing. */
 typedef struct mixture {
     double *each; /* used x strips x columns of the input: of the plain parts */
-    double *mixed; /* A' A x: lanes x strips, summed over lanes */
+    double *mixed; /* A' A x: components x strips, summed over components */
     const void **src;
     void **dst;
 } mixture;
@@ -63,8 +63,8 @@ static void mix_rows(const kf_block *b, const kofn_matrix *in, size_t lo,
                (length - (to - from) * in->cols) * sizeof *t);
         m->src[j] = t;
     }
-    kf_combine(&(kf_combination){b->lanes, b->used, b->weight, b->used, m->src,
-                                 m->dst},
+    kf_combine(&(kf_combination){b->components, b->used, b->weight, b->used,
+                                 m->src, m->dst},
                length, KOFN_F64);
 }
 
@@ -75,13 +75,13 @@ kofn_status kf_data_rows_sparse(const kf_block *b, const kf_work *w)
         kf_min(kf_stride(work_a_strip(b) * (double)cols, false), strips);
     mixture m = {.each = kf_new(b->used * step, cols * sizeof *m.each),
                  .src = kf_new(b->used, sizeof *m.src),
-                 .dst = kf_new(b->lanes, sizeof *m.dst)};
+                 .dst = kf_new(b->components, sizeof *m.dst)};
     kofn_status st = m.each && m.src && m.dst ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t at = w->lo; at < w->hi && !st; at += step) {
         size_t end = kf_min(at + step, w->hi);
 
-        for (size_t l = 0; l < b->lanes; l++)
+        for (size_t l = 0; l < b->components; l++)
             m.dst[l] = kf_at(w->out, l * strips + at - w->lo, 0);
         mix_rows(b, w->in, at, end, &m);
         if (end < w->hi && kf_is_stopped(w))
@@ -95,21 +95,21 @@ kofn_status kf_data_rows_sparse(const kf_block *b, const kf_work *w)
 
 /* ---- the input on the left ----------------------------------------------- */
 
-/* An input with lanes that are `apart` columns from each other. */
+/* An input with components that are `apart` columns from each other. */
 typedef struct wide {
     const kofn_matrix *in;
     size_t apart;
 } wide;
 
-/* Fills `mixed` by rows: the sum over lanes of weight times strips [lo, hi) of
- * the lane's input, for part j. */
+/* Fills `mixed` by rows: the sum over components of weight times strips [lo,
+ * hi) of the component's input, for part j. */
 static void mix_input(const kf_block *b, size_t j, wide of, size_t lo,
                       size_t hi, double *mixed)
 {
     const kofn_matrix *in = of.in;
 
     memset(mixed, 0, in->rows * (hi - lo) * sizeof *mixed);
-    for (size_t l = 0; l < b->lanes; l++) {
+    for (size_t l = 0; l < b->components; l++) {
         double weight = b->weight[l * b->used + j];
 
         for (size_t r = 0; r < in->rows && weight != 0; r++) {
@@ -144,7 +144,7 @@ static void add_left(const kf_block *b, wide of, size_t lo, size_t hi,
 static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
                               size_t hi, size_t step, double *mixed)
 {
-    wide of = {w->in, w->in->cols / b->lanes};
+    wide of = {w->in, w->in->cols / b->components};
 
     for (size_t at = lo; at < hi; at += step) {
         if (at > lo && kf_is_stopped(w))
@@ -156,7 +156,7 @@ static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
 
 kofn_status kf_data_left_inner_sparse(const kf_block *b, const kf_work *w)
 {
-    size_t span = w->in->cols / b->lanes;
+    size_t span = w->in->cols / b->components;
     size_t step = kf_min(
         kf_stride(work_a_strip(b) * (double)w->in->rows, false), w->hi - w->lo);
     double *mixed = kf_new(w->in->rows * step, sizeof *mixed);
@@ -171,7 +171,8 @@ kofn_status kf_data_left_inner_sparse(const kf_block *b, const kf_work *w)
     return st;
 }
 
-/* Computes row by row of the input all lanes; lane l has the weights of row l.
+/* Computes row by row of the input all components; component l has the weights
+ * of row l.
  */
 kofn_status kf_data_left_rows_sparse(const kf_block *b, const kf_work *w)
 {
@@ -180,18 +181,18 @@ kofn_status kf_data_left_rows_sparse(const kf_block *b, const kf_work *w)
     kofn_status st = mixed ? KOFN_OK : KOFN_NOMEM;
 
     memset(w->out->data, 0, w->out->rows * w->out->cols * sizeof *mixed);
-    for (size_t l = 0; l < b->lanes && !st; l++)
+    for (size_t l = 0; l < b->components && !st; l++)
         for (size_t i = 0; i < strips && !st; i++) {
-            kf_block lane = *b;
+            kf_block component = *b;
             kofn_matrix row = {kf_at(w->in, w->lo + i, 0), 1, w->in->cols,
                                w->in->ld, KOFN_F64};
 
-            lane.lanes = 1;
-            lane.weight = b->weight + l * b->used;
+            component.components = 1;
+            component.weight = b->weight + l * b->used;
             if (i + l > 0 && kf_is_stopped(w))
                 st = KOFN_AGAIN;
             else
-                add_left(&lane, (wide){&row, 0}, 0, b->rows, mixed,
+                add_left(&component, (wide){&row, 0}, 0, b->rows, mixed,
                          kf_at(w->out, l * strips + i, 0));
         }
     kf_free(mixed);
@@ -203,13 +204,13 @@ kofn_status kf_data_left_rows_sparse(const kf_block *b, const kf_work *w)
 static void add_gram(const kf_block *b, const kf_work *w, size_t lo, size_t hi,
                      const mixture *t)
 {
-    kofn_matrix margins = {t->mixed, 1, b->lanes * (hi - lo),
-                           b->lanes * (hi - lo), KOFN_F64};
+    kofn_matrix margins = {t->mixed, 1, b->components * (hi - lo),
+                           b->components * (hi - lo), KOFN_F64};
 
-    for (size_t l = 0; l < b->lanes; l++)
+    for (size_t l = 0; l < b->components; l++)
         t->dst[l] = t->mixed + l * (hi - lo);
     mix_rows(b, w->in, lo, hi, t);
-    /* lanes are side by side, so they are summed */
+    /* components are side by side, so they are summed */
     for (size_t j = 0; j < b->used; j++) {
         kofn_matrix x = {t->each, 1, 0, hi - lo, KOFN_F64};
         size_t from, to;
@@ -225,9 +226,9 @@ kofn_status kf_data_gram_sparse(const kf_block *b, const kf_work *w)
 {
     size_t step = kf_min(kf_stride(2 * work_a_strip(b), false), b->rows);
     mixture t = {.each = kf_new(kf_max(b->used, 1) * step, sizeof *t.each),
-                 .mixed = kf_new(b->lanes * step, sizeof *t.mixed),
+                 .mixed = kf_new(b->components * step, sizeof *t.mixed),
                  .src = kf_new(b->used, sizeof *t.src),
-                 .dst = kf_new(b->lanes, sizeof *t.dst)};
+                 .dst = kf_new(b->components, sizeof *t.dst)};
     kofn_status st = t.each && t.mixed && t.src && t.dst ? KOFN_OK : KOFN_NOMEM;
 
     memset(w->out->data, 0, w->out->rows * sizeof *t.each);

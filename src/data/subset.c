@@ -79,11 +79,12 @@ static kofn_status fill(kf_subset *s, kf_code *code, size_t seat)
             TRY(list_parts(s, &rows->E0[0]));
         wide = s->parts * s->segments;
         if (t == 0)
-            s->mix = kofn_layout_table(s->submessages * s->lanes, wide);
+            s->mix = kofn_layout_table(s->submessages * s->components, wide);
         if (!s->mix)
             return KOFN_NOMEM;
-        for (size_t l = 0; l < s->lanes; l++)
-            TRY(fill_row(s, &rows->G[l], s->mix + (t * s->lanes + l) * wide));
+        for (size_t l = 0; l < s->components; l++)
+            TRY(fill_row(s, &rows->G[l],
+                         s->mix + (t * s->components + l) * wide));
     }
     s->value = kf_zero(s->parts * s->segments, /* padding stays zero */
                        s->span * sizeof(double));
@@ -113,7 +114,7 @@ kofn_status kf_subset_new(kf_subset **out, const kf_resident *r, kf_code *code,
     s->segments = L->wants;
     s->span = r->plan->span;
     s->submessages = L->submessages;
-    s->lanes = L->lanes;
+    s->components = L->components;
     st = fill(s, code, seat);
     if (!st && s->formula)
         st = kf_subset_rows(s, false);
@@ -233,7 +234,8 @@ static void round_once(const double *sum, const double *lost, size_t n,
     }
 }
 
-/* Mixes one lane of an answer: coefficients times the segments of the values.
+/* Mixes one component of an answer: coefficients times the segments of the
+ * values.
  */
 static void mix(const kf_subset *s, const double *c, const kofn_matrix *out,
                 size_t row)
@@ -265,8 +267,8 @@ kofn_status kf_subset_submessage(const kf_block *b, const kf_work *w)
 
     if (s->product != w->product)
         TRY(evaluate(s, w));
-    for (size_t l = 0; l < s->lanes; l++)
-        mix(s, s->mix + (w->submessage * s->lanes + l) * n, w->out,
+    for (size_t l = 0; l < s->components; l++)
+        mix(s, s->mix + (w->submessage * s->components + l) * n, w->out,
             l * s->span);
     return KOFN_OK;
 }

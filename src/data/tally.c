@@ -40,11 +40,11 @@ kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kofn_decoder *d)
         const kf_seat *rows;
 
         TRY(kf_code_seat(code, d->seat[i], &rows));
-        for (size_t l = 0; l < L->lanes; l++)
+        for (size_t l = 0; l < L->components; l++)
             for (size_t e = 0; e < rows->G[l].n; e++)
                 if (rows->G[l].col[e] % L->wants == 0)
                     t->weight[rows->G[l].col[e] / L->wants] +=
-                        d->D[i * L->lanes + l] * rows->G[l].val[e];
+                        d->D[i * L->components + l] * rows->G[l].val[e];
     }
     return KOFN_OK;
 }

@@ -7,23 +7,26 @@
 
 #include "code/operation.h"
 
-/* True if the strips of the lanes of a summed input are valid; they may
+/* True if the strips of the components of a summed input are valid; they may
  * continue with the first one. */
-static bool within(const kf_work *w, size_t strips, size_t lanes, size_t most)
+static bool within(const kf_work *w, size_t strips, size_t components,
+                   size_t most)
 {
-    size_t span = strips / lanes;
+    size_t span = strips / components;
 
-    return strips % lanes == 0 && span <= most && w->lo < span &&
+    return strips % components == 0 && span <= most && w->lo < span &&
            w->hi - w->lo <= span;
 }
 
 /* ---- what it takes, and what comes of it ----------------------------------
  */
 
-/* Sets the rows for the strips of each lane, one lane below the other. */
-static bool rows_of_lanes(const kf_extent *b, const kf_work *w, size_t *rows)
+/* Sets the rows for the strips of each component, one component below the
+ * other. */
+static bool rows_of_components(const kf_extent *b, const kf_work *w,
+                               size_t *rows)
 {
-    return kf_mul(b->lanes, w->hi - w->lo, rows);
+    return kf_mul(b->components, w->hi - w->lo, rows);
 }
 
 static bool gives_rows(const kf_extent *b, const kf_work *w, size_t *rows,
@@ -31,7 +34,7 @@ static bool gives_rows(const kf_extent *b, const kf_work *w, size_t *rows,
 {
     *cols = w->in->cols;
     return w->hi <= b->rows && w->in->rows == b->cols &&
-           rows_of_lanes(b, w, rows);
+           rows_of_components(b, w, rows);
 }
 
 static bool gives_left_rows(const kf_extent *b, const kf_work *w, size_t *rows,
@@ -39,7 +42,7 @@ static bool gives_left_rows(const kf_extent *b, const kf_work *w, size_t *rows,
 {
     *cols = b->cols;
     return w->hi <= w->in->rows && w->in->cols == b->rows &&
-           rows_of_lanes(b, w, rows);
+           rows_of_components(b, w, rows);
 }
 
 /* Sets the size for a sum of products, each of the size of the result. */
@@ -48,7 +51,7 @@ static bool gives_inner(const kf_extent *b, const kf_work *w, size_t *rows,
 {
     *rows = b->rows;
     *cols = w->in->cols;
-    return within(w, w->in->rows, b->lanes, b->cols);
+    return within(w, w->in->rows, b->components, b->cols);
 }
 
 static bool gives_left_inner(const kf_extent *b, const kf_work *w, size_t *rows,
@@ -56,7 +59,7 @@ static bool gives_left_inner(const kf_extent *b, const kf_work *w, size_t *rows,
 {
     *rows = w->in->rows;
     *cols = b->cols;
-    return within(w, w->in->cols, b->lanes, b->rows);
+    return within(w, w->in->cols, b->components, b->rows);
 }
 
 static bool gives_vector(const kf_extent *b, const kf_work *w, size_t *rows,
@@ -71,7 +74,7 @@ static bool gives_block_rows(const kf_extent *b, const kf_work *w, size_t *rows,
                              size_t *cols)
 {
     *cols = b->cols;
-    return w->hi <= b->rows && rows_of_lanes(b, w, rows);
+    return w->hi <= b->rows && rows_of_components(b, w, rows);
 }
 
 /* Sets the size for a function; every input is valid. */
@@ -80,27 +83,27 @@ static bool gives_segments(const kf_extent *b, const kf_work *w, size_t *rows,
 {
     (void)w;
     *cols = 1;
-    return kf_mul(b->lanes, b->rows, rows);
+    return kf_mul(b->components, b->rows, rows);
 }
 
 /* ---- costs --------------------------------------------------------------- */
 
-/* Returns the number of lanes that are not all zeros. */
-static double full_lanes(const kf_block *b)
+/* Returns the number of components that are not all zeros. */
+static double full_components(const kf_block *b)
 {
     double n = 0;
 
-    for (size_t l = 0; l < b->lanes; l++)
-        n += b->lane[l].rows > 0;
+    for (size_t l = 0; l < b->components; l++)
+        n += b->component[l].rows > 0;
     return n;
 }
 
-/* Returns the numbers in rows [lo, hi) of all lanes; beyond the last, rows
+/* Returns the numbers in rows [lo, hi) of all components; beyond the last, rows
  * continue with the first. */
 static double numbers(const kf_block *b, size_t lo, size_t hi)
 {
     if (!b->A)
-        return full_lanes(b) * (double)(hi - lo) * (double)b->cols;
+        return full_components(b) * (double)(hi - lo) * (double)b->cols;
     return kf_data_sparse_entries(b, lo, kf_min(hi, b->rows)) +
            (hi > b->rows ? kf_data_sparse_entries(b, 0, hi - b->rows) : 0);
 }
@@ -110,16 +113,16 @@ static double cost_rows(const kf_block *b, const kf_work *w)
     return numbers(b, w->lo, w->hi) * (double)w->in->cols;
 }
 
-/* Returns the cost; plain parts are read once for each lane. */
+/* Returns the cost; plain parts are read once for each component. */
 static double cost_left_rows(const kf_block *b, const kf_work *w)
 {
-    return numbers(b, 0, b->rows) * (double)(b->A ? b->lanes : 1) *
+    return numbers(b, 0, b->rows) * (double)(b->A ? b->components : 1) *
            (double)(w->hi - w->lo);
 }
 
 static double cost_inner(const kf_block *b, const kf_work *w)
 {
-    return full_lanes(b) * (double)(w->hi - w->lo) * (double)b->rows *
+    return full_components(b) * (double)(w->hi - w->lo) * (double)b->rows *
            (double)w->in->cols;
 }
 
@@ -151,7 +154,7 @@ static double cost_submessage(const kf_block *b, const kf_work *w)
     const kf_subset *s = b->subset;
 
     return (w->submessage == 0 ? (double)s->parts : 0) * s->work +
-           (double)(s->lanes * s->span);
+           (double)(s->components * s->span);
 }
 
 /* ---- the table ----------------------------------------------------------- */
@@ -251,10 +254,10 @@ static kf_kernel_fn *function_for(const kf_kernel *k, const kf_block *b)
 
 kf_extent kf_extent_of(const kofn_plan *p)
 {
-    kf_extent e = {.lanes = p->layout.lanes};
+    kf_extent e = {.components = p->layout.components};
 
     if (p->op->factors == 0)
-        return (kf_extent){p->layout.lanes, p->span, 1};
+        return (kf_extent){p->layout.components, p->span, 1};
     kf_operation_block(&p->layout, &e.rows, &e.cols);
     return e;
 }
@@ -264,8 +267,8 @@ static kf_extent extent_of_block(const kf_block *b, kf_how how)
     if (b->subset && how == KF_HOW_PART)
         return (kf_extent){1, b->subset->length, 1};
     if (b->subset)
-        return (kf_extent){b->subset->lanes, b->subset->span, 1};
-    return (kf_extent){b->lanes, b->rows, b->cols};
+        return (kf_extent){b->subset->components, b->subset->span, 1};
+    return (kf_extent){b->components, b->rows, b->cols};
 }
 
 static size_t bytes_of(const kf_block *b)
@@ -276,8 +279,9 @@ static size_t bytes_of(const kf_block *b)
         return b->subset->parts * sizeof(size_t);
     if (b->A)
         return (size_t)kf_data_sparse_entries(b, 0, b->rows) * 12;
-    for (size_t l = 0; l < b->lanes; l++)
-        bytes += b->lane[l].rows * b->lane[l].cols * kf_dtype_size(b->dtype);
+    for (size_t l = 0; l < b->components; l++)
+        bytes += b->component[l].rows * b->component[l].cols *
+                 kf_dtype_size(b->dtype);
     return bytes;
 }
 
@@ -318,8 +322,9 @@ double kf_work_size(const kf_block *b, const kf_msg *m)
     return kf_kernel_of(m->how)->cost(b, &w);
 }
 
-kofn_status kf_work_with(const kf_block *b, const kf_msg *m, const kf_own *own,
-                         bool (*stopped)(void *), void *ud)
+kofn_status kf_work_with(const kf_block *b, const kf_msg *m,
+                         const kf_user_multiply *user, bool (*stopped)(void *),
+                         void *ud)
 {
     kf_work w;
 
@@ -330,7 +335,7 @@ kofn_status kf_work_with(const kf_block *b, const kf_msg *m, const kf_own *own,
     w = work_of(b, m, &m->in->m, &m->result->m);
     w.stopped = stopped;
     w.ud = ud;
-    w.own = own;
+    w.user = user;
     return function_for(kf_kernel_of(m->how), b)(b, &w);
 }
 

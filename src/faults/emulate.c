@@ -14,7 +14,7 @@
  * may be that of another processor. */
 static kofn_time now(const kf_exposed *x)
 {
-    return x->own ? kf_clock() : kf_cpu_time();
+    return x->user ? kf_clock() : kf_cpu_time();
 }
 
 kofn_status kf_emulate(kf_exposed *x, const kf_block *b, const kf_msg *m,
@@ -26,7 +26,7 @@ kofn_status kf_emulate(kf_exposed *x, const kf_block *b, const kf_msg *m,
     *took = 0;
     if (!b)
         return kf_fail(KOFN_STATE, "there is no block to work on");
-    st = kf_work_with(b, m, x->own, x->stopped, x->ud);
+    st = kf_work_with(b, m, x->user, x->stopped, x->ud);
     *took = now(x) - began;
     if (!st && (x->factor != 1 || !kf_faults_fair(x->faults))) {
         double real = (double)*took * 1e-9, wanted = real;

@@ -54,7 +54,7 @@ typedef struct kf_exposed {
     void (*sleep_for)(void *ud, double seconds);
     bool (*stopped)(void *ud);
     void *ud;
-    const struct kf_own *own; /* NULL: it multiplies with BLAS */
+    const struct kf_user_multiply *user; /* NULL: it multiplies with BLAS */
 } kf_exposed;
 /* Does kf_work_do under the model.  *took is the time that it reports. */
 kofn_status kf_emulate(kf_exposed *x, const kf_block *b, const kf_msg *m,

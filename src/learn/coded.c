@@ -176,9 +176,9 @@ static kofn_status forward(kf_coded *c, size_t layer, const kofn_matrix *X,
     kofn_matrix in = laid(c->in, X->cols, X->rows, X->dtype);
     kofn_matrix S = laid(c->out, out->cols, out->rows, out->dtype);
 
-    kf_mat_turn(X, &in);
+    kf_mat_transpose(X, &in);
     TRY(product(c, layer, false, &in, &S));
-    kf_mat_turn(&S, out);
+    kf_mat_transpose(&S, out);
     return KOFN_OK;
 }
 

@@ -47,7 +47,7 @@ typedef struct iteration {
     kofn_operand A;
     kofn_iterate_options opt;
     kofn_iterate_result res;
-    kofn_iterate_result *told; /* the caller's result, or NULL */
+    kofn_iterate_result *result; /* the caller's result, or NULL */
     kofn_matrix *v;
     const uint8_t *dangling;
     const kofn_peering *mesh; /* multiplies instead of a job */
@@ -102,7 +102,7 @@ static kofn_status iterate(iteration *it, double *next)
                            "iteration %u: the vector is not finite",
                            res->iterations);
         res->converged = res->change < it->opt.tolerance;
-        kf_give(it->told, res, sizeof *res);
+        kf_give(it->result, res, sizeof *res);
         if (it->opt.watch &&
             it->opt.watch(it->opt.watch_ud, res->iterations, res->change, &rep))
             return KOFN_AGAIN;
@@ -142,14 +142,14 @@ static uint64_t option_bits(const iteration *it)
     return (bits[0] * 31 + bits[1]) * 31 + it->opt.max_iterations;
 }
 
-/* Runs the iteration as a program of one stage on a mesh. The vector that its
+/* Runs the iteration as a program of one product on a mesh. The vector that its
  * nodes agree on becomes the result. */
 static kofn_status run_mesh(iteration *it)
 {
-    const kofn_stage stage = {.plan = it->mesh->plan};
+    const kofn_mesh_product product = {.plan = it->mesh->plan};
     const kofn_program program = {.size = sizeof program,
-                                  .stage = &stage,
-                                  .stages = 1,
+                                  .product = &product,
+                                  .products = 1,
                                   .operand = &it->A,
                                   .operands = 1,
                                   .output = mesh_output,
@@ -183,7 +183,7 @@ static kofn_status run(iteration *it, kofn_iterate_result *res)
     kofn_status st;
 
     TRY(kf_begun(res, "KOFN_ITERATE_RESULT_INIT"));
-    it->told = res;
+    it->result = res;
     it->res = (kofn_iterate_result){.size = sizeof it->res, .change = HUGE_VAL};
     TRY(kf_given(&it->res, sizeof it->res, it->opt.resume,
                  "KOFN_ITERATE_RESULT_INIT"));

@@ -23,7 +23,7 @@ typedef struct learner {
     kofn_net *G; /* the gradient, stored like weights */
     size_t s;    /* the product of the iteration that is under way */
     kf_wanted wanted;
-    void *turned; /* scratch: a transposed operand */
+    void *transposed; /* scratch: a transposed operand */
     uint32_t number;
 } learner;
 
@@ -72,7 +72,7 @@ static kofn_status check_net(const kofn_nets *n, size_t i, const kofn_net *net,
 
 /* Sets *n to the numbers of the largest operand that is transposed: weights or
  * deltas. */
-static bool largest_turned(const kofn_net *net, size_t batch, size_t *n)
+static bool largest_transposed(const kofn_net *net, size_t batch, size_t *n)
 {
     size_t most = 0, here;
 
@@ -89,29 +89,29 @@ static bool largest_turned(const kofn_net *net, size_t batch, size_t *n)
 static kofn_status learner_new(learner *a, kofn_net *net, bool classes,
                                double step, size_t batch)
 {
-    size_t turned;
+    size_t transposed;
 
     *a = (learner){.net = net, .step = step};
-    if (!largest_turned(net, batch, &turned))
+    if (!largest_transposed(net, batch, &transposed))
         return kf_nomem(SIZE_MAX);
     TRY(kf_passes_new(&a->p, net, classes, batch));
     TRY(kf_net_of_shape(&a->G, &net->shape));
-    a->turned = kf_new(turned, kf_dtype_size(net->shape.dtype));
-    return a->turned ? KOFN_OK : KOFN_NOMEM;
+    a->transposed = kf_new(transposed, kf_dtype_size(net->shape.dtype));
+    return a->transposed ? KOFN_OK : KOFN_NOMEM;
 }
 
 static void learner_free(learner *a)
 {
     kf_passes_free(&a->p);
     kofn_net_free(a->G);
-    kf_free(a->turned);
+    kf_free(a->transposed);
 }
 
 static kofn_status add_net(kofn_nets *n, kofn_net *net, const kofn_matrix *y)
 {
     size_t i = n->nets;
     double step = n->opt.step ? n->opt.step[i] : 0.1;
-    kofn_net *twin;
+    kofn_net *copy;
     bool classes;
 
     TRY(check_net(n, i, net, y, &classes));
@@ -119,8 +119,8 @@ static kofn_status add_net(kofn_nets *n, kofn_net *net, const kofn_matrix *y)
     TRY(learner_new(&n->coded[i], net, classes, step, n->opt.batch));
     if (!n->opt.verify)
         return KOFN_OK;
-    TRY(kf_net_copy(&twin, net));
-    return learner_new(&n->plain[i], twin, classes, step, n->opt.batch);
+    TRY(kf_net_copy(&copy, net));
+    return learner_new(&n->plain[i], copy, classes, step, n->opt.batch);
 }
 
 static kofn_status fill(kofn_nets *n, kofn_net *const *net, size_t nets,
@@ -239,11 +239,11 @@ static kofn_status verify(const kofn_nets *n, size_t i, unsigned iteration,
 
 /* ---- products ------------------------------------------------------------ */
 
-static kofn_matrix turn(const kofn_matrix *a, void *memory)
+static kofn_matrix transpose(const kofn_matrix *a, void *memory)
 {
     kofn_matrix b = {memory, a->cols, a->rows, a->rows, a->dtype};
 
-    kf_mat_turn(a, &b);
+    kf_mat_transpose(a, &b);
     return b;
 }
 
@@ -253,9 +253,9 @@ static kofn_status put(learner *a, kofn_job *job)
 
     *w = kf_passes_wanted(&a->p, a->s, a->G->W);
     if (w->pass == KF_PASS_FORWARD)
-        w->b = turn(&w->b, a->turned);
+        w->b = transpose(&w->b, a->transposed);
     if (w->pass == KF_PASS_GRADIENT)
-        w->a = turn(&w->a, a->turned);
+        w->a = transpose(&w->a, a->transposed);
     return kofn_put_pair(job, &w->a, &w->b, &w->out, &a->number);
 }
 

@@ -22,8 +22,8 @@ static kofn_status multiply_plain(void *ud, kf_pass pass, size_t layer,
 {
     (void)ud;
     (void)layer;
-    kf_mat_multiply_turned(a, pass == KF_PASS_GRADIENT, b,
-                           pass == KF_PASS_FORWARD, out);
+    kf_mat_multiply_transposed(a, pass == KF_PASS_GRADIENT, b,
+                               pass == KF_PASS_FORWARD, out);
     return KOFN_OK;
 }
 

@@ -1,5 +1,5 @@
 /* train_mesh.c -- training steps on a mesh. The products of the passes are
- * stages, and the weights are matrices that change after every step (Dutta,
+ * products, and the weights are matrices that change after every step (Dutta,
  * Bai, Jeong, Low, Grover, "A unified coded deep neural network training
  * strategy based on generalized PolyDot codes", 2018; math/training.md 10).
  *
@@ -9,7 +9,7 @@
  * last step. The vector is float64 even if the network is float32. Then each
  * of its numbers is a float32 number.
  *
- * Owns the passes of this node; points are borrowed. A stage may use the
+ * Owns the passes of this node; points are borrowed. A product may use the
  * vector and the points alone, because another node may have to compute the
  * same. */
 #include "coded.h"
@@ -94,32 +94,32 @@ static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
     m->loaded = step + 1;
 }
 
-/* ---- stages -------------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------ */
 
-/* True if the stage is a forward product. */
-static bool is_forward(const kf_train_mesh *m, size_t stage)
+/* True if the product is a forward product. */
+static bool is_forward(const kf_train_mesh *m, size_t which)
 {
-    return stage < layers_of(m);
+    return which < layers_of(m);
 }
 
-/* Returns the layer that gets outputs or deltas from this stage. */
-static size_t layer_made(const kf_train_mesh *m, size_t stage)
+/* Returns the layer that gets outputs or deltas from this product. */
+static size_t layer_made(const kf_train_mesh *m, size_t which)
 {
-    return is_forward(m, stage) ? stage : 2 * layers_of(m) - 2 - stage;
+    return is_forward(m, which) ? which : 2 * layers_of(m) - 2 - which;
 }
 
 static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
                          const double scalar[KOFN_SCALARS], kofn_matrix *in)
 {
     kf_train_mesh *m = ud;
-    size_t L = layers_of(m), stage = (t - 1) % turn_of(m);
+    size_t L = layers_of(m), which = (t - 1) % turn_of(m);
 
     (void)scalar;
     turn_to(m, (t - 1) / turn_of(m), v);
-    if (is_forward(m, stage)) {
-        kf_mat_turn(&m->p.X[stage], in);
+    if (is_forward(m, which)) {
+        kf_mat_transpose(&m->p.X[which], in);
     } else {
-        const kofn_matrix *D = &m->p.D[2 * L - 1 - stage];
+        const kofn_matrix *D = &m->p.D[2 * L - 1 - which];
 
         memcpy(in->data, D->data, D->rows * D->cols * kf_dtype_size(D->dtype));
     }
@@ -129,10 +129,10 @@ static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
 /* Rows handled together, so that they stay in the cache. */
 #define SLICE 16
 
-static void go_forward(kf_train_mesh *m, size_t stage,
+static void go_forward(kf_train_mesh *m, size_t which,
                        const kofn_matrix *product, double scalar[KOFN_SCALARS])
 {
-    size_t l = stage + 1;
+    size_t l = which + 1;
     const kofn_matrix *X = &m->p.X[l];
     double right;
 
@@ -144,8 +144,8 @@ static void go_forward(kf_train_mesh *m, size_t stage,
         S.data = kf_at(X, i, 0);
         S.rows = end - i;
         S.cols = m->t->net->widths[l];
-        kf_mat_turn(&points, &S);
-        kf_passes_done(&m->p, stage, (kf_draw){0}, i, end);
+        kf_mat_transpose(&points, &S);
+        kf_passes_done(&m->p, which, (kf_draw){0}, i, end);
     }
     if (l == layers_of(m)) {
         scalar[LOSS] = kf_passes_mean_cost(&m->p, m->means, &right);
@@ -195,7 +195,7 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
 {
     kf_train_mesh *m = ud;
     uint64_t step = (t - 1) / turn_of(m);
-    size_t L = layers_of(m), stage = (t - 1) % turn_of(m);
+    size_t L = layers_of(m), which = (t - 1) % turn_of(m);
 
     if (step >= m->steps) {
         size_t l = (size_t)(t - 1 - m->steps * turn_of(m));
@@ -205,13 +205,13 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
         return KOFN_OK;
     }
     turn_to(m, step, v);
-    if (is_forward(m, stage))
-        go_forward(m, stage, product, scalar);
+    if (is_forward(m, which))
+        go_forward(m, which, product, scalar);
     else
-        go_back(m, 2 * L - stage, product);
+        go_back(m, 2 * L - which, product);
     if (is_single(m))
-        store_layer(m, step, layer_made(m, stage), v);
-    if (stage + 1 == turn_of(m) && !kf_passes_finite(&m->p))
+        store_layer(m, step, layer_made(m, which), v);
+    if (which + 1 == turn_of(m) && !kf_passes_finite(&m->p))
         return kf_fail(KOFN_NONFINITE,
                        "step %llu: the gradient is not finite; try a shorter "
                        "step",
@@ -219,14 +219,14 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* Returns which numbers of the vector a stage writes: a layer's outputs or
- * deltas. The last stage of a step writes the whole tape; the final stages
+/* Returns which numbers of the vector a product writes: a layer's outputs or
+ * deltas. The last product of a step writes the whole tape; the final products
  * write the weights. */
 static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
 {
     kf_train_mesh *m = ud;
     uint64_t step = (t - 1) / turn_of(m);
-    size_t stage = (t - 1) % turn_of(m), layer = layer_made(m, stage);
+    size_t which = (t - 1) % turn_of(m), layer = layer_made(m, which);
 
     if (step >= m->steps) {
         *first = TAPES * m->tape;
@@ -235,14 +235,14 @@ static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
     }
     *first = step % TAPES * m->tape;
     *rows = m->tape;
-    if (stage + 1 == turn_of(m))
+    if (which + 1 == turn_of(m))
         return;
     *first += layer_at(m, layer);
     *rows = layer_of(m, layer);
 }
 
 static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
-                          const kofn_matrix *v, kofn_turned *to)
+                          const kofn_matrix *v, kofn_turn_change *to)
 {
     kf_train_mesh *m = ud;
 
@@ -292,21 +292,21 @@ static uint64_t digest_of(const kofn_training *t)
 
 /* ---- the program --------------------------------------------------------- */
 
-static void fill_stages(kf_train_mesh *m, const kofn_plan *const *plan)
+static void fill_product(kf_train_mesh *m, const kofn_plan *const *plan)
 {
     size_t L = layers_of(m);
 
     for (size_t l = 0; l < L; l++) {
-        const kofn_stage s = {.plan = plan[l], .operand = (uint32_t)l};
-        kofn_stage *reads = &m->stage[turn_of(m) + l];
+        const kofn_mesh_product s = {.plan = plan[l], .operand = (uint32_t)l};
+        kofn_mesh_product *reads = &m->product[turn_of(m) + l];
 
         m->operand[l] = (kofn_operand){.dense = &m->t->net->W[l]};
-        m->stage[l] = *reads = s;
+        m->product[l] = *reads = s;
         reads->read = true;
         if (l == 0) /* deltas of the points are not needed */
             continue;
-        m->stage[turn_of(m) - l] = s;
-        m->stage[turn_of(m) - l].left = true;
+        m->product[turn_of(m) - l] = s;
+        m->product[turn_of(m) - l].left = true;
     }
 }
 
@@ -329,11 +329,11 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
     if (!kf_mul(m->tape, TAPES, &rows) || !kf_add(rows, t->net->total, &rows))
         return kf_nomem(SIZE_MAX);
     TRY_ZERO(m->v, rows);
-    fill_stages(m, plan);
+    fill_product(m, plan);
     *v = (kofn_matrix){m->v, rows, 1, 1, KOFN_F64};
     *program = (kofn_program){.size = sizeof *program,
-                              .stage = m->stage,
-                              .stages = turn_of(m) + layers_of(m),
+                              .product = m->product,
+                              .products = turn_of(m) + layers_of(m),
                               .operand = m->operand,
                               .operands = layers_of(m),
                               .input = input,

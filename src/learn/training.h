@@ -38,7 +38,7 @@ kofn_change kf_training_change(const kofn_training *t);
 typedef struct kf_train_mesh {
     kofn_training *t;
     uint64_t steps;
-    kofn_stage stage[3 * KOFN_NET_MOST];
+    kofn_mesh_product product[3 * KOFN_NET_MOST];
     kofn_operand operand[KOFN_NET_MOST];
     kf_passes p;     /* hold the points of a step; its tape is in the vector */
     uint64_t loaded; /* 1 + the step of the loaded points; 0: none */

@@ -83,7 +83,7 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
 /* A number is at least a power of two if its exponent bits, read as an integer,
  * are.  This is the distance from these bits to the sign bit: adding it carries
  * into the sign bit of such numbers.  NaN and infinity are the largest.  The
- * compiler turns a fixed number of lanes into vector code. */
+ * compiler turns a fixed number of components into vector code. */
 #define BLOCK 1024
 #define LANES 16
 #define UP_TO_SIGN_F64(power) ((uint64_t)(1025 - (power)) << 52)
@@ -342,17 +342,17 @@ static void rows_f32(int m, int k, const kofn_matrix *a, const kofn_matrix *b,
 
 typedef struct factor {
     const kofn_matrix *m;
-    bool turned; /* it is transposed */
+    bool transposed; /* it is transposed */
 } factor;
 
 /* c = beta c + alpha a b. */
 static void gemm(double alpha, factor a, factor b, double beta,
                  const kofn_matrix *c)
 {
-    CBLAS_TRANSPOSE ta = a.turned ? CblasTrans : CblasNoTrans;
-    CBLAS_TRANSPOSE tb = b.turned ? CblasTrans : CblasNoTrans;
+    CBLAS_TRANSPOSE ta = a.transposed ? CblasTrans : CblasNoTrans;
+    CBLAS_TRANSPOSE tb = b.transposed ? CblasTrans : CblasNoTrans;
     int m = (int)c->rows, n = (int)c->cols;
-    int k = (int)(a.turned ? a.m->rows : a.m->cols);
+    int k = (int)(a.transposed ? a.m->rows : a.m->cols);
     int lda = (int)a.m->ld, ldb = (int)b.m->ld, ldc = (int)c->ld;
 
     if (c->dtype == KOFN_F64)
@@ -398,15 +398,16 @@ void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
         gemm(1, (factor){a, false}, (factor){b, false}, add, &c);
 }
 
-void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
-                            const kofn_matrix *b, bool turn_b, kofn_matrix *c)
+void kf_mat_multiply_transposed(const kofn_matrix *a, bool transpose_a,
+                                const kofn_matrix *b, bool transpose_b,
+                                kofn_matrix *c)
 {
-    if (!is_empty(c, turn_a ? a->rows : a->cols, false))
-        gemm(1, (factor){a, turn_a}, (factor){b, turn_b}, 0, c);
+    if (!is_empty(c, transpose_a ? a->rows : a->cols, false))
+        gemm(1, (factor){a, transpose_a}, (factor){b, transpose_b}, 0, c);
 }
 
-void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
-                       double beta, kofn_matrix *c)
+void kf_mat_add_transposed(const kofn_matrix *a, const kofn_matrix *b,
+                           double alpha, double beta, kofn_matrix *c)
 {
     if (c->rows > 0 && c->cols > 0)
         gemm(alpha, (factor){a, true}, (factor){b, false}, beta, c);

@@ -91,18 +91,19 @@ void kf_parts_free(kf_parts *p);
  * call. */
 void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
                      void *c);
-/* c = a b, with a or b transposed if turn_a or turn_b is set.  c need not be
- * contiguous. One BLAS call. */
-void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
-                            const kofn_matrix *b, bool turn_b, kofn_matrix *c);
+/* c = a b, with a or b transposed if transpose_a or transpose_b is set.  c need
+ * not be contiguous. One BLAS call. */
+void kf_mat_multiply_transposed(const kofn_matrix *a, bool transpose_a,
+                                const kofn_matrix *b, bool transpose_b,
+                                kofn_matrix *c);
 /* to = the first rows and columns of from', to fill `to`.  They must not
  * overlap. */
-void kf_mat_turn(const kofn_matrix *from, const kofn_matrix *to);
+void kf_mat_transpose(const kofn_matrix *from, const kofn_matrix *to);
 /* c = a a'.  Writes only the diagonal and the numbers above it. */
 void kf_mat_square(const kofn_matrix *a, kofn_matrix *c);
 /* c = beta c + alpha a' b. */
-void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
-                       double beta, kofn_matrix *c);
+void kf_mat_add_transposed(const kofn_matrix *a, const kofn_matrix *b,
+                           double alpha, double beta, kofn_matrix *c);
 /* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
 void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                             const kofn_matrix *b, double *c);

@@ -121,8 +121,7 @@ bool kf_back_waits(const kf_host *h)
            kf_host_now(h) - h->back.since < kf_back_patience(h);
 }
 
-/* ---- returning
- * ------------------------------------------------------------ */
+/* ---- returning ----------------------------------------------------------- */
 
 /* Adds the counts of the coordinator of a node. */
 static void add(kofn_node_view *sum, const kofn_node_view *v)
@@ -154,8 +153,9 @@ static kofn_status begin_at_start(kf_host *h)
         kf_mesh_operand *o = &h->operand[i];
 
         if (o->plan) /* as in a node that has just joined */
-            TRY(kf_raise_restart(kf_raise_kind(o->plan, h->opt.errors),
-                                 &o->dense, &o->levels));
+            TRY(kf_equilibrate_restart(
+                kf_equilibrate_kind(o->plan, h->opt.errors), &o->dense,
+                &o->scaling));
     }
     TRY(kf_buffer_new(&body, start->m.rows, start->m.cols, KOFN_F64));
     memcpy(body->m.data, start->m.data, kf_buffer_bytes(start));
@@ -248,8 +248,8 @@ kofn_status kf_back_pass(kf_host *h)
         return KOFN_OK;
     if (failed && !b->since)
         b->since = now ? now : 1;
-    if (failed && now - b->told >= kf_host_beat(h)) {
-        b->told = now;
+    if (failed && now - b->announced >= kf_host_beat(h)) {
+        b->announced = now;
         TRY(kf_mail_announce(h, job_of(h, b->attempt + 1)));
     }
     next = wanted(h, failed);

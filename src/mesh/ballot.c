@@ -45,9 +45,9 @@ static inline double weigh(uint64_t bits)
 
 #define LANES 32 /* see vector_quorum.c */
 
-/* Adds numbers with their weights, in lanes.  One random number gives the
+/* Adds numbers with their weights, in components.  One random number gives the
  * weights of four numbers in a column, so that the columns are added in
- * lanes. */
+ * components. */
 KF_VECTORS(optimize("O3"))
 static size_t add(uint64_t key, const double *x, size_t n, double sum[LANES],
                   double top[LANES])
@@ -101,13 +101,12 @@ double kf_host_room(const kf_host *h, size_t numbers, double most)
     return room_of(h, h->noise, numbers, most);
 }
 
-/* ---- ways
- * ----------------------------------------------------------------- */
+/* ---- ways ---------------------------------------------------------------- */
 
-/* Two nodes that leave out different pieces decode from different ones, so
- * their products differ by rounding.  This also holds for all that follows
- * until the end of the turn; the next turn starts from points and blocks
- * alone. */
+/* Two nodes that leave out different partial products decode from different
+ * ones, so their products differ by rounding.  This also holds for all that
+ * follows until the end of the turn; the next turn starts from points and
+ * blocks alone. */
 
 void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d)
 {
@@ -123,9 +122,9 @@ void kf_host_way_go(kf_host *h)
     h->way = kf_hash(h->way, h->from, h->on->groups * sizeof *h->from);
 }
 
-void kf_host_way_take(kf_host *h, const kf_node_digest *told)
+void kf_host_way_take(kf_host *h, const kf_node_digest *digest)
 {
-    h->way = told->way;
+    h->way = digest->way;
 }
 
 kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,

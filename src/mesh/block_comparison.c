@@ -1,9 +1,9 @@
 /* block_comparison.c -- compares the windows of blocks that other nodes lend,
  * if errors are looked for.
  *
- * A block that is rebuilt from a wrong one is wrong, and makes wrong pieces.
- * So one window more than necessary is requested.  All that come are compared
- * (data/reading.c), and velocities as well; wrong ones are dropped.
+ * A block that is rebuilt from a wrong one is wrong, and makes wrong partial
+ * products. So one window more than necessary is requested.  All that come are
+ * compared (data/reading.c), and velocities as well; wrong ones are dropped.
  *
  * Owns nothing; the windows belong to the operand.  These functions may drop a
  * window.  Only the node's own counts may exclude a node. */
@@ -12,7 +12,7 @@
 static void drop_lent(kf_changing *c, uint32_t seat)
 {
     for (size_t i = c->lents; i > 0; i--)
-        if (c->lent[i - 1].from != KF_OURS && c->lent[i - 1].seat == seat)
+        if (c->lent[i - 1].from != KF_LOCAL && c->lent[i - 1].seat == seat)
             kf_borrowed_drop(c, i - 1);
 }
 
@@ -49,9 +49,9 @@ static kofn_status look(kf_host *h, uint32_t operand)
         const kf_borrowed *l = &c->lent[i];
 
         if (kf_borrowed_serves(h, l))
-            kf_reading_add(
-                &r, l->seat,
-                (kf_read){l->from, l->block->lane[0].data, l->block->velocity});
+            kf_reading_add(&r, l->seat,
+                           (kf_read){l->from, l->block->component[0].data,
+                                     l->block->velocity});
     }
     if (!st)
         st = judge(h, operand, &r, false);

@@ -49,23 +49,24 @@ void kf_changing_free(kf_host *h)
 /* The change of one matrix. */
 typedef struct step {
     const kf_mesh_operand *of;
-    kf_turned asked;
-    kf_sides sides;
+    kf_turn_change asked;
+    kf_update_factors sides;
 } step;
 
-/* Keeps, of each lane of a mixed U, the columns for rows `lo` to `lo` + `rows`
- * of the block. */
+/* Keeps, of each component of a mixed U, the columns for rows `lo` to `lo` +
+ * `rows` of the block. */
 static kofn_status narrow(const step *s, size_t lo, size_t rows, kf_buffer **in)
 {
     const kofn_matrix *all = &(*in)->m;
-    size_t whole = kf_extent_of(s->of->plan).rows, lanes = all->cols / whole;
+    size_t whole = kf_extent_of(s->of->plan).rows,
+           components = all->cols / whole;
     kf_buffer *out;
 
     if (rows == whole)
         return KOFN_OK;
-    TRY(kf_buffer_new(&out, all->rows, lanes * rows, all->dtype));
+    TRY(kf_buffer_new(&out, all->rows, components * rows, all->dtype));
     for (size_t i = 0; i < all->rows; i++)
-        for (size_t l = 0; l < lanes; l++)
+        for (size_t l = 0; l < components; l++)
             memcpy(kf_at(&out->m, i, l * rows), kf_at(all, i, l * whole + lo),
                    rows * kf_dtype_size(all->dtype));
     kf_buffer_drop(*in);
@@ -80,7 +81,7 @@ static kofn_status change_block(step *s, kf_block *block, uint32_t seat,
     kf_msg m = {.type = KF_MSG_UPDATE, .change = s->asked.to.change};
     kofn_status st;
 
-    TRY(kf_sides_take(&s->sides, s->of->code, seat, &m));
+    TRY(kf_update_factors_take(&s->sides, s->of->code, seat, &m));
     st = narrow(s, lo, block->rows, &m.in);
     if (!st)
         st = kf_block_change(block, &m);
@@ -90,25 +91,25 @@ static kofn_status change_block(step *s, kf_block *block, uint32_t seat,
 }
 
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
-                            kf_turned *out)
+                            kf_turn_change *out)
 {
     const kf_mesh_operand *o = &h->operand[operand];
     kofn_matrix *U = &out->to.U, *V = &out->to.V;
     kofn_status st;
 
-    *out = (kf_turned){.to.change = KOFN_CHANGE_INIT};
+    *out = (kf_turn_change){.to.change = KOFN_CHANGE_INIT};
     TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->to));
     st = kf_data_check_change(&o->plan->layout.problem, U, V);
     if (st)
         return kf_fail_in(st, "turn %llu changes matrix %u",
                           (unsigned long long)turn, operand);
-    return kf_raise_change(&o->levels, U, V, out->own);
+    return kf_equilibrate_change(&o->scaling, U, V, out->owned);
 }
 
-void kf_changing_done(kf_turned *a)
+void kf_changing_done(kf_turn_change *a)
 {
-    kf_free(a->own[0]);
-    kf_free(a->own[1]);
+    kf_free(a->owned[0]);
+    kf_free(a->owned[1]);
 }
 
 static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
@@ -116,20 +117,20 @@ static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
 {
     s->of = &h->operand[operand];
     TRY(kf_changing_ask(h, turn, operand, &s->asked));
-    return kf_sides_new(&s->sides, &s->of->resident, &s->asked.to.U,
-                        &s->asked.to.V);
+    return kf_update_factors_new(&s->sides, &s->of->resident, &s->asked.to.U,
+                                 &s->asked.to.V);
 }
 
 static void end_step(step *s)
 {
-    kf_sides_free(&s->sides);
+    kf_update_factors_free(&s->sides);
     kf_changing_done(&s->asked);
 }
 
 /* True if this turn must change the window. */
 static bool waits_for(const kf_borrowed *l, uint64_t turn)
 {
-    return l->ours && l->turn + 1 == turn;
+    return l->local && l->turn + 1 == turn;
 }
 
 static bool any_waits_for(const kf_changing *c, uint64_t turn)
@@ -153,7 +154,8 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
 
         st = change_block(&s, block, seat, 0);
         if (!st)
-            kf_host_fault(h, KOFN_FAULT_IN_UPDATE, h->at.step, &block->lane[0]);
+            kf_host_fault(h, KOFN_FAULT_IN_UPDATE, h->at.step,
+                          &block->component[0]);
     }
     for (size_t i = 0; i < c->lents && !st; i++) {
         const kf_borrowed *l = &c->lent[i];
@@ -199,17 +201,17 @@ static void settle(kf_host *h)
     for (size_t i = c->lents; i > 0; i--) {
         kf_borrowed *l = &c->lent[i - 1];
 
-        if (l->ours || l->turn > c->turn)
+        if (l->local || l->turn > c->turn)
             continue;
-        l->ours = kf_changing_knows(h, l->turn, l->line);
-        if (!l->ours)
+        l->local = kf_changing_knows(h, l->turn, l->line);
+        if (!l->local)
             kf_borrowed_drop(c, i - 1);
     }
 }
 
 /* Brings all blocks to our iterate: the windows, and our own blocks, which are
  * for `seat` and at turn `own`. */
-static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
+static kofn_status bring(kf_host *h, uint32_t seat, uint64_t owned)
 {
     kf_changing *c = &h->changing;
     uint64_t recalls = h->program.recalls;
@@ -217,14 +219,14 @@ static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
 
     settle(h);
     while (turn++ < c->turn) {
-        uint32_t ours = own < turn ? seat : KOFN_NO_SEAT;
+        uint32_t local = owned < turn ? seat : KOFN_NO_SEAT;
 
-        if (ours == KOFN_NO_SEAT && !any_waits_for(c, turn))
+        if (local == KOFN_NO_SEAT && !any_waits_for(c, turn))
             continue;
         for (uint32_t i = 0; i < h->program.operands; i++)
             if (h->operand[i].plan)
-                TRY(change_matrix(h, turn, i, ours));
-        if (ours != KOFN_NO_SEAT)
+                TRY(change_matrix(h, turn, i, local));
+        if (local != KOFN_NO_SEAT)
             c->changed = h->at.step;
         for (size_t i = 0; i < c->lents; i++)
             c->lent[i].turn += waits_for(&c->lent[i], turn);
@@ -252,8 +254,9 @@ static void begin_turn(kf_host *h, uint64_t turn)
     h->changing.turn = turn;
     for (size_t i = 0; turn > 0 && i < h->program.operands; i++)
         if (h->operand[i].plan)
-            kf_raise_await(&h->operand[i].levels, h->operand[i].dense.rows,
-                           h->operand[i].dense.cols);
+            kf_equilibrate_await(&h->operand[i].scaling,
+                                 h->operand[i].dense.rows,
+                                 h->operand[i].dense.cols);
 }
 
 static kofn_status make_turn(kf_host *h, uint64_t turn, uint64_t was)
@@ -275,7 +278,7 @@ kofn_status kf_changing_turn(kf_host *h)
     for (size_t i = 0; h->seat != KOFN_NO_SEAT && i < h->program.operands; i++)
         if (h->operand[i].plan)
             kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->at.step,
-                          &h->operand[i].block->lane[0]);
+                          &h->operand[i].block->component[0]);
     TRY(kf_sketch_turn(h));
     return kf_keep_turn(h);
 }
@@ -316,20 +319,20 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
 {
     kf_changing *c = &h->changing;
     uint64_t recalls = h->program.recalls, was = c->turn, last;
-    uint64_t *theirs = c->line + recalls; /* scratch */
+    uint64_t *remote = c->line + recalls; /* scratch */
     bool met = false;
 
-    memcpy(theirs, lines, recalls * sizeof *theirs);
+    memcpy(remote, lines, recalls * sizeof *remote);
     begin_turn(h, kf_course_turn(&h->course, h->at.step));
     last = c->turn < was ? c->turn : was;
     /* both have the lineages of `recalls` turns, up to their last */
     for (uint64_t i = 0; i <= last && !met; i++) {
         if ((c->turn > was ? c->turn : was) - (last - i) >= recalls)
             break;
-        met = same_line(h, c->line, theirs, last - i);
+        met = same_line(h, c->line, remote, last - i);
     }
-    memcpy(c->line, theirs, recalls * sizeof *theirs);
-    kf_mesh_norms_take(h, (const char *)lines + recalls * sizeof *theirs);
+    memcpy(c->line, remote, recalls * sizeof *remote);
+    kf_mesh_norms_take(h, (const char *)lines + recalls * sizeof *remote);
     if (!met)
         return kf_changing_lose(h);
     TRY(lose_halfway(h, bring(h, h->seat, was)));

@@ -15,9 +15,9 @@
  * own block, until it has all rows. */
 typedef struct kf_borrowed {
     uint32_t operand, seat;
-    kofn_peer from;      /* lender; KF_OURS: this node */
+    kofn_peer from;      /* lender; KF_LOCAL: this node */
     uint64_t turn, line; /* of the iterate that it belongs to */
-    bool ours;           /* that iterate is in our lineage */
+    bool local;          /* that iterate is in our lineage */
     size_t lo;           /* its first row in the whole block */
     kf_block *block;
 } kf_borrowed;
@@ -54,9 +54,9 @@ typedef struct kf_changing {
     /* Our blocks were encoded, or read from disk, and since then the majority
      * has not confirmed our vector. */
     bool unsure;
-    size_t healed; /* times that our blocks were rebuilt */
-    size_t wrong;  /* times that they were found wrong */
-    bool suspect;  /* found wrong, and not found right since */
+    size_t rebuilt; /* times that our blocks were rebuilt */
+    size_t wrong;   /* times that they were found wrong */
+    bool suspect;   /* found wrong, and not found right since */
 } kf_changing;
 
 #endif

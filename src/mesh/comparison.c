@@ -1,10 +1,11 @@
-/* comparison.c -- compares the pieces of a group and finds the wrong ones.
+/* comparison.c -- compares the partial products of a group and finds the wrong
+ * ones.
  *
- * The weights are known only to this node (src/data/check.c, docs/errors.md).
+ * The weights are known only to this node (src/data/compare.c, docs/errors.md).
  * A node that is wrong in more iterates than chance explains, compared with the
  * others, is excluded, as a worker is (src/base/blame.h).  A node that finds
- * its own piece wrong makes it again.  If the piece is the same, its block is
- * wrong; if matrices change, it needs another block.
+ * its own partial product wrong makes it again.  If the partial product is the
+ * same, its block is wrong; if matrices change, it needs another block.
  *
  * Owns the weights and scales of this iterate.  Findings concern this node
  * alone: it reports them to its coordinator, and not to other nodes. */
@@ -12,10 +13,9 @@
 
 #include "code/operation.h"
 
-/* ---- scales of results
- * ----------------------------------------------------- */
+/* ---- scales of results --------------------------------------------------- */
 
-static kofn_status know_norms(kf_mesh_product *p)
+static kofn_status know_norms(kf_host_product_data *p)
 {
     return p->of->norms ? KOFN_OK
                         : kf_data_norms(&p->of->resident, p->plan->op->left, 0,
@@ -57,10 +57,10 @@ static kofn_status draw_weights(kf_host *h, uint64_t *secret, uint32_t *number)
     return KOFN_OK;
 }
 
-/* Fills in the check of one group: the pieces, the norms for their scale, and
- * the weights that only this node knows. */
+/* Fills in the check of one group: the partial products, the norms for their
+ * scale, and the weights that only this node knows. */
 static kofn_status make_check(kf_host *h, const kf_node_task *t,
-                              const kf_source *source, kf_check *c)
+                              const kf_source *source, kf_compare *c)
 {
     const kf_mesh_operand *o = h->on->of;
     bool left = h->on->plan->op->left;
@@ -79,22 +79,21 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     c->hi = c->lo + strips;
     c->most = t->verdicts.most;
     c->liars = t->verdicts.liars;
-    c->promised = t->verdicts.promised;
+    c->independent = t->verdicts.independent;
     c->row = left ? h->comparison.input : rows;
     c->col = left ? cols : h->comparison.input;
     c->changes = h->changing.turn;
     return KOFN_OK;
 }
 
-/* ---- faulty senders
- * -------------------------------------------------------- */
+/* ---- faulty senders ------------------------------------------------------ */
 
 /* Records that the peer sent something wrong. */
 static void strike(kf_host *h, kofn_peer peer, uint32_t seat)
 {
-    kf_route *r = peer == KF_OURS ? NULL : kf_route_of(h, peer);
+    kf_route *r = peer == KF_LOCAL ? NULL : kf_route_of(h, peer);
 
-    h->comparison.ours |= peer == KF_OURS;
+    h->comparison.local |= peer == KF_LOCAL;
     if (!r)
         return;
     r->errs = true;
@@ -177,13 +176,13 @@ void kf_comparison_void(kf_host *h)
         h->route[i].errs = h->route[i].right = false;
 }
 
-/* Records whether the piece of the i-th seat is right, certainly wrong, or
- * neither. */
-static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
-                        const kf_piece *p, bool sure)
+/* Records whether the partial product of the i-th seat is right, certainly
+ * wrong, or neither. */
+static void judge_partial(kf_host *h, const kf_found *found, uint32_t i,
+                          const kf_partial *p, bool sure)
 {
     kofn_peer from = p->from;
-    kf_route *r = from == KF_OURS ? NULL : kf_route_of(h, from);
+    kf_route *r = from == KF_LOCAL ? NULL : kf_route_of(h, from);
     size_t k = 0;
 
     while (k < found->count && found->bad[k] != i)
@@ -197,23 +196,23 @@ static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
 static void judge_all(kf_host *h, const kf_node_task *t, const kf_found *found,
                       bool sure)
 {
-    const kf_pieces *p = &h->now[t->group];
+    const kf_partials *p = &h->now[t->group];
 
     for (uint32_t i = 0; i < t->decoder->seats; i++)
         for (size_t k = 0; k < p->count; k++)
-            if (p->piece[k].seat == t->decoder->seat[i])
-                judge_piece(h, found, i, &p->piece[k], sure);
+            if (p->partial[k].seat == t->decoder->seat[i])
+                judge_partial(h, found, i, &p->partial[k], sure);
 }
 
 static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
                          kf_found *found, kofn_status *verdict)
 {
-    kf_check c = {.lo = 0};
+    kf_compare c = {.lo = 0};
 
     TRY(kf_host_sources(h, t, source));
     TRY(make_check(h, t, source, &c));
-    TRY(kf_check_know(&c, kf_node_cache(h->node)));
-    *verdict = kf_check_decide(&c, kf_mesh_hidden(c.plan), t->last, found);
+    TRY(kf_compare_know(&c, kf_node_cache(h->node)));
+    *verdict = kf_compare_decide(&c, kf_mesh_hidden(c.plan), t->last, found);
     if (*verdict == KOFN_OK) /* hidden errors differ like rounding */
         h->noise = fmax(h->noise, found->floor);
     return *verdict == KOFN_NOMEM ? KOFN_NOMEM : KOFN_OK;
@@ -237,7 +236,7 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
         st = judge(h, t, source, &found, &ev->verdict);
     kf_free(source);
     TRY(st);
-    h->comparison.ours = false;
+    h->comparison.local = false;
     if (ev->verdict == KOFN_OK || ev->verdict == KOFN_CORRUPT)
         judge_all(h, t, &found, ev->verdict == KOFN_OK);
     ev->bad = found.bad;
@@ -248,11 +247,11 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
 
 kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t)
 {
-    const kf_buffer *was = kf_host_piece(&h->now[t->group], h->seat);
+    const kf_buffer *was = kf_host_partial(&h->now[t->group], h->seat);
     kf_buffer *again;
     bool same;
 
-    h->comparison.ours = false;
+    h->comparison.local = false;
     if (!h->program.change || h->seat == KOFN_NO_SEAT || !was)
         return KOFN_OK;
     TRY(kf_host_compute(h, h->on->of->block, h->seat, t->group, NULL, &again));

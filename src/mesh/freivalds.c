@@ -9,10 +9,10 @@
  * rows the chance is (2 t / e)^KF_FREIVALDS_SUMS, so errors not far above t are
  * found, too.
  *
- * A product that does not pass is made from A alone.  Then each piece is made
- * again.  If a piece differs by more than rounding and decoding can explain,
- * its sender is faulty.  No other node is informed: each finds out itself, so
- * no node can accuse another falsely.
+ * A product that does not pass is made from A alone.  Then each partial product
+ * is made again.  If a partial product differs by more than rounding and
+ * decoding can explain, its sender is faulty.  No other node is informed: each
+ * finds out itself, so no node can accuse another falsely.
  *
  * Owns the secret rows and their products with A, which must never be sent.
  */
@@ -32,12 +32,11 @@
 #define MAY_DIFFER 1e-9
 #define SHOULD_DIFFER 1e-13
 
-/* ---- the secret rows
- * ------------------------------------------------------- */
+/* ---- the secret rows ----------------------------------------------------- */
 
 /* Adds x = A(i, j) to (secret row) A; for a left product, to A (secret
  * column). */
-static void add_entry(kf_mesh_product *p, size_t i, size_t j, double x)
+static void add_entry(kf_host_product_data *p, size_t i, size_t j, double x)
 {
     kf_secret *s = &p->secret;
     size_t at = p->plan->op->left ? j : i, into = p->plan->op->left ? i : j;
@@ -48,7 +47,7 @@ static void add_entry(kf_mesh_product *p, size_t i, size_t j, double x)
     s->most[into] += fabs(s->row[at * KF_FREIVALDS_SUMS] * x);
 }
 
-static void multiply(kf_mesh_product *p)
+static void multiply(kf_host_product_data *p)
 {
     const kofn_sparse *A = p->of->sparse;
     const kofn_matrix *dense = &p->of->dense;
@@ -64,21 +63,21 @@ static void multiply(kf_mesh_product *p)
             add_entry(p, i, A->col[e], A->val[e]);
 }
 
-/* Raises the weights of rows that were raised, in left products of columns.  So
- * these count like the others, and their scale is that of the raised ones. */
-static void raise_weights(kf_mesh_product *p, size_t rows)
+/* Scales the weights of rows that were scaled, in left products of columns.  So
+ * these count like the others, and their scale is that of the scaled ones. */
+static void scale_weights(kf_host_product_data *p, size_t rows)
 {
-    const kf_levels *l = &p->of->levels;
+    const kf_scaling *l = &p->of->scaling;
     const int *digits = p->plan->op->left ? l->col : l->row;
 
     for (size_t i = 0; digits && i < rows; i++)
-        for (size_t r = 0; digits[i] != KF_LEVEL_ZERO && r < KF_FREIVALDS_SUMS;
-             r++)
+        for (size_t r = 0;
+             digits[i] != KF_SCALING_ZERO && r < KF_FREIVALDS_SUMS; r++)
             p->secret.row[i * KF_FREIVALDS_SUMS + r] =
                 ldexp(p->secret.row[i * KF_FREIVALDS_SUMS + r], digits[i]);
 }
 
-kofn_status kf_secret_new(kf_mesh_product *p)
+kofn_status kf_secret_new(kf_host_product_data *p)
 {
     const kofn_problem *pb = &p->plan->layout.problem;
     bool left = p->plan->op->left;
@@ -97,7 +96,7 @@ kofn_status kf_secret_new(kf_mesh_product *p)
         memcpy(&bits, &s->row[i], sizeof bits);
         s->row[i] = kf_weight64(bits);
     }
-    raise_weights(p, rows);
+    scale_weights(p, rows);
     multiply(p);
     return KOFN_OK;
 }
@@ -114,8 +113,7 @@ void kf_mesh_freivalds_widen(kf_host *h)
     h->freivalds.noise = fmax(h->freivalds.noise, SHOULD_DIFFER);
 }
 
-/* ---- faulty senders
- * ------------------------------------------------------- */
+/* ---- faulty senders ------------------------------------------------------ */
 
 /* A vector of the input or of the product; all are multiplied in the same way.
  * It is a column, or in left products a row. */
@@ -235,7 +233,7 @@ static double sum_of(const kf_row *row, size_t rows)
 }
 
 /* Returns a bound of the entries of all products of parts.  If the input is
- * cut, a piece also contains products that are not part of A v. */
+ * cut, a partial product also contains products that are not part of A v. */
 static double largest(const kf_host *h)
 {
     const kf_mesh_operand *o = h->on->of;
@@ -248,15 +246,15 @@ static double largest(const kf_host *h)
     return most;
 }
 
-/* Sets *room to the largest error of a right piece of that seat: its blocks and
- * messages are mixtures. */
+/* Sets *room to the largest error of a right partial product of that seat: its
+ * blocks and messages are mixtures. */
 static kofn_status room_of(kf_host *h, size_t seat, double *room)
 {
     const kofn_layout *L = &h->on->plan->layout;
     const kf_seat *rows;
 
     TRY(kf_code_seat(h->on->of->code, seat, &rows));
-    *room = 4 * MAY_DIFFER * sum_of(rows->E0, L->lanes * L->inner) *
+    *room = 4 * MAY_DIFFER * sum_of(rows->E0, L->components * L->inner) *
             h->on->of->resident.by * largest(h);
     if (h->on->plan->parts1 == 1)
         return KOFN_OK;
@@ -265,19 +263,20 @@ static kofn_status room_of(kf_host *h, size_t seat, double *room)
     return KOFN_OK;
 }
 
-static kofn_status wrong_piece(kf_host *h, const kf_block *block, size_t group,
-                               const kf_piece *piece, double room, bool *wrong)
+static kofn_status wrong_partial(kf_host *h, const kf_block *block,
+                                 size_t group, const kf_partial *partial,
+                                 double room, bool *wrong)
 {
     kf_buffer *again;
 
-    TRY(kf_host_compute(h, block, piece->seat, group, NULL, &again));
-    *wrong = !kf_mesh_alike(piece->data->m.data, again->m.data,
+    TRY(kf_host_compute(h, block, partial->seat, group, NULL, &again));
+    *wrong = !kf_mesh_alike(partial->data->m.data, again->m.data,
                             again->m.rows * again->m.cols, room);
     kf_buffer_drop(again);
     return KOFN_OK;
 }
 
-/* Checks all pieces of that seat that came from this peer. */
+/* Checks all partial products of that seat that came from this peer. */
 static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
 {
     bool wrong = false;
@@ -290,10 +289,10 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
     st = KOFN_OK;
     for (size_t g = 0; g < h->on->groups && !wrong && !st; g++)
         for (size_t i = 0; i < h->now[g].count && !wrong && !st; i++) {
-            const kf_piece *p = &h->now[g].piece[i];
+            const kf_partial *p = &h->now[g].partial[i];
 
             if (p->seat == seat && p->from == from)
-                st = wrong_piece(h, block, g, p, room, &wrong);
+                st = wrong_partial(h, block, g, p, room, &wrong);
         }
     kf_block_drop(block);
     if (wrong && !st)
@@ -302,12 +301,12 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
 }
 
 /* True if it was checked with an earlier group. */
-static bool seen(const kf_host *h, size_t group, const kf_piece *p)
+static bool seen(const kf_host *h, size_t group, const kf_partial *p)
 {
     for (size_t g = 0; g < group; g++)
         for (size_t i = 0; i < h->now[g].count; i++)
-            if (h->now[g].piece[i].seat == p->seat &&
-                h->now[g].piece[i].from == p->from)
+            if (h->now[g].partial[i].seat == p->seat &&
+                h->now[g].partial[i].from == p->from)
                 return true;
     return false;
 }
@@ -316,10 +315,11 @@ static kofn_status find_liars(kf_host *h)
 {
     for (size_t g = 0; g < h->on->groups; g++)
         for (size_t i = 0; i < h->now[g].count; i++) {
-            kf_piece p = h->now[g].piece[i];
+            kf_partial p = h->now[g].partial[i];
 
-            /* a node that decoded a wrong result may have got wrong pieces */
-            if (p.from != KF_OURS && p.seat != KOFN_NO_SEAT && !seen(h, g, &p))
+            /* a node that decoded a wrong result may have got wrong partial
+             * products */
+            if (p.from != KF_LOCAL && p.seat != KOFN_NO_SEAT && !seen(h, g, &p))
                 TRY(try_seat(h, p.seat, p.from));
         }
     return KOFN_OK;

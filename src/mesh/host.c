@@ -15,15 +15,6 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-static void drop_pieces(kf_pieces *p)
-{
-    for (size_t g = 0; p && g < KF_MAX_GROUPS; g++) {
-        for (size_t i = 0; i < p[g].count; i++)
-            kf_buffer_drop(p[g].piece[i].data);
-        p[g].count = 0;
-    }
-}
-
 /* Discards all that was made from the iterate, which is repeated. */
 static kofn_status begin_again(kf_host *h)
 {
@@ -32,7 +23,7 @@ static kofn_status begin_again(kf_host *h)
     kf_node_look(h->node, &view);
     h->again = view.again;
     h->at = view.at;
-    drop_pieces(h->now);
+    kf_host_drop_partials(h->now);
     kf_host_forget_input(h);
     kf_comparison_void(h);
     kf_comparison_forget(h);
@@ -63,59 +54,9 @@ kofn_status kf_host_step(kf_host *h, const kf_node_event *ev)
     return kf_host_act(h, NULL);
 }
 
-/* ---- pieces -------------------------------------------------------------- */
-
-kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat)
-{
-    for (size_t i = 0; i < p->count; i++)
-        if (p->piece[i].seat == seat)
-            return p->piece[i].data;
-    return NULL;
-}
-
-kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
-                            kf_source *source)
-{
-    const kofn_decoder *d = t->decoder;
-    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
-
-    for (size_t i = 0; i < d->seats; i++) {
-        kf_buffer *p = kf_host_piece(&h->now[t->group], d->seat[i]);
-
-        if (!p)
-            return kf_fail(KOFN_STATE,
-                           "the piece of seat %u, group %u, is not here",
-                           d->seat[i], t->group);
-        source[i] = (kf_source){&p->m, lo, lo + strips};
-    }
-    return KOFN_OK;
-}
-
-/* Stores a piece, and takes over the buffer. */
-kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_peer from, kf_buffer *data)
-{
-    kf_pieces *p = &h->now[group];
-    kofn_status st = KOFN_OK;
-
-    for (size_t i = 0; i < p->count; i++)
-        if (p->piece[i].seat == seat) {
-            kf_buffer_drop(p->piece[i].data);
-            p->piece[i] = (kf_piece){seat, from, data};
-            return KOFN_OK;
-        }
-    st = kf_grow(&p->piece, &p->cap, p->count, sizeof *p->piece);
-    if (st) {
-        kf_buffer_drop(data);
-        return st;
-    }
-    p->piece[p->count++] = (kf_piece){seat, from, data};
-    return KOFN_OK;
-}
-
 void kf_host_advance(kf_host *h, kofn_iterate_id at)
 {
-    kf_pieces *p = h->before;
+    kf_partials *p = h->before;
 
     if (at.step > h->at.step)
         kf_comparison_advance(h);
@@ -127,7 +68,7 @@ void kf_host_advance(kf_host *h, kofn_iterate_id at)
     h->now = p;
     h->at = at;
     h->on = kf_host_product(h, at.step);
-    drop_pieces(h->now);
+    kf_host_drop_partials(h->now);
     kf_buffer_drop(h->packed);
     h->packed = NULL;
     kf_route_recall(h);
@@ -218,7 +159,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
 
-        if (!o->plan) /* no stage uses it */
+        if (!o->plan) /* no product uses it */
             continue;
         kf_block_drop(o->block);
         o->block = NULL;
@@ -260,25 +201,25 @@ static kofn_status compute(kf_host *h, const kf_node_task *t)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
     kf_host_fault(h, KOFN_FAULT_IN_PRODUCT, t->at.step, &out->m);
-    TRY(kf_host_keep(h, t->group, h->seat, KF_OURS, out));
+    TRY(kf_host_keep(h, t->group, h->seat, KF_LOCAL, out));
     return done(h, t, false);
 }
 
 /* Keeps a copy of the result of a group, in the layout in which it is sent. */
 static kofn_status keep_result(kf_host *h, size_t group)
 {
-    const kf_mesh_product *on = h->on;
+    const kf_host_product_data *on = h->on;
     size_t lo, strips = kf_host_strips(on, group, &lo);
-    kofn_matrix m = kf_host_piece_shape(on, strips, KOFN_NO_SEAT, NULL);
+    kofn_matrix m = kf_host_partial_shape(on, strips, KOFN_NO_SEAT, NULL);
     kf_buffer *p;
 
     TRY(kf_buffer_new(&p, m.rows, m.cols, m.dtype));
     kf_data_gather(on->plan, 0, lo, lo + strips, &on->out->m, p->m.data);
-    return kf_host_keep(h, group, KOFN_NO_SEAT, KF_OURS, p);
+    return kf_host_keep(h, group, KOFN_NO_SEAT, KF_LOCAL, p);
 }
 
-/* Decodes a group from the pieces that the decision names; all are here.  A
- * result that is not finite is examined before the iterate is made. */
+/* Decodes a group from the partial products that the decision names; all are
+ * here.  A result that is not finite is examined before the iterate is made. */
 static kofn_status decode(kf_host *h, const kf_node_task *t)
 {
     const kofn_decoder *d = t->decoder;
@@ -289,7 +230,8 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
     kofn_status st = source ? KOFN_OK : KOFN_NOMEM;
     kf_back back = {.by = 1 / h->on->of->resident.by};
 
-    kf_raise_back(&h->on->of->levels, &(kf_levels){NULL, NULL}, plan, &back);
+    kf_equilibrate_back(&h->on->of->scaling, &(kf_scaling){NULL, NULL}, plan,
+                        &back);
     if (h->on->mixes && !st && !(st = kf_host_input(h)))
         st = kf_mesh_spread_check(h, d);
     if (!st)
@@ -318,7 +260,7 @@ static kofn_status check(kf_host *h, const kf_node_task *t)
     TRY(kf_comparison_check(h, t, &ev));
     ev.now = kf_host_now(h);
     TRY(kf_host_step(h, &ev));
-    return h->comparison.ours ? kf_comparison_appeal(h, t) : KOFN_OK;
+    return h->comparison.local ? kf_comparison_appeal(h, t) : KOFN_OK;
 }
 
 static kofn_status make_vector(kf_host *h, const kf_node_task *t, bool *final)
@@ -410,7 +352,7 @@ void kf_host_look(const kf_host *h, kofn_node_view *out)
     kf_node_look(h->node, out);
     out->scrubs = h->sketches.done;
     out->drift = h->sketches.drift;
-    out->healed = h->changing.healed;
+    out->rebuilt = h->changing.rebuilt;
     kf_back_add(h, out);
 }
 
@@ -479,11 +421,11 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
     uint64_t d =
         kf_hash(p->digest, h->v->m.data, h->v->m.rows * sizeof(double));
 
-    for (size_t i = 0; i < p->stages; i++) {
+    for (size_t i = 0; i < p->products; i++) {
         const kofn_plan *plan = h->product[i].plan;
-        uint64_t few[] = {plan->layout.seed, h->product[i].groups,
-                          h->opt.decoding,   p->stage[i].operand,
-                          p->stage[i].left,  p->stage[i].read,
+        uint64_t few[] = {plan->layout.seed,  h->product[i].groups,
+                          h->opt.decoding,    p->product[i].operand,
+                          p->product[i].left, p->product[i].read,
                           h->opt.errors};
 
         d = kf_hash(d, plan->spec, strlen(plan->spec));
@@ -510,8 +452,8 @@ size_t kf_host_most_wrong(const kf_host *h)
 {
     size_t least = h->opt.nodes;
 
-    for (size_t i = 0; i < h->program.stages; i++)
-        least = kf_min(least, h->program.stage[i].plan->layout.enough);
+    for (size_t i = 0; i < h->program.products; i++)
+        least = kf_min(least, h->program.product[i].plan->layout.enough);
     return kf_max(1, (h->opt.nodes - least) / 2);
 }
 
@@ -531,7 +473,7 @@ static size_t confirm_of(const kf_host *h)
 
 static kofn_status settle(kf_host *h, const kofn_peer_options *opt)
 {
-    const kofn_plan *first = h->program.stage[0].plan;
+    const kofn_plan *first = h->program.product[0].plan;
     kofn_peer_options *o = &h->opt;
 
     *o = (kofn_peer_options)KOFN_PEER_OPTIONS_INIT;
@@ -595,17 +537,17 @@ kofn_status kf_host_node_new(kf_host *h)
     while (n.incarnation == 0)
         TRY(kf_host_random(&n.incarnation, sizeof n.incarnation));
     h->opt.incarnation = n.incarnation;
-    return kf_node_new(&h->node, h->program.stage, h->program.stages, &n,
+    return kf_node_new(&h->node, h->program.product, h->program.products, &n,
                        kf_host_now(h));
 }
 
-/* Builds the node: its stages, its vector, its checkpoints, its coordinator,
+/* Builds the node: its products, its vector, its checkpoints, its coordinator,
  * and its block if the seat is given. */
 static kofn_status make(kf_host *h, const kofn_matrix *v)
 {
     kofn_status st;
 
-    TRY(kf_host_stages_new(h, v));
+    TRY(kf_host_products_new(h, v));
     TRY(kf_buffer_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
     h->job = kf_hash(job_of(h, h->program.turns), &h->opt.scrub,
@@ -624,7 +566,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY(kf_host_node_new(h));
     if (h->opt.seat == KOFN_NO_SEAT)
         return KOFN_OK;
-    for (size_t i = 0; i < h->program.stages; i++)
+    for (size_t i = 0; i < h->program.products; i++)
         if (h->opt.seat >= h->product[i].plan->layout.max_seats)
             return kf_fail(KOFN_INVAL, "seat %u of %zu", h->opt.seat,
                            h->product[i].plan->layout.max_seats);
@@ -649,7 +591,7 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
 
     *out = NULL;
     TRY(kf_given(&whole, sizeof whole, program, "KOFN_PROGRAM_INIT"));
-    TRY(kf_node_stages_check(whole.stage, whole.stages));
+    TRY(kf_node_products_check(whole.product, whole.products));
     TRY_ZERO(h, 1);
     h->t = t;
     h->program = *program;
@@ -667,11 +609,11 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
     return KOFN_OK;
 }
 
-static void free_pieces(kf_pieces *p)
+static void free_partials(kf_partials *p)
 {
-    drop_pieces(p);
+    kf_host_drop_partials(p);
     for (size_t g = 0; p && g < KF_MAX_GROUPS; g++)
-        kf_free(p[g].piece);
+        kf_free(p[g].partial);
     kf_free(p);
 }
 
@@ -687,13 +629,13 @@ void kf_host_free(kf_host *h)
     kf_buffer_drop(h->packed);
     kf_host_forget_input(h);
     kf_messages_free(&h->messages);
-    free_pieces(h->now);
-    free_pieces(h->before);
+    free_partials(h->now);
+    free_partials(h->before);
     kf_buffer_drop(h->v);
     kf_pool_free(&h->vectors);
     kf_node_free(h->node);
     kf_keep_close(h);
-    kf_host_stages_free(h);
+    kf_host_products_free(h);
     kf_scratch_free(&h->scratch);
     kf_free(h);
 }

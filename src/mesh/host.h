@@ -1,5 +1,5 @@
-/* host.h -- a node of a mesh with its data: its vector, its blocks, the pieces
- * of other nodes, and the packets that bring them.
+/* host.h -- a node of a mesh with its data: its vector, its blocks, the partial
+ * products of other nodes, and the packets that bring them.
  *
  * The host owns all of it and uses it on one thread.  Only this folder reads
  * the structs; ports use kf_host_new and what follows it. */
@@ -8,24 +8,10 @@
 
 #include "changing.h"
 #include "note.h"
+#include "partials.h"
 
 #include "base/blame.h"
-#include "data/check.h"
-
-#define KF_OURS UINT32_MAX
-
-/* A piece of a group.  Without a seat (KOFN_NO_SEAT): the result of the
- * group. */
-typedef struct kf_piece {
-    uint32_t seat;
-    kofn_peer from; /* KF_OURS: made here */
-    kf_buffer *data;
-} kf_piece;
-
-typedef struct kf_pieces {
-    kf_piece *piece;
-    size_t count, cap;
-} kf_pieces;
+#include "data/compare.h"
 
 #define KF_PRINTS 16
 #define KF_KEPT 4 /* latest announced checkpoints of a connection */
@@ -45,7 +31,7 @@ typedef struct kf_route {
     uint64_t principal;
     bool over;       /* it left, or sent something corrupt */
     uint64_t key;    /* key of the fingerprints that it makes for us */
-    uint64_t theirs; /* key of our fingerprints for it */
+    uint64_t remote; /* key of our fingerprints for it */
     unsigned more;   /* number of later iterates for which it still gets one */
     uint64_t asked_from; /* its iterate when it asked */
     struct {
@@ -63,15 +49,17 @@ typedef struct kf_route {
     struct {
         kofn_iterate_id at;
         kofn_time when;
-    } told[2];            /* the last sent: our iterate, and its fingerprint */
+    } last_sent[2];       /* the last sent: our iterate, and its fingerprint */
     kf_buffer *telling;   /* the iterate that is being sent to it, or NULL */
     kofn_iterate_id base; /* it has this, and needs later changes; or 0 */
     int64_t credit;       /* notes that it may still send */
     uint64_t t;           /* our iterate when it last got credit */
     kofn_time since;      /* time when it last got credit */
-    kf_blame blame;       /* an iterate with wrong pieces from it counts once */
+    kf_blame
+        blame; /* an iterate with wrong partial products from it counts once */
     uint32_t wrong_seat;
-    /* a piece of this iterate was compared and was right; was wrong */
+    /* a partial product of this iterate was compared and was right; was wrong
+     */
     bool right, errs;
     kofn_iterate_id kept[KF_KEPT]; /* iterates that it has on disk */
     size_t tells;
@@ -126,14 +114,14 @@ typedef struct kf_mesh_freivalds {
     size_t remade; /* products that did not pass, ever */
 } kf_mesh_freivalds;
 
-/* Comparisons of pieces, if errors are looked for. */
+/* Comparisons of partial products, if errors are looked for. */
 typedef struct kf_comparison {
     uint64_t secret; /* seed of the weights of comparisons */
     uint32_t number; /* number of the comparison */
     double *input;   /* scale of h->in, or NULL */
     uint32_t *bad;
     size_t cap;
-    bool ours;      /* a piece or a block of this node was wrong */
+    bool local;     /* a partial product or a block of this node was wrong */
     kf_blame blame; /* counts over all nodes that are not excluded */
 } kf_comparison;
 
@@ -143,9 +131,9 @@ typedef struct kf_mesh_operand {
     const kofn_sparse *sparse; /* or NULL */
     const kofn_plan *plan;
     kf_resident resident;
-    /* by how much its lines are raised before they are coded */
-    kf_levels levels;
-    void *raised;      /* the raised numbers, or NULL: none are raised */
+    /* digits by which its rows and columns are scaled before coding */
+    kf_scaling scaling;
+    void *scaled;      /* the scaled numbers; NULL: nothing is scaled */
     kofn_sparse coded; /* if it is sparse: the matrix with these numbers */
     kf_code *code;     /* the code that encodes blocks */
     kf_block *block;   /* NULL, or of no use, while host.seat is KOFN_NO_SEAT */
@@ -155,7 +143,7 @@ typedef struct kf_mesh_operand {
 /* The product of a seat's block with a vector (sketch.c). */
 typedef struct kf_sketch {
     uint32_t operand, seat;
-    kofn_peer from;      /* KF_OURS: made here */
+    kofn_peer from;      /* KF_LOCAL: made here */
     uint64_t turn, line; /* of the iterate of the block */
     /* if the block has a velocity, that of the velocity follows */
     kf_buffer *data;
@@ -166,7 +154,7 @@ typedef struct kf_sketch {
 typedef struct kf_sketched {
     uint64_t turn, line;
     uint32_t seat;
-    size_t healed;
+    size_t rebuilt;
 } kf_sketched;
 
 /* Comparisons of blocks by their sketches (sketch.c). */
@@ -210,24 +198,24 @@ typedef struct kf_backing {
     uint64_t turn;         /* turn at which this attempt started */
     uint64_t kept;         /* the last turn that was kept at that time */
     kofn_time since;       /* when it failed, or 0 */
-    kofn_time told;        /* when the failure was last announced */
+    kofn_time announced;   /* when the failure was last announced */
     kofn_node_view before; /* counts of earlier attempts */
     kf_buffer *start;      /* the first vector; NULL: this node never returns */
 } kf_backing;
 
-/* A stage with its data. */
-typedef struct kf_mesh_product {
+/* A product with its data. */
+typedef struct kf_host_product_data {
     const kofn_plan *plan; /* the plan of its operation */
-    kofn_plan *reader;     /* owned `plan` of a stage that reads; else NULL */
+    kofn_plan *reader;     /* owned `plan` of a product that reads; else NULL */
     kf_mesh_operand *of;
-    size_t groups, width; /* width: columns of a piece */
+    size_t groups, width; /* width: columns of a partial product */
     bool mixes;           /* mixes lines of input that stay apart after it */
     kf_code *code;        /* the code that mixes inputs, if these are cut */
     kf_buffer *out;       /* the product that is being made */
     kf_secret secret;
     /* norms of the rows of A, in left products of its columns; or NULL */
     double *norms;
-} kf_mesh_product;
+} kf_host_product_data;
 
 /* Returns the bound of errors that may be hidden, relative to the norms of rows
  * and columns.  If larger errors could be hidden, more results are requested
@@ -262,9 +250,9 @@ typedef struct kf_host {
 
     kf_node *node;
     kf_mesh_operand *operand;
-    kf_mesh_product *product; /* one of each stage */
-    kf_mesh_product *on;      /* the one that is computed from v */
-    kf_course course;         /* order of the stages */
+    kf_host_product_data *product; /* one of each product */
+    kf_host_product_data *on;      /* the one that is computed from v */
+    kf_course course;              /* order of the products */
     kf_changing changing;
     kf_sketches sketches;
     kf_keeping keeping;
@@ -277,7 +265,7 @@ typedef struct kf_host {
     kf_buffer *packed;             /* v as it is sent, or NULL */
     kf_pool vectors;      /* memory of vectors that were sent or came */
     kf_buffer *in;        /* the input that is made from v, or NULL */
-    kf_buffer *lowered;   /* the input for blocks with raised lines */
+    kf_buffer *lowered;   /* the input for blocks with scaled rows or columns */
     kf_messages messages; /* the input mixed for seats, if it is cut */
     double *square; /* squares of the norms of its lines, or NULL (spread.c) */
     /* largest ratio of the norms of lines that are mixed (spread.c) */
@@ -287,21 +275,22 @@ typedef struct kf_host {
     kofn_iterate_id blown;
     bool encoded;     /* the input is mixed for our own seat */
     uint64_t machine; /* the same on machines that compute the same bits */
-    uint64_t way;     /* digest of the decoded pieces of this turn */
+    uint64_t way;     /* digest of the decoded partial products of this turn */
     /* the same for each group of the present product */
     uint64_t from[KF_MAX_GROUPS];
     double noise;      /* predicted error, with hidden errors */
     double rounding;   /* without hidden errors */
     uint64_t again;    /* times that an iterate was repeated */
     uint64_t outvoted; /* our vectors that were replaced after a vote */
-    size_t largest;    /* bytes: of the vector or of a seat's pieces */
-    bool single;       /* some products are in float32 */
+    size_t largest; /* bytes: of the vector or of a seat's partial products */
+    bool single;    /* some products are in float32 */
     size_t confirm;
     kf_vector_quorum vector_quorum;
     kf_mesh_freivalds freivalds;
     kf_comparison comparison;
     double scalar[KOFN_SCALARS];
-    kf_pieces *now, *before; /* pieces of `at` and of `before_at`, by group */
+    kf_partials *now,
+        *before; /* partial products of `at` and of `before_at`, by group */
     kofn_iterate_id before_at;
     kf_scratch scratch;
 
@@ -320,7 +309,8 @@ typedef struct kf_host {
 } kf_host;
 
 /* Returns how many nodes may be wrong together: the number that can be
- * identified in the stage that needs the fewest pieces (docs/errors.md). */
+ * identified in the product that needs the fewest partial products
+ * (docs/errors.md). */
 size_t kf_host_most_wrong(const kf_host *h);
 kofn_status kf_host_new(kf_host **out, kofn_transport *t,
                         const kofn_program *program,
@@ -333,16 +323,16 @@ static inline kofn_time kf_host_now(const kf_host *h)
 /* Return the heartbeat period, and the failure timeout. */
 static inline kofn_time kf_host_beat(const kf_host *h)
 {
-    return kf_node_told(h->node)->beat;
+    return kf_node_reported(h->node)->beat;
 }
 static inline kofn_time kf_host_silence(const kf_host *h)
 {
-    return kf_node_told(h->node)->silence;
+    return kf_node_reported(h->node)->silence;
 }
 /* Returns the retry delay. */
 static inline kofn_time kf_host_hedge(const kf_host *h)
 {
-    return kf_node_told(h->node)->hedge;
+    return kf_node_reported(h->node)->hedge;
 }
 void kf_host_free(kf_host *h);
 /* Receive the packets that have come, or that come in that time.  `pass` also
@@ -366,16 +356,15 @@ kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
 /* Does the actions of the last step of the node.  *take, unless NULL, becomes
  * true if a body must be kept. */
 kofn_status kf_host_act(kf_host *h, bool *take);
-/* Returns NULL if it is not here. */
-kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat);
-/* Fills in the pieces that the decoder of a task uses; all must be here. */
-kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
-                            kf_source *source);
+kofn_status kf_host_random(void *into, size_t bytes);
+/* Moves to another iterate; the partial products of the old one become
+ * `before`. */
+void kf_host_advance(kf_host *h, kofn_iterate_id at);
+
+/* partials.c */
+/* Stores a partial product, and takes over the buffer. */
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
                          kofn_peer from, kf_buffer *data);
-kofn_status kf_host_random(void *into, size_t bytes);
-/* Moves to another iterate; the pieces of the old one become `before`. */
-void kf_host_advance(kf_host *h, kofn_iterate_id at);
 
 /* result.c */
 /* Sets *over if the node has ended with the result that was agreed on.  Then
@@ -383,27 +372,31 @@ void kf_host_advance(kf_host *h, kofn_iterate_id at);
 kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over);
 /* Sets *same if our vector, with these numbers, still has the digest that was
  * sent.  Else this node takes the vector of another one. */
-kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
-                                const double *v, bool *same);
+kofn_status kf_host_confirm_local(kf_host *h, const double *scalar,
+                                  const double *v, bool *same);
 /* Handles numbers that are not finite: with errors this node takes the vector
  * of another one, else it fails with KOFN_NONFINITE. */
 kofn_status kf_host_doubt(kf_host *h);
 /* Sets the message of a node that has failed with that status. */
 kofn_status kf_host_say_why(const kf_host *h, kofn_status st);
 
-/* stage.c */
-kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v);
-void kf_host_stages_free(kf_host *h);
+/* products.c */
+/* Fills in the partial products that the decoder of a task uses; all must be
+ * here. */
+kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
+                            kf_source *source);
+kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v);
+void kf_host_products_free(kf_host *h);
 /* Returns the product that is computed from iterate t. */
-kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t);
+kf_host_product_data *kf_host_product(const kf_host *h, uint64_t t);
 /* Returns the number of strips in a group, and the first in *lo. */
-size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo);
-/* Returns the shape of a piece with that number of strips; KOFN_NO_SEAT: of a
- * result. */
-kofn_matrix kf_host_piece_shape(const kf_mesh_product *p, size_t strips,
-                                uint32_t seat, void *numbers);
-size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips,
-                           uint32_t seat);
+size_t kf_host_strips(const kf_host_product_data *p, size_t group, size_t *lo);
+/* Returns the shape of a partial product with that number of strips;
+ * KOFN_NO_SEAT: of a result. */
+kofn_matrix kf_host_partial_shape(const kf_host_product_data *p, size_t strips,
+                                  uint32_t seat, void *numbers);
+size_t kf_host_partial_bytes(const kf_host_product_data *p, size_t strips,
+                             uint32_t seat);
 /* Returns a digest of the operands, with their types. */
 uint64_t kf_host_operands_digest(const kf_host *h, uint64_t d);
 /* Encodes the block of a seat, of one operand. */
@@ -412,8 +405,8 @@ kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
 /* Makes h->in, if it is not there. */
 kofn_status kf_host_input(kf_host *h);
 void kf_host_forget_input(kf_host *h);
-/* Computes the piece of a group, from the block of that seat of the present
- * operand.  KOFN_AGAIN if it was stopped. */
+/* Computes the partial product of a group, from the block of that seat of the
+ * present operand.  KOFN_AGAIN if it was stopped. */
 kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
                             kf_buffer **out);
@@ -438,14 +431,14 @@ kofn_status kf_changing_lose(kf_host *h);
 /* Drops our blocks, which were found wrong.  If those that replace them are
  * wrong, too, the vector that made them is in doubt. */
 kofn_status kf_changing_wrong(kf_host *h);
-/* The change of a matrix by a turn, raised as the matrix is. */
-typedef struct kf_turned {
-    kofn_turned to;
-    void *own[2]; /* numbers of U and V */
-} kf_turned;
+/* The change of a matrix by a turn, scaled as the matrix is. */
+typedef struct kf_turn_change {
+    kofn_turn_change to;
+    void *owned[2]; /* numbers of U and V */
+} kf_turn_change;
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
-                            kf_turned *out);
-void kf_changing_done(kf_turned *a);
+                            kf_turn_change *out);
+void kf_changing_done(kf_turn_change *a);
 /* Brings borrowed windows to this node's iterate, or drops them. */
 kofn_status kf_changing_settle(kf_host *h);
 
@@ -513,7 +506,7 @@ void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d);
 /* Adds these records to our way: the next iterate is made from all groups. */
 void kf_host_way_go(kf_host *h);
 /* Sets our way to that of an iterate from another node. */
-void kf_host_way_take(kf_host *h, const kf_node_digest *told);
+void kf_host_way_take(kf_host *h, const kf_node_digest *digest);
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
@@ -581,7 +574,7 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
 kofn_status kf_borrowed_compare(kf_host *h, uint32_t operand);
 
 /* freivalds.c */
-kofn_status kf_secret_new(kf_mesh_product *p);
+kofn_status kf_secret_new(kf_host_product_data *p);
 void kf_secret_free(kf_secret *s);
 /* Checks the product.  If it is wrong, it is made from A, and the senders that
  * made it wrong are accused. */
@@ -597,7 +590,8 @@ kofn_status kf_mesh_freivalds_tell(kf_host *h);
 void kf_mesh_freivalds_widen(kf_host *h);
 
 /* comparison.c */
-/* Compares the pieces of the decoder's seats.  The finding goes into `ev`. */
+/* Compares the partial products of the decoder's seats.  The finding goes into
+ * `ev`. */
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
                                 kf_node_event *ev);
 /* Compare the blocks of a matrix, or their velocities; record the senders that
@@ -609,13 +603,14 @@ void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
 /* Records that the incarnation had another iterate than the majority. */
 void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,
                             uint64_t principal);
-/* Counts for each peer, at the end of an iterate, whether its pieces were right
- * or wrong. */
+/* Counts for each peer, at the end of an iterate, whether its partial products
+ * were right or wrong. */
 void kf_comparison_advance(kf_host *h);
-/* Examines our block after a piece of ours was found wrong. */
+/* Examines our block after a partial product of ours was found wrong. */
 kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
 /* Discards the findings for an iterate that is repeated.  It was not clear
- * which pieces were wrong, so right ones may have been taken for wrong. */
+ * which partial products were wrong, so right ones may have been taken for
+ * wrong. */
 void kf_comparison_void(kf_host *h);
 /* Drops the scale of the input, because the input is another one. */
 void kf_comparison_forget(kf_host *h);
@@ -624,7 +619,7 @@ void kf_comparison_free(kf_host *h);
 /* vector_quorum.c */
 /* Returns the fingerprint of our vector under this key, as the 64 bits of the
  * note PRINT. */
-uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key);
+uint64_t kf_vector_quorum_local(const kf_host *h, uint64_t key);
 /* Asks other nodes for fingerprints; `incarnation` was asked for its
  * iterate. */
 kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
@@ -657,7 +652,7 @@ bool kf_route_is_of(const kf_host *h, kf_route *r,
                     kofn_incarnation incarnation);
 /* True if an iterate is still being sent to it; another one would queue behind
  * it. */
-bool kf_route_is_told(kf_route *r);
+bool kf_route_is_announced(kf_route *r);
 /* Records that an iterate is sent to it.  *body becomes a separate reference,
  * which shows when the transport releases it. */
 kofn_status kf_route_tell(kf_route *r, kf_buffer **body);

@@ -35,8 +35,7 @@ static uint64_t turn_at(const kf_host *h, uint64_t t)
     return h->program.change ? kf_course_turn(&h->course, t) : t;
 }
 
-/* ---- the list of files
- * ----------------------------------------------------- */
+/* ---- the list of files --------------------------------------------------- */
 
 static void forget(kf_keeping *k, size_t i)
 {
@@ -195,8 +194,8 @@ static kofn_status confirm_own(kf_host *h, bool *same)
     kofn_status st;
 
     TRY(kf_mesh_vector_body(h, &body, &bytes));
-    st = kf_host_confirm_own(h, body->m.data, kf_at(&body->m, KOFN_SCALARS, 0),
-                             same);
+    st = kf_host_confirm_local(h, body->m.data,
+                               kf_at(&body->m, KOFN_SCALARS, 0), same);
     kf_buffer_drop(body);
     return st;
 }
@@ -307,8 +306,7 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
     return KOFN_AGAIN;
 }
 
-/* ---- resuming
- * --------------------------------------------------------------- */
+/* ---- resuming ------------------------------------------------------------ */
 
 /* Sets the seat of the node, and forgets the files of other seats.  If no seat
  * is given, it is that with the newest files. */
@@ -342,11 +340,11 @@ static kofn_status list_files(kf_host *h)
         return kf_fail(KOFN_IO, "cannot look into %s: %s", h->opt.keep,
                        strerror(errno));
     while (!st && (e = readdir(folder))) {
-        bool ours;
+        bool local;
         kf_kept k;
 
-        st = kf_kept_look_at(h, e->d_name, &ours, &k);
-        if (!st && ours)
+        st = kf_kept_look_at(h, e->d_name, &local, &k);
+        if (!st && local)
             st = remember(&h->keeping, k);
     }
     closedir(folder);

@@ -65,7 +65,7 @@ kofn_status kf_kept_rename(const kf_host *h, const kf_kept *k,
 kofn_status kf_kept_put_aside(const kf_host *h, const kf_kept *k);
 /* Reads the head of the file of that name.  *ours: this node may use it.
  * KOFN_INVAL: it is of another job. */
-kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *ours,
+kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *local,
                             kf_kept *k);
 /* Starts from the vector of a file.  KOFN_FORMAT: it is damaged. */
 kofn_status kf_kept_take_vector(kf_host *h, const kf_kept *k);

@@ -220,7 +220,7 @@ static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
                         places *p)
 {
     uint64_t sum = 0, bytes;
-    size_t at = 0, lane;
+    size_t at = 0, component;
     const void *part;
     head first;
 
@@ -237,8 +237,8 @@ static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
         if (!next_part(all, &at, sizeof bytes, &sum, &part))
             return false;
         memcpy(&bytes, part, sizeof bytes);
-        lane = kf_borrowed_whole(h, i);
-        if (bytes != lane && bytes != 2 * lane)
+        component = kf_borrowed_whole(h, i);
+        if (bytes != component && bytes != 2 * component)
             return false;
         p->block[i] = at;
         p->bytes[i] = bytes;
@@ -369,7 +369,7 @@ kofn_status kf_kept_restore(kf_host *h, const kf_kept *k)
     return with_file(h, k, restore);
 }
 
-kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *ours,
+kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *local,
                             kf_kept *k)
 {
     char path[LONGEST];
@@ -379,7 +379,7 @@ kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *ours,
     head first = {.job = 0};
     ssize_t got;
 
-    *ours = false;
+    *local = false;
     if (sscanf(name, "seat-%u-step-%llu%n", &seat, &turn, &n) != 2)
         return KOFN_OK;
     *k = (kf_kept){.turn = turn, .seat = seat, .sound = true};
@@ -394,7 +394,7 @@ kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *ours,
         return fail("read", path);
     got = read(fd, &first, sizeof first);
     close(fd);
-    *ours = k->whole; /* a damaged file is found out later */
+    *local = k->whole; /* a damaged file is found out later */
     if (got != (ssize_t)sizeof first || memcmp(first.magic, MAGIC, 8) != 0)
         return KOFN_OK;
     if (first.job != h->keeping.job)
@@ -412,6 +412,6 @@ kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *ours,
                        path, (unsigned long long)first.turn,
                        (unsigned long long)h->program.turns);
     k->at = first.at; /* its blocks are compared after the node resumes */
-    *ours = true;
+    *local = true;
     return KOFN_OK;
 }

@@ -10,7 +10,7 @@
 #define MOST_WAITING 4096
 /* waiting packets for one peer, which may ask without end */
 #define MOST_FOR_ONE 512
-/* bytes for one peer, in addition to vectors and pieces */
+/* bytes for one peer, in addition to vectors and partial products */
 #define MOST_SMALL 65536
 #define GREET (KOFN_SECOND / 4)
 #define SOON (KOFN_SECOND / 50)
@@ -26,8 +26,7 @@ static bool speaks_for(const kf_host *h, kf_route *r,
     return true;
 }
 
-/* ---- sending
- * --------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------- */
 
 static void sent(void *buffer)
 {
@@ -102,8 +101,8 @@ static bool replaces(const kf_waiting *w, const kf_waiting *old)
 
 /* Sets *out to the waiting packet that this one replaces, or to a free place.
  * NULL: too much waits for this peer, which may ask without end or take
- * nothing.  The vector, and the coded and decoded pieces of two iterates, are
- * at most five times the largest of vectors and products. */
+ * nothing.  The vector, and the coded and decoded partial products of two
+ * iterates, are at most five times the largest of vectors and products. */
 static kofn_status find_place(kf_host *h, const kf_waiting *w, kf_waiting **out)
 {
     size_t letters = 0, bytes = w->bytes;
@@ -159,7 +158,7 @@ static kofn_status bytes_body(const kf_note *note, kf_buffer **body,
 }
 
 /* Returns NULL if it is not here any more. */
-static kf_buffer *piece_body(const kf_host *h, const kf_note *note)
+static kf_buffer *partial_body(const kf_host *h, const kf_note *note)
 {
     bool now = note->at.step == h->at.step && note->at.lineage == h->at.lineage;
     bool before = note->at.step == h->before_at.step &&
@@ -168,7 +167,7 @@ static kf_buffer *piece_body(const kf_host *h, const kf_note *note)
 
     if (!now && !before)
         return NULL;
-    p = kf_host_piece(&(now ? h->now : h->before)[note->group], note->seat);
+    p = kf_host_partial(&(now ? h->now : h->before)[note->group], note->seat);
     return p ? kf_buffer_keep(p) : NULL;
 }
 
@@ -184,10 +183,10 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     if (note->type == KF_NOTE_BLOCK && note->seat != KOFN_NO_SEAT)
         return kf_borrowed_body(h, note->group, note->coded, note->decoded,
                                 body, bytes);
-    if (note->type != KF_NOTE_PIECE && note->type != KF_NOTE_SKETCH)
+    if (note->type != KF_NOTE_PARTIAL && note->type != KF_NOTE_SKETCH)
         return bytes_body(note, body, bytes);
-    *body = note->type == KF_NOTE_PIECE ? piece_body(h, note)
-                                        : kf_sketch_body(h, note);
+    *body = note->type == KF_NOTE_PARTIAL ? partial_body(h, note)
+                                          : kf_sketch_body(h, note);
     if (!*body)
         return KOFN_AGAIN;
     *bytes = kf_buffer_bytes(*body);
@@ -204,14 +203,14 @@ static bool too_soon(const kf_host *h, kf_route *r, const kf_note *note)
 
     if (!print && note->type != KF_NOTE_VECTOR)
         return false;
-    if (!print && kf_route_is_told(r))
+    if (!print && kf_route_is_announced(r))
         return true;
-    if (r->told[print].when && now - r->told[print].when < SOON &&
-        r->told[print].at.step == note->at.step &&
-        r->told[print].at.lineage == note->at.lineage)
+    if (r->last_sent[print].when && now - r->last_sent[print].when < SOON &&
+        r->last_sent[print].at.step == note->at.step &&
+        r->last_sent[print].at.lineage == note->at.lineage)
         return true;
-    r->told[print].at = note->at;
-    r->told[print].when = now;
+    r->last_sent[print].at = note->at;
+    r->last_sent[print].when = now;
     return false;
 }
 
@@ -232,7 +231,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     if (note->type == KF_NOTE_PRINT) /* `coded` was its key */
-        out.coded = kf_vector_quorum_own(h, note->coded);
+        out.coded = kf_vector_quorum_local(h, note->coded);
     w.urgent = note->type == KF_NOTE_DECIDE || note->type == KF_NOTE_ENOUGH ||
                note->type == KF_NOTE_EPOCH;
     kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
@@ -262,8 +261,7 @@ kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
     return KOFN_OK;
 }
 
-/* ---- lost peers
- * ------------------------------------------------------------ */
+/* ---- lost peers ---------------------------------------------------------- */
 
 /* True if this node has another connection to it. */
 static bool can_reach(const kf_host *h, const kf_route *r)
@@ -313,8 +311,7 @@ kofn_status kf_mail_exclude(kf_host *h, kofn_peer peer)
     return KOFN_OK;
 }
 
-/* ---- receiving
- * ------------------------------------------------------------- */
+/* ---- receiving ----------------------------------------------------------- */
 
 static kofn_status tell_node(kf_host *h, const kf_route *from,
                              const kf_note *note, bool *take)
@@ -336,15 +333,15 @@ static void release_body(void *from, void *own)
     t->release(t, own);
 }
 
-/* Takes over the body.  A piece stays in the memory in which it came, because
- * it is not changed; other bodies are copied. */
+/* Takes over the body.  A partial product stays in the memory in which it came,
+ * because it is not changed; other bodies are copied. */
 static kofn_status take_body(kf_host *h, const kf_note *note, kofn_packet *p,
                              kf_buffer **body)
 {
     size_t numbers = kf_ceil_div(p->body_bytes, sizeof(double));
     kofn_matrix m = {(void *)(uintptr_t)p->body, numbers, 1, 1, KOFN_F64};
 
-    if (note->type == KF_NOTE_PIECE && p->body && p->own &&
+    if (note->type == KF_NOTE_PARTIAL && p->body && p->own &&
         (uintptr_t)p->body % sizeof(double) == 0) {
         TRY(kf_buffer_around(body, &m, release_body, h->t, p->own));
         p->own = NULL;
@@ -378,18 +375,18 @@ static kofn_status fetch(kf_host *h, const kf_note *note, kofn_packet *p,
  * SIZE_MAX: any. */
 static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
 {
-    const kf_mesh_product *p = kf_host_product(h, note->at.step);
+    const kf_host_product_data *p = kf_host_product(h, note->at.step);
     size_t lo, strips;
 
     switch (note->type) {
     case KF_NOTE_VECTOR:
         return kf_mesh_part_is(note) ? kf_mesh_part_bytes(h, note)
                                      : kf_mesh_vector_bytes(h);
-    case KF_NOTE_PIECE:
+    case KF_NOTE_PARTIAL:
         if (note->group >= p->groups)
             return 0;
         strips = kf_host_strips(p, note->group, &lo);
-        return kf_host_piece_bytes(p, strips, note->seat);
+        return kf_host_partial_bytes(p, strips, note->seat);
     case KF_NOTE_BLOCK: /* with its velocity, or without, or none */
         lo =
             note->seat == KOFN_NO_SEAT
@@ -410,7 +407,7 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
 static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
                         kf_buffer *body)
 {
-    const kf_mesh_product *on = h->on;
+    const kf_host_product_data *on = h->on;
     size_t lo, strips;
 
     if (kf_mesh_part_is(note))
@@ -420,7 +417,7 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
         return kf_mesh_vector_take(h, note->at, body);
     }
     strips = kf_host_strips(on, note->group, &lo);
-    body->m = kf_host_piece_shape(on, strips, note->seat, body->m.data);
+    body->m = kf_host_partial_shape(on, strips, note->seat, body->m.data);
     if (note->seat == KOFN_NO_SEAT) { /* it stays, to be sent to others */
         kf_data_scatter(on->plan, 0, lo, lo + strips, body->m.data,
                         &on->out->m);
@@ -468,7 +465,7 @@ static kofn_status receive_note(kf_host *h, const kf_route *from,
 static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
                                       const kf_note *note, kf_buffer *body)
 {
-    kf_node_digest told;
+    kf_node_digest sent;
     kf_note ready;
     kf_buffer *its;
     kofn_status st;
@@ -479,11 +476,11 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
         kf_vector_quorum_print(r, note);
     if (!kf_vector_quorum_ready(h, &ready, &its))
         return KOFN_OK;
-    told = ready.digest;
+    sent = ready.digest;
     ready.digest = kf_host_digest(h, ready.at.step, its->m.data,
                                   kf_at(&its->m, KOFN_SCALARS, 0));
-    if (told.exact == ready.digest.exact)
-        ready.digest.way = told.way;
+    if (sent.exact == ready.digest.exact)
+        ready.digest.way = sent.way;
     st = receive_note(h, &h->vector_quorum.sender, &ready, its);
     kf_buffer_drop(its);
     return st;

@@ -1,7 +1,7 @@
 /* norms.c -- norms of the rows and columns of matrices that change, if errors
  * are looked for.
  *
- * Pieces are compared relative to these norms (src/data/check.h), but no node
+ * Pieces are compared relative to these norms (src/data/compare.h), but no node
  * has the matrices.  So a node takes the norms at the start, and adds for every
  * turn the bound of its change (src/data/norms.c).  The bounds travel with the
  * vector, so all nodes with an iterate have the same.
@@ -10,7 +10,7 @@
  * turns alone. */
 #include "host.h"
 
-#include "data/check.h"
+#include "data/compare.h"
 
 #include <float.h>
 
@@ -60,7 +60,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
     const kf_parts *p = &o->resident.parts;
     double *norm[] = {o->norms, o->norms + p->rows};
     double *speed[] = {norm[0] + half(o), norm[1] + half(o)};
-    kf_turned a;
+    kf_turn_change a;
     kofn_status st = kf_changing_ask(h, turn, operand, &a);
 
     if (!st)
@@ -78,8 +78,7 @@ kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
     return KOFN_OK;
 }
 
-/* ---- packing
- * -------------------------------------------------------------- */
+/* ---- packing ------------------------------------------------------------- */
 
 size_t kf_mesh_norms_count(const kf_host *h)
 {

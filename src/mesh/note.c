@@ -24,7 +24,8 @@
     X(digest.sum, 112)                                                         \
     X(digest.way, 120)
 
-/* Fields, pieces and vectors are sent in their representation in memory. */
+/* Fields, partial products and vectors are sent in their representation in
+ * memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "heads and bodies are little-endian");
 

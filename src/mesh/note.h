@@ -19,15 +19,15 @@
  *
  *   - EPOCH: per member u64 incarnation, u32 seat, u32 prompt.
  *   - DECIDE: the note's list, as u32.
- *   - PIECE: float64; lanes x strips of a coded piece, wants x strips of a
- *     result.
+ *   - PARTIAL: float64; components x strips of a coded partial product, wants x
+ * strips of a result.
  *   - VECTOR: KOFN_SCALARS float64 of the iteration, then the vector.  If
  *     `coded` is not 0, only the rows that iterates wrote after number `coded`
  *     - 1 of lineage `decoded`.  If matrices change, the lineages of the last
  *     turns follow, as u64, and their norms, if errors are looked for.
- *   - BLOCK: these rows of the block's lanes, one lane after the other; then
- *     those of its velocity, if it has one.
- *   - SKETCH: float64, a number for each row of these lanes.
+ *   - BLOCK: these rows of the block's components, one component after the
+ * other; then those of its velocity, if it has one.
+ *   - SKETCH: float64, a number for each row of these components.
  *   - Other notes have none.
  *
  * A note is a struct of the caller's.  Lists that it points to are borrowed

@@ -33,7 +33,7 @@ static size_t bytes_of_row(const kf_host *h, uint32_t operand)
 {
     kf_extent e = kf_extent_of(h->operand[operand].plan);
 
-    return e.lanes * e.cols *
+    return e.components * e.cols *
            kf_dtype_size(h->operand[operand].plan->layout.problem.dtype);
 }
 
@@ -79,8 +79,7 @@ void kf_borrowed_forget(kf_host *h)
     c->asks = 0;
 }
 
-/* ---- lending
- * --------------------------------------------------------------- */
+/* ---- lending ------------------------------------------------------------- */
 
 kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
                              const kf_note *asked)
@@ -130,13 +129,13 @@ static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
     kf_extent e = kf_extent_of(plan);
     size_t rows = w->hi - w->lo;
     size_t half = kf_borrowed_bytes(h, w->operand, w->lo, w->hi);
-    kofn_matrix of = {body->m.data, e.lanes * rows * e.cols, 1, 1,
+    kofn_matrix of = {body->m.data, e.components * rows * e.cols, 1, 1,
                       plan->layout.problem.dtype};
     kf_buffer *numbers;
     kofn_status st;
 
     TRY(kf_buffer_view(&numbers, body, &of));
-    st = kf_block_around(out, numbers, e.lanes, rows, e.cols);
+    st = kf_block_around(out, numbers, e.components, rows, e.cols);
     kf_buffer_drop(numbers);
     TRY(st);
     (*out)->changes = true;
@@ -152,7 +151,7 @@ static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
 /* True if it is from another node, and for our iterate. */
 bool kf_borrowed_serves(const kf_host *h, const kf_borrowed *l)
 {
-    return l->from != KF_OURS && l->ours && l->turn == h->changing.turn;
+    return l->from != KF_LOCAL && l->local && l->turn == h->changing.turn;
 }
 
 static size_t count_lent(const kf_host *h)
@@ -170,7 +169,7 @@ static size_t missing(const kf_host *h)
 {
     const kofn_plan *p = h->operand[h->changing.window.operand].plan;
     size_t have = count_lent(h);
-    size_t enough = kf_ceil_div(p->parts, p->layout.lanes) +
+    size_t enough = kf_ceil_div(p->parts, p->layout.components) +
                     (h->opt.errors != KOFN_ERRORS_NONE);
 
     return enough > have ? enough - have : 0;
@@ -200,7 +199,7 @@ static void drop_former(kf_changing *c, uint32_t seat, kofn_peer from)
     for (size_t i = c->lents; i > 0; i--) {
         const kf_borrowed *l = &c->lent[i - 1];
 
-        if (l->from != KF_OURS && (l->seat == seat || l->from == from))
+        if (l->from != KF_LOCAL && (l->seat == seat || l->from == from))
             kf_borrowed_drop(c, i - 1);
     }
 }
@@ -335,11 +334,10 @@ static kofn_status ask(kf_host *h, size_t blocks)
     return KOFN_AGAIN;
 }
 
-/* ---- our own
- * --------------------------------------------------------------- */
+/* ---- our own ------------------------------------------------------------- */
 
 /* Computes the window of our block.  KOFN_TOOFEW: more are needed. */
-static kofn_status make_rows(const kf_host *h, const kf_borrowed *own)
+static kofn_status make_rows(const kf_host *h, const kf_borrowed *local)
 {
     const kf_changing *c = &h->changing;
     kf_others o = {.seat = kf_new(c->lents, sizeof *o.seat),
@@ -352,8 +350,8 @@ static kofn_status make_rows(const kf_host *h, const kf_borrowed *own)
             o.block[o.n++] = c->lent[i].block;
         }
     if (!st)
-        st = kf_block_regenerate(own->block, h->operand[own->operand].code,
-                                 own->seat, c->window.lo, &o);
+        st = kf_block_regenerate(local->block, h->operand[local->operand].code,
+                                 local->seat, c->window.lo, &o);
     kf_free(o.seat);
     kf_free((void *)(uintptr_t)o.block);
     return st;
@@ -363,7 +361,7 @@ static kofn_status make_rows(const kf_host *h, const kf_borrowed *own)
 static kf_borrowed *being_made(const kf_changing *c, uint32_t operand)
 {
     for (size_t i = 0; i < c->lents; i++)
-        if (c->lent[i].from == KF_OURS && c->lent[i].operand == operand)
+        if (c->lent[i].from == KF_LOCAL && c->lent[i].operand == operand)
             return &c->lent[i];
     return NULL;
 }
@@ -400,9 +398,9 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
 /* True if it is rebuilding the blocks of that seat. */
 static bool is_begun(const kf_host *h, uint32_t seat)
 {
-    const kf_borrowed *own = being_made(&h->changing, next_operand(h, 0));
+    const kf_borrowed *local = being_made(&h->changing, next_operand(h, 0));
 
-    return own && own->seat == seat && own->turn == h->changing.turn;
+    return local && local->seat == seat && local->turn == h->changing.turn;
 }
 
 static kofn_status begin(kf_host *h, uint32_t seat)
@@ -416,14 +414,15 @@ static kofn_status begin(kf_host *h, uint32_t seat)
     for (uint32_t i = next_operand(h, 0); i < h->program.operands;
          i = next_operand(h, i + 1)) {
         const kf_mesh_operand *o = &h->operand[i];
-        kf_borrowed own = {.operand = i,
-                           .seat = seat,
-                           .from = KF_OURS,
-                           .turn = c->turn,
-                           .ours = true};
+        kf_borrowed local = {.operand = i,
+                             .seat = seat,
+                             .from = KF_LOCAL,
+                             .turn = c->turn,
+                             .local = true};
 
-        TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1, &own.block));
-        TRY(new_lent(c, &own));
+        TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1,
+                                 &local.block));
+        TRY(new_lent(c, &local));
     }
     c->bytes = c->small;
     open_window(h, next_operand(h, 0), 0);
@@ -439,7 +438,7 @@ static void close_window(kf_host *h)
     for (size_t i = 0; i < h->routes; i++)
         h->route[i].lends_none = !lends(h, h->route[i].peer);
     for (size_t i = c->lents; i > 0; i--)
-        if (c->lent[i - 1].from != KF_OURS)
+        if (c->lent[i - 1].from != KF_LOCAL)
             kf_borrowed_drop(c, i - 1);
     c->bytes = c->turn - c->window.turn <= 1 ? 2 * c->bytes
                                              : kf_max(c->bytes / 2, c->small);
@@ -470,7 +469,7 @@ static kofn_status finish(kf_host *h, uint32_t seat)
         c->lent[i].block = NULL;
     }
     kf_borrowed_forget(h);
-    c->healed++;
+    c->rebuilt++;
     c->changed = h->at.step; /* the turns that changed the windows changed it */
     h->seat = seat;
     return KOFN_OK;

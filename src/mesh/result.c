@@ -9,13 +9,13 @@
  * Owns nothing.  It may not repair a vector. */
 #include "host.h"
 
-kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
-                                const double *v, bool *same)
+kofn_status kf_host_confirm_local(kf_host *h, const double *scalar,
+                                  const double *v, bool *same)
 {
-    uint64_t told = kf_node_beat(h->node).digest.exact;
+    uint64_t sent = kf_node_beat(h->node).digest.exact;
     kf_node_digest now = kf_host_digest(h, h->at.step, scalar, v);
 
-    *same = told == 0 || now.exact == told;
+    *same = sent == 0 || now.exact == sent;
     return *same ? KOFN_OK
                  : kf_host_step(h, &(kf_node_event){.type = KF_NODE_SPOILT,
                                                     .now = kf_host_now(h),
@@ -30,7 +30,7 @@ kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over)
         return KOFN_OK;
     if (v)
         memcpy(v, h->v->m.data, h->v->m.rows * sizeof *v);
-    return kf_host_confirm_own(h, h->scalar, v ? v : h->v->m.data, over);
+    return kf_host_confirm_local(h, h->scalar, v ? v : h->v->m.data, over);
 }
 
 kofn_status kf_host_doubt(kf_host *h)
@@ -66,10 +66,11 @@ kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
     return st == KOFN_CORRUPT
                ? kf_fail(
                      st,
-                     "pieces of the nodes disagree, and the wrong ones cannot "
+                     "partial products of the nodes disagree, and the wrong ones cannot "
                      "be identified; use more nodes or a smaller "
                      "threshold, and errors adversarial or probabilistic")
-               : kf_fail(st,
-                         "the pieces of the nodes are too few to find wrong "
-                         "ones, or to make the next iterate; start more nodes");
+               : kf_fail(
+                     st,
+                     "the partial products of the nodes are too few to find wrong "
+                     "ones, or to make the next iterate; start more nodes");
 }

@@ -27,8 +27,7 @@
 #define PER_ITERATE 512
 #define PER_SECOND 16384
 
-/* ---- identities
- * ------------------------------------------------------------ */
+/* ---- identities ---------------------------------------------------------- */
 
 kf_route *kf_route_of(const kf_host *h, kofn_peer peer)
 {
@@ -76,7 +75,7 @@ static bool may_live(const kf_host *h, const kf_route *r)
 /* ---- bodies on their way ---------------------------------------------------
  */
 
-bool kf_route_is_told(kf_route *r)
+bool kf_route_is_announced(kf_route *r)
 {
     if (r->telling && atomic_load(&r->telling->refs) > 1)
         return true;
@@ -88,7 +87,7 @@ bool kf_route_is_told(kf_route *r)
 void kf_route_recall(kf_host *h)
 {
     for (size_t i = 0; i < h->routes; i++)
-        (void)kf_route_is_told(&h->route[i]);
+        (void)kf_route_is_announced(&h->route[i]);
 }
 
 kofn_status kf_route_tell(kf_route *r, kf_buffer **body)
@@ -112,8 +111,7 @@ bool kf_route_is_arriving(const kf_host *h, const kf_route *r)
            (double)a.age * (double)a.body_bytes <= (double)most * (double)a.at;
 }
 
-/* ---- quarantine
- * ------------------------------------------------------------ */
+/* ---- quarantine ---------------------------------------------------------- */
 
 /* Returns its entry in the quarantine list, or NULL. */
 static kf_quarantine *find_liar(const kf_host *h, const kf_route *r,
@@ -163,7 +161,8 @@ void kf_route_quarantine(kf_host *h, const kf_route *r)
         *q = (kf_quarantine){.named = named,
                              .who = named ? r->principal : r->incarnation};
     }
-    q->until = kf_host_now(h) + (kf_node_told(h->node)->silence << q->times);
+    q->until =
+        kf_host_now(h) + (kf_node_reported(h->node)->silence << q->times);
     q->times += q->times < MOST_DOUBLED;
 }
 
@@ -190,8 +189,7 @@ bool kf_route_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation)
     return r->incarnation == incarnation;
 }
 
-/* ---- limits
- * ---------------------------------------------------------------- */
+/* ---- limits -------------------------------------------------------------- */
 
 /* Gives a peer more credit: nodes need more notes with each iterate, and a few
  * with time. */

@@ -11,8 +11,8 @@
  * The weights follow from the job and the iterate, so all nodes have the same
  * without a request.  Memory does not choose its faults by them.  A hostile
  * node could find a change of its block that they do not show.  But it could
- * also send the sketch of another block, and its pieces are compared in any
- * case.
+ * also send the sketch of another block, and its partial products are compared
+ * in any case.
  *
  * No step waits for sketches.  Blocks may have changed when sketches are
  * compared, but a wrong block is still wrong.  Steps continue, and more
@@ -107,11 +107,11 @@ static kofn_status put(kf_host *h, kf_sketch k)
 static kofn_status make(kf_host *h, uint32_t operand)
 {
     const kf_block *b = h->operand[operand].block;
-    size_t rows = b->lanes * b->rows, halves = b->velocity ? 2 : 1;
+    size_t rows = b->components * b->rows, halves = b->velocity ? 2 : 1;
     double *w = kf_new(b->cols, sizeof *w);
     kf_sketch own = {.operand = operand,
                      .seat = h->seat,
-                     .from = KF_OURS,
+                     .from = KF_LOCAL,
                      .turn = h->sketches.last.turn,
                      .line = h->sketches.last.line};
     kofn_status st = KOFN_NOMEM;
@@ -167,7 +167,7 @@ static kofn_status sketch_all(kf_host *h)
         (kf_sketched){.turn = c->turn,
                       .line = c->line[c->turn % h->program.recalls],
                       .seat = h->seat,
-                      .healed = c->healed};
+                      .rebuilt = c->rebuilt};
     for (uint32_t i = 0; i < h->program.operands; i++) {
         if (kf_borrowed_whole(h, i) == 0)
             continue;
@@ -219,8 +219,7 @@ bool kf_sketch_vouches(const kf_host *h)
     return !are_compared(h) || h->sketches.right == h->changing.turn;
 }
 
-/* ---- sending and receiving
- * ------------------------------------------------- */
+/* ---- sending and receiving ----------------------------------------------- */
 
 size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
 {
@@ -230,7 +229,7 @@ size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
     if (kf_borrowed_whole(h, operand) == 0)
         return 0;
     e = kf_extent_of(h->operand[operand].plan);
-    return e.lanes * e.rows * sizeof(double);
+    return e.components * e.rows * sizeof(double);
 }
 
 kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note)
@@ -241,7 +240,7 @@ kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note)
     for (size_t i = 0; i < s->sketches; i++) {
         const kf_sketch *k = &s->sketch[i];
 
-        if (k->operand == note->group && k->from == KF_OURS &&
+        if (k->operand == note->group && k->from == KF_LOCAL &&
             k->turn == turn && k->line == note->at.lineage)
             return kf_buffer_keep(k->data);
     }
@@ -350,9 +349,9 @@ static kofn_status compare(kf_host *h, uint32_t operand)
 
 /* True if the sketched blocks are still ours.  They may have been rebuilt
  * since. */
-static bool are_ours(const kf_host *h, const kf_sketched *of)
+static bool are_local(const kf_host *h, const kf_sketched *of)
 {
-    return of->seat == h->seat && of->healed == h->changing.healed;
+    return of->seat == h->seat && of->rebuilt == h->changing.rebuilt;
 }
 
 static kofn_status conclude(kf_host *h)
@@ -360,9 +359,9 @@ static kofn_status conclude(kf_host *h)
     kf_sketches *s = &h->sketches;
 
     s->done++;
-    if (!are_ours(h, &s->of))
+    if (!are_local(h, &s->of))
         return KOFN_OK;
-    if (h->comparison.ours)
+    if (h->comparison.local)
         return kf_changing_wrong(h);
     h->changing.suspect = false;
     s->right = s->of.turn;
@@ -375,7 +374,7 @@ static void end_comparing(kf_host *h)
     kf_sketches *s = &h->sketches;
 
     s->on = false;
-    if (s->last.turn > s->of.turn && are_ours(h, &s->last))
+    if (s->last.turn > s->of.turn && are_local(h, &s->last))
         begin_comparing(h);
 }
 
@@ -384,7 +383,7 @@ kofn_status kf_sketch_settle(kf_host *h)
     kf_sketches *s = &h->sketches;
     kofn_time wait = HEDGES * kf_host_hedge(h);
     kofn_node_view view;
-    bool all, told;
+    bool all, decisive;
     size_t n;
     kofn_status st = KOFN_OK;
 
@@ -398,16 +397,16 @@ kofn_status kf_sketch_settle(kf_host *h)
     if (n <= s->tried || (!all && kf_host_now(h) - s->began < wait))
         return KOFN_OK;
     s->drift = 0;
-    h->comparison.ours = false;
+    h->comparison.local = false;
     for (uint32_t i = 0; i < h->program.operands && !st; i++)
         if (kf_borrowed_whole(h, i))
             st = compare(h, i);
     if (st == KOFN_NOMEM)
         return st;
-    told = !st || h->comparison.ours;
-    if (told)
+    decisive = !st || h->comparison.local;
+    if (decisive)
         TRY(conclude(h));
-    if (told || all) /* else more of them may decide it */
+    if (decisive || all) /* else more of them may decide it */
         end_comparing(h);
     return KOFN_OK;
 }

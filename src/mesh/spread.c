@@ -19,7 +19,7 @@
 #define TOLERANCE_F64 1e-9
 #define TOLERANCE_F32 1e-4
 
-kofn_status kf_mesh_spread_new(kf_mesh_product *p, bool left)
+kofn_status kf_mesh_spread_new(kf_host_product_data *p, bool left)
 {
     const kofn_layout *L = &p->plan->layout;
     size_t parts = left ? L->cut[1].rows : L->cut[1].cols;

@@ -7,7 +7,7 @@
 #include "host.h"
 
 /* Sets p->mixes. */
-kofn_status kf_mesh_spread_new(kf_mesh_product *p, bool left);
+kofn_status kf_mesh_spread_new(kf_host_product_data *p, bool left);
 /* Sets h->spread for the input that was just made. */
 kofn_status kf_mesh_spread_measure(kf_host *h);
 /* Checks the error of this decoder for the smallest line, if the code mixes the

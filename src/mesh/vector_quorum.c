@@ -41,8 +41,8 @@ static double may_differ(const kf_host *h)
     return h->single ? MAY_DIFFER_F32 : MAY_DIFFER;
 }
 
-/* With fewer lanes gcc 12 shuffles them across its vectors, which takes three
- * times the time. */
+/* With fewer components gcc 12 shuffles them across its vectors, which takes
+ * three times the time. */
 #define LANES 32
 #define SPAN 512 /* numbers that share a weight */
 
@@ -78,15 +78,15 @@ static double room_of(const kf_host *h, const double *body)
                : kf_host_room(h, numbers, greatest(body, numbers, 0));
 }
 
-/* A fingerprint before its lanes are added up. */
-typedef struct lanes {
+/* A fingerprint before its components are added up. */
+typedef struct components {
     double sum[LANES], size[LANES];
-} lanes;
+} components;
 
 /* Adds a span of at most SPAN numbers, with the weights of their places and
  * `own`, the weight of the span. */
 KF_VECTORS(optimize("O3"))
-static void add(lanes *to, const double weight[SPAN], double own,
+static void add(components *to, const double weight[SPAN], double own,
                 const double *x, size_t n)
 {
     double sum[LANES] = {0}, size[LANES] = {0};
@@ -121,7 +121,7 @@ static kf_print print_of(uint64_t key, const double *scalar, const double *v,
 {
     double weight[SPAN];
     size_t drawn = 0;
-    lanes all = {0};
+    components all = {0};
     kf_print p = {0};
 
     for (size_t k = 0; k < SPAN; k++)
@@ -137,7 +137,7 @@ static kf_print print_of(uint64_t key, const double *scalar, const double *v,
     return p;
 }
 
-uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key)
+uint64_t kf_vector_quorum_local(const kf_host *h, uint64_t key)
 {
     kf_print p = print_of(key, h->scalar, h->v->m.data, h->v->m.rows);
     uint64_t bits;
@@ -220,7 +220,7 @@ void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
     if (note->type == KF_NOTE_ASK && !note->coded)
         r->base = note->decoded ? note->at : (kofn_iterate_id){0, 0};
     if (note->type == KF_NOTE_ASK && note->coded) {
-        r->theirs = note->coded;
+        r->remote = note->coded;
         r->asked_from = t;
         r->more = KF_PRINTS;
     } else if (stands && (since > 1 || (since == 1 && (t >= h->at.step ||
@@ -240,7 +240,7 @@ kofn_status kf_vector_quorum_tell(kf_host *h)
                         .from = h->opt.incarnation,
                         .epoch = view.epoch,
                         .at = view.at,
-                        .coded = r->theirs,
+                        .coded = r->remote,
                         .final = view.final,
                         .digest = kf_node_beat(h->node).digest};
 
@@ -323,7 +323,7 @@ bool kf_mesh_alike(const double *x, const double *y, size_t n, double room)
 }
 
 /* True if the vector has our number, and the same numbers as ours. */
-static bool is_ours(const kf_host *h)
+static bool is_local(const kf_host *h)
 {
     const kf_vector_quorum *c = &h->vector_quorum;
     const double *body = c->body->m.data;
@@ -337,7 +337,7 @@ static bool is_ours(const kf_host *h)
 /* True if the vector agrees with our own of the same number.  It then needs no
  * confirmation.  At most once per iterate: otherwise a hostile node could move
  * it a little each time. */
-static bool like_ours(const kf_host *h)
+static bool like_local(const kf_host *h)
 {
     const kf_vector_quorum *c = &h->vector_quorum;
     const double *body = c->body->m.data, *v = h->v->m.data;
@@ -376,8 +376,8 @@ bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
 {
     if (!h->vector_quorum.body)
         return false;
-    if (!is_confirmed(h) && !is_ours(h)) {
-        if (!like_ours(h))
+    if (!is_confirmed(h) && !is_local(h)) {
+        if (!like_local(h))
             return false;
         h->vector_quorum.merged = h->at.step;
     }

@@ -126,7 +126,7 @@ struct transport {
     kofn_status failure; /* failure found in a function that cannot return it */
 };
 
-/* ---- told.c -------------------------------------------------------------- */
+/* ---- report.c ------------------------------------------------------------ */
 
 /* Makes an event: one that came in the channel or, if `l` is NULL, one about
  * the peer. NULL: out of memory. */

@@ -72,7 +72,7 @@ static void connected(uv_poll_t *poll, int status, int events)
         kf_link_end(l);
         return;
     }
-    l->stage = l->t->keys ? KF_SHAKING : KF_STRANGE;
+    l->state = l->t->keys ? KF_SHAKING : KF_STRANGE;
     /* OpenSSL begins when the socket is writable */
     l->waits = l->t->keys ? KF_READS_WAIT : 0;
     l->blocked = false;

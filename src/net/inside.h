@@ -56,7 +56,7 @@
  * brings its descriptor (share.c). */
 #define KF_HEADER 16
 #define KF_COST 320
-#define KF_PIECE ((size_t)256 << 10) /* bytes of a body in a frame, at most */
+#define KF_CHUNK ((size_t)256 << 10) /* bytes of a body in a frame, at most */
 #define KF_NODE 16
 #define KF_NAME 256 /* of the name of a key */
 
@@ -205,7 +205,7 @@ struct kf_link {
     uv_poll_t poll;
     uv_poll_cb ready; /* called when `fd` is ready */
     int fd;
-    kf_link_state stage;
+    kf_link_state state;
     kofn_peer number;
     kf_tray *tray; /* NULL: it is no peer */
     unsigned char node[KF_NODE];
@@ -339,7 +339,7 @@ typedef struct kf_transport {
     bool full;  /* KOFN_AGAIN was returned since the last wait */
     bool room;  /* and there is room now */
     kf_refused refused, known;
-    kofn_time told_at;
+    kofn_time reported_at;
 
     /* loop.c */
     pthread_t keeper;
@@ -359,7 +359,7 @@ typedef struct kf_transport {
     char asked[2 * KF_NAME + 344]; /* copy of `trouble` for the caller */
     ino_t file;                    /* inode of the Unix socket */
     unsigned char
-        stage[64 << 10]; /* bytes that were read, before they are sorted */
+        staging[64 << 10]; /* bytes that were read, before they are sorted */
     unsigned char record[16 << 10]; /* plaintext of a record */
 } kf_transport;
 
@@ -403,7 +403,7 @@ kofn_status kf_net_loop_wait(kofn_transport *base, kofn_time atmost,
 /* Makes a link of `fd`, which is connected or about to be. The link owns fd
  * from now on, also on failure. */
 kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
-                        kf_link_state stage, uv_poll_cb ready);
+                        kf_link_state state, uv_poll_cb ready);
 /* Ends a link. Reports the loss if it was a peer. */
 void kf_link_end(kf_link *l);
 /* Ends the oldest stranger if there are `most` of them at least, and counts it

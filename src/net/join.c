@@ -31,7 +31,7 @@ static bool come(kf_link *l)
     t->next++;
     t->peer[t->peers++] = l;
     t->strangers -= !l->dial;
-    l->stage = KF_PEER;
+    l->state = KF_PEER;
     return true;
 }
 
@@ -88,7 +88,7 @@ static bool let_in(kf_link *l)
     }
     if (t->mesh && memcmp(t->node, l->node, KF_NODE) < 0 && dialling(t) &&
         t->awake - l->since < HOLD) {
-        l->stage = KF_HELD;
+        l->state = KF_HELD;
         return true;
     }
     if (!come(l))
@@ -101,7 +101,7 @@ void kf_join_held(kf_transport *t)
 {
     for (kf_link *l = t->links, *after; l; l = after) {
         after = l->after;
-        if (l->stage == KF_HELD && !let_in(l))
+        if (l->state == KF_HELD && !let_in(l))
             kf_link_end(l);
     }
 }
@@ -146,12 +146,12 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
 {
     if (memcmp(g->magic, KF_MAGIC, sizeof g->magic) != 0)
         return false;
-    if (l->dial && l->stage == KF_PEER && word == KF_GO) {
+    if (l->dial && l->state == KF_PEER && word == KF_GO) {
         sent_away(l);
         return true;
     }
-    if (l->stage != KF_STRANGE || (word == KF_HELLO) == (l->dial != NULL))
-        return l->stage == KF_PARTING;
+    if (l->state != KF_STRANGE || (word == KF_HELLO) == (l->dial != NULL))
+        return l->state == KF_PARTING;
     learn(l, g);
     if (!l->dial)
         return let_in(l);
@@ -172,7 +172,7 @@ static void part(kf_link *l)
     kf_packets_clear(l);
     kf_packets_close(l);
     l->forgotten = true;
-    l->stage = KF_PARTING;
+    l->state = KF_PARTING;
     if (!l->dial && l->body_bytes == 0)
         send_away(l);
     else
@@ -189,7 +189,7 @@ void kf_join_look(uv_timer_t *timer)
         after = l->after;
         if (!kf_keys_revoked(l))
             continue;
-        if (l->stage == KF_PEER)
+        if (l->state == KF_PEER)
             part(l);
         else
             kf_link_end(l);

@@ -48,7 +48,7 @@ bool kf_keys_revoked(const kf_link *l)
 {
     char name[KF_NAME];
 
-    if (!l->tls || l->stage < KF_STRANGE || l->stage > KF_PEER ||
+    if (!l->tls || l->state < KF_STRANGE || l->state > KF_PEER ||
         (l->dial && !l->dial->who[0]))
         return false;
     return !kf_keys_name(l, name) ||
@@ -345,14 +345,14 @@ static void cannot_renew(kf_keys *k, const char *effect, const char *why)
     snprintf(k->trouble, sizeof k->trouble, "%s", why);
     k->effect = effect;
     k->lasts = same;
-    k->told_at = same ? k->told_at : 0;
+    k->reported_at = same ? k->reported_at : 0;
 }
 
 static void no_trouble(kf_keys *k)
 {
     k->trouble[0] = '\0';
     k->lasts = false;
-    k->told_at = 0;
+    k->reported_at = 0;
 }
 
 /* Reads changed files of a CA. Existing connections keep their context. */
@@ -379,10 +379,10 @@ bool kf_keys_news(kf_keys *k, char *words, size_t room)
 {
     kofn_time now = kf_clock();
 
-    if (!k || !k->lasts || (k->told_at && now - k->told_at < AGAIN))
+    if (!k || !k->lasts || (k->reported_at && now - k->reported_at < AGAIN))
         return false;
     snprintf(words, room, "%s: %s", k->effect, k->trouble);
-    k->told_at = now;
+    k->reported_at = now;
     return true;
 }
 

@@ -36,11 +36,11 @@ typedef struct kf_keys {
     char *allow; /* NULL: none may connect; with a CA, any that it certifies */
     uint64_t stamp;
     bool ca;
-    char *file[KF_FILES]; /* files of a CA, if `ca`; `stamp` is their state */
-    char trouble[320];    /* error of the last renewal; "": none */
-    const char *effect;   /* the consequence of `trouble` */
-    bool lasts;           /* `trouble` was found at two checks in a row */
-    kofn_time told_at;    /* when it was last reported; 0: never */
+    char *file[KF_FILES];  /* files of a CA, if `ca`; `stamp` is their state */
+    char trouble[320];     /* error of the last renewal; "": none */
+    const char *effect;    /* the consequence of `trouble` */
+    bool lasts;            /* `trouble` was found at two checks in a row */
+    kofn_time reported_at; /* when it was last reported; 0: never */
 } kf_keys;
 
 /* ---- openssl.c ----------------------------------------------------------- */

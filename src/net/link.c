@@ -73,7 +73,7 @@ void kf_link_watch(kf_link *l)
     int write = l->waits & KF_WRITES_WAIT ? UV_READABLE : UV_WRITABLE;
     int events = (l->deaf ? 0 : read) | (l->blocked ? write : 0);
 
-    if (l->stage == KF_OVER)
+    if (l->state == KF_OVER)
         return;
     if (events)
         uv_poll_start(&l->poll, events, l->ready);
@@ -155,7 +155,7 @@ static void set_up(kf_link *l, bool dialled)
 }
 
 kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
-                        kf_link_state stage, uv_poll_cb ready)
+                        kf_link_state state, uv_poll_cb ready)
 {
     kf_link *l = kf_zero(1, sizeof *l);
 
@@ -169,10 +169,10 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     l->poll.data = l;
     l->t = t;
     l->fd = fd;
-    l->stage = stage;
+    l->state = state;
     l->ready = ready;
     l->sending = l->passed = -1;
-    set_up(l, stage == KF_DIALLING);
+    set_up(l, state == KF_DIALLING);
     l->local = !t->keys && l->unix_socket;
     l->since = l->heard = l->spoke = l->busy = t->awake;
     l->beat = KOFN_NEVER;
@@ -185,7 +185,7 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     if (t->links)
         t->links->before = l;
     t->links = l;
-    l->blocked = stage == KF_DIALLING;
+    l->blocked = state == KF_DIALLING;
     kf_link_watch(l);
     *out = l;
     return KOFN_OK;
@@ -201,11 +201,11 @@ static void closed(uv_handle_t *h)
 void kf_link_end(kf_link *l)
 {
     kf_transport *t = l->t;
-    kf_link_state was = l->stage;
+    kf_link_state was = l->state;
 
     if (was == KF_OVER)
         return;
-    l->stage = KF_OVER;
+    l->state = KF_OVER;
     *(l->before ? &l->before->after : &t->links) = l->after;
     if (l->after)
         l->after->before = l->before;
@@ -240,8 +240,8 @@ void kf_link_make_room(kf_transport *t, bool shake, size_t most, uint64_t *why)
     size_t n = 0;
 
     for (kf_link *l = t->links; l; l = l->after) {
-        if (l->dial || l->stage < KF_REFUSED || l->stage > KF_HELD ||
-            (shake && (l->stage != KF_SHAKING || !l->tls)))
+        if (l->dial || l->state < KF_REFUSED || l->state > KF_HELD ||
+            (shake && (l->state != KF_SHAKING || !l->tls)))
             continue;
         oldest = l; /* the newest is first in the list */
         n++;
@@ -256,7 +256,7 @@ void kf_link_refuse(kf_link *l)
 {
     kf_tls_free(l);
     shutdown(l->fd, SHUT_WR);
-    l->stage = KF_REFUSED;
+    l->state = KF_REFUSED;
     l->shaken = 0;
     l->waits = 0;
     kf_link_watch(l);

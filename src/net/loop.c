@@ -55,13 +55,13 @@ static void look_after(kf_link *l)
 {
     kf_transport *t = l->t;
 
-    if (l->stage == KF_PEER) {
+    if (l->state == KF_PEER) {
         look_after_peer(l);
-    } else if (l->stage == KF_PARTING) {
+    } else if (l->state == KF_PARTING) {
         if (t->ticked > l->until)
             kf_link_end(l);
     } else if (t->awake - l->since > PATIENCE) {
-        t->refused.unresponsive += !l->dial && l->stage != KF_REFUSED;
+        t->refused.unresponsive += !l->dial && l->state != KF_REFUSED;
         kf_link_end(l);
     }
 }
@@ -185,7 +185,7 @@ static bool hear_again(kf_transport *t)
     int ready = t->ready;
 
     t->ready = -1;
-    if (!l || l->fd != ready || l->stage != KF_PEER || l->waits || t->dirty)
+    if (!l || l->fd != ready || l->state != KF_PEER || l->waits || t->dirty)
         return false;
     kf_net_ready(&l->poll, 0, UV_READABLE);
     return true;

@@ -55,7 +55,7 @@ void kf_low_fill(kf_low *low)
 
 /* True if it is still /dev/null, and the program has not opened its own
  * there. */
-static bool is_ours(int fd)
+static bool is_local(int fd)
 {
     struct stat s, null;
 
@@ -66,7 +66,7 @@ static bool is_ours(int fd)
 void kf_low_empty(kf_low *low)
 {
     for (int i = 0; i < low->count; i++)
-        if (is_ours(low->fd[i]))
+        if (is_local(low->fd[i]))
             close(low->fd[i]);
     (void)kf_low_end(-1);
 }

@@ -176,7 +176,7 @@ static const char *words_of(kf_transport *t)
     snprintf(t->words, sizeof t->words, "%llu connections were %s",
              (unsigned long long)of[i].n, of[i].why);
     t->known = is;
-    t->told_at = kf_clock();
+    t->reported_at = kf_clock();
     return t->words;
 }
 
@@ -188,7 +188,7 @@ static const char *net_news(kofn_transport *base)
     pthread_mutex_lock(&t->lock);
     if (kf_keys_news(t->keys, t->words, sizeof t->words))
         words = t->words;
-    else if (!t->told_at || kf_clock() - t->told_at >= NEWS)
+    else if (!t->reported_at || kf_clock() - t->reported_at >= NEWS)
         words = words_of(t);
     kf_net_loop_unlock(t);
     return words;
@@ -226,7 +226,7 @@ static void take_leave(kf_transport *t, kofn_time linger)
     kf_listen_end(t);
     for (kf_link *l = t->links, *after; l; l = after) {
         after = l->after;
-        if (l->stage != KF_PEER || linger <= 0) {
+        if (l->state != KF_PEER || linger <= 0) {
             kf_net_send_on(l); /* what the socket takes now */
             kf_link_end(l);
         } else {

@@ -108,8 +108,8 @@ struct kf_tray {
     kf_arrival *farewell; /* the report of its loss */
     size_t cost;          /* total cost of its waiting packets */
     kofn_peer peer;
-    bool told; /* its arrival was reported */
-    bool held; /* it waits for another tray */
+    bool reported; /* its arrival was reported */
+    bool held;     /* it waits for another tray */
     unsigned char node[KF_NODE];
 };
 
@@ -168,7 +168,7 @@ static void set_windows(kf_link *l, size_t links)
         l->channel[i].window = l->channel[i].given = i ? own / 4 : own;
 }
 
-/* ---- trays ------------------------------------------------------------- */
+/* ---- trays --------------------------------------------------------------- */
 
 static size_t cost(const kf_arrival *in)
 {
@@ -179,7 +179,7 @@ static void line_up_tray(kf_transport *t, kf_tray *b, int channel)
 {
     kf_account *a = b->account;
 
-    if (!b->line[channel].first || b->held || (channel && !b->told))
+    if (!b->line[channel].first || b->held || (channel && !b->reported))
         return;
     line_up(&a->trays[channel], &b->turn[channel]);
     line_up(&t->waiting[channel], &a->turn[channel]);
@@ -315,7 +315,7 @@ void kf_packets_close(kf_link *l)
          b->cost > most - kf_min(most, a->left_over)) ||
         a->ended > ENDED) {
         drop_all(t, b);
-        if (!b->told) { /* its arrival was never reported */
+        if (!b->reported) { /* its arrival was never reported */
             kf_free(b->farewell);
             b->farewell = NULL;
         }
@@ -347,12 +347,12 @@ static kf_arrival *next_of(kf_transport *t, int channel)
         while (!in && (b = take_turn(&a->trays[channel]))) {
             int from = channel;
 
-            if (b->line[KF_BULK].first && b->line[KF_URGENT].first && b->told &&
-                b->line[KF_BULK].first->what == KOFN_WENT)
+            if (b->line[KF_BULK].first && b->line[KF_URGENT].first &&
+                b->reported && b->line[KF_BULK].first->what == KOFN_WENT)
                 from = KF_URGENT; /* its loss is reported last */
             if (b->line[from].first)
                 in = take_first(b, from);
-            b->told |= in && in->what == KOFN_CAME;
+            b->reported |= in && in->what == KOFN_CAME;
             for (int i = 0; i < KF_CHANNELS; i++)
                 line_up_tray(t, b, i);
             release_tray(t, b);

@@ -65,7 +65,7 @@ static void arrived(kf_link *l, int channel)
     kf_arrival *in = a->coming;
 
     a->coming = NULL;
-    if (l->stage == KF_PARTING) { /* the owner takes nothing more */
+    if (l->state == KF_PARTING) { /* the owner takes nothing more */
         a->taken += cost(in);
         kf_packets_free(l->t, in);
     } else {
@@ -79,7 +79,7 @@ static void answer(kf_link *l, int channel)
     kf_channel *a = &l->channel[channel];
     kf_arrival *in = a->coming;
 
-    if (l->stage == KF_PEER && is_wanted(l->t, in)) {
+    if (l->state == KF_PEER && is_wanted(l->t, in)) {
         in->asked = true;
         a->special = a->got + in->bytes;
         return;
@@ -103,7 +103,7 @@ void kf_net_receive_ask(kf_transport *t)
             t->asking--;
             answer(l, i);
             kf_net_send_on(l);
-            if (l->stage == KF_OVER)
+            if (l->state == KF_OVER)
                 break;
         }
     }
@@ -125,17 +125,17 @@ static bool make_room(kf_link *l, int channel)
     return true;
 }
 
-static bool packet(kf_link *l, int channel, size_t piece, uint64_t bytes)
+static bool packet(kf_link *l, int channel, size_t chunk, uint64_t bytes)
 {
     kf_channel *a = &l->channel[channel];
     bool asks = bytes > a->window - KF_COST; /* it will never fit */
     kf_arrival *in;
 
     a->got += KF_COST;
-    if (a->coming || bytes > l->t->base.body_max || piece > bytes ||
-        a->got > a->given || (asks && piece))
+    if (a->coming || bytes > l->t->base.body_max || chunk > bytes ||
+        a->got > a->given || (asks && chunk))
         return false;
-    in = kf_packets_new(l->t, piece ? (size_t)bytes : 0);
+    in = kf_packets_new(l->t, chunk ? (size_t)bytes : 0);
     if (!in)
         return false;
     in->from = l;
@@ -197,19 +197,19 @@ static bool frame(kf_link *l)
 {
     kf_word word = (kf_word)l->part[0];
     int channel = l->part[1];
-    size_t piece = kf_net_number(l->part + 4, 4);
+    size_t chunk = kf_net_number(l->part + 4, 4);
     uint64_t number = kf_net_number(l->part + 8, 8);
     kf_channel *a = &l->channel[channel & 1];
     kf_greeting g;
 
-    if (channel > 1 || (piece && word != KF_PACKET && word != KF_DATA))
+    if (channel > 1 || (chunk && word != KF_PACKET && word != KF_DATA))
         return false;
     if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO) {
         memcpy(&g, l->part + KF_HEADER, sizeof g);
         return kf_net_number(l->part + 2, 2) == sizeof g &&
                kf_join_greeting(l, word, &g);
     }
-    if (l->stage != KF_PEER && l->stage != KF_PARTING)
+    if (l->state != KF_PEER && l->state != KF_PARTING)
         return false;
     if (word == KF_CREDIT)
         return credit(l, channel, number);
@@ -217,18 +217,18 @@ static bool frame(kf_link *l)
         return skip(l, channel);
     if (word == KF_FILE)
         return file(l, channel, number);
-    if (word == KF_PACKET && !packet(l, channel, piece, number))
+    if (word == KF_PACKET && !packet(l, channel, chunk, number))
         return false;
-    if (word == KF_DATA && (!a->coming || a->asks || !piece ||
+    if (word == KF_DATA && (!a->coming || a->asks || !chunk ||
                             (!a->coming->body && !make_room(l, channel))))
         return false;
     if (word != KF_PACKET && word != KF_DATA)
         return false;
-    a->got += piece;
-    l->left = piece;
+    a->got += chunk;
+    l->left = chunk;
     l->into = channel;
-    return !piece || (piece <= a->coming->bytes - a->coming->at &&
-                      piece <= KF_PIECE && a->got <= a->given);
+    return !chunk || (chunk <= a->coming->bytes - a->coming->at &&
+                      chunk <= KF_CHUNK && a->got <= a->given);
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -236,7 +236,7 @@ static bool frame(kf_link *l)
 /* Reports that the process that was reached does not speak this protocol. */
 static void is_no_kofn(kf_link *l)
 {
-    if (l->dial && l->stage == KF_STRANGE && !l->tls)
+    if (l->dial && l->state == KF_STRANGE && !l->tls)
         snprintf(l->t->trouble, sizeof l->t->trouble,
                  "%s does not shake hands: it requires keys, has no descriptor "
                  "left, or is another program",
@@ -246,7 +246,7 @@ static void is_no_kofn(kf_link *l)
 /* Handles the end of the input: the other end has closed, or is lost. */
 static void closed(kf_link *l, bool orderly)
 {
-    if (orderly && l->stage == KF_PARTING && !kf_net_send_idle(l)) {
+    if (orderly && l->state == KF_PARTING && !kf_net_send_idle(l)) {
         l->deaf = true;
         kf_link_watch(l);
         return;
@@ -262,7 +262,7 @@ static void refuse(kf_link *l)
     kf_link_end(l);
 }
 
-static void piece_came(kf_link *l, size_t n)
+static void chunk_came(kf_link *l, size_t n)
 {
     kf_arrival *in = l->channel[l->into].coming;
 
@@ -303,7 +303,7 @@ static size_t take_part(kf_link *l, const unsigned char *p, size_t n)
 
 static void take(kf_link *l, const unsigned char *p, size_t n)
 {
-    while (n > 0 && l->stage != KF_OVER && !l->forgotten) {
+    while (n > 0 && l->state != KF_OVER && !l->forgotten) {
         size_t m;
 
         if (l->left > 0) {
@@ -311,8 +311,8 @@ static void take(kf_link *l, const unsigned char *p, size_t n)
 
             m = kf_min(l->left, n);
             memcpy(in->body + in->at, p, m);
-            piece_came(l, m);
-        } else if (l->have == 0 && *p == KF_BEAT && l->stage >= KF_PEER) {
+            chunk_came(l, m);
+        } else if (l->have == 0 && *p == KF_BEAT && l->state >= KF_PEER) {
             m = 1;
         } else {
             l->busy = l->t->awake;
@@ -351,7 +351,7 @@ static size_t read_some(kf_link *l, bool *all)
     kf_arrival *in =
         l->left >= DIRECT && !l->forgotten ? l->channel[l->into].coming : NULL;
     struct iovec part[2] = {{in ? in->body + in->at : NULL, in ? l->left : 0},
-                            {t->stage, in ? LOOKAHEAD : sizeof t->stage}};
+                            {t->staging, in ? LOOKAHEAD : sizeof t->staging}};
     size_t direct = part[0].iov_len, got;
     ssize_t n = kf_link_read(l, part, 2);
 
@@ -364,9 +364,9 @@ static size_t read_some(kf_link *l, bool *all)
     }
     got = kf_min((size_t)n, direct);
     if (got)
-        piece_came(l, got);
-    take(l, t->stage, (size_t)n - got);
-    if (l->stage != KF_OVER && l->passed >= 0 && !announced(l))
+        chunk_came(l, got);
+    take(l, t->staging, (size_t)n - got);
+    if (l->state != KF_OVER && l->passed >= 0 && !announced(l))
         unannounced(l);
     return (size_t)n;
 }
@@ -380,7 +380,7 @@ static void again(uv_idle_t *idle)
     uv_idle_stop(idle);
     for (kf_link *l = t->links, *after; l; l = after) {
         after = l->after;
-        if (!l->again || l->stage == KF_OVER)
+        if (!l->again || l->state == KF_OVER)
             continue;
         l->again = false;
         receive(l);
@@ -400,13 +400,13 @@ static void receive(kf_link *l)
     size_t got = 0, n;
     bool all = false;
 
-    while (l->stage != KF_OVER && !all && got < TURN) {
+    while (l->state != KF_OVER && !all && got < TURN) {
         n = read_some(l, &all);
         got += n;
         if (n == 0)
             break;
     }
-    if (l->stage == KF_OVER)
+    if (l->state == KF_OVER)
         return;
     l->t->latest = l;
     if (got)
@@ -423,7 +423,7 @@ static void receive(kf_link *l)
  * read the refusal. */
 static void throw_away(kf_link *l)
 {
-    struct iovec all = {l->t->stage, sizeof l->t->stage};
+    struct iovec all = {l->t->staging, sizeof l->t->staging};
     ssize_t n = kf_link_read(l, &all, 1);
 
     l->shaken += n > 0 ? (size_t)n : 0;
@@ -435,8 +435,8 @@ void kf_net_ready(uv_poll_t *poll, int status, int events)
 {
     kf_link *l = poll->data;
 
-    if (l->stage == KF_SHAKING || l->stage == KF_REFUSED) {
-        if (l->stage == KF_SHAKING)
+    if (l->state == KF_SHAKING || l->state == KF_REFUSED) {
+        if (l->state == KF_SHAKING)
             kf_shake(l);
         else
             throw_away(l);
@@ -450,7 +450,7 @@ void kf_net_ready(uv_poll_t *poll, int status, int events)
     l->waits = 0;
     if ((events & UV_READABLE) && !l->deaf)
         receive(l);
-    if (l->stage != KF_OVER && (events & UV_WRITABLE)) {
+    if (l->state != KF_OVER && (events & UV_WRITABLE)) {
         l->blocked = false;
         kf_net_send_on(l);
         if (!l->blocked)

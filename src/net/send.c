@@ -42,17 +42,17 @@ kf_greeting kf_net_send_greeting(const kf_transport *t)
 
 /* ---- frames -------------------------------------------------------------- */
 
-static void frame(kf_link *l, kf_word word, int channel, size_t piece,
+static void frame(kf_link *l, kf_word word, int channel, size_t chunk,
                   uint64_t number)
 {
     memset(l->frame, 0, KF_HEADER);
     l->frame[0] = (unsigned char)word;
     l->frame[1] = (unsigned char)channel;
-    kf_net_put_number(l->frame + 4, piece, 4);
+    kf_net_put_number(l->frame + 4, chunk, 4);
     kf_net_put_number(l->frame + 8, number, 8);
     l->frame_bytes = KF_HEADER;
     l->frame_at = 0;
-    l->body_bytes = piece;
+    l->body_bytes = chunk;
     l->sending = -1;
     l->with = NULL;
 }
@@ -119,17 +119,17 @@ static bool next_credit(kf_link *l)
     return false;
 }
 
-/* Makes a frame of the next piece of the channel's first packet, if there is
+/* Makes a frame of the next chunk of the channel's first packet, if there is
  * credit. */
-static bool next_piece(kf_link *l, int channel)
+static bool next_chunk(kf_link *l, int channel)
 {
     kf_channel *a = &l->channel[channel];
     kf_departure *o = a->first;
     uint64_t credit = a->may > a->sent ? a->may - a->sent : 0;
-    size_t piece;
+    size_t chunk;
     bool fits, filed;
 
-    if (!o || l->stage == KF_STRANGE || l->stage == KF_HELD)
+    if (!o || l->state == KF_STRANGE || l->state == KF_HELD)
         return false;
     if (!o->begun) {
         if (credit < KF_COST)
@@ -145,18 +145,18 @@ static bool next_piece(kf_link *l, int channel)
         l->sending = channel;
         return true;
     }
-    piece = kf_min(o->body.bytes - o->at, KF_PIECE);
+    chunk = kf_min(o->body.bytes - o->at, KF_CHUNK);
     if (filed || !fits)
-        piece = 0; /* announce the body only */
-    if (o->begun && piece == 0)
+        chunk = 0; /* announce the body only */
+    if (o->begun && chunk == 0)
         return false;
-    frame(l, o->begun ? KF_DATA : KF_PACKET, channel, piece,
+    frame(l, o->begun ? KF_DATA : KF_PACKET, channel, chunk,
           o->begun ? 0 : o->body.bytes);
     if (!o->begun) {
         frame_head(l, o->head, o->head_bytes);
         a->sent += KF_COST;
     }
-    a->sent += piece;
+    a->sent += chunk;
     l->body = o->body.data ? (const char *)o->body.data + o->at : NULL;
     l->sending = channel;
     o->begun = true;
@@ -167,10 +167,10 @@ static bool next_frame(kf_link *l)
 {
     if (next_word(l))
         return true;
-    if (l->stage != KF_PEER && l->stage != KF_PARTING)
+    if (l->state != KF_PEER && l->state != KF_PARTING)
         return false;
-    return next_credit(l) || next_skip(l) || next_piece(l, KF_URGENT) ||
-           next_piece(l, KF_BULK);
+    return next_credit(l) || next_skip(l) || next_chunk(l, KF_URGENT) ||
+           next_chunk(l, KF_BULK);
 }
 
 /* ---- ended frames -------------------------------------------------------- */
@@ -233,7 +233,7 @@ static bool write_some(kf_link *l, size_t *written)
  * read it. */
 static void say_no_more(kf_link *l)
 {
-    if (l->stage != KF_PARTING || !kf_net_send_idle(l) || l->mum)
+    if (l->state != KF_PARTING || !kf_net_send_idle(l) || l->mum)
         return;
     kf_tls_bye(l);
     shutdown(l->fd, SHUT_WR);
@@ -247,7 +247,7 @@ void kf_net_send_on(kf_link *l)
     bool blocked = l->blocked;
     size_t written = 0;
 
-    if (l->stage == KF_OVER || l->stage <= KF_SHAKING || l->blocked || l->mum)
+    if (l->state == KF_OVER || l->state <= KF_SHAKING || l->blocked || l->mum)
         return;
     while (written < TURN) {
         if (l->frame_at == l->frame_bytes && l->body_bytes == 0) {
@@ -258,14 +258,14 @@ void kf_net_send_on(kf_link *l)
         if (!write_some(l, &written))
             break;
     }
-    if (!l->blocked && l->stage != KF_OVER && !kf_tls_flush(l)) {
+    if (!l->blocked && l->state != KF_OVER && !kf_tls_flush(l)) {
         l->blocked = true;
         if (errno != EAGAIN)
             kf_link_end(l);
     }
     if (written)
         l->spoke = l->t->awake;
-    if (l->stage == KF_OVER)
+    if (l->state == KF_OVER)
         return;
     l->blocked |= written >= TURN; /* resume after other links had their turn */
     say_no_more(l);
@@ -282,9 +282,9 @@ void kf_net_send_word(kf_link *l, kf_word word)
 
 void kf_net_send_last(kf_link *l, kofn_time until)
 {
-    if (l->stage == KF_OVER)
+    if (l->state == KF_OVER)
         return;
-    l->stage = KF_PARTING;
+    l->state = KF_PARTING;
     l->until = until;
     kf_net_send_on(l);
 }

@@ -72,7 +72,7 @@ static void is_done(kf_link *l)
         l->principal[0] = '\0'; /* a node is responsible for itself */
     SSL_set_read_ahead(l->tls, 1);
     SSL_set_default_read_buffer_len(l->tls, AHEAD);
-    l->stage = KF_STRANGE;
+    l->state = KF_STRANGE;
     kf_link_watch(l);
     kf_net_send_on(l);
 }
@@ -108,6 +108,6 @@ void kf_shake(kf_link *l)
     else
         l->waits = l->wants == 'w' ? KF_READS_WAIT : 0;
     kf_openssl_end(&errors);
-    if (l->stage == KF_SHAKING && l->waits != waits)
+    if (l->state == KF_SHAKING && l->waits != waits)
         kf_link_watch(l);
 }

@@ -124,7 +124,7 @@ static ssize_t take_record(kf_link *l, void *bytes, size_t room)
 static int bio_read(BIO *b, char *bytes, size_t room, size_t *done)
 {
     kf_link *l = BIO_get_data(b);
-    ssize_t n = l->stage == KF_SHAKING && !l->dial
+    ssize_t n = l->state == KF_SHAKING && !l->dial
                     ? take_record(l, bytes, room)
                     : receive_now(l, bytes, room);
 
@@ -138,7 +138,7 @@ static int bio_read(BIO *b, char *bytes, size_t room, size_t *done)
     }
     if (n <= 0)
         return 0;
-    if (l->stage == KF_SHAKING) {
+    if (l->state == KF_SHAKING) {
         if (too_long(l, (const unsigned char *)bytes, (size_t)n))
             return 0;
         l->shaken += (size_t)n;
@@ -264,14 +264,14 @@ void kf_tls_say_why(const kf_link *l)
     char *to = l->t->trouble;
     size_t room = sizeof l->t->trouble;
 
-    if (!l->dial || l->stage > KF_STRANGE)
+    if (!l->dial || l->state > KF_STRANGE)
         return;
     if (refused)
         snprintf(to, room, "%s refuses this key: %s", l->dial->address,
                  refused);
     else if (why == SSL_R_CERTIFICATE_VERIFY_FAILED)
         say_who(l, to, room);
-    else if (l->stage == KF_SHAKING)
+    else if (l->state == KF_SHAKING)
         snprintf(to, room,
                  "%s does not shake hands: it uses no keys, or is another "
                  "program, without TLS",

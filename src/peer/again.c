@@ -1,11 +1,12 @@
-/* again.c -- repeats an iterate if it cannot be decided which pieces are wrong.
+/* again.c -- repeats an iterate if it cannot be decided which partial products
+ * are wrong.
  *
  * After a repetition an accidental error is gone, and silent nodes may be back.
- * The leader gives its iterate another mark, so all pieces that were made from
- * it are void.  The others take the iterate from the leader, like one of
- * another lineage; its numbers are the same.  The leader repeats twice at once,
- * then after longer and longer delays.  If pieces still disagree after the last
- * repetition, the node fails.
+ * The leader gives its iterate another mark, so all partial products that were
+ * made from it are void.  The others take the iterate from the leader, like one
+ * of another lineage; its numbers are the same.  The leader repeats twice at
+ * once, then after longer and longer delays.  If partial products still
+ * disagree after the last repetition, the node fails.
  *
  * A node also fails if its iterate leads to no other although enough nodes are
  * there.  If matrices change, no node makes an iterate alone.  With errors, an
@@ -63,7 +64,7 @@ static kofn_status begin_again(kf_node *n)
     kf_peer_clear_iterate(n);
     kf_peer_cast(n, digest);
     TRY(kf_peer_beat_all(n));
-    return kf_peer_ask_pieces(n, false);
+    return kf_peer_ask_partials(n, false);
 }
 
 kofn_status kf_peer_tick_again(kf_node *n)

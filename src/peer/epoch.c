@@ -3,9 +3,9 @@
  * A leader proposes the next epoch when it hears of a joiner or misses a
  * member.  The next node by rank proposes itself if the leader is gone, or if
  * all are ready and it decides nothing.  An epoch needs no answers: its members
- * make pieces, and a leader that does not get enough of them decides nothing.
- * A node that was wrongly counted as gone finds that it is no member.  It keeps
- * sending heartbeats and is admitted again as a new member.
+ * make partial products, and a leader that does not get enough of them decides
+ * nothing. A node that was wrongly counted as gone finds that it is no member.
+ * It keeps sending heartbeats and is admitted again as a new member.
  *
  * A leader may be hostile: it may decide nothing, or leave out live nodes.
  * Such a leader looks like one with bad luck.  But if the epochs of a node make
@@ -54,7 +54,7 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
     if (n->opt.changes)
         kf_peer_drop_former(n);
     TRY(kf_peer_decide_all(n));
-    return kf_peer_ask_pieces(n, true);
+    return kf_peer_ask_partials(n, true);
 }
 
 /* True if each member has its own seat and incarnation, and the proposer is a
@@ -297,7 +297,7 @@ static bool changed(kf_node *n)
 }
 
 /* True if enough members for a decoding, this node included, have made all
- * pieces that were requested for this iterate. */
+ * partial products that were requested for this iterate. */
 static bool all_ready(kf_node *n)
 {
     size_t ready = 0, awaited = kf_peer_awaited(n);
@@ -378,11 +378,11 @@ static bool others_are_about_to_come(kf_node *n)
 bool kf_peer_leader_went_on(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
-    bool told = false;
+    bool shown = false;
 
     for (size_t g = 0; g < n->on->groups; g++)
-        told |= n->cluster[g].shown > 0;
-    return !told && n->opt.confirm > 1 && leader &&
+        shown |= n->cluster[g].shown > 0;
+    return !shown && n->opt.confirm > 1 && leader &&
            leader->at.step > n->at.step;
 }
 

@@ -11,69 +11,6 @@
 
 #define FARTHEST (UINT64_MAX / 4) /* so that no count overflows */
 
-/* ---- actions ------------------------------------------------------------- */
-
-static kofn_status act(kf_node *n, kf_node_action a)
-{
-    TRY(kf_grow(&n->todo.action, &n->todo.cap, n->todo.count,
-                sizeof *n->todo.action));
-    n->todo.action[n->todo.count++] = a;
-    return KOFN_OK;
-}
-
-kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note)
-{
-    note.from = n->opt.incarnation;
-    if (note.type != KF_NOTE_PIECE) /* a result names its epoch */
-        note.epoch = n->epoch;
-    return act(n,
-               (kf_node_action){.type = KF_NODE_SEND, .to = to, .note = note});
-}
-
-kofn_status kf_peer_take(kf_node *n, const kf_note *note)
-{
-    return act(n, (kf_node_action){.type = KF_NODE_TAKE, .note = *note});
-}
-
-kofn_status kf_peer_erred(kf_node *n, const kf_other *who)
-{
-    return act(n, (kf_node_action){.type = KF_NODE_ERRED,
-                                   .to = who->incarnation,
-                                   .principal = who->principal});
-}
-
-/* Completes a note.  Its pointers may have moved, or become void, since it was
- * written.  Returns false if it is void. */
-static bool complete(const kf_node *n, kf_note *note)
-{
-    if (note->type == KF_NOTE_EPOCH) {
-        note->epoch = n->epoch;
-        note->member = n->member;
-        note->members = n->members;
-    }
-    if (note->type != KF_NOTE_DECIDE)
-        return true;
-    for (size_t i = 0; i < 2; i++)
-        if (n->told[i].groups && kf_same_iterate(note->at, n->told[i].at)) {
-            note->epoch = n->told[i].epoch;
-            note->coded = n->told[i].groups;
-            note->list = n->told[i].list;
-            note->listed = n->told[i].listed;
-            return true;
-        }
-    return false;
-}
-
-bool kf_node_next(kf_node *n, kf_node_action *out)
-{
-    while (n->todo.next < n->todo.count) {
-        *out = n->todo.action[n->todo.next++];
-        if (out->type != KF_NODE_SEND || complete(n, &out->note))
-            return true;
-    }
-    return false;
-}
-
 /* ---- state of this node -------------------------------------------------- */
 
 bool kf_peer_idle(const kf_node *n)
@@ -131,7 +68,7 @@ kofn_iterate_id kf_peer_child(kofn_epoch e, kofn_iterate_id at)
 kofn_status kf_peer_advance(kf_node *n, kofn_iterate_id to,
                             kf_node_digest digest, bool final)
 {
-    kf_decisions told = n->told[1];
+    kf_decisions last = n->decisions[1];
 
     n->unsettled.stuck = KOFN_OK;
     if (to.step > n->at.step)
@@ -146,22 +83,22 @@ kofn_status kf_peer_advance(kf_node *n, kofn_iterate_id to,
     n->made_before = n->made;
     n->done_before = n->done;
     kf_peer_reset_leader_backoff(n);
-    n->told[1] = n->told[0];
-    n->told[0] = told;
-    n->told[0].groups = 0;
+    n->decisions[1] = n->decisions[0];
+    n->decisions[0] = last;
+    n->decisions[0].groups = 0;
     n->at = to;
     kf_peer_cast(n, digest);
-    n->on = kf_peer_stage_of(n, to.step);
+    n->on = kf_peer_product_of(n, to.step);
     n->final = final;
     n->began = n->now;
     n->catch_up.asked = 0;
     n->catch_up.tries = n->lead.failed = n->repeats = 0;
     n->lead.stalled = n->catch_up.ahead = n->idled = KF_LONG_AGO;
     n->solo_pending = false;
-    kf_peer_set_deciders(n); /* another stage has other groups */
+    kf_peer_set_deciders(n); /* another product has other groups */
     kf_peer_clear_iterate(n);
     if (!final)
-        return kf_peer_ask_pieces(n, false);
+        return kf_peer_ask_partials(n, false);
     n->finished = n->now;
     return kf_peer_beat_all(n);
 }
@@ -233,8 +170,8 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         if (kf_same_iterate(o->want, note->at))
             o->coded &= ~note->coded;
         return KOFN_OK;
-    case KF_NOTE_PIECE:
-        return kf_peer_receive_piece(n, note);
+    case KF_NOTE_PARTIAL:
+        return kf_peer_receive_partial(n, note);
     case KF_NOTE_ASK:
         place(o, note);
         return kf_peer_send(
@@ -283,12 +220,12 @@ static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
     if (kf_elapsed_or_wake(n, n->returned,
                            n->opt.silence)) /* else it may be an old note */
         o->ended = false;
-    if (note->type != KF_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
+    if (note->type != KF_NOTE_PARTIAL && kf_before(o->epoch, note->epoch)) {
         o->epoch = note->epoch;
         o->roster = 0;
     }
-    if (back) /* it counted as lost when pieces were requested */
-        TRY(kf_peer_ask_pieces(n, false));
+    if (back) /* it counted as lost when partial products were requested */
+        TRY(kf_peer_ask_partials(n, false));
     return dispatch(n, o, note);
 }
 
@@ -355,7 +292,7 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
     case KF_NODE_TASK_ENCODE:
         if (n->made_of != t->seat)
             n->made = n->made_before =
-                0; /* those were pieces of another seat */
+                0; /* those were partial products of another seat */
         n->holds = n->made_of = t->seat;
         return KOFN_OK;
     case KF_NODE_TASK_COMPUTE:
@@ -490,7 +427,7 @@ static kofn_status on_tick(kf_node *n)
     if (!n->final && kf_elapsed_or_wake(n, n->wanted_at,
                                         kf_longer(n->opt.hedge, n->repeats))) {
         n->repeats++;
-        TRY(kf_peer_ask_pieces(n, true));
+        TRY(kf_peer_ask_partials(n, true));
         kf_elapsed_or_wake(n, n->wanted_at,
                            kf_longer(n->opt.hedge, n->repeats));
     }
@@ -564,7 +501,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_RESTORED:
         return kf_peer_restore(n, ev->note);
     case KF_NODE_LOST:
-        n->holds = KOFN_NO_SEAT; /* the pieces that were made from them stay */
+        n->holds = KOFN_NO_SEAT; /* what was made from them stays */
         break;
     case KF_NODE_DOUBT:
         kf_peer_doubt(n);
@@ -581,7 +518,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         break;
     }
     TRY(on_tick(n));
-    assert(!kf_node_check(n));
+    assert(!kf_node_assert_state(n));
     return KOFN_OK;
 }
 
@@ -636,10 +573,11 @@ static kofn_status check_options(const kf_node_options *o)
     return KOFN_OK;
 }
 
-static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
-                        const kf_node_options *opt, kofn_time now)
+static kofn_status make(kf_node *n, const kofn_mesh_product *product,
+                        size_t products, const kf_node_options *opt,
+                        kofn_time now)
 {
-    TRY(kf_peer_stages_new(n, stage, stages, opt));
+    TRY(kf_peer_products_new(n, product, products, opt));
     n->opt = *opt;
     settle(&n->opt, n->enough + kf_peer_checks(n));
     n->now = n->began = now;
@@ -650,7 +588,7 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
     n->at = n->before =
         opt->from.step ? opt->from : (kofn_iterate_id){0, opt->job};
-    n->on = kf_peer_stage_of(n, n->at.step);
+    n->on = kf_peer_product_of(n, n->at.step);
     n->lead.leaderless = n->lead.stalled = n->catch_up.ahead = n->starved =
         n->idled = n->returned = n->votes.doubted = n->unsettled.still =
             n->unsettled.quiet = KF_LONG_AGO;
@@ -659,8 +597,9 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     return KOFN_OK;
 }
 
-kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
-                        const kf_node_options *opt, kofn_time now)
+kofn_status kf_node_new(kf_node **out, const kofn_mesh_product *product,
+                        size_t products, const kf_node_options *opt,
+                        kofn_time now)
 {
     kf_node *n;
     kofn_status st;
@@ -668,7 +607,7 @@ kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
     *out = NULL;
     TRY(check_options(opt));
     TRY_ZERO(n, 1);
-    st = make(n, stage, stages, opt, now);
+    st = make(n, product, products, opt, now);
     if (st) {
         kf_node_free(n);
         return st;
@@ -686,9 +625,9 @@ void kf_node_free(kf_node *n)
         kf_free(n->cluster[g].by);
         kf_free(n->cluster[g].evidence);
     }
-    kf_free(n->told[0].list);
-    kf_free(n->told[1].list);
-    kf_peer_stages_free(n);
+    kf_free(n->decisions[0].list);
+    kf_free(n->decisions[1].list);
+    kf_peer_products_free(n);
     kf_free(n->other);
     kf_free(n->voice);
     kf_free(n->member);

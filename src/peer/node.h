@@ -52,8 +52,8 @@ typedef struct kf_other {
     size_t rank; /* rank among the members, or KF_NONE */
     kf_ballot ballot[KF_BALLOTS];
     size_t ballots; /* number ever stored */
-    /* The pieces that it wants from this node: their iterate, epoch and
-     * groups. */
+    /* The partial products that it wants from this node: their iterate, epoch
+     * and groups. */
     kofn_iterate_id want;
     kofn_epoch want_epoch;
     uint64_t coded, decoded;
@@ -67,30 +67,30 @@ typedef struct kf_voice {
 } kf_voice;
 
 /* A product that leads from an iterate to the next. */
-typedef struct kf_peer_stage {
+typedef struct kf_peer_product {
     const kofn_plan *plan;
-    kofn_plan *reader; /* owned `plan` of a stage that reads; else NULL */
+    kofn_plan *reader; /* owned `plan` of a product that reads; else NULL */
     kf_code *code;
     kf_cache *cache;
     size_t groups;
     uint64_t all; /* the set of all groups */
-    kf_promise promise;
+    kf_bounds bounds;
     bool silent; /* some seats may have the result 0 for every input */
-} kf_peer_stage;
+} kf_peer_product;
 
 /* A group of our iterate. */
 typedef struct kf_cluster {
-    uint32_t *have;       /* seats of the pieces that are here, ascending */
-    kofn_incarnation *by; /* the incarnation that made each piece */
+    uint32_t *have; /* seats of the partial products that are here, ascending */
+    kofn_incarnation *by; /* the incarnation that made each partial product */
     size_t count, cap, by_cap;
     const kofn_decoder *decoder; /* NULL until the group is decided */
-    /* If errors are looked for: the seats of the compared pieces. */
+    /* If errors are looked for: the seats of the compared partial products. */
     uint32_t *evidence;
     size_t shown, evidence_cap;
     /* decoder of `evidence`; none if `shown` is 0 */
     const kofn_decoder *all;
     bool judged; /* the verdict on `evidence` is there */
-    size_t need; /* least number of pieces for the next comparison */
+    size_t need; /* least number of partial products for the next comparison */
 } kf_cluster;
 
 /* The decisions of a leader about an iterate, as DECIDE sends them. */
@@ -138,7 +138,7 @@ typedef struct kf_votes {
 
 /* An iterate that does not lead to the next (again.c). */
 typedef struct kf_unsettled {
-    /* not KOFN_OK: it cannot be decided which pieces are wrong */
+    /* not KOFN_OK: it cannot be decided which partial products are wrong */
     kofn_status stuck;
     kofn_time stuck_at;
     unsigned agains; /* times that this iterate was repeated */
@@ -155,11 +155,12 @@ typedef struct kf_node_todo {
 
 struct kf_node {
     kf_node_options opt;
-    kf_peer_stage *stage;
-    kf_course course;        /* order of the stages */
-    const kf_peer_stage *on; /* the stage that is computed from our iterate */
-    /* over all stages: the fewest seats; the most pieces that a decoding
-     * needs */
+    kf_peer_product *product;
+    kf_course course; /* order of the products */
+    const kf_peer_product
+        *on; /* the product that is computed from our iterate */
+    /* over all products: the fewest seats; the most partial products that a
+     * decoding needs */
     size_t max_seats, enough;
     kofn_time now, alarm;
 
@@ -173,8 +174,8 @@ struct kf_node {
     kf_voices voices; /* of the members */
     /* principals that may include faulty ones; see kf_peer_heads */
     size_t heads;
-    /* The members are too few, or their pieces do not decode, even if more
-     * nodes are heard. */
+    /* The members are too few, or their partial products do not decode, even if
+     * more nodes are heard. */
     bool falls_short;
     size_t rank;      /* our rank among the members, or KF_NONE */
     uint32_t seat;    /* our seat as a member */
@@ -184,18 +185,19 @@ struct kf_node {
     kf_lead lead;
 
     /* The iterate. */
-    kofn_iterate_id at, before; /* the previous one; its pieces are kept */
+    kofn_iterate_id at,
+        before; /* the previous one; its partial products are kept */
     kofn_epoch before_epoch;
     bool final;
     bool solo_pending; /* the next one is to be made without the others */
     uint64_t made, decided, done; /* sets of groups of `at` */
     uint64_t made_before, done_before;
     kf_cluster cluster[KF_MAX_GROUPS];
-    kf_decisions told[2];          /* of `at`, and of `before` */
+    kf_decisions decisions[2];     /* of `at`, and of `before` */
     size_t decider[KF_MAX_GROUPS]; /* rank that decides, or KF_NONE */
     uint64_t mine;                 /* groups that we decide */
-    uint64_t own;             /* groups that we check without the decider */
-    bool disagreed;           /* pieces of this iterate disagree */
+    uint64_t local;           /* groups that we check without the decider */
+    bool disagreed;           /* partial products of this iterate disagree */
     kofn_status failed_check; /* not KOFN_OK: failed for good */
     unsigned repeats;         /* times that the same requests were repeated */
     kofn_time took;           /* duration of an iteration, smoothed */
@@ -291,8 +293,8 @@ static inline bool kf_among(uint32_t seat, const uint32_t *seats, size_t count)
     return false;
 }
 
-/* True if the piece of this seat is here; if it is one of the compared
- * pieces. */
+/* True if the partial product of this seat is here; if it is one of the
+ * compared partial products. */
 static inline bool kf_has(const kf_cluster *c, uint32_t seat)
 {
     return kf_among(seat, c->have, c->count);
@@ -341,7 +343,7 @@ kofn_status kf_peer_count_votes(kf_node *n);
  * same. */
 bool kf_peer_is_odd(const kf_node *n);
 /* True if the other node has our iterate. */
-bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
+bool kf_peer_has_local(const kf_node *n, const kf_other *o);
 /* True if the other node has the iterate of the majority and we have another,
  * or if it has a later one.  If ours is in doubt, any iterate of our number
  * counts. */
@@ -354,30 +356,32 @@ void kf_peer_spoil(kf_node *n, kf_node_digest digest);
 
 /* again.c */
 /* Repeats the iterate, or fails with `st`, because it cannot be decided which
- * pieces are wrong, or there are too few. */
+ * partial products are wrong, or there are too few. */
 kofn_status kf_peer_give_up(kf_node *n, kofn_status st);
 kofn_status kf_peer_tick_again(kf_node *n);
 /* Fails if this iterate leads to no other any more. */
 kofn_status kf_peer_tick_still(kf_node *n);
 
-/* stage.c */
+/* products.c */
 /* Returns the product that is computed from iterate t. */
-const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t);
-kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
-                               size_t stages, const kf_node_options *opt);
+const kf_peer_product *kf_peer_product_of(const kf_node *n, uint64_t t);
+kofn_status kf_peer_products_new(kf_node *n, const kofn_mesh_product *product,
+                                 size_t products, const kf_node_options *opt);
 /* Trims the caches of decoders.  Call it only if no decoder is in use. */
-void kf_peer_stages_trim(kf_node *n);
-void kf_peer_stages_free(kf_node *n);
-/* Looks for a decoder of our iterate for the pieces of these seats, which
- * ascend.  With `whole`, a decoder that leaves wants out does not count. */
+void kf_peer_products_trim(kf_node *n);
+void kf_peer_products_free(kf_node *n);
+/* Looks for a decoder of our iterate for the partial products of these seats,
+ * which ascend.  With `whole`, a decoder that leaves wants out does not count.
+ */
 kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
                                  size_t count, bool whole, kf_answers *a);
 
-/* Sets *decode if the pieces of all members decode every stage. */
+/* Sets *decode if the partial products of all members decode every product. */
 kofn_status kf_peer_members_decode(const kf_node *n, bool *decode);
 
-/* check.c: Returns NULL, or the invariant that does not hold between steps. */
-const char *kf_node_check(const kf_node *n);
+/* assert_state.c: Returns NULL, or the invariant that does not hold between
+ * steps. */
+const char *kf_node_assert_state(const kf_node *n);
 
 /* others.c */
 /* Returns the entry of an incarnation, or NULL.  Among duplicates it prefers a
@@ -428,14 +432,14 @@ bool kf_peer_leader_went_on(kf_node *n);
 /* Returns how long a node waits while no other seems to work. */
 kofn_time kf_peer_patience(const kf_node *n);
 
-/* pieces.c */
+/* partials.c */
 void kf_peer_clear_iterate(kf_node *n);
 void kf_peer_clear_decisions(kf_node *n);
-/* Asks the members for the missing pieces; with `again` also those that were
- * asked before. */
-kofn_status kf_peer_ask_pieces(kf_node *n, bool again);
+/* Asks the members for the missing partial products; with `again` also those
+ * that were asked before. */
+kofn_status kf_peer_ask_partials(kf_node *n, bool again);
 kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note);
-kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note);
+kofn_status kf_peer_receive_partial(kf_node *n, const kf_note *note);
 kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note);
 kofn_status kf_peer_made(kf_node *n, size_t group);
 kofn_status kf_peer_decoded(kf_node *n, size_t group);
@@ -446,7 +450,8 @@ kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o,
 /* Returns the group to compute next, or KF_NONE. */
 size_t kf_peer_next_group(const kf_node *n);
 bool kf_peer_wants(const kf_node *n, size_t group);
-/* True if the group is decided and all pieces that decode it are here. */
+/* True if the group is decided and all partial products that decode it are
+ * here. */
 bool kf_peer_complete(const kf_cluster *c);
 /* Returns the rank among the members, or KF_NONE. */
 size_t kf_peer_rank_of(const kf_node *n, kofn_incarnation incarnation);
@@ -454,18 +459,18 @@ size_t kf_peer_rank_of(const kf_node *n, kofn_incarnation incarnation);
  * kf_peer_decides returns the groups of one member. */
 void kf_peer_set_deciders(kf_node *n);
 uint64_t kf_peer_decides(const kf_node *n, size_t rank);
-/* Drops the pieces of nodes that no longer have their seat.  Blocks of one seat
- * that were made from the blocks of others differ by rounding, and so do their
- * pieces. */
+/* Drops the partial products of nodes that no longer have their seat.  Blocks
+ * of one seat that were made from the blocks of others differ by rounding, and
+ * so do their partial products. */
 void kf_peer_drop_former(kf_node *n);
-/* Decides all groups for which enough pieces are here. */
+/* Decides all groups for which enough partial products are here. */
 kofn_status kf_peer_decide_all(kf_node *n);
 /* Send the decisions to the members: when a quarter of the groups is new or all
  * are decided; at once. */
 kofn_status kf_peer_tell_members(kf_node *n);
 kofn_status kf_peer_tell_now(kf_node *n);
 
-/* liars.c */
+/* faulty.c */
 /* True if errors are looked for. */
 bool kf_peer_checks(const kf_node *n);
 /* Returns the value for n->voices.  It changes when members come, are heard
@@ -476,9 +481,11 @@ kf_voices kf_peer_voices(const kf_node *n);
  * faulty count as well.  The proposer of an epoch may have left them out, and
  * nodes differ in what they know.  At most the number of seats. */
 size_t kf_peer_heads(const kf_node *n);
-/* Returns how many pieces of a group its members make without a request. */
+/* Returns how many partial products of a group its members make without a
+ * request. */
 size_t kf_peer_awaited(const kf_node *n);
-/* Offers the pieces that are here for a comparison, if they are enough. */
+/* Offers the partial products that are here for a comparison, if they are
+ * enough. */
 kofn_status kf_peer_gather(kf_node *n, size_t group);
 /* Takes over the evidence of the decider: the seats that it compared.  *sound
  * becomes false if they are too few or do not decode. */

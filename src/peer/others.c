@@ -189,7 +189,7 @@ static bool agreed_on(const kf_node *n, kofn_iterate_id at, bool final)
 
 /* ---- catching up --------------------------------------------------------- */
 
-/* True if all pieces are here from which the next iterate is made. */
+/* True if all partial products are here from which the next iterate is made. */
 static bool makes_next(const kf_node *n)
 {
     for (size_t g = 0; g < n->on->groups; g++)
@@ -201,8 +201,8 @@ static bool makes_next(const kf_node *n)
 /* True if the iterate of `o` must be requested, because this node cannot make
  * it soon enough.  The number of nodes that must confirm an iterate must claim
  * it; a claim of fewer changes nothing.  The last iterate, too, is requested
- * only when its pieces are late, if only nodes that made it themselves are its
- * witnesses.
+ * only when its partial products are late, if only nodes that made it
+ * themselves are its witnesses.
  *
  * An idle node also asks the leader for an iterate of the same number with
  * another mark.  The host takes it if it agrees with ours to rounding
@@ -227,7 +227,8 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
     if (!kf_same_iterate(o->at, child))
         return !makes_next(n) &&
                (o->at.step > n->at.step + 1 || agreed_on(n, o->at, false));
-    /* We are about to make it too, and ask only when the pieces are late. */
+    /* We are about to make it too, and ask only when the partial products are
+     * late. */
     kf_track_since(n, &n->catch_up.ahead, true);
     return kf_elapsed_or_wake(n, n->catch_up.ahead, n->opt.hedge);
 }

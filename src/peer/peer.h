@@ -6,21 +6,21 @@
  *
  *   - Strips are cut into *groups*, which are the same for the whole run
  *     (math/elastic.md 3).  They are not the groups of a scheme; the scheme of
- *     a mesh has one group.  A *piece* is the product of the block of one seat
- *     with the input, for one group.  Any k pieces of a group decode it if all
- *     were made from the same iterate.
+ *     a mesh has one group.  A *partial product* is the product of the block of
+ * one seat with the input, for one group.  Any k partial products of a group
+ * decode it if all were made from the same iterate.
  *   - A *mark* names an iterate: its number, and a digest of the epochs that
- *     made it.  Every note names the iterate to which it refers, and pieces of
- *     different iterates are never mixed.  This rule, not agreement, makes
- *     results right.
- *   - Matrices may change: after every *turn* of the stages each node changes
+ *     made it.  Every note names the iterate to which it refers, and partial
+ * products of different iterates are never mixed.  This rule, not agreement,
+ * makes results right.
+ *   - Matrices may change: after every *turn* of the products each node changes
  *     its own block as the vector prescribes.  A node without a block makes one
  *     from the blocks of others.  At the end the matrices are read from the
  *     blocks.
  *   - An *epoch* has a number, a *leader* (the node that proposed it), and
  *     members with their seats.  Within an epoch one node decides, once, which
- *     pieces decode a group.  So all nodes have the same iterate, bit for bit.
- *     A higher epoch ends a lower one at every node that hears of it.
+ *     partial products decode a group.  So all nodes have the same iterate, bit
+ * for bit. A higher epoch ends a lower one at every node that hears of it.
  *
  * Other nodes may be hostile.  The host checks what they send, or `confirm` of
  * them must agree.
@@ -30,8 +30,8 @@
 
 #include <kofn/peer.h>
 
+#include "code/bounds.h"
 #include "code/code.h"
-#include "code/promise.h"
 
 typedef struct kf_member {
     kofn_incarnation incarnation;
@@ -43,17 +43,17 @@ typedef struct kf_member {
 
 /* ---- what is computed ---------------------------------------------------- */
 
-/* The order of the stages.  Most programs repeat their stages until the last
- * iterate.  If `turns` is not 0, the other stages are repeated `turns` times,
- * and then the last `after` stages run once. */
+/* The order of the products.  Most programs repeat their products until the
+ * last iterate.  If `turns` is not 0, the other products are repeated `turns`
+ * times, and then the last `after` products run once. */
 typedef struct kf_course {
-    size_t stages;
+    size_t products;
     uint64_t turns; /* 0: no limit */
     size_t after;
 } kf_course;
-/* Returns the stage that is computed from iterate t; the number of turns that
+/* Returns the product that is computed from iterate t; the number of turns that
  * are complete at iterate t. */
-size_t kf_course_stage(const kf_course *c, uint64_t t);
+size_t kf_course_product(const kf_course *c, uint64_t t);
 uint64_t kf_course_turn(const kf_course *c, uint64_t t);
 /* Returns the iterate at which that turn is complete. */
 uint64_t kf_course_end(const kf_course *c, uint64_t turn);
@@ -65,10 +65,10 @@ uint64_t kf_course_end(const kf_course *c, uint64_t turn);
  * times a weight from 1/2 to 1 of either sign.
  *
  * Two nodes with the same `machine` and the same `way`, which means that they
- * decoded the same pieces, have the same `exact`, unless one made a mistake.
- * If only the ways differ, the vectors differ by rounding, and the values of
- * `sum` by at most `tight`.  If the machines differ, the values of `sum` differ
- * by at most `room`. */
+ * decoded the same partial products, have the same `exact`, unless one made a
+ * mistake. If only the ways differ, the vectors differ by rounding, and the
+ * values of `sum` by at most `tight`.  If the machines differ, the values of
+ * `sum` differ by at most `room`. */
 typedef struct kf_node_digest {
     uint64_t exact; /* a hash of the numbers; 0: there is no digest */
     uint64_t machine, way;
@@ -81,22 +81,24 @@ typedef struct kf_node_digest {
 
 typedef enum kf_note_type {
     /* The state of the sender, sent every heartbeat period.  `at`: its iterate.
-     * `coded`: the pieces of it that it has made.  `seat`: the seat of its
-     * blocks; if it has none and is no member, the seat that it wishes. */
+     * `coded`: the partial products of it that it has made.  `seat`: the seat
+     * of its blocks; if it has none and is no member, the seat that it wishes.
+     */
     KF_NOTE_BEAT = 1,
     KF_NOTE_EPOCH, /* The epoch of the sender, with its members. */
     /* The decision of the leader: the groups of `at` in `coded` are decoded
      * from the seats in `list`. */
     KF_NOTE_DECIDE,
-    /* A request for the pieces of `at`: those of the receiver for the groups in
-     * `coded`, and the results of the groups in `decoded`, each when it
-     * exists. */
+    /* A request for the partial products of `at`: those of the receiver for the
+     * groups in `coded`, and the results of the groups in `decoded`, each when
+     * it exists. */
     KF_NOTE_WANT,
-    /* The sender needs no more pieces of `at` for the groups in `coded`. */
+    /* The sender needs no more partial products of `at` for the groups in
+       `coded`. */
     KF_NOTE_ENOUGH,
-    /* Body: the piece of `seat` for `group` of `at`.  Without a seat: the
-     * result of the group, decoded in `epoch`. */
-    KF_NOTE_PIECE,
+    /* Body: the partial product of `seat` for `group` of `at`.  Without a seat:
+     * the result of the group, decoded in `epoch`. */
+    KF_NOTE_PARTIAL,
     /* A request for the iterate of the receiver.  If `coded` is a key, only its
      * fingerprint under that key is wanted.  With `decoded`, the numbers
      * written since `at` suffice. */
@@ -119,7 +121,7 @@ typedef enum kf_note_type {
 typedef struct kf_note {
     kf_note_type type;
     kofn_incarnation from;
-    kofn_epoch epoch; /* that of the sender; PIECE: in which it was made */
+    kofn_epoch epoch; /* that of the sender; PARTIAL: in which it was made */
     kofn_iterate_id at;
     bool final; /* BEAT, VECTOR, PRINT: `at` is the last one */
     bool idle;  /* BEAT: the sender has nothing left to do for `at` */
@@ -137,7 +139,7 @@ typedef struct kf_note {
     kf_node_digest digest; /* BEAT, WANT: of `at`, if errors are looked for */
 } kf_note;
 
-/* ---- the coordinator of one node ---------------------------------------- */
+/* ---- the coordinator of one node ----------------------------------------- */
 
 /* Members without a comment have the meaning and the default that they have in
  * kofn_peer_options; kf_node_new fills the defaults in. */
@@ -146,8 +148,8 @@ typedef struct kf_node_options {
     uint64_t job; /* lineage of the start; notes of other jobs are dropped */
     size_t nodes; /* that found the mesh */
     size_t quorum, confirm;
-    /* 1..64, the same on all nodes; a stage with fewer strips has one group for
-     * each strip */
+    /* 1..64, the same on all nodes; a product with fewer strips has one group
+     * for each strip */
     size_t groups;
     kofn_decoding decoding; /* not AUTO; the same on all nodes */
     uint64_t turns;         /* `turns` and `after`: as in kf_course */
@@ -157,8 +159,9 @@ typedef struct kf_node_options {
     bool changes;
     uint32_t wish;    /* wished seat, or KOFN_NO_SEAT */
     double tolerance; /* of decoding; 0: 1e-9 */
-    /* Not NONE: wrong pieces are looked for.  That needs replicated decoding,
-     * of at least one piece more than the decoding needs. */
+    /* Not NONE: wrong partial products are looked for.  That needs replicated
+     * decoding, of at least one partial product more than the decoding needs.
+     */
     kofn_errors errors;
     kofn_time beat, silence, hedge, patience, linger, give_up;
 } kf_node_options;
@@ -168,9 +171,11 @@ typedef enum kf_node_task_type {
     /* Make the blocks of `seat`, one of each matrix.  The host may have to wait
      * for the blocks of other nodes. */
     KF_NODE_TASK_ENCODE,
-    KF_NODE_TASK_COMPUTE, /* own piece of `group` */
-    KF_NODE_TASK_CHECK,   /* compare the pieces of the decoder's seats */
-    KF_NODE_TASK_DECODE,  /* `group` from the pieces of the decoder's seats */
+    KF_NODE_TASK_COMPUTE, /* own partial product of `group` */
+    KF_NODE_TASK_CHECK,   /* compare the partial products of the decoder's seats
+                           */
+    KF_NODE_TASK_DECODE,  /* `group` from the partial products of the decoder's
+                             seats */
     KF_NODE_TASK_UPDATE,  /* all groups are there: make the next iterate */
     /* make the next iterate from the matrix, without the other nodes */
     KF_NODE_TASK_SOLO
@@ -183,7 +188,7 @@ typedef struct kf_node_task {
     uint32_t seat, group;
     const kofn_decoder *decoder; /* valid until the next step */
     kf_verdicts verdicts; /* CHECK: as for KOFN_DO_CHECK in <kofn/core.h> */
-    bool last;            /* CHECK: no more pieces can come */
+    bool last;            /* CHECK: no more partial products can come */
 } kf_node_task;
 
 /* Longest time for a body to arrive, in units of `silence`. */
@@ -224,15 +229,16 @@ typedef struct kf_node_event {
     kf_node_digest
         digest; /* DONE of an UPDATE or SOLO, SPOILT: of the iterate */
     /* DONE of a CHECK.  `verdict`: KOFN_OK, KOFN_CORRUPT, or KOFN_AGAIN if a
-     * decision needs more pieces.  `bad`: indices of the decoder's seats that
-     * are left out.  The last `doubted` of them are not certainly wrong. */
+     * decision needs more partial products.  `bad`: indices of the decoder's
+     * seats that are left out.  The last `doubted` of them are not certainly
+     * wrong. */
     kofn_status verdict;
     const uint32_t *bad;
     size_t bad_count, doubted;
 } kf_node_event;
 
 typedef enum kf_node_action_type {
-    KF_NODE_SEND = 1, /* send `note`; PIECE, VECTOR: with its body */
+    KF_NODE_SEND = 1, /* send `note`; PARTIAL, VECTOR: with its body */
     KF_NODE_TAKE,     /* keep the body of the note that came */
     /* `to`, of `principal`, had another iterate than the majority */
     KF_NODE_ERRED
@@ -247,17 +253,19 @@ typedef struct kf_node_action {
 
 typedef struct kf_node kf_node;
 
-/* Checks that the stages are as kofn_stage requires.  Fails with KOFN_UNSUITED
- * if a plan is for an operation that a mesh does not compute. */
-kofn_status kf_node_stages_check(const kofn_stage *stage, size_t stages);
+/* Checks that the products are as kofn_mesh_product requires.  Fails with
+ * KOFN_UNSUITED if a plan is for an operation that a mesh does not compute. */
+kofn_status kf_node_products_check(const kofn_mesh_product *product,
+                                   size_t products);
 
-/* Creates a node for `stages` stages.  Their plans are borrowed. */
-kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
-                        const kf_node_options *opt, kofn_time now);
+/* Creates a node for `products` products.  Their plans are borrowed. */
+kofn_status kf_node_new(kf_node **out, const kofn_mesh_product *product,
+                        size_t products, const kf_node_options *opt,
+                        kofn_time now);
 /* Passes an event to the node.  Fails with KOFN_TOOFEW if `give_up` has passed
- * below the quorum, and with KOFN_UNSTABLE if the pieces of all seats do not
- * decode accurately.  Notes that are late, repeated, out of order or malformed
- * are dropped and counted. */
+ * below the quorum, and with KOFN_UNSTABLE if the partial products of all seats
+ * do not decode accurately.  Notes that are late, repeated, out of order or
+ * malformed are dropped and counted. */
 kofn_status kf_node_step(kf_node *n, const kf_node_event *ev);
 /* Returns the next action of the last step.  Take all of them before the next
  * step. */
@@ -276,14 +284,14 @@ kf_cache *kf_node_cache(const kf_node *n);
 kf_note kf_node_beat(const kf_node *n);
 void kf_node_free(kf_node *n);
 /* Returns the options of the node, with defaults filled in. */
-const kf_node_options *kf_node_told(const kf_node *n);
+const kf_node_options *kf_node_reported(const kf_node *n);
 /* Returns the seat of a member, or KOFN_NO_SEAT if it is no member. */
 uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation);
 /* Returns how often this node, as the leader, gave its iterate another mark,
- * which made all pieces of it void. */
+ * which made all partial products of it void. */
 uint64_t kf_node_agains(const kf_node *n);
-/* True if it cannot be decided which pieces of the iterate with this mark are
- * wrong. */
+/* True if it cannot be decided which partial products of the iterate with this
+ * mark are wrong. */
 bool kf_node_is_stuck(const kf_node *n);
 /* True if the majority has our iterate, or no other node can be compared. */
 bool kf_node_is_agreed(const kf_node *n);
@@ -311,8 +319,8 @@ bool kf_node_hears_makers(const kf_node *n);
 /* Returns the default of `confirm` for this number of nodes. */
 size_t kf_node_confirm(size_t nodes);
 /* Returns the number of groups into which `nodes` nodes cut the strips of a
- * stage. */
-size_t kf_node_groups(const kofn_stage *stage, size_t nodes,
+ * product. */
+size_t kf_node_groups(const kofn_mesh_product *product, size_t nodes,
                       kofn_errors errors);
 
 #endif

@@ -41,7 +41,7 @@ static kofn_time serves_for(const kf_node *n, const kf_other *o)
 static bool is_awaited(const kf_node *n, const kf_other *o)
 {
     if (o->heard == KF_LONG_AGO ? !may_be_back(n, o)
-                                : o->final && kf_peer_has_ours(n, o))
+                                : o->final && kf_peer_has_local(n, o))
         return false;
     return n->now - n->finished < serves_for(n, o);
 }
@@ -104,12 +104,12 @@ kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
     double n = (double)nodes, k = (double)L->enough, others = 1 - 1 / n;
     double N = (double)kf_size_of(&L->problem, plan->op->out.rows) *
                (double)kf_size_of(&L->problem, plan->op->out.cols);
-    double piece = N * (double)L->lanes / (double)L->wants;
-    double g = (double)kf_node_groups(&(kofn_stage){.plan = plan}, nodes,
+    double partial = N * (double)L->components / (double)L->wants;
+    double g = (double)kf_node_groups(&(kofn_mesh_product){.plan = plan}, nodes,
                                       KOFN_ERRORS_NONE);
     double saved = k * N * others * (multiply > 0 ? multiply : 0.5e-9) +
                    g * (k * others - (k - 1) / n - others) * PACKET;
-    double more = ((k - 1) * piece / n + (N - k * piece) * others) *
+    double more = ((k - 1) * partial / n + (N - k * partial) * others) *
                       (move > 0 ? move : 8e-9) +
                   (trip > 0 ? trip : 100e-6);
 
@@ -120,22 +120,23 @@ kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
                             size_t nodes)
 {
     const kofn_layout *L = &plan->layout;
-    size_t pieces = kf_min(nodes, L->max_seats);
+    size_t partials = kf_min(nodes, L->max_seats);
 
     if (errors == KOFN_ERRORS_KEYED)
         return kf_fail(KOFN_UNSUITED,
                        "errors = keyed needs a coordinator; nodes of a mesh "
                        "take probabilistic or adversarial");
-    if (errors == KOFN_ERRORS_NONE || pieces > L->enough)
+    if (errors == KOFN_ERRORS_NONE || partials > L->enough)
         return KOFN_OK;
-    return kf_fail(KOFN_TOOFEW,
-                   "the pieces of %zu nodes are needed to locate errors with "
-                   "%s, but only %zu are available; use %zu nodes, or "
-                   "another scheme",
-                   L->enough + 1, plan->spec, pieces, L->enough + 1);
+    return kf_fail(
+        KOFN_TOOFEW,
+        "the partial products of %zu nodes are needed to locate errors with "
+        "%s, but only %zu are available; use %zu nodes, or "
+        "another scheme",
+        L->enough + 1, plan->spec, partials, L->enough + 1);
 }
 
-const kf_node_options *kf_node_told(const kf_node *n)
+const kf_node_options *kf_node_reported(const kf_node *n)
 {
     return &n->opt;
 }

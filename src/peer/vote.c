@@ -4,9 +4,9 @@
  * (docs/masterless.md, "Wrong iterates").  Each sends the digest of the iterate
  * that it has, with its next requests.  If more than half have the same iterate
  * and a node has another, that node made a mistake after the comparison of the
- * pieces, and takes theirs.  No node ends with a result that the majority does
- * not have.  Voters are the nodes that can be reached and those that sent a
- * digest; each principal has one vote.
+ * partial products, and takes theirs.  No node ends with a result that the
+ * majority does not have.  Voters are the nodes that can be reached and those
+ * that sent a digest; each principal has one vote.
  *
  * Ballots are part of the node.  These functions compare nothing but digests,
  * and blame a node only for what it sent itself.
@@ -29,14 +29,14 @@ static size_t find(const kf_ballot *of, kofn_iterate_id at)
 }
 
 /* Returns the ballot on our iterate; NULL at the start. */
-static const kf_ballot *ours(const kf_node *n)
+static const kf_ballot *local_ballot(const kf_node *n)
 {
     size_t i = find(n->votes.ballot, n->at);
 
     return i < KF_BALLOTS ? &n->votes.ballot[i] : NULL;
 }
 
-static const kf_node_digest *told(const kf_other *o, kofn_iterate_id at)
+static const kf_node_digest *digest_at(const kf_other *o, kofn_iterate_id at)
 {
     size_t i = find(o->ballot, at);
 
@@ -50,16 +50,16 @@ static const kf_node_digest *told(const kf_other *o, kofn_iterate_id at)
  * marks, and no later iterate follows in which they could agree on one.  The
  * digests of nodes that have left count as well.  Otherwise a node with a wrong
  * result would be the majority when it is left alone. */
-static const kf_node_digest *told_of(const kf_node *n, const kf_other *o,
-                                     const kf_ballot *own, bool *rounded)
+static const kf_node_digest *digest_of(const kf_node *n, const kf_other *o,
+                                       const kf_ballot *local, bool *rounded)
 {
-    const kf_node_digest *d = told(o, own->at);
+    const kf_node_digest *d = digest_at(o, local->at);
     kofn_iterate_id result = o->final ? o->at : o->result;
 
     if (d || !n->final || !(o->final || o->ended) ||
-        !kf_same_iterate(own->at, n->at) || result.step != n->at.step)
+        !kf_same_iterate(local->at, n->at) || result.step != n->at.step)
         return d;
-    d = told(o, result);
+    d = digest_at(o, result);
     *rounded |= d != NULL;
     return d;
 }
@@ -95,9 +95,9 @@ void kf_peer_forget_ballots(kf_node *n)
 
 kf_node_digest kf_peer_digest(const kf_node *n)
 {
-    const kf_ballot *own = ours(n);
+    const kf_ballot *local = local_ballot(n);
 
-    return own ? own->digest : (kf_node_digest){.exact = 0};
+    return local ? local->digest : (kf_node_digest){.exact = 0};
 }
 
 void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note)
@@ -110,9 +110,9 @@ void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note)
 
 /* The votes on one of our iterates. */
 typedef struct tally {
-    const kf_ballot *own;
+    const kf_ballot *local;
     const kf_node_digest *of[KF_MOST_LIVES];
-    size_t told;
+    size_t known;
     /* the nodes that sent a digest, those that may still, and this one */
     size_t voters;
     size_t mine;  /* 0 if this node has no vote, else 1 */
@@ -121,7 +121,8 @@ typedef struct tally {
 
 /* True if the sums differ by at most `room`.  Nothing is near an iterate that
  * is not finite; its room is not finite, either. */
-static bool near(const kf_node_digest *a, const kf_node_digest *b, double room)
+static bool within_room(const kf_node_digest *a, const kf_node_digest *b,
+                        double room)
 {
     double apart = a->sum > b->sum ? a->sum - b->sum : b->sum - a->sum;
 
@@ -133,11 +134,11 @@ static bool near(const kf_node_digest *a, const kf_node_digest *b, double room)
 static bool alike(const tally *t, const kf_node_digest *a,
                   const kf_node_digest *b)
 {
-    const kf_node_digest *own = &t->own->digest;
+    const kf_node_digest *local = &t->local->digest;
     bool unlike = t->rounded || a->machine != b->machine;
 
-    return a->exact == b->exact || (unlike && near(a, b, own->room)) ||
-           (a->way != b->way && near(a, b, own->tight));
+    return a->exact == b->exact || (unlike && within_room(a, b, local->room)) ||
+           (a->way != b->way && within_room(a, b, local->tight));
 }
 
 bool kf_node_hears_makers(const kf_node *n)
@@ -148,21 +149,21 @@ bool kf_node_hears_makers(const kf_node *n)
 
 /* True if the digest is no evidence, because its sender took the iterate from
  * the nodes that made it. */
-static bool follows(const kf_node *n, const kf_ballot *own,
+static bool follows(const kf_node *n, const kf_ballot *local,
                     const kf_node_digest *d)
 {
-    return d && d->taken && n->final && kf_same_iterate(own->at, n->at) &&
+    return d && d->taken && n->final && kf_same_iterate(local->at, n->at) &&
            kf_node_hears_makers(n);
 }
 
 /* Begins a tally with the vote of this node.  The array `of` is large and is
  * not cleared. */
-static void begin(const kf_node *n, tally *t, const kf_ballot *own)
+static void begin(const kf_node *n, tally *t, const kf_ballot *local)
 {
-    t->own = own;
-    t->told = 0;
-    t->mine = t->voters = !follows(n, own, &own->digest);
-    t->rounded = own->rounded;
+    t->local = local;
+    t->known = 0;
+    t->mine = t->voters = !follows(n, local, &local->digest);
+    t->rounded = local->rounded;
 }
 
 /* True if a node that sent no digest counts as a voter.  If this node is no
@@ -174,16 +175,16 @@ static bool has_a_vote(const kf_node *n, const kf_other *o)
 }
 
 /* Collects the votes.  Of each principal the first voter counts. */
-static void gather(const kf_node *n, const kf_ballot *own, tally *t)
+static void gather(const kf_node *n, const kf_ballot *local, tally *t)
 {
     uint64_t voter[KF_MOST_LIVES];
 
-    begin(n, t, own);
+    begin(n, t, local);
     for (const kf_other *o = n->other; o != kf_end(n); o++) {
-        const kf_node_digest *d = told_of(n, o, own, &t->rounded);
+        const kf_node_digest *d = digest_of(n, o, local, &t->rounded);
         bool again = false;
 
-        if (o->liar || follows(n, own, d) || !(d || has_a_vote(n, o)))
+        if (o->liar || follows(n, local, d) || !(d || has_a_vote(n, o)))
             continue;
         for (size_t j = t->mine; j < t->voters; j++)
             again |= voter[j - t->mine] == o->principal;
@@ -191,15 +192,15 @@ static void gather(const kf_node *n, const kf_ballot *own, tally *t)
             continue;
         voter[t->voters++ - t->mine] = o->principal;
         if (d)
-            t->of[t->told++] = d;
+            t->of[t->known++] = d;
     }
 }
 
 static bool is_most(const tally *t, const kf_node_digest *of)
 {
-    size_t same = t->mine && alike(t, &t->own->digest, of);
+    size_t same = t->mine && alike(t, &t->local->digest, of);
 
-    for (size_t i = 0; i < t->told; i++)
+    for (size_t i = 0; i < t->known; i++)
         same += alike(t, t->of[i], of);
     return 2 * same > t->voters;
 }
@@ -208,8 +209,8 @@ static bool is_most(const tally *t, const kf_node_digest *of)
  * examined once. */
 static bool others_agree(const tally *t)
 {
-    for (size_t i = 0; i < t->told; i++) {
-        bool again = alike(t, &t->own->digest, t->of[i]);
+    for (size_t i = 0; i < t->known; i++) {
+        bool again = alike(t, &t->local->digest, t->of[i]);
 
         for (size_t j = 0; j < i && !again; j++)
             again = alike(t, t->of[j], t->of[i]);
@@ -226,12 +227,12 @@ static kofn_status tell_erred(kf_node *n, tally *t)
 {
     t->rounded = true;
     for (kf_other *o = n->other; o != kf_end(n); o++) {
-        size_t k = find(o->ballot, t->own->at);
+        size_t k = find(o->ballot, t->local->at);
         kf_ballot *b = &o->ballot[k];
 
         if (k == KF_BALLOTS || b->erred || o->liar ||
-            follows(n, t->own, &b->digest) ||
-            alike(t, &t->own->digest, &b->digest))
+            follows(n, t->local, &b->digest) ||
+            alike(t, &t->local->digest, &b->digest))
             continue;
         b->erred = true;
         TRY(kf_peer_erred(n, o));
@@ -270,47 +271,47 @@ void kf_peer_spoil(kf_node *n, kf_node_digest digest)
     outvote(n);
 }
 
-/* True if this node decoded the result from the pieces of others and no other
- * node is left or sent a digest.  Its own vote alone is not enough. */
-static bool is_alone(const kf_node *n, const kf_ballot *own, const tally *t)
+/* True if this node decoded the result from the partial products of others and
+ * no other node is left or sent a digest.  Its own vote alone is not enough. */
+static bool is_alone(const kf_node *n, const kf_ballot *local, const tally *t)
 {
     return t->voters == t->mine && n->opt.nodes > 1 && n->final &&
-           n->single == 0 && kf_same_iterate(own->at, n->at);
+           n->single == 0 && kf_same_iterate(local->at, n->at);
 }
 
-/* Decides a ballot.  If a node leaves out pieces that another does not, even
- * like machines differ by rounding.  So rounding is allowed for if no majority
- * agrees to the bit.
+/* Decides a ballot.  If a node leaves out partial products that another does
+ * not, even like machines differ by rounding.  So rounding is allowed for if no
+ * majority agrees to the bit.
  */
-static void settle(kf_node *n, kf_ballot *own, tally *t)
+static void settle(kf_node *n, kf_ballot *local, tally *t)
 {
-    if (is_alone(n, own, t)) {
+    if (is_alone(n, local, t)) {
         n->votes.unsure = KOFN_TOOFEW;
         return;
     }
-    own->agreed = is_most(t, &own->digest);
-    if (own->agreed)
+    local->agreed = is_most(t, &local->digest);
+    if (local->agreed)
         return;
     if (others_agree(t)) {
         outvote(n);
         return;
     }
-    if (t->told + t->mine < t->voters)
+    if (t->known + t->mine < t->voters)
         return;
-    t->rounded = own->rounded = true;
-    own->agreed = is_most(t, &own->digest);
-    if (!own->agreed && kf_same_iterate(own->at, n->at))
+    t->rounded = local->rounded = true;
+    local->agreed = is_most(t, &local->digest);
+    if (!local->agreed && kf_same_iterate(local->at, n->at))
         n->votes.unsure = KOFN_CORRUPT;
 }
 
-static kofn_status count(kf_node *n, kf_ballot *own)
+static kofn_status count(kf_node *n, kf_ballot *local)
 {
     tally t;
 
-    gather(n, own, &t);
-    if (!own->agreed)
-        settle(n, own, &t);
-    return own->agreed ? tell_erred(n, &t) : KOFN_OK;
+    gather(n, local, &t);
+    if (!local->agreed)
+        settle(n, local, &t);
+    return local->agreed ? tell_erred(n, &t) : KOFN_OK;
 }
 
 /* Accepts our iterates if they equal those of the majority within rounding,
@@ -323,15 +324,15 @@ static void settle_alone(kf_node *n)
         if (kf_live(n, o) && kf_peer_has_right(n, o))
             return;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
-        kf_ballot *own = &n->votes.ballot[i];
+        kf_ballot *local = &n->votes.ballot[i];
         tally t;
 
-        if (!own->digest.exact || own->agreed)
+        if (!local->digest.exact || local->agreed)
             continue;
-        gather(n, own, &t);
-        t.rounded = own->rounded = true;
-        own->agreed = is_most(&t, &own->digest);
-        all &= own->agreed;
+        gather(n, local, &t);
+        t.rounded = local->rounded = true;
+        local->agreed = is_most(&t, &local->digest);
+        all &= local->agreed;
     }
     n->votes.outvoted = !all || n->votes.spoilt;
 }
@@ -376,24 +377,24 @@ kofn_status kf_peer_count_votes(kf_node *n)
 
 bool kf_node_is_agreed(const kf_node *n)
 {
-    const kf_ballot *own = ours(n);
+    const kf_ballot *local = local_ballot(n);
 
     if (n->votes.spoilt)
         return false;
-    return !kf_peer_checks(n) || n->single > 0 || !own || own->agreed;
+    return !kf_peer_checks(n) || n->single > 0 || !local || local->agreed;
 }
 
-bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
+bool kf_peer_has_local(const kf_node *n, const kf_other *o)
 {
-    const kf_ballot *own = ours(n);
+    const kf_ballot *local = local_ballot(n);
     const kf_node_digest *d;
     tally t;
 
-    if (!own)
+    if (!local)
         return true;
-    begin(n, &t, own);
-    d = told_of(n, o, own, &t.rounded);
-    return d && alike(&t, &own->digest, d);
+    begin(n, &t, local);
+    d = digest_of(n, o, local, &t.rounded);
+    return d && alike(&t, &local->digest, d);
 }
 
 /* True if the other node has the iterate of the majority, and we have
@@ -401,18 +402,18 @@ bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
 static bool is_right(const kf_node *n, const kf_other *o)
 {
     for (size_t i = 0; i < KF_BALLOTS; i++) {
-        const kf_ballot *own = &n->votes.ballot[i];
+        const kf_ballot *local = &n->votes.ballot[i];
         const kf_node_digest *d;
         bool rounded = false;
         tally t;
 
-        if (!own->digest.exact || own->agreed)
+        if (!local->digest.exact || local->agreed)
             continue;
-        d = told_of(n, o, own, &rounded);
+        d = digest_of(n, o, local, &rounded);
         if (!d)
             continue;
-        gather(n, own, &t);
-        if (!alike(&t, &own->digest, d) && is_most(&t, d))
+        gather(n, local, &t);
+        if (!alike(&t, &local->digest, d) && is_most(&t, d))
             return true;
     }
     return false;
@@ -426,9 +427,10 @@ bool kf_peer_has_right(const kf_node *n, const kf_other *o)
 
 bool kf_peer_is_odd(const kf_node *n)
 {
-    const kf_node_digest own = kf_peer_digest(n);
+    const kf_node_digest local = kf_peer_digest(n);
 
-    return own.exact && !(own.sum - own.sum == 0) && !kf_node_is_agreed(n);
+    return local.exact && !(local.sum - local.sum == 0) &&
+           !kf_node_is_agreed(n);
 }
 
 uint64_t kf_node_doubted(const kf_node *n)

@@ -13,7 +13,7 @@
  * each worker the number, and so the seat, of the block that it holds.
  *
  * Workers request their blocks, some rows at a time. A request is answered when
- * there is nothing else to do, or if no piece was sent for a while.
+ * there is nothing else to do, or if no slice was sent for a while.
  *
  * Owns the table of workers and principals. The port owns the transport and
  * closes it. Only the coordinator's thread calls it, and it waits only in the
@@ -27,7 +27,7 @@
 
 #define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again */
 #define GRACE (2 * KOFN_SECOND)    /* for packets of a process that ended */
-#define PASS (KOFN_SECOND / 50)    /* longest wait of pieces for packets */
+#define PASS (KOFN_SECOND / 50)    /* longest wait of slices for packets */
 
 /* ---- the port ------------------------------------------------------------ */
 
@@ -49,7 +49,7 @@ static kofn_status listen(port *p, kofn_time atmost, kofn_packet *k)
     return st;
 }
 
-/* Handles one packet. Sends one piece of a block if there is no packet, or if
+/* Handles one packet. Sends one slice of a block if there is no packet, or if
  * none was sent for a while. So a worker that floods the port with packets does
  * not hold blocks up. */
 static kofn_status pass(port *p, kofn_time atmost)
@@ -199,7 +199,7 @@ static void port_close(kofn_port *base)
         if (!p->worker[i]->gone)
             kf_away_close_peer(p, p->worker[i]);
         kf_post_free(&p->worker[i]->outbox);
-        kf_free(p->worker[i]->errand);
+        kf_free(p->worker[i]->pending);
         kf_free(p->worker[i]);
     }
     for (size_t i = 0; i < p->inputs; i++)
@@ -268,9 +268,9 @@ static kofn_status port_remove(kofn_port *base, uint32_t id)
     return KOFN_OK;
 }
 
-static void stage(port *p, uint32_t id, kf_stage what, double value)
+static void inject(port *p, uint32_t id, kf_injection what, double value)
 {
-    kf_head h = {.type = KF_WIRE_STAGE,
+    kf_head h = {.type = KF_WIRE_INJECT,
                  .job = p->job,
                  .which = what,
                  .lo = (uint64_t)(value * 1000)};
@@ -288,17 +288,17 @@ static void stage(port *p, uint32_t id, kf_stage what, double value)
 
 static void port_slow(kofn_port *base, uint32_t id, double factor)
 {
-    stage((port *)base, id, KF_STAGE_SLOW, factor);
+    inject((port *)base, id, KF_INJECT_SLOW, factor);
 }
 
 static void port_corrupt(kofn_port *base, uint32_t id, bool on)
 {
-    stage((port *)base, id, KF_STAGE_CORRUPT, on);
+    inject((port *)base, id, KF_INJECT_CORRUPT, on);
 }
 
 static kofn_status port_flip(kofn_port *base, uint32_t id)
 {
-    stage((port *)base, id, KF_STAGE_FLIP, 1);
+    inject((port *)base, id, KF_INJECT_FLIP, 1);
     return KOFN_OK;
 }
 

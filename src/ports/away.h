@@ -15,7 +15,7 @@
 /* limit of a request for a block, in bytes */
 #define UNITS_AT_ONCE ((size_t)4 << 20)
 #define NEEDS_MOST 16     /* outstanding requests of a worker */
-#define PIECE_COST 65536  /* overhead of any piece, in bytes */
+#define SLICE_COST 65536  /* overhead of any slice, in bytes */
 #define SLOWEST 1048576.0 /* bytes of a block per second */
 #define CANCELLED_MOST 64 /* cancelled tasks without any reply */
 #define REMEMBERED 1024   /* cancelled tasks kept; older ones are forgotten */
@@ -31,7 +31,7 @@
 /* Limits of workers that leave without having answered anything: a burst, and a
  * rate per second. */
 #define FLEETING 64
-#define FLEETING_RATE 8
+#define SHORT_LIVED_RATE 8
 
 /* A leaky bucket: counts events, and the count decays with time. */
 typedef struct kf_bucket {
@@ -40,12 +40,12 @@ typedef struct kf_bucket {
 } kf_bucket;
 
 /* A task that was sent to a worker. */
-typedef struct errand {
+typedef struct pending_task {
     uint32_t product, task, row;
     size_t bytes;      /* size of its result */
     kf_buffer *result; /* buffer for it; NULL: the task was cancelled */
     kofn_time since;
-} errand;
+} pending_task;
 
 /* A principal is responsible for some of the workers. Its number in the core is
  * its index here plus 1. */
@@ -55,7 +55,7 @@ typedef struct principal {
     kf_bucket short_lived;
 } principal;
 
-/* A piece of its block that a worker requests. */
+/* A slice of its block that a worker requests. */
 typedef struct need {
     uint64_t id, section, lo, hi;
 } need;
@@ -70,8 +70,8 @@ typedef struct worker {
     kf_outbox outbox;
     kofn_time stuck; /* since when the outbox has not moved; 0: it moves */
     uint64_t behind; /* outbox.sent at that check */
-    errand *errand;
-    size_t errands, errand_cap;
+    pending_task *pending;
+    size_t pending_count, pending_cap;
     size_t cancelled;   /* cancelled tasks that it has not replied to */
     kofn_time heard;    /* its last answer, or the first open cancel */
     uint64_t known[2];  /* identifiers of the inputs that it keeps; 0: none */
@@ -82,19 +82,20 @@ typedef struct worker {
     uint64_t holds;
     need need[NEEDS_MOST]; /* a ring of `asked` requests */
     size_t need_first, asked;
-    /* bytes of its block sent, plus PIECE_COST for each piece */
+    /* bytes of its block sent, plus SLICE_COST for each slice */
     uint64_t served;
-    /* Time that it spent on its block without waiting for pieces, less an
+    /* Time that it spent on its block without waiting for slices, less an
      * allowance for the block's size; see port.h. */
     kofn_time storing;
-    /* when a piece, or the specification of the block, was last sent to it */
+    /* when a slice, or the specification of the block, was last sent to it */
     kofn_time alone;
     kf_bucket strikes;
     bool stored;
-    bool staged;  /* fault events may slow it and corrupt its results */
-    bool healing; /* the blocks of other workers are still being sent to it */
+    bool staged; /* fault events may slow it and corrupt its results */
+    bool
+        rebuilding; /* the blocks of other workers are still being sent to it */
     /* updates sent and updates confirmed, since it was given its blocks */
-    uint64_t told, done;
+    uint64_t announced, done;
     /* answers that may still come to messages sent before that, or to forgotten
      * tasks */
     uint64_t owes;
@@ -137,9 +138,9 @@ typedef struct port {
     input *input;
     size_t inputs, input_cap;
     uint32_t oldest;  /* lowest product that is not over */
-    size_t needs;     /* pieces that workers wait for */
+    size_t needs;     /* slices that workers wait for */
     uint32_t server;  /* worker that is served next */
-    kofn_time served; /* when a piece was last sent */
+    kofn_time served; /* when a slice was last sent */
     kf_bucket short_lived;
     /* blocks that wait until all workers of the start are there */
     size_t stores;
@@ -166,7 +167,7 @@ kofn_status kf_away_lose(port *p, uint32_t id);
 double kf_away_level(port *p, kf_bucket *b, double rate);
 /* Returns the bucket of short-lived workers of a principal; 0: the bucket of
  * all workers without a principal. */
-kf_bucket *kf_away_fleeting(port *p, uint32_t who);
+kf_bucket *kf_away_short_lived(port *p, uint32_t who);
 /* Evicts a worker that is connected and answers nothing, and sends it the
  * reason. */
 void kf_away_evict(port *p, uint32_t id);
@@ -196,13 +197,13 @@ kofn_status kf_away_send(kofn_port *base, kf_msg *m);
 /* Sends the blocks that have waited, once all workers of the start are
  * there. */
 kofn_status kf_away_store(port *p);
-errand *kf_away_errand(worker *w, uint32_t task);
+pending_task *kf_away_pending(worker *w, uint32_t task);
 /* Ends a task; returns the buffer for its result. */
-kf_buffer *kf_away_end(worker *w, errand *e);
-/* Queues a worker's request for a piece of its block. It is answered when there
+kf_buffer *kf_away_end(worker *w, pending_task *e);
+/* Queues a worker's request for a slice of its block. It is answered when there
  * is time. */
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
-/* Returns the next worker to be sent a piece, or NOBODY. Its outbox is
+/* Returns the next worker to be sent a slice, or NOBODY. Its outbox is
  * empty. */
 uint32_t kf_away_next(const port *p);
 kofn_status kf_away_serve(port *p, uint32_t id);

@@ -32,7 +32,7 @@ static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
 
 static bool too_far_behind(const worker *w, size_t bytes)
 {
-    uint64_t behind = w->told - w->done, least = 0;
+    uint64_t behind = w->announced - w->done, least = 0;
 
     for (const kf_block *b = w->block; b; b = b->next)
         least += BEHIND_LEAST;
@@ -68,11 +68,11 @@ kofn_status kf_away_update(port *p, const kf_msg *m)
         kf_away_news(p,
                      "worker %u is given new blocks: %zu updates of its "
                      "blocks are outstanding",
-                     m->worker, (size_t)(w->told - w->done));
+                     m->worker, (size_t)(w->announced - w->done));
         return kf_away_renew(p, m->worker);
     }
     TRY(pack_update(m, &body));
-    w->told++;
+    w->announced++;
     h.updates = ++b->updates;
     lent = kf_post_lend(body);
     return kf_away_post(p, m->worker, &h, &lent);
@@ -83,7 +83,7 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
     worker *w = p->worker[id];
 
     if (h->block == w->block_id && h->updates == w->done + 1 &&
-        h->updates <= w->told) {
+        h->updates <= w->announced) {
         w->done++;
         return KOFN_OK;
     }
@@ -116,15 +116,15 @@ kofn_status kf_away_strips(port *p, const kf_msg *m)
     if (!b)
         return KOFN_OK;
     if (!of) {
-        w->healing = false;
+        w->rebuilding = false;
         w->alone = kf_away_now(&p->base);
         return kf_away_post(p, m->worker, &h, NULL);
     }
-    if (!kf_mul(of->lanes, of->rows, &rows))
+    if (!kf_mul(of->components, of->rows, &rows))
         return kf_nomem(SIZE_MAX);
     TRY(kf_buffer_new(&body, rows, of->cols, of->dtype));
     to = body->m.data;
-    kf_post_lanes(&to, of, 0, of->rows);
+    kf_post_components(&to, of, 0, of->rows);
     h.updates = b->updates;
     h.dtype = of->dtype;
     h.rows = rows;

@@ -42,7 +42,7 @@ kofn_time kf_away_storing(kofn_port *base, uint32_t id)
 
     if (!w || !w->block)
         return 0;
-    return w->storing + (w->stored || w->asked || w->healing
+    return w->storing + (w->stored || w->asked || w->rebuilding
                              ? 0
                              : kf_away_now(base) - w->alone);
 }
@@ -65,7 +65,7 @@ double kf_away_level(port *p, kf_bucket *b, double rate)
     return b->level;
 }
 
-kf_bucket *kf_away_fleeting(port *p, uint32_t who)
+kf_bucket *kf_away_short_lived(port *p, uint32_t who)
 {
     return who ? &p->principal[who - 1].short_lived : &p->short_lived;
 }
@@ -78,9 +78,9 @@ void kf_away_close_peer(port *p, worker *w)
         p->principal[w->principal - 1].workers--;
     p->needs -= w->asked;
     w->asked = 0;
-    for (size_t i = 0; i < w->errands; i++)
-        kf_buffer_drop(w->errand[i].result);
-    w->errands = 0;
+    for (size_t i = 0; i < w->pending_count; i++)
+        kf_buffer_drop(w->pending[i].result);
+    w->pending_count = 0;
     kf_post_empty(&w->outbox);
     kf_block_drop(w->block);
     kf_block_drop(w->to_store);
@@ -91,11 +91,11 @@ void kf_away_close_peer(port *p, worker *w)
 kofn_status kf_away_lose(port *p, uint32_t id)
 {
     const worker *w = p->worker[id];
-    kf_bucket *b = kf_away_fleeting(p, w->principal);
+    kf_bucket *b = kf_away_short_lived(p, w->principal);
 
     if (w->gone)
         return KOFN_OK;
-    if (!w->useful && kf_away_level(p, b, FLEETING_RATE) < FLEETING)
+    if (!w->useful && kf_away_level(p, b, SHORT_LIVED_RATE) < FLEETING)
         b->level++;
     kf_away_close_peer(p, p->worker[id]);
     return kf_inbox_put(&p->ready, (kf_msg){.type = KF_MSG_BYE, .worker = id});
@@ -236,7 +236,7 @@ kofn_status kf_away_renew(port *p, uint32_t id)
                   .process = w->process,
                   .strikes = w->strikes,
                   .staged = w->staged,
-                  .owes = w->owes + w->errands + w->told - w->done};
+                  .owes = w->owes + w->pending_count + w->announced - w->done};
 
     TRY(kf_away_lose(p, id));
     return kf_away_enrol(p, &now);

@@ -96,7 +96,7 @@ static bool has_to_wait(port *p, uint32_t who)
 {
     const principal *of = who ? &p->principal[who - 1] : NULL;
 
-    if (kf_away_level(p, kf_away_fleeting(p, who), FLEETING_RATE) >=
+    if (kf_away_level(p, kf_away_short_lived(p, who), SHORT_LIVED_RATE) >=
         FLEETING - 1)
         return true;
     if (!of || !p->opt.crowd || of->workers < p->opt.crowd)
@@ -131,41 +131,42 @@ static kofn_status unasked(port *p, uint32_t id, kofn_packet *k)
     return kf_away_strike(p, id);
 }
 
-/* Returns the errand that this head is a result for, if the body has the right
- * length; else NULL. */
-static const errand *errand_of(const port *p, uint32_t id, const void *head,
-                               size_t head_bytes, size_t body_bytes)
+/* Returns the pending task that this head is a result for, if the body has the
+ * right length; else NULL. */
+static const pending_task *pending_of(const port *p, uint32_t id,
+                                      const void *head, size_t head_bytes,
+                                      size_t body_bytes)
 {
-    const errand *e;
+    const pending_task *e;
     kf_head h;
 
     if (id >= p->workers || p->worker[id]->gone ||
         kf_head_read(&h, head, head_bytes) || h.type != KF_WIRE_RESULT ||
         h.job != p->job)
         return NULL;
-    e = kf_away_errand(p->worker[id], h.task);
+    e = kf_away_pending(p->worker[id], h.task);
     return e && body_bytes == e->bytes ? e : NULL;
 }
 
 /* True for a result that is waited for. Asked for bodies that are longer than a
- * piece. */
+ * slice. */
 bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes)
 {
-    return errand_of(ud, kf_away_worker(ud, peer), head, head_bytes,
-                     body_bytes) != NULL;
+    return pending_of(ud, kf_away_worker(ud, peer), head, head_bytes,
+                      body_bytes) != NULL;
 }
 
 bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
 {
     const port *p = (const port *)base;
-    const errand *e;
+    const pending_task *e;
     kofn_arriving a;
 
     if (id >= p->workers || !p->t->arriving ||
         !p->t->arriving(p->t, p->worker[id]->peer, &a))
         return false;
-    e = errand_of(p, id, a.head, a.head_bytes, a.body_bytes);
+    e = pending_of(p, id, a.head, a.head_bytes, a.body_bytes);
     if (!e || !e->result || a.at == 0 || a.at >= e->bytes)
         return false;
     *c = (kf_coming){.product = e->product,
@@ -174,7 +175,8 @@ bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
     return true;
 }
 
-/* Reports the worker's answer to an errand, with the reason if it failed. */
+/* Reports the worker's answer to a pending task, with the reason if it failed.
+ */
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
                           kf_buffer *result, kofn_status status, char *why)
 {
@@ -213,7 +215,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
     worker *w = p->worker[id];
-    errand *e = kf_away_errand(w, h->task);
+    pending_task *e = kf_away_pending(w, h->task);
     kf_head bounded = *h;
     kf_buffer *result;
     bool as_asked;

@@ -9,15 +9,16 @@
 /* ---- inputs -------------------------------------------------------------- */
 
 /* Packs only the strips of this task. */
-static kofn_status pack_strips(const kf_msg *m, size_t lanes, kf_buffer **out)
+static kofn_status pack_strips(const kf_msg *m, size_t components,
+                               kf_buffer **out)
 {
     const kofn_matrix *in = &m->in->m;
     bool left = kf_kernel_of(m->how)->left;
     size_t n = m->hi - m->lo;
 
-    TRY(kf_buffer_new(out, left ? in->rows * lanes : n * lanes,
+    TRY(kf_buffer_new(out, left ? in->rows * components : n * components,
                       left ? n : in->cols, in->dtype));
-    kf_post_strips(in, m, lanes, (*out)->m.data, false);
+    kf_post_strips(in, m, components, (*out)->m.data, false);
     return KOFN_OK;
 }
 
@@ -35,8 +36,8 @@ static kofn_status pack(kf_buffer *in, kf_buffer **out)
     return KOFN_OK;
 }
 
-/* Packs both operands of a task: its strips of all lanes of the block, then the
- * input. */
+/* Packs both operands of a task: its strips of all components of the block,
+ * then the input. */
 static kofn_status pack_pair(const kf_msg *m, kf_buffer **out)
 {
     const kf_block *b = m->block;
@@ -48,12 +49,12 @@ static kofn_status pack_pair(const kf_msg *m, kf_buffer **out)
         return kf_fail(KOFN_UNSUITED,
                        "task %u brings a block that is not sent with the work",
                        m->task);
-    if (!kf_mul(b->lanes * b->cols, strips, &first) ||
+    if (!kf_mul(b->components * b->cols, strips, &first) ||
         !kf_mul(in->rows, in->cols, &second) || second > SIZE_MAX - first)
         return kf_nomem(SIZE_MAX);
     TRY(kf_buffer_new(out, 1, first + second, in->dtype));
     to = (*out)->m.data;
-    kf_post_lanes(&to, b, m->lo, m->hi);
+    kf_post_components(&to, b, m->lo, m->hi);
     kf_post_rows(in, &to, false);
     return KOFN_OK;
 }
@@ -142,12 +143,12 @@ static kofn_status post_work(port *p, const kf_msg *m)
         h.block = h.updates = 0;
         h.input = ++p->next_input;
         h.lo = 0;
-        h.hi = h.out_rows; /* the lanes were packed into one */
+        h.hi = h.out_rows; /* the components were packed into one */
         TRY(pack_pair(m, &body));
     } else if (kf_kernel_of(m->how)->inner) {
         h.input = ++p->next_input;
         b = kf_block_of(w->block, m->operand);
-        TRY(pack_strips(m, b ? b->lanes : 1, &body));
+        TRY(pack_strips(m, b ? b->components : 1, &body));
     } else {
         TRY(find_input(p, m, &x));
         h.input = x->id;
@@ -166,14 +167,14 @@ static kofn_status post_work(port *p, const kf_msg *m)
 static kofn_status send_work(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
-    kofn_status st =
-        kf_grow(&w->errand, &w->errand_cap, w->errands, sizeof *w->errand);
+    kofn_status st = kf_grow(&w->pending, &w->pending_cap, w->pending_count,
+                             sizeof *w->pending);
 
     if (!st) {
-        w->errand[w->errands++] =
-            (errand){m->product, m->task,
-                     m->row,     kf_buffer_bytes(m->result),
-                     m->result,  kf_away_now(&p->base)};
+        w->pending[w->pending_count++] =
+            (pending_task){m->product, m->task,
+                           m->row,     kf_buffer_bytes(m->result),
+                           m->result,  kf_away_now(&p->base)};
         st = post_work(p, m);
         m->result = NULL;
     }
@@ -242,9 +243,9 @@ static kofn_status send_block(port *p, uint32_t id)
     w->to_store = NULL;
     p->stores--;
     w->stored = false;
-    w->healing = !kf_block_whole(w->block);
-    w->owes += w->told - w->done;
-    w->told = w->done = 0;
+    w->rebuilding = !kf_block_whole(w->block);
+    w->owes += w->announced - w->done;
+    w->announced = w->done = 0;
     w->served = 0;
     w->storing = -(kofn_time)((double)kf_block_bytes(w->block) / SLOWEST *
                               (double)KOFN_SECOND);
@@ -278,19 +279,19 @@ static kofn_status store(port *p, kf_msg *m)
     return p->opt.job ? KOFN_OK : send_block(p, m->worker);
 }
 
-errand *kf_away_errand(worker *w, uint32_t task)
+pending_task *kf_away_pending(worker *w, uint32_t task)
 {
-    for (size_t i = 0; i < w->errands; i++)
-        if (w->errand[i].task == task)
-            return &w->errand[i];
+    for (size_t i = 0; i < w->pending_count; i++)
+        if (w->pending[i].task == task)
+            return &w->pending[i];
     return NULL;
 }
 
-kf_buffer *kf_away_end(worker *w, errand *e)
+kf_buffer *kf_away_end(worker *w, pending_task *e)
 {
     kf_buffer *result = e->result;
 
-    *e = w->errand[--w->errands];
+    *e = w->pending[--w->pending_count];
     return result;
 }
 
@@ -306,9 +307,9 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
     if (w->cancelled++ == 0)
         w->heard = now;
     if (w->cancelled > REMEMBERED) {
-        while (w->errand[i].result)
+        while (w->pending[i].result)
             i++;
-        kf_away_end(w, &w->errand[i]);
+        kf_away_end(w, &w->pending[i]);
         w->cancelled--;
         w->owes++; /* its confirmation may still come */
     }
@@ -326,7 +327,7 @@ static kofn_status send_cancel(port *p, const kf_msg *m)
     worker *w = p->worker[m->worker];
     kf_head h = {.type = KF_WIRE_CANCEL, .job = p->job, .task = m->task};
     unsigned char head[KF_HEAD];
-    errand *e = kf_away_errand(w, m->task);
+    pending_task *e = kf_away_pending(w, m->task);
     uint64_t lost;
 
     if (!e)
@@ -341,7 +342,7 @@ static kofn_status send_cancel(port *p, const kf_msg *m)
         kf_buffer_drop(kf_away_end(w, e));
         return KOFN_OK;
     }
-    kf_buffer_drop(e->result); /* the errand stays, without a buffer */
+    kf_buffer_drop(e->result); /* the pending task stays, without a buffer */
     e->result = NULL;
     kf_head_write(head, &h); /* it only saves time and may be lost */
     p->t->send(p->t, w->peer, head, sizeof head, NULL, true);
@@ -367,7 +368,7 @@ kofn_status kf_away_send(kofn_port *base, kf_msg *m)
         case KF_MSG_UPDATE:
             st = kf_away_update(p, m);
             break;
-        case KF_MSG_PIECE:
+        case KF_MSG_SLICE:
             st = kf_away_strips(p, m);
             break;
         case KF_MSG_EVICT:
@@ -380,7 +381,7 @@ kofn_status kf_away_send(kofn_port *base, kf_msg *m)
     return st;
 }
 
-/* ---- pieces of blocks ---------------------------------------------------- */
+/* ---- slices of blocks ---------------------------------------------------- */
 
 /* Returns the limit of bytes that a worker may be sent for its block: several
  * times its size. */
@@ -394,11 +395,11 @@ static uint64_t enough(const kf_block *b)
         kf_wire_section(b, i, &units, &bytes);
         sum += (uint64_t)units * bytes;
     }
-    return 4 * sum + 1024 * PIECE_COST;
+    return 4 * sum + 1024 * SLICE_COST;
 }
 
-/* True if this is a piece of the block that the worker was sent. */
-static bool is_piece(const worker *w, const need *n)
+/* True if this is a slice of the block that the worker was sent. */
+static bool is_slice(const worker *w, const need *n)
 {
     size_t units, bytes;
 
@@ -416,7 +417,7 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
     const need n = {h->block, h->which, h->lo, h->hi};
 
     /* it will request it again */
-    if (w->asked == NEEDS_MOST || !is_piece(w, &n))
+    if (w->asked == NEEDS_MOST || !is_slice(w, &n))
         return kf_away_strike(p, id);
     w->need[(w->need_first + w->asked) % NEEDS_MOST] = n;
     if (w->asked++ == 0)
@@ -427,10 +428,10 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
 
 /* Answers a request for rows of a block. A request beyond the limit of bytes is
  * a strike. */
-static kofn_status post_piece(port *p, uint32_t id, const need *n)
+static kofn_status post_slice(port *p, uint32_t id, const need *n)
 {
     worker *w = p->worker[id];
-    kf_head h = {.type = KF_WIRE_PIECE,
+    kf_head h = {.type = KF_WIRE_SLICE,
                  .job = p->job,
                  .block = n->id,
                  .which = n->section,
@@ -443,10 +444,10 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
 
     kf_wire_section(w->block, n->section, &units, &bytes);
     bytes *= n->hi - n->lo;
-    w->served += bytes + PIECE_COST;
+    w->served += bytes + SLICE_COST;
     if (w->served > enough(w->block))
         return kf_away_strike(p, id);
-    st = kf_piece_from(w->block, n->section, n->lo, n->hi, &made, &at);
+    st = kf_slice_from(w->block, n->section, n->lo, n->hi, &made, &at);
     if (st || at != made.p) /* it is in A, which outlives the port's use */
         kf_bytes_free(&made);
     return st ? st
@@ -454,8 +455,8 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
                              &(kofn_lent){at, bytes, kf_free, made.p});
 }
 
-/* Workers take turns. A worker gets a piece only when its outbox is empty. So a
- * worker that does not read has at most one piece in its outbox, for any number
+/* Workers take turns. A worker gets a slice only when its outbox is empty. So a
+ * worker that does not read has at most one slice in its outbox, for any number
  * of requests. */
 uint32_t kf_away_next(const port *p)
 {
@@ -480,5 +481,5 @@ kofn_status kf_away_serve(port *p, uint32_t id)
     p->server = id + 1;
     p->served = w->alone = kf_away_now(&p->base);
     /* The worker may have been given another block since. */
-    return is_piece(w, &n) ? post_piece(p, id, &n) : KOFN_OK;
+    return is_slice(w, &n) ? post_slice(p, id, &n) : KOFN_OK;
 }

@@ -87,17 +87,17 @@ void kf_post_rows(const kofn_matrix *m, char **packed, bool back)
             memcpy(*packed, kf_at(m, i, 0), row);
 }
 
-void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi)
+void kf_post_components(char **to, const kf_block *b, size_t lo, size_t hi)
 {
     size_t bytes = (hi - lo) * b->cols * kf_dtype_size(b->dtype);
 
-    for (size_t l = 0; l < b->lanes; l++) {
-        kofn_matrix lane = b->lane[l];
+    for (size_t l = 0; l < b->components; l++) {
+        kofn_matrix component = b->component[l];
 
-        if (lane.rows) {
-            lane.data = kf_at(&b->lane[l], lo, 0);
-            lane.rows = hi - lo;
-            kf_post_rows(&lane, to, false);
+        if (component.rows) {
+            component.data = kf_at(&b->component[l], lo, 0);
+            component.rows = hi - lo;
+            kf_post_rows(&component, to, false);
         } else {
             memset(*to, 0, bytes);
             *to += bytes;
@@ -115,14 +115,14 @@ static kofn_matrix strips(const kofn_matrix *in, bool left, size_t i, size_t lo,
                                 in->dtype};
 }
 
-void kf_post_strips(const kofn_matrix *in, const kf_msg *task, size_t lanes,
-                    char *packed, bool back)
+void kf_post_strips(const kofn_matrix *in, const kf_msg *task,
+                    size_t components, char *packed, bool back)
 {
     bool left = kf_kernel_of(task->how)->left;
-    size_t span = (left ? in->cols : in->rows) / lanes;
+    size_t span = (left ? in->cols : in->rows) / components;
     size_t end = kf_min(task->hi, span);
 
-    for (size_t at = 0; at < lanes * span; at += span)
+    for (size_t at = 0; at < components * span; at += span)
         for (size_t i = 0; i < (left ? in->rows : 1); i++) {
             kofn_matrix last = strips(in, left, i, at + task->lo, at + end);
             kofn_matrix first = strips(in, left, i, at, at + task->hi - end);

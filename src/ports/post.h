@@ -76,14 +76,14 @@ kofn_lent kf_post_lend(kf_buffer *b);
 /* Copies the rows of a matrix to *packed, without gaps, and advances *packed.
  * back: copies from *packed to the matrix. */
 void kf_post_rows(const kofn_matrix *m, char **packed, bool back);
-/* Copies strips [lo, hi) of each lane of a block. A lane beyond the edge of its
- * operand is zero. */
-void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi);
-/* Copies the strips of a task from its input, lane after lane; the task sums
- * over them. Strips beyond the last wrap around to the first. back: copies into
- * the input. */
-void kf_post_strips(const kofn_matrix *in, const kf_msg *task, size_t lanes,
-                    char *packed, bool back);
+/* Copies strips [lo, hi) of each component of a block. A component beyond the
+ * edge of its operand is zero. */
+void kf_post_components(char **to, const kf_block *b, size_t lo, size_t hi);
+/* Copies the strips of a task from its input, component after component; the
+ * task sums over them. Strips beyond the last wrap around to the first. back:
+ * copies into the input. */
+void kf_post_strips(const kofn_matrix *in, const kf_msg *task,
+                    size_t components, char *packed, bool back);
 /* Replaces unprintable characters except newlines by '?', since the words come
  * from another machine. */
 void kf_post_plain(char *words, size_t n);

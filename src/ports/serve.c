@@ -6,7 +6,7 @@
  * and the input of the next task arrives before its turn.
  *
  * The block outlives the coordinator. A coordinator that restarts with the same
- * job requests the same block, and nothing is sent again, not even the pieces
+ * job requests the same block, and nothing is sent again, not even the slices
  * of an incomplete block.
  *
  * Owns the worker's block, tasks and outbox, on one thread. It decides nothing:
@@ -23,7 +23,7 @@
 #define LOOK_UP (KOFN_SECOND / 1000) /* messages are received */
 #define IDLE (KOFN_SECOND / 50)      /* `watch` is called */
 #define IDLE_MOST (16 * IDLE)        /* ... if the worker only waits */
-#define ASK_AGAIN (2 * KOFN_SECOND)  /* requested pieces count as lost */
+#define ASK_AGAIN (2 * KOFN_SECOND)  /* requested slices count as lost */
 
 /* ---- sending ------------------------------------------------------------- */
 
@@ -75,20 +75,20 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
 /* ---- inputs and tasks ---------------------------------------------------- */
 
 /* Checks a task before it allocates memory for it. */
-static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
-                               kf_msg *m)
+static kofn_status make_pending(server *s, const kf_head *h, kofn_packet *k,
+                                kf_msg *m)
 {
     TRY(kf_serve_can_do(s, h, m));
     TRY(kf_serve_operands(s, h, k, m));
     TRY(kf_buffer_new(&m->result, h->out_rows, h->out_cols, h->dtype));
-    return kf_post_room(&s->errand, &s->first, s->errands, &s->cap,
-                        sizeof *s->errand);
+    return kf_post_room(&s->pending, &s->first, s->pending_count, &s->cap,
+                        sizeof *s->pending);
 }
 
 static void take_work(server *s, const kf_head *h, kofn_packet *k)
 {
     kf_msg m = kf_serve_task_of(h);
-    kofn_status st = make_errand(s, h, k, &m);
+    kofn_status st = make_pending(s, h, k, &m);
 
     if (st) {
         kf_post_drop(&m);
@@ -98,32 +98,32 @@ static void take_work(server *s, const kf_head *h, kofn_packet *k)
             kf_serve_hang_up(s);
         return;
     }
-    kf_serve_queue_up(s, (errand){m, false, h->updates});
+    kf_serve_queue_up(s, (pending_task){m, false, h->updates});
 }
 
 /* Cancels a task. A task that only waits is answered at once and its memory
  * freed. */
 static void cancel(server *s, uint32_t task)
 {
-    errand *queue;
+    pending_task *queue;
     size_t i = 0;
     kf_msg m;
 
-    if (s->errands == 0)
+    if (s->pending_count == 0)
         return;
-    queue = s->errand + s->first;
-    while (i < s->errands &&
+    queue = s->pending + s->first;
+    while (i < s->pending_count &&
            (queue[i].msg.type != KF_MSG_WORK || queue[i].msg.task != task))
         i++;
-    if (i == s->errands)
+    if (i == s->pending_count)
         return;
     if (i == 0) { /* it may be running */
         queue->cancelled = true;
         return;
     }
     m = queue[i].msg;
-    s->errands--;
-    memmove(&queue[i], &queue[i + 1], (s->errands - i) * sizeof *queue);
+    s->pending_count--;
+    memmove(&queue[i], &queue[i + 1], (s->pending_count - i) * sizeof *queue);
     kf_post_drop(&m);
     answer(s, &m, KOFN_AGAIN, 0);
 }
@@ -179,11 +179,11 @@ static void stage(server *s, const kf_head *h)
 {
     if (!s->opt.staged)
         s->t->dropped++;
-    else if (h->which == KF_STAGE_SLOW)
+    else if (h->which == KF_INJECT_SLOW)
         s->exposed.factor = (double)h->lo / 1000;
-    else if (h->which == KF_STAGE_CORRUPT)
+    else if (h->which == KF_INJECT_CORRUPT)
         s->exposed.wrong = h->lo != 0;
-    else if (h->which == KF_STAGE_FLIP)
+    else if (h->which == KF_INJECT_FLIP)
         flip(s);
     else
         s->t->dropped++;
@@ -205,8 +205,8 @@ static void dispatch(server *s, const kf_head *h, kofn_packet *k)
         s->t->dropped++;
     else if (h->type == KF_WIRE_STORE)
         kf_serve_store(s, h, k);
-    else if (h->type == KF_WIRE_PIECE)
-        kf_serve_piece(s, h, k);
+    else if (h->type == KF_WIRE_SLICE)
+        kf_serve_slice(s, h, k);
     else if (h->type == KF_WIRE_WORK)
         take_work(s, h, k);
     else if (h->type == KF_WIRE_UPDATE || h->type == KF_WIRE_STRIPS ||
@@ -216,7 +216,7 @@ static void dispatch(server *s, const kf_head *h, kofn_packet *k)
         cancel(s, h->task);
     else if (h->type == KF_WIRE_DISMISS)
         kf_serve_finish(s, KOFN_OK);
-    else if (h->type == KF_WIRE_STAGE)
+    else if (h->type == KF_WIRE_INJECT)
         stage(s, h);
     else
         s->t->dropped++;
@@ -236,7 +236,7 @@ static kofn_status fetch(server *s, kofn_packet *k, void **room)
     return KOFN_OK;
 }
 
-/* True if a body longer than a piece is wanted; asked before there is memory
+/* True if a body longer than a slice is wanted; asked before there is memory
  * for it. */
 static bool wanted(void *ud, kofn_peer peer, const void *head,
                    size_t head_bytes, size_t bytes)
@@ -249,7 +249,7 @@ static bool wanted(void *ud, kofn_peer peer, const void *head,
         return false;
     if (h.type == KF_WIRE_STORE)
         return !s->opt.memory || bytes <= s->opt.memory;
-    if (h.type == KF_WIRE_PIECE)
+    if (h.type == KF_WIRE_SLICE)
         return kf_serve_waits_for(s, &h, bytes);
     if (h.type == KF_WIRE_UPDATE || h.type == KF_WIRE_STRIPS)
         return kf_serve_may_change(s, &h, bytes);
@@ -330,7 +330,7 @@ static void consider_leaving(server *s)
         s->leaving = kf_clock();
         kf_serve_say(s, KF_WIRE_NOTICE);
     }
-    if (want == KOFN_LEAVE_NOW || !s->connected || s->errands == 0 ||
+    if (want == KOFN_LEAVE_NOW || !s->connected || s->pending_count == 0 ||
         kf_clock() - s->leaving >= s->opt.grace) {
         kf_serve_say(s, KF_WIRE_BYE);
         kf_serve_finish(s, KOFN_AGAIN);
@@ -369,16 +369,17 @@ static bool stopped(void *ud)
 
     if (kf_clock() - s->looked >= LOOK_UP)
         look_up(s);
-    return s->over || s->errands == 0 || s->errand[s->first].cancelled;
+    return s->over || s->pending_count == 0 || s->pending[s->first].cancelled;
 }
 
 /* True if work of a later round waits. A CANCEL may never arrive, and later
  * work also shows that the task is not needed. */
 static bool is_outlived(const server *s)
 {
-    const errand *queue = s->errand + s->first;
+    const pending_task *queue = s->pending + s->first;
 
-    return s->errands > 1 && queue[s->errands - 1].msg.round > queue->msg.round;
+    return s->pending_count > 1 &&
+           queue[s->pending_count - 1].msg.round > queue->msg.round;
 }
 
 static void sleep_for(void *ud, double seconds)
@@ -398,19 +399,19 @@ static void sleep_for(void *ud, double seconds)
  * queue may have changed afterwards. */
 static void work(server *s)
 {
-    kf_msg m = s->errand[s->first].msg;
+    kf_msg m = s->pending[s->first].msg;
     kf_block *b = kf_block_keep(m.block ? m.block : s->block.block_spec.block);
     kf_buffer *in = kf_buffer_keep(m.in);
     kf_buffer *result = kf_buffer_keep(m.result);
     kofn_time took = 0;
     kofn_status st = KOFN_AGAIN;
 
-    s->own.version = m.block ? 0 : s->version;
-    if (!s->errand[s->first].cancelled)
+    s->user.version = m.block ? 0 : s->version;
+    if (!s->pending[s->first].cancelled)
         st = kf_emulate(&s->exposed, b, &m, &took);
-    if (s->errands && s->errand[s->first].msg.result == result) {
+    if (s->pending_count && s->pending[s->first].msg.result == result) {
         s->first++;
-        s->errands--;
+        s->pending_count--;
         kf_block_drop(m.block);
         kf_buffer_drop(m.in);
         answer(s, &m, st, took); /* takes over m.result */
@@ -423,23 +424,23 @@ static void work(server *s)
 }
 
 /* True if the task's block has the updates that the coordinator counts. */
-static bool is_now(const server *s, const errand *e)
+static bool is_now(const server *s, const pending_task *e)
 {
     const kf_block *b = kf_block_of(s->block.block_spec.block, e->msg.operand);
 
     return e->msg.block || (b && b->updates == e->updates);
 }
 
-/* True for a change that must wait for pieces of its block. */
+/* True for a change that must wait for slices of its block. */
 static bool is_early(const server *s)
 {
-    return s->errand[s->first].msg.type != KF_MSG_WORK &&
-           !kf_serve_has_pieces(s);
+    return s->pending[s->first].msg.type != KF_MSG_WORK &&
+           !kf_serve_has_slices(s);
 }
 
 static void do_next(server *s)
 {
-    const errand *e = &s->errand[s->first];
+    const pending_task *e = &s->pending[s->first];
 
     if (e->msg.type != KF_MSG_WORK) {
         kf_serve_do_change(s);
@@ -462,7 +463,7 @@ static void rest(server *s)
 
     if (s->outbox.count)
         atmost = LOOK_UP;
-    else if (s->errands || s->leaving)
+    else if (s->pending_count || s->leaving)
         atmost = IDLE;
     if (left < atmost)
         atmost = left > 0 ? left : 0;
@@ -475,11 +476,11 @@ static void live(server *s)
     s->lost = kf_clock();
     s->idle = IDLE;
     while (!s->over) {
-        if (s->errands == 0 || is_early(s))
+        if (s->pending_count == 0 || is_early(s))
             rest(s);
         if (kf_clock() - s->looked >= LOOK_UP)
             look_up(s);
-        if (!s->over && s->errands && !is_early(s))
+        if (!s->over && s->pending_count && !is_early(s))
             do_next(s);
     }
 }
@@ -516,7 +517,7 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
         kf_post_empty(&s.outbox);
     kf_post_free(&s.outbox);
     kf_serve_drop_block(&s);
-    kf_free(s.errand);
+    kf_free(s.pending);
     t->close(t, KOFN_SECOND);
     return st;
 }

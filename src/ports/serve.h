@@ -1,6 +1,6 @@
 /* serve.h -- data of a worker. Shared by serve.c (the loop), serve_line.c (the
  * connection to the coordinator), serve_block.c (the block), serve_change.c
- * (changes of the block), serve_work.c (operands of tasks) and serve_own.c
+ * (changes of the block), serve_work.c (operands of tasks) and serve_user.c
  * (multiplication by the program's own function).
  *
  * The server owns everything, on one thread. Only the serve_ files may read it.
@@ -21,13 +21,13 @@ typedef struct input {
 } input;
 
 /* A task and the buffer for its result, or a change of a block. */
-typedef struct errand {
+typedef struct pending_task {
     kf_msg msg;
     bool cancelled;
     /* Updates of the operand's block: for a task, those that must be done
      * before it; for an UPDATE, its own number. */
     uint64_t updates;
-} errand;
+} pending_task;
 
 /* The block, received section by section. */
 typedef struct making {
@@ -36,8 +36,8 @@ typedef struct making {
         changed;   /* changed: it no longer matches its block specification */
     uint64_t done; /* updates done, of all operands */
     size_t section, got, asked; /* got, asked: units of this section */
-    size_t ahead;               /* requested pieces that have not arrived */
-    kofn_time last; /* when the last piece arrived or was requested */
+    size_t ahead;               /* requested slices that have not arrived */
+    kofn_time last; /* when the last slice arrived or was requested */
 } making;
 
 typedef struct server {
@@ -50,11 +50,11 @@ typedef struct server {
     uint64_t job, block_id;
     making block;
     input input[INPUTS];
-    errand *errand; /* a queue */
-    size_t first, errands, cap;
+    pending_task *pending; /* a queue */
+    size_t first, pending_count, cap;
     kf_outbox outbox;
     kf_exposed exposed;
-    kf_own own;
+    kf_user_multiply user;
     uint64_t version; /* number of changes of the blocks */
     kofn_faults faults;
     uint32_t updates, flips; /* counts of fault events */
@@ -81,7 +81,7 @@ void kf_serve_say(server *s, kf_wire type);
 /* Leaves and sends the coordinator the reason, which is kofn_errmsg(). */
 void kf_serve_refuse(server *s, kofn_status st);
 /* Queues a task after those of its round and of earlier rounds. */
-void kf_serve_queue_up(server *s, errand e);
+void kf_serve_queue_up(server *s, pending_task e);
 /* Drops all tasks, which belong to the former block. */
 void kf_serve_drop_tasks(server *s);
 void kf_serve_drop_block(server *s);
@@ -105,7 +105,7 @@ kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
 /* Returns the bytes of operands that came with waiting tasks. */
 size_t kf_serve_carried(const server *s);
 
-/* ---- serve_own.c --------------------------------------------------------- */
+/* ---- serve_user.c -------------------------------------------------------- */
 
 /* Uses opt.multiply for products, if there is one. */
 void kf_serve_own_begin(server *s);
@@ -122,14 +122,14 @@ void kf_serve_do_change(server *s);
 /* ---- serve_block.c ------------------------------------------------------- */
 
 void kf_serve_store(server *s, const kf_head *h, kofn_packet *k);
-/* True if this is the next piece, as it was requested. */
+/* True if this is the next slice, as it was requested. */
 bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes);
-void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k);
-/* Requests the missing pieces again, since requested ones may have been
+void kf_serve_slice(server *s, const kf_head *h, kofn_packet *k);
+/* Requests the missing slices again, since requested ones may have been
  * lost. */
 void kf_serve_ask_again(server *s);
-/* True if no requested piece is missing. */
-bool kf_serve_has_pieces(const server *s);
+/* True if no requested slice is missing. */
+bool kf_serve_has_slices(const server *s);
 /* Marks the block as complete and reports that to the coordinator. */
 void kf_serve_block_is_whole(server *s);
 

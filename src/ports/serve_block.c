@@ -1,7 +1,7 @@
 /* serve_block.c -- a worker's block while it is made: from its specification
- * and the operand, or from pieces that the coordinator sends.
+ * and the operand, or from slices that the coordinator sends.
  *
- * The server owns the block, also while it is incomplete. A piece that was not
+ * The server owns the block, also while it is incomplete. A slice that was not
  * requested is dropped. */
 #include "serve.h"
 
@@ -9,10 +9,10 @@
 
 #include <string.h>
 
-#define PIECE_BYTES ((size_t)4 << 20) /* requested at a time */
-#define AHEAD 3 /* requested pieces that are outstanding */
+#define SLICE_BYTES ((size_t)4 << 20) /* requested at a time */
+#define AHEAD 3 /* requested slices that are outstanding */
 
-bool kf_serve_has_pieces(const server *s)
+bool kf_serve_has_slices(const server *s)
 {
     const making *b = &s->block;
 
@@ -27,8 +27,8 @@ void kf_serve_block_is_whole(server *s)
     kf_serve_news(s, "block stored");
 }
 
-/* Requests the next pieces, AHEAD of them at most. */
-static void ask_pieces(server *s)
+/* Requests the next slices, AHEAD of them at most. */
+static void ask_slices(server *s)
 {
     making *b = &s->block;
     size_t units, bytes;
@@ -49,14 +49,14 @@ static void ask_pieces(server *s)
         }
         if (b->asked == units)
             return;
-        h.hi = kf_min(units, b->asked + kf_max(1, PIECE_BYTES / bytes));
+        h.hi = kf_min(units, b->asked + kf_max(1, SLICE_BYTES / bytes));
         b->asked = h.hi;
         b->ahead++;
         b->last = kf_clock();
         kf_serve_post(s, &h, NULL);
     }
-    if (kf_serve_has_pieces(s) && !b->whole) {
-        kofn_status st = kf_pieces_check(b->block_spec.block);
+    if (kf_serve_has_slices(s) && !b->whole) {
+        kofn_status st = kf_slices_check(b->block_spec.block);
 
         if (st) {
             kf_serve_fail(s, st);
@@ -71,7 +71,7 @@ void kf_serve_ask_again(server *s)
 {
     s->block.asked = s->block.got;
     s->block.ahead = 0;
-    ask_pieces(s);
+    ask_slices(s);
 }
 
 /* True if the name cannot lead out of the folder of operands. */
@@ -139,10 +139,10 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     s->block.changed = !kf_block_whole(s->block.block_spec.block);
     answers_from(s, h->row);
     build_block(s);
-    ask_pieces(s);
+    ask_slices(s);
 }
 
-/* True if requested pieces of this block are outstanding. */
+/* True if requested slices of this block are outstanding. */
 static bool is_making(const server *s, const kf_head *h)
 {
     return s->block.ahead && !s->block.whole && h->block == s->block_id;
@@ -160,7 +160,7 @@ bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes)
            body_bytes == (h->hi - h->lo) * bytes;
 }
 
-void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
+void kf_serve_slice(server *s, const kf_head *h, kofn_packet *k)
 {
     making *b = &s->block;
     bool as_asked = kf_serve_waits_for(s, h, k->body_bytes);
@@ -172,7 +172,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     b->ahead--;
     b->last = kf_clock();
     if (as_asked && kf_post_check(s->t, h, k->body, k->body_bytes) == KOFN_OK) {
-        memcpy(kf_piece_into(b->block_spec.block, b->section, h->lo), k->body,
+        memcpy(kf_slice_into(b->block_spec.block, b->section, h->lo), k->body,
                k->body_bytes);
         b->got = h->hi;
     } else {
@@ -181,5 +181,5 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     if (b->ahead == 0) /* some may have been lost or damaged */
         kf_serve_ask_again(s);
     else
-        ask_pieces(s);
+        ask_slices(s);
 }

@@ -28,7 +28,7 @@ static bool strips_bytes(const kf_block *b, const kf_head *h, size_t *bytes)
 {
     return b && b->changes && h->lo < h->hi && h->hi <= b->rows &&
            h->cols == b->cols && h->dtype == b->dtype &&
-           h->rows == b->lanes * (h->hi - h->lo) &&
+           h->rows == b->components * (h->hi - h->lo) &&
            kf_mul(h->rows, h->cols, bytes) &&
            kf_mul(*bytes, kf_dtype_size(h->dtype), bytes);
 }
@@ -112,18 +112,19 @@ static kofn_status take(server *s, const kf_head *h, kofn_packet *k, kf_msg *m)
     if (!st && h->type == KF_WIRE_UPDATE)
         st = take_update(h, all, m);
     else if (!st)
-        st = kf_block_around(&m->block, all, b->lanes, h->hi - h->lo, b->cols);
+        st = kf_block_around(&m->block, all, b->components, h->hi - h->lo,
+                             b->cols);
     kf_buffer_drop(all);
     return st;
 }
 
-static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
-                               kf_msg *m)
+static kofn_status make_pending(server *s, const kf_head *h, kofn_packet *k,
+                                kf_msg *m)
 {
-    if (s->errands >= KF_WAITING)
-        return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
-    TRY(kf_post_room(&s->errand, &s->first, s->errands, &s->cap,
-                     sizeof *s->errand));
+    if (s->pending_count >= KF_WAITING)
+        return kf_fail(KOFN_STATE, "%zu tasks wait already", s->pending_count);
+    TRY(kf_post_room(&s->pending, &s->first, s->pending_count, &s->cap,
+                     sizeof *s->pending));
     if (h->type == KF_WIRE_WHOLE)
         return block_of(s, h) ? KOFN_OK
                               : kf_fail(KOFN_STATE, "there is no block");
@@ -139,7 +140,7 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
 
 void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
 {
-    kf_msg m = {.type = KF_MSG_PIECE,
+    kf_msg m = {.type = KF_MSG_SLICE,
                 .operand = h->operand,
                 .velocity = h->velocity,
                 .round = h->round,
@@ -153,9 +154,9 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
         return;
     }
     s->block.changed = true;
-    st = make_errand(s, h, k, &m);
+    st = make_pending(s, h, k, &m);
     if (!st) {
-        kf_serve_queue_up(s, (errand){m, false, h->updates});
+        kf_serve_queue_up(s, (pending_task){m, false, h->updates});
         return;
     }
     kf_post_drop(&m);
@@ -182,11 +183,11 @@ static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
 }
 
 /* Checks that all updates before this change were done. */
-static kofn_status is_in_order(const errand *e, const kf_block *b)
+static kofn_status is_in_order(const pending_task *e, const kf_block *b)
 {
     uint64_t then = b->updates + (e->msg.type == KF_MSG_UPDATE);
 
-    if ((!e->msg.block && e->msg.type == KF_MSG_PIECE) || e->updates == then)
+    if ((!e->msg.block && e->msg.type == KF_MSG_SLICE) || e->updates == then)
         return KOFN_OK;
     return kf_fail(KOFN_STATE,
                    "a change is of a block after %zu updates, and that here "
@@ -196,7 +197,7 @@ static kofn_status is_in_order(const errand *e, const kf_block *b)
 
 void kf_serve_do_change(server *s)
 {
-    errand e = s->errand[s->first];
+    pending_task e = s->pending[s->first];
     kf_block *blocks = s->block.block_spec.block;
     const kf_block *b = kf_block_of(blocks, e.msg.operand);
     kofn_status st = is_in_order(&e, b);
@@ -204,7 +205,7 @@ void kf_serve_do_change(server *s)
     if (!st)
         st = has_room(s, b, &e.msg);
     s->first++;
-    s->errands--;
+    s->pending_count--;
     s->version++;
     /* there will be no room after it reconnects either */
     if (st == KOFN_UNSUITED) {

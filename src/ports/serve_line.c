@@ -69,10 +69,10 @@ void kf_serve_refuse(server *s, kofn_status st)
 
 /* Places a task before those of later rounds, but after the first task and
  * after changes of the block. */
-void kf_serve_queue_up(server *s, errand e)
+void kf_serve_queue_up(server *s, pending_task e)
 {
-    errand *queue = s->errand + s->first;
-    size_t i = s->errands++;
+    pending_task *queue = s->pending + s->first;
+    size_t i = s->pending_count++;
 
     for (; i > 1 && e.msg.type == KF_MSG_WORK &&
            queue[i - 1].msg.type == KF_MSG_WORK &&
@@ -84,9 +84,9 @@ void kf_serve_queue_up(server *s, errand e)
 
 void kf_serve_drop_tasks(server *s)
 {
-    for (size_t i = 0; i < s->errands; i++)
-        kf_post_drop(&s->errand[s->first + i].msg);
-    s->first = s->errands = 0;
+    for (size_t i = 0; i < s->pending_count; i++)
+        kf_post_drop(&s->pending[s->first + i].msg);
+    s->first = s->pending_count = 0;
 }
 
 void kf_serve_drop_block(server *s)

@@ -40,7 +40,7 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
 {
     const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
     const kf_kernel *how = kf_kernel_of(h->how);
-    size_t strips = how->inner ? (h->hi - h->lo) * b->lanes : 0, bytes;
+    size_t strips = how->inner ? (h->hi - h->lo) * b->components : 0, bytes;
     size_t rows = how->inner && !how->left ? strips : h->rows;
     size_t cols = how->inner && how->left ? strips : h->cols;
 
@@ -55,7 +55,7 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
         TRY(kf_post_check(s->t, h, k->body, k->body_bytes));
     TRY(kf_buffer_new(&m->in, h->rows, h->cols, h->dtype));
     if (how->inner) {
-        kf_post_strips(&m->in->m, m, b->lanes, (char *)(uintptr_t)k->body,
+        kf_post_strips(&m->in->m, m, b->components, (char *)(uintptr_t)k->body,
                        true);
         return KOFN_OK;
     }
@@ -98,8 +98,8 @@ size_t kf_serve_carried(const server *s)
 {
     size_t sum = 0;
 
-    for (size_t i = 0; i < s->errands; i++) {
-        const errand *e = &s->errand[s->first + i];
+    for (size_t i = 0; i < s->pending_count; i++) {
+        const pending_task *e = &s->pending[s->first + i];
         const kf_msg *m = &e->msg;
 
         if (m->with)
@@ -112,12 +112,12 @@ size_t kf_serve_carried(const server *s)
     return sum;
 }
 
-/* Checks a task that brings its block. Such a block has one lane, and its size
- * follows from the input and the result. */
+/* Checks a task that brings its block. Such a block has one component, and its
+ * size follows from the input and the result. */
 static kofn_status pair_fits(const server *s, const kf_head *h, const kf_msg *m,
                              const kofn_matrix *in, const kofn_matrix *out)
 {
-    kf_block b = {.lanes = 1,
+    kf_block b = {.components = 1,
                   .rows = h->out_rows,
                   .cols = h->rows,
                   .dtype = h->dtype,
@@ -148,8 +148,8 @@ kofn_status kf_serve_can_do(const server *s, const kf_head *h, const kf_msg *m)
     kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
     const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
 
-    if (s->errands >= KF_WAITING)
-        return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
+    if (s->pending_count >= KF_WAITING)
+        return kf_fail(KOFN_STATE, "%zu tasks wait already", s->pending_count);
     if (!h->block)
         return pair_fits(s, h, m, &in, &out);
     if (!s->block.whole)

@@ -316,7 +316,7 @@ static void stop(port *p, uint32_t id)
 static kofn_status changed(port *p, uint32_t id, uint32_t slot)
 {
     const kf_msg *m = &p->slot[slot].m;
-    bool stored = m->type == KF_MSG_PIECE && !m->block;
+    bool stored = m->type == KF_MSG_SLICE && !m->block;
     kofn_status st = m->status;
 
     drop_slot(p, slot);
@@ -510,7 +510,7 @@ static bool drop_task(port *p, list *l, uint32_t task)
         const kf_msg *m = &p->slot[l->slot[i]].m;
 
         if (m->task == task && m->type != KF_MSG_UPDATE &&
-            m->type != KF_MSG_PIECE) {
+            m->type != KF_MSG_SLICE) {
             drop_slot(p, take(l, i));
             return true;
         }

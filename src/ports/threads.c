@@ -214,7 +214,7 @@ static void change(worker *w, kf_msg *m)
 {
     if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m))
         give_up(w);
-    else if (m->type == KF_MSG_PIECE && !m->block)
+    else if (m->type == KF_MSG_SLICE && !m->block)
         report(w, (kf_msg){.type = KF_MSG_STORED});
     kf_post_drop(m);
 }

@@ -80,7 +80,7 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
             &p->measure, kf_core_use(j->core, kf_job_use_number(p)), a, source);
     kf_free(source);
     p->rep.decoding += kf_job_end_work(j, watch, "check");
-    return st ? st : kf_trial_receive(j, p, a);
+    return st ? st : kf_evidence_receive(j, p, a);
 }
 
 /* Refuses an answer that may be less exact than the caller tolerates.  If
@@ -89,17 +89,16 @@ static void refuse_inexact(const kofn_job *j, product *p)
 {
     const kofn_report *r = &p->rep;
 
-    if (j->opt.tolerance <= 0 || r->predicted <= j->opt.tolerance || p->odd ||
+    if (j->opt.max_error <= 0 || r->predicted <= j->opt.max_error || p->odd ||
         p->measure.drifts)
         return;
     p->odd = KOFN_UNSTABLE;
-    kf_format(
-        p->why, sizeof p->why,
-        "predicted relative error %.1e exceeds the tolerance %.1e: %.1e by "
-        "rounding, %.1e by undetected wrong results; use more workers, "
-        "another basis or a larger tolerance",
-        r->predicted, j->opt.tolerance, r->predicted - p->measure.error,
-        p->measure.error);
+    kf_format(p->why, sizeof p->why,
+              "predicted relative error %.1e exceeds max_error %.1e: %.1e by "
+              "rounding, %.1e by undetected wrong results; use more workers, "
+              "another basis or a larger max_error",
+              r->predicted, j->opt.max_error, r->predicted - p->measure.error,
+              p->measure.error);
 }
 
 /* Adds to the message the reason that a worker gave for its failure, if too

@@ -1,7 +1,7 @@
 /* change.c -- changes operands in their blocks: kofn_update.
  *
  * A worker adds to its block the product of two mixtures, of U and of V
- * (src/data/side.c), which it is sent.
+ * (src/data/update_factors.c), which it is sent.
  *
  * U, V and their mixtures are borrowed or live for the call.  An update that
  * cannot be sent to all workers breaks the job, because their blocks would
@@ -18,8 +18,8 @@ typedef struct telling {
     kofn_job *job;
     uint32_t operand;
     const kofn_change *change;
-    kf_sides sides;
-    bool told; /* some worker was sent it */
+    kf_update_factors sides;
+    bool reported; /* some worker was sent it */
 } telling;
 
 static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
@@ -32,12 +32,12 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
                 .round = j->start.number,
                 .change = *t->change};
 
-    TRY(kf_sides_take(&t->sides,
-                      kf_core_use(j->core, KOFN_USES * t->operand)->code,
-                      kf_local(plan, seat), &m));
+    TRY(kf_update_factors_take(
+        &t->sides, kf_core_use(j->core, KOFN_USES * t->operand)->code,
+        kf_local(plan, seat), &m));
     kf_job_count(j, &(kofn_report){.sent = kf_buffer_bytes(m.in) +
                                            kf_buffer_bytes(m.with)});
-    t->told = true;
+    t->reported = true;
     return j->port->send(j->port, &m);
 }
 
@@ -49,11 +49,12 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
 {
     telling t = {.job = j, .operand = operand, .change = change};
     const kofn_plan *plan = j->held[operand].plan;
-    kofn_status st = kf_sides_new(&t.sides, &j->held[operand].resident, U, V);
+    kofn_status st =
+        kf_update_factors_new(&t.sides, &j->held[operand].resident, U, V);
 
     /* group by group, because seats of a group share work */
     for (size_t g = 0; !st && g < plan->layout.groups; g++) {
-        kf_sides_choose(&t.sides, g);
+        kf_update_factors_choose(&t.sides, g);
         for (uint32_t w = 0; !st && w < kf_core_known(j->core); w++) {
             size_t seat = kf_core_seat(j->core, w);
 
@@ -61,9 +62,9 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
                 st = tell_worker(&t, w, seat);
         }
     }
-    if (st && t.told) /* some have changed and others have not */
+    if (st && t.reported) /* some have changed and others have not */
         kf_job_break(j, st);
-    kf_sides_free(&t.sides);
+    kf_update_factors_free(&t.sides);
     return st;
 }
 
@@ -125,7 +126,7 @@ static kofn_status let_grow(kf_held *h, const kofn_change *c, double gain)
     return KOFN_OK;
 }
 
-static kofn_status update_raised(kofn_job *j, size_t operand,
+static kofn_status update_scaled(kofn_job *j, size_t operand,
                                  const kofn_change *change,
                                  const kofn_matrix *U, const kofn_matrix *V)
 {
@@ -149,19 +150,19 @@ static kofn_status update(kofn_job *j, size_t operand,
                           const kofn_matrix *V)
 {
     kf_held *h = &j->held[operand];
-    kofn_matrix raised_U = *U, raised_V = *V;
+    kofn_matrix scaled_U = *U, scaled_V = *V;
     kofn_status st;
-    void *own[2];
+    void *owned[2];
 
     TRY(kf_data_check_change(&h->plan->layout.problem, U, V));
     TRY(kf_job_await_start(j));
     /* blocks must not change while they are read */
     TRY(kf_job_break(j, kf_scrub_rest(j)));
-    st = kf_raise_change(&h->levels, &raised_U, &raised_V, own);
+    st = kf_equilibrate_change(&h->levels, &scaled_U, &scaled_V, owned);
     if (!st)
-        st = update_raised(j, operand, change, &raised_U, &raised_V);
-    kf_free(own[0]);
-    kf_free(own[1]);
+        st = update_scaled(j, operand, change, &scaled_U, &scaled_V);
+    kf_free(owned[0]);
+    kf_free(owned[1]);
     return st;
 }
 

@@ -99,7 +99,7 @@ static void close_tasks(kofn_job *j, product *p, unsigned round)
         kf_pool_give(&j->spare, came);
     }
     kf_job_note_over(j, p, p->began + p->rep.took, round);
-    kf_fates_close(&j->fates, p->core);
+    kf_task_outcomes_close(&j->outcomes, p->core);
     p->tasks = NULL;
 }
 

@@ -6,7 +6,7 @@
 #include "run.h"
 
 #include "code/operation.h"
-#include "data/check.h"
+#include "data/compare.h"
 #include "data/key.h"
 
 #include <float.h>
@@ -23,9 +23,9 @@
 /* Draws the secret.  A worker that could predict the weights could give wrong
  * results that they do not show. */
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
-                          double tolerance)
+                          double max_error)
 {
-    *g = (kf_guard){.secret = seed, .tolerance = tolerance};
+    *g = (kf_guard){.secret = seed, .max_error = max_error};
     if (!repeatable &&
         getrandom(&g->secret, sizeof g->secret, 0) != (ssize_t)sizeof g->secret)
         return kf_fail(KOFN_IO, "the system returned no random numbers");
@@ -116,13 +116,13 @@ static kofn_status know_input(kf_measure *of)
 MEASURE(measure_f64, double)
 MEASURE(measure_f32, float)
 
-static kofn_status measure_answers(const kf_check *c, double *scale)
+static kofn_status measure_answers(const kf_compare *c, double *scale)
 {
-    size_t lanes = c->plan->layout.lanes, n = c->decoder->seats;
+    size_t components = c->plan->layout.components, n = c->decoder->seats;
 
-    for (size_t k = 0; k < n * lanes; k++) {
-        const kf_source *from = &c->source[k / lanes];
-        size_t at = k % lanes * (from->hi - from->lo) + c->lo - from->lo;
+    for (size_t k = 0; k < n * components; k++) {
+        const kf_source *from = &c->source[k / components];
+        size_t at = k % components * (from->hi - from->lo) + c->lo - from->lo;
         const void *y = kf_at(from->result, at, 0);
 
         if (from->result->dtype == KOFN_F64)
@@ -138,7 +138,7 @@ static kofn_status measure_answers(const kf_check *c, double *scale)
 /* Measures the answers of a product of two factors.  Its operands only bound
  * the worst case; the answers give the rest. */
 static kofn_status measure_margins(kf_held *h, const kf_measure *of,
-                                   const kf_check *c, double *scale)
+                                   const kf_compare *c, double *scale)
 {
     TRY(know_resident(h, true, 0));
     return kf_data_scales_of_gram(c, h->norms[c->plan->layout.groups],
@@ -163,17 +163,18 @@ static double as_error(const kofn_plan *use, double floor)
 
 /* Returns the error that accepted results may hide, relative to the operands.
  * Together with the rounding of decoding it stays within the tolerance. */
-static double most_hidden(const kf_guard *g, const kf_check *c)
+static double most_hidden(const kf_guard *g, const kf_compare *c)
 {
-    if (g->tolerance > 0)
-        return (g->tolerance - c->decoder->predicted) / as_error(c->plan, 1);
+    if (g->max_error > 0)
+        return (g->max_error - c->decoder->predicted) / as_error(c->plan, 1);
     return c->plan->layout.problem.dtype == KOFN_F64 ? HIDDEN_F64 : HIDDEN_F32;
 }
 
 /* Measures again without the located workers.  A large wrong result hides
  * smaller errors of others. */
-static kofn_status check_measured(kf_held *h, const kf_measure *of, kf_check *c,
-                                  double most, bool last, kf_found *found)
+static kofn_status check_measured(kf_held *h, const kf_measure *of,
+                                  kf_compare *c, double most, bool last,
+                                  kf_found *found)
 {
     static const double one = 1;
     double *scale = kf_zero(c->plan->span, sizeof *scale);
@@ -181,18 +182,18 @@ static kofn_status check_measured(kf_held *h, const kf_measure *of, kf_check *c,
 
     c->row = scale;
     c->col = &one;
-    if (!st && (last || kf_check_least_floor(c) <= most))
+    if (!st && (last || kf_compare_least_floor(c) <= most))
         st = c->plan->op->factors ? measure_margins(h, of, c, scale)
                                   : measure_answers(c, scale);
     if (!st)
-        st = kf_check_decide(c, most, last, found);
+        st = kf_compare_decide(c, most, last, found);
     kf_free(scale);
     return (st == KOFN_OK || st == KOFN_AGAIN) && found->count ? KOFN_CORRUPT
                                                                : st;
 }
 
 static kofn_status know_operands(kf_held *h, kf_measure *of, size_t group,
-                                 kf_check *c)
+                                 kf_compare *c)
 {
     bool left = c->plan->op->left;
     double **norms;
@@ -265,7 +266,7 @@ static double error_of(const kf_held *h, double noise)
     const kofn_layout *L = &h->plan->layout;
     double n = (double)L->problem.n;
     double alarm =
-        kf_check_alarm(h->plan, n + (double)h->plan->parts, h->changes);
+        kf_compare_alarm(h->plan, n + (double)h->plan->parts, h->changes);
     double own = 0x1p-52 * (n + (double)kf_min(h->key->rows, h->key->run));
 
     return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own;
@@ -347,20 +348,20 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            const kf_source *source)
 {
     const kofn_plan *use = of->messages->plan;
-    kf_check c = {.plan = use,
-                  .code = by->code,
-                  .decoder = a->decoder,
-                  .source = source,
-                  .lo = a->lo,
-                  .hi = a->hi,
-                  .most = a->most,
-                  .liars = a->liars,
-                  .promised = a->promised,
-                  .changes = h->changes,
-                  .drifts = of->drifts,
-                  .secret = g->secret,
-                  .terms = terms_of(use),
-                  .number = a->task};
+    kf_compare c = {.plan = use,
+                    .code = by->code,
+                    .decoder = a->decoder,
+                    .source = source,
+                    .lo = a->lo,
+                    .hi = a->hi,
+                    .most = a->most,
+                    .liars = a->liars,
+                    .independent = a->independent,
+                    .changes = h->changes,
+                    .drifts = of->drifts,
+                    .secret = g->secret,
+                    .terms = terms_of(use),
+                    .number = a->task};
     kf_found found;
     kofn_status st;
     double most;
@@ -370,12 +371,12 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
     if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
     assert(a->count == a->decoder->seats);
-    TRY(kf_check_know(&c, by->cache));
+    TRY(kf_compare_know(&c, by->cache));
     TRY(kf_grow(&g->verdict, &g->cap, g->count, sizeof *g->verdict));
     TRY_NEW(found.bad, a->decoder->seats);
     most = most_hidden(g, &c);
     st = use->op->factors == 1
-             ? kf_check_decide(&c, most, a->last, &found)
+             ? kf_compare_decide(&c, most, a->last, &found)
              : check_measured(h, of, &c, most, a->last, &found);
     if (st == KOFN_NOMEM) {
         kf_free(found.bad);

@@ -114,11 +114,12 @@ static kofn_status check_keyed(const kofn_job *j)
 /* Opens the observers that the options ask for. */
 static kofn_status watch(kofn_job *j)
 {
-    kf_fates *f = &j->fates;
+    kf_task_outcomes *f = &j->outcomes;
 
     f->core = j->core;
     f->abort = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT;
-    TRY(kf_fates_watch(f, j->plan, j->port->name, j->opt.trace, j->opt.record));
+    TRY(kf_task_outcomes_watch(f, j->plan, j->port->name, j->opt.trace,
+                               j->opt.record));
     return j->opt.metrics ? kf_metrics_new(&f->observers, j, j->opt.metrics)
                           : KOFN_OK;
 }
@@ -140,7 +141,7 @@ static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
     TRY(check_audit(j));
     TRY(check_keyed(j));
     TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed,
-                      j->opt.tolerance));
+                      j->opt.max_error));
     TRY(kofn_core_new_all(&j->core, plan, operands, &o));
     if (j->opt.audit > 1)
         TRY(kf_code_has_own(kf_core_use(j->core, KOFN_USE_OWN)->code));
@@ -257,7 +258,7 @@ static kofn_status place_sparse(kofn_job *j, size_t operand,
                                 const kofn_sparse *A)
 {
     kf_held *h;
-    kofn_sparse raised;
+    kofn_sparse scaled;
     unsigned kind;
 
     TRY(kf_mat_check_sparse(A, "A"));
@@ -265,11 +266,11 @@ static kofn_status place_sparse(kofn_job *j, size_t operand,
     h = &j->held[operand];
     if (h->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
-    raised = *A;
-    kind = kf_raise_kind(h->plan, j->opt.errors);
-    TRY(kf_raise_sparse(kind, &raised, &h->levels, &h->raised));
-    TRY(kf_resident_sparse(&h->resident, h->plan, &raised));
-    h->resident.raised = h->raised ? kind : 0;
+    scaled = *A;
+    kind = kf_equilibrate_kind(h->plan, j->opt.errors);
+    TRY(kf_equilibrate_sparse(kind, &scaled, &h->levels, &h->scaled));
+    TRY(kf_resident_sparse(&h->resident, h->plan, &scaled));
+    h->resident.scaled = h->scaled ? kind : 0;
     return placed(j, h);
 }
 
@@ -367,7 +368,7 @@ static void product_free(product *p)
         kf_buffer_drop(p->tasks->task[i].result);
     kf_pair_release(p);
     kf_free(p->block);
-    kf_levels_free(&p->raised);
+    kf_scaling_free(&p->scaled);
     kf_messages_free(&p->messages);
     kf_free(p->measure.input);
     kf_free(p->fed);
@@ -381,15 +382,15 @@ static void free_workers(kofn_job *j)
 {
     kf_free(j->lease.owed.worker);
     kf_free(j->lease.owed.seat);
-    kf_free(j->lease.healing.worker);
-    kf_free(j->lease.healing.seat);
-    kf_free(j->heal.window.into.data);
-    kf_free(j->trials.worker);
+    kf_free(j->lease.rebuilding.worker);
+    kf_free(j->lease.rebuilding.seat);
+    kf_free(j->rebuild.window.into.data);
+    kf_free(j->evidence.worker);
     kf_free(j->scrub.window.into.data);
     kf_free(j->scrub.cols);
     for (size_t i = 0; i < j->paced.workers; i++)
-        kf_free(j->paced.gait[i].turn);
-    kf_free(j->paced.gait);
+        kf_free(j->paced.window[i].waiting);
+    kf_free(j->paced.window);
     kf_free(j->paced.list);
     kf_free(j->stream.load);
 }
@@ -404,8 +405,8 @@ void kofn_close(kofn_job *j)
     for (size_t i = 0; i < j->open.idles; i++)
         product_free(j->open.idle[i]);
     j->open.count = 0;
-    tables_free(&j->told.tables);
-    kf_free(j->told.failure);
+    tables_free(&j->reported.tables);
+    kf_free(j->reported.failure);
     if (j->port)
         j->port->close(j->port);
     kf_journal_close(j->journal);
@@ -418,7 +419,7 @@ void kofn_close(kofn_job *j)
     kf_guard_free(&j->guard);
     kf_free(j->loop.todo);
     kf_pool_free(&j->spare);
-    kf_fates_free(&j->fates);
+    kf_task_outcomes_free(&j->outcomes);
     kf_scratch_free(&j->scratch);
     kf_free(j);
 }

@@ -9,13 +9,13 @@
  * borrowed.  All of it is used on the thread of the job's owner.
  *
  * Each file calls only files before it in this order (observe.c; lease.c,
- * trial.c; open.c; report.c, metrics.c; finish.c, pair.c; pace.c; act.c;
- * loop.c; begin.c; window.c; heal.c, scrub.c; put.c, change.c; job.c). */
+ * evidence.c; open.c; report.c, metrics.c; finish.c, pair.c; pace.c; act.c;
+ * loop.c; begin.c; window.c; rebuild.c, scrub.c; put.c, change.c; job.c). */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
-#include "fates.h"
 #include "run.h"
+#include "task_outcomes.h"
 
 #include "code/operation.h"
 
@@ -53,9 +53,9 @@ typedef struct product {
     kf_messages messages; /* its input */
     kf_measure measure;
     kofn_matrix out;
-    kf_levels raised; /* row and column equilibration of its input */
-    kf_back back;     /* factors for the decoded output */
-    bool room;        /* no answer of an honest worker is infinite */
+    kf_scaling scaled; /* row and column equilibration of its input */
+    kf_back back;      /* factors for the decoded output */
+    bool room;         /* no answer of an honest worker is infinite */
     bool audited;    /* a sum that is compared, on behalf of later ones that are
                         not */
     kofn_plan shape; /* product of a stream, or number 0: the plan for its
@@ -110,7 +110,7 @@ typedef struct kf_products {
 } kf_products;
 
 /* Reports to callers (report.c). */
-typedef struct kf_told {
+typedef struct kf_reported {
     kofn_report rest; /* figures of no product, since the last product was
                          taken */
     kofn_report total;
@@ -118,7 +118,7 @@ typedef struct kf_told {
     char *failure;  /* of the product that was taken last */
     uint64_t moved; /* bytes moved for the product that was over last */
     size_t dropped; /* events that the core had dropped before this product */
-} kf_told;
+} kf_reported;
 
 /* Workers that wait for a block, and their seats. */
 typedef struct kf_waiters {
@@ -129,31 +129,31 @@ typedef struct kf_waiters {
 
 /* Blocks (lease.c). */
 typedef struct kf_lease {
-    kf_waiters owed;    /* workers to which no block was sent */
-    kf_waiters healing; /* workers that wait for blocks made from the blocks of
-                           others */
-    size_t storing;     /* workers that are storing a block */
-    kofn_time since;    /* wall time since when `storing` has not changed */
-    kofn_time look_at;  /* when to look for slow storing; 0: at once */
-    kofn_time pace;     /* time that the first half of the workers took to
-                           store */
+    kf_waiters owed;       /* workers to which no block was sent */
+    kf_waiters rebuilding; /* workers that wait for blocks made from the blocks
+                           of others */
+    size_t storing;        /* workers that are storing a block */
+    kofn_time since;       /* wall time since when `storing` has not changed */
+    kofn_time look_at;     /* when to look for slow storing; 0: at once */
+    kofn_time pace;        /* time that the first half of the workers took to
+                              store */
 } kf_lease;
 
 /* The evidence against a worker. */
-typedef struct kf_trial {
+typedef struct kf_block_evidence {
     bool accused; /* it was located, and is asked again */
     bool wrong;   /* its block was read and found wrong */
     bool first;   /* it was found wrong in the first reading, too */
     bool mending; /* another block was sent to it */
-} kf_trial;
+} kf_block_evidence;
 
-/* Evidence against all workers (trial.c). */
-typedef struct kf_trials {
-    kf_trial *worker;
+/* Evidence against all workers (evidence.c). */
+typedef struct kf_all_evidence {
+    kf_block_evidence *worker;
     size_t workers;
     bool on;     /* some operands have to be read */
     bool second; /* this is the second reading, after one found a wrong block */
-} kf_trials;
+} kf_all_evidence;
 
 /* Rounds of a stream (pair.c). */
 typedef struct kf_stream_rounds {
@@ -166,13 +166,14 @@ typedef struct kf_stream_rounds {
 } kf_stream_rounds;
 
 /* A task that waits to be sent to its worker. */
-typedef struct kf_turn {
+typedef struct kf_waiting_task {
     uint32_t product, task;
-} kf_turn;
+} kf_waiting_task;
 
 /* Submessages of one worker. */
-typedef struct kf_gait {
-    kf_turn *turn; /* tasks to be sent: turn[first] to turn[end - 1] */
+typedef struct kf_send_window {
+    kf_waiting_task
+        *waiting; /* tasks to be sent: turn[first] to turn[end - 1] */
     size_t first, end, cap;
     size_t awaited;   /* tasks sent and not answered */
     kofn_time sent;   /* when the first of them was sent */
@@ -181,11 +182,11 @@ typedef struct kf_gait {
     kofn_time way;    /* shortest time of an answer on the link in this product:
                          since the answer or the sending before it, less the
                          worker's own time */
-} kf_gait;
+} kf_send_window;
 
 /* Submessages of all workers (pace.c). */
 typedef struct kf_pace {
-    kf_gait *gait; /* per worker */
+    kf_send_window *window; /* per worker */
     size_t workers;
     size_t held;      /* tasks to be sent, of all workers */
     bool due;         /* some may be sent now */
@@ -211,7 +212,7 @@ typedef struct kf_start {
     bool enough;     /* there were enough workers for it */
 } kf_start;
 
-/* Strips of an operand that the job itself reads, by window.c for heal.c or
+/* Strips of an operand that the job itself reads, by window.c for rebuild.c or
  * scrub.c. */
 typedef struct kf_window {
     size_t operand, at; /* strips before `at` of `operand` are done */
@@ -223,14 +224,14 @@ typedef struct kf_window {
 } kf_window;
 
 /* Blocks made from the blocks of others, because the operand has changed
- * (heal.c). */
-typedef struct kf_heal {
-    size_t among; /* the first `among` waiting workers are healed now; later
+ * (rebuild.c). */
+typedef struct kf_rebuild {
+    size_t among; /* the first `among` waiting workers are rebuilt now; later
                      ones are next */
     kf_window window;
     uint32_t last;  /* product before which windows were read last */
     size_t windows; /* number of windows read before it */
-} kf_heal;
+} kf_rebuild;
 
 /* Comparison of blocks (scrub.c). */
 typedef struct kf_scrub {
@@ -242,8 +243,8 @@ typedef struct kf_scrub {
 } kf_scrub;
 
 struct kofn_job {
-    /* Set by kofn_open_all (job.c); also changed by other folders, fates.c,
-     * guard.c and journal.c. */
+    /* Set by kofn_open_all (job.c); also changed by other folders,
+     * task_outcomes.c, guard.c and journal.c. */
     const kofn_plan *plan; /* of the first operand; all operands have its
                               workers */
     kofn_port *port;
@@ -252,21 +253,21 @@ struct kofn_job {
     size_t operands;
     kofn_options opt; /* checked, with defaults; late, lease: 0 is never */
     kf_journal *journal;
-    kf_fates fates; /* of tasks, and their observers */
+    kf_task_outcomes outcomes; /* of tasks, and their observers */
     kf_guard guard;
     kf_pool spare; /* buffers of results */
     kf_scratch scratch;
     kf_tally tally; /* of the parts of a sum (KOFN_SUM) */
 
     kf_products open;
-    kf_told told;
+    kf_reported reported;
     kf_lease lease;
-    kf_trials trials;
+    kf_all_evidence evidence;
     kf_stream_rounds stream;
     kf_pace paced;
     kf_loop loop;
     kf_start start;
-    kf_heal heal;
+    kf_rebuild rebuild;
     kf_scrub scrub;
 };
 
@@ -291,7 +292,7 @@ static inline bool kf_job_is_running(const product *p)
 /* True if the job has a journal or an observer. */
 static inline bool kf_job_is_watched(const kofn_job *j)
 {
-    return j->journal || j->fates.observers;
+    return j->journal || j->outcomes.observers;
 }
 
 /* True if all workers expected at the start have come. */
@@ -308,7 +309,7 @@ static inline bool kf_is_stream(const kofn_job *j)
 /* True if the job itself is reading an operand. */
 static inline bool kf_job_reads(const kofn_job *j)
 {
-    return j->heal.window.reading || j->scrub.window.reading;
+    return j->rebuild.window.reading || j->scrub.window.reading;
 }
 
 /* Forgets which workers were sent the input. */
@@ -343,17 +344,17 @@ kofn_time kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what);
 /* Carries out KOFN_DO_STORE: the worker is owed a block. */
 kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a);
 /* Encodes the blocks that are owed, in one pass over A, and sends them.  Of
- * changed operands it sends empty blocks, which wait to be healed. */
+ * changed operands it sends empty blocks, which wait to be rebuilt. */
 kofn_status kf_lease_hand_out(kofn_job *j);
 /* Sends the first n workers their blocks, or pieces of blocks, and gives the
- * blocks away.  A worker with an incomplete block waits to be healed. */
+ * blocks away.  A worker with an incomplete block waits to be rebuilt. */
 kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
                           kf_block **blocks);
 /* Removes the workers that have left.  Returns how many of the first `among`
  * remain. */
 size_t kf_lease_forget_gone(kofn_job *j, size_t among);
 /* Removes the first n workers, which have their blocks. */
-void kf_lease_healed(kofn_job *j, size_t n);
+void kf_lease_rebuilt(kofn_job *j, size_t n);
 /* Return the number of live workers that suffices for the products of every
  * operand, whichever workers they are; and whether that number is live. */
 size_t kf_job_enough(const kofn_job *j);
@@ -369,23 +370,23 @@ void kf_lease_stored(kofn_job *j, uint32_t worker);
  * time on at which a worker can become late. */
 uint32_t kf_lease_late(kofn_job *j, uint32_t from, kofn_time now);
 
-/* trial.c */
+/* evidence.c */
 /* Has the workers that the last check located asked again. */
-kofn_status kf_trial_receive(kofn_job *j, const product *p,
-                             const kofn_action *a);
+kofn_status kf_evidence_receive(kofn_job *j, const product *p,
+                                const kofn_action *a);
 /* Records that the worker has stored a block. */
-void kf_trial_stored(kofn_job *j, uint32_t worker);
+void kf_evidence_stored(kofn_job *j, uint32_t worker);
 /* Marks the operand to be read. */
-void kf_trial_ask(kofn_job *j, size_t operand);
+void kf_evidence_ask(kofn_job *j, size_t operand);
 /* Records that the operand has been read.  True if more is to be read: another
  * operand, or some a second time. */
-bool kf_trial_goes_on(kofn_job *j, size_t operand);
+bool kf_evidence_goes_on(kofn_job *j, size_t operand);
 /* Ends the reading of operands. */
-void kf_trial_end(kofn_job *j);
+void kf_evidence_end(kofn_job *j);
 /* Clears and returns the evidence against the worker. */
-kf_trial kf_trial_forget(kofn_job *j, uint32_t worker);
+kf_block_evidence kf_evidence_forget(kofn_job *j, uint32_t worker);
 /* Records that another block was sent to the worker. */
-void kf_trial_mend(kofn_job *j, uint32_t worker);
+void kf_evidence_mend(kofn_job *j, uint32_t worker);
 
 /* open.c */
 /* Returns the begun product with this number in the core, if it is not taken;
@@ -395,7 +396,7 @@ product *kf_job_find(const kofn_job *j, uint32_t number);
 /* Returns a task of a running product; NULL if there is none. */
 static inline kf_slot *kf_job_task(const product *p, uint32_t task)
 {
-    return kf_fates_find(p->tasks, task);
+    return kf_task_outcomes_find(p->tasks, task);
 }
 
 kofn_status kf_job_check_operand(const kofn_job *j, size_t operand);
@@ -554,14 +555,14 @@ void kf_window_close(kofn_job *j, kf_window *w);
 kofn_status kf_window_resident(const kofn_job *j, kf_window *w,
                                const kofn_plan *plan, kf_resident *out);
 
-/* heal.c */
+/* rebuild.c */
 /* Passes on the window that was read, if it has come. */
-kofn_status kf_heal_take(kofn_job *j);
-/* Begins to read for workers to be healed, if there are any and it is time. */
-kofn_status kf_heal_begin(kofn_job *j, const product *next);
+kofn_status kf_rebuild_take(kofn_job *j);
+/* Begins to read for workers to be rebuilt, if there are any and it is time. */
+kofn_status kf_rebuild_begin(kofn_job *j, const product *next);
 
 /* scrub.c */
-/* Takes one step in healing or comparing blocks.  Sets *busy if nothing else
+/* Takes one step in rebuilding or comparing blocks.  Sets *busy if nothing else
  * may begin until the strips that are being read have come. */
 kofn_status kf_scrub_go_on(kofn_job *j, const product *next, bool *busy);
 /* Waits until nothing is being read. */

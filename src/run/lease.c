@@ -38,7 +38,7 @@ kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
         m.worker = to->worker[i];
         m.block = blocks[i];
         if (!st && m.type == KF_MSG_STORE && !kf_block_whole(m.block))
-            st = add(&j->lease.healing, m.worker, to->seat[i]);
+            st = add(&j->lease.rebuilding, m.worker, to->seat[i]);
         if (st) {
             kf_block_drop(m.block);
             continue;
@@ -95,11 +95,11 @@ kofn_status kf_lease_hand_out(kofn_job *j)
     return st;
 }
 
-/* ---- healing ------------------------------------------------------------- */
+/* ---- rebuilding ---------------------------------------------------------- */
 
 size_t kf_lease_forget_gone(kofn_job *j, size_t among)
 {
-    kf_waiters *w = &j->lease.healing;
+    kf_waiters *w = &j->lease.rebuilding;
     size_t kept = 0, left = 0;
 
     for (size_t i = 0; i < w->count; i++) {
@@ -113,9 +113,9 @@ size_t kf_lease_forget_gone(kofn_job *j, size_t among)
     return left;
 }
 
-void kf_lease_healed(kofn_job *j, size_t n)
+void kf_lease_rebuilt(kofn_job *j, size_t n)
 {
-    kf_waiters *w = &j->lease.healing;
+    kf_waiters *w = &j->lease.rebuilding;
 
     assert(n <= w->count);
     w->count -= n;
@@ -162,7 +162,7 @@ bool kf_lease_await(kofn_job *j, kofn_time *atmost)
     size_t storing = kf_core_storing(j->core);
     bool live = kf_job_has_enough(j);
 
-    storing -= live ? kf_min(storing, j->lease.healing.count) : 0;
+    storing -= live ? kf_min(storing, j->lease.rebuilding.count) : 0;
     if (j->lease.storing != storing) {
         j->lease.storing = storing;
         j->lease.since = now;

@@ -18,7 +18,7 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
     ev->now = kf_job_now(j);
     if (j->journal)
         kf_journal_event(j->journal, ev);
-    TRY(kf_fates_event(&j->fates, ev));
+    TRY(kf_task_outcomes_event(&j->outcomes, ev));
     TRY(kofn_core_step(j->core, ev));
     do
         TRY(kf_grow(&l->todo, &l->todo_cap, n, sizeof *l->todo));
@@ -26,7 +26,7 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
     for (size_t i = 0; i < n; i++) {
         if (j->journal)
             kf_journal_action(j->journal, &l->todo[i]);
-        TRY(kf_fates_action(&j->fates, &l->todo[i]));
+        TRY(kf_task_outcomes_action(&j->outcomes, &l->todo[i]));
     }
     if (j->journal)
         kf_journal_step(j->journal);
@@ -122,7 +122,7 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
         kf_job_count(j, &(kofn_report){.left = 1});
     if (m->type == KF_MSG_STORED) {
         kf_lease_stored(j, m->worker);
-        kf_trial_stored(j, m->worker);
+        kf_evidence_stored(j, m->worker);
     }
     if (m->type == KF_MSG_RESULT || m->type == KF_MSG_FAILED)
         file_result(j, m);
@@ -177,8 +177,8 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
     kf_msg m = {0};
     kofn_status st;
 
-    if (j->fates.observers) {
-        kf_fates_tell(&j->fates, &(kf_moment){.type = KF_PASS});
+    if (j->outcomes.observers) {
+        kf_task_outcomes_tell(&j->outcomes, &(kf_moment){.type = KF_PASS});
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
     st = receive(j, alarm < until ? alarm : until, atmost, &m);

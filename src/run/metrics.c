@@ -20,7 +20,7 @@ typedef struct metrics {
     const kofn_job *job;
     char *path;
     kofn_time due; /* real time of the next writing */
-    uint64_t fate[KF_FATES];
+    uint64_t outcome[KF_OUTCOMES];
     kofn_time round_time;
     unsigned rounds; /* delivered rounds */
 } metrics;
@@ -133,18 +133,18 @@ static kofn_status put_round(kf_out *o, const metrics *x,
 
 static kofn_status put_tasks(kf_out *o, const metrics *x)
 {
-    static const char *const name[KF_FATES] = {
-        [KF_FATE_OUT] = "unfinished",      [KF_FATE_CAME] = "wasted",
-        [KF_FATE_USED] = "used",           [KF_FATE_WRONG] = "wrong",
-        [KF_FATE_CANCELLED] = "cancelled", [KF_FATE_FAILED] = "failed",
-        [KF_FATE_LOST] = "lost",
+    static const char *const name[KF_OUTCOMES] = {
+        [KF_OUTCOME_OUT] = "unfinished",      [KF_OUTCOME_CAME] = "wasted",
+        [KF_OUTCOME_USED] = "used",           [KF_OUTCOME_WRONG] = "wrong",
+        [KF_OUTCOME_CANCELLED] = "cancelled", [KF_OUTCOME_FAILED] = "failed",
+        [KF_OUTCOME_LOST] = "lost",
     };
 
     TRY(family(o, "kofn_tasks_total", "counter",
-               "Tasks of rounds that are over, by fate."));
-    for (size_t k = 0; k < KF_FATES; k++)
-        TRY(kf_out_text(o, "kofn_tasks_total{fate=\"%s\"} %" PRIu64 "\n",
-                        name[k], x->fate[k]));
+               "Tasks of rounds that are over, by outcome."));
+    for (size_t k = 0; k < KF_OUTCOMES; k++)
+        TRY(kf_out_text(o, "kofn_tasks_total{outcome=\"%s\"} %" PRIu64 "\n",
+                        name[k], x->outcome[k]));
     return KOFN_OK;
 }
 
@@ -189,7 +189,7 @@ static kofn_status see(kf_observer *base, const kf_moment *m)
     kofn_time now;
 
     if (m->type == KF_TASK) {
-        x->fate[m->task->fate]++;
+        x->outcome[m->task->outcome]++;
         return KOFN_OK;
     }
     if (m->type == KF_ROUND && m->status >= 0 && m->status != KOFN_AGAIN) {

@@ -9,7 +9,7 @@
  * be too small. */
 #include "run.h"
 
-#include "data/check.h"
+#include "data/compare.h"
 
 #include <float.h>
 #include <math.h>
@@ -106,13 +106,13 @@ void kf_guard_renew_cols(kf_held *h, double **cols)
 kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A)
 {
     kf_held now = {.plan = h->plan};
-    kofn_matrix raised = *A;
+    kofn_matrix scaled = *A;
     kofn_status st = KOFN_OK;
 
-    if (kf_levels_any(&h->levels))
-        st = kf_level_copy(A, h->levels.row, h->levels.col, 1, &raised);
+    if (kf_scaling_any(&h->levels))
+        st = kf_scaling_copy(A, h->levels.row, h->levels.col, 1, &scaled);
     if (!st)
-        st = kf_resident_dense(&now.resident, h->plan, &raised);
+        st = kf_resident_dense(&now.resident, h->plan, &scaled);
     now.resident.by = h->resident.by;
     if (!st)
         st = kf_guard_know(&now);
@@ -125,7 +125,7 @@ kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A)
     }
     kf_guard_forget(&now);
     kf_resident_free(&now.resident);
-    if (raised.data != A->data)
-        kf_free(raised.data);
+    if (scaled.data != A->data)
+        kf_free(scaled.data);
     return st;
 }

@@ -10,7 +10,7 @@ static void note(kofn_job *j, const kofn_note *n)
 {
     if (j->journal)
         kf_journal_note(j->journal, n);
-    kf_fates_note(&j->fates, n);
+    kf_task_outcomes_note(&j->outcomes, n);
 }
 
 void kf_job_note_now(kofn_job *j, kofn_note n)
@@ -61,5 +61,5 @@ kofn_status kofn_finish(kofn_job *j)
         if (kf_job_is_running(j->open.list[i]))
             kf_job_note_over(j, j->open.list[i], now, j->open.list[i]->number);
     note(j, &(kofn_note){.own = "finished", .now = now, .since = now});
-    return kf_fates_end(&j->fates, true);
+    return kf_task_outcomes_end(&j->outcomes, true);
 }

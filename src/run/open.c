@@ -233,16 +233,16 @@ product *kf_job_find(const kofn_job *j, uint32_t number)
 kofn_status kf_job_hold(const kofn_job *j, kf_held *h, const kofn_matrix *A,
                         const char *name)
 {
-    unsigned kind = kf_raise_kind(h->plan, j->opt.errors);
-    kofn_matrix raised = *A;
+    unsigned kind = kf_equilibrate_kind(h->plan, j->opt.errors);
+    kofn_matrix scaled = *A;
     double most;
 
     TRY(kf_mat_check_range(A, name, &most));
-    TRY(kf_raise_dense(kind, &raised, &h->levels, &h->raised));
-    if (h->raised)
-        TRY(kf_mat_check_range(&raised, name, &most));
-    TRY(kf_resident_dense(&h->resident, h->plan, &raised));
-    h->resident.raised = h->raised ? kind : 0;
+    TRY(kf_equilibrate_dense(kind, &scaled, &h->levels, &h->scaled));
+    if (h->scaled)
+        TRY(kf_mat_check_range(&scaled, name, &most));
+    TRY(kf_resident_dense(&h->resident, h->plan, &scaled));
+    h->resident.scaled = h->scaled ? kind : 0;
     h->resident.most = most;
     h->resident.by = kf_range_resident(most, 1, A->dtype);
     return KOFN_OK;
@@ -254,8 +254,8 @@ void kf_job_let_go(kf_held *h)
     kf_guard_forget(h);
     kf_key_free(h->key);
     h->key = NULL;
-    kf_levels_free(&h->levels);
-    kf_free(h->raised);
+    kf_scaling_free(&h->levels);
+    kf_free(h->scaled);
 }
 
 unsigned kofn_audited(const kofn_job *j)
@@ -308,22 +308,22 @@ static kofn_status take_input(const kf_held *h, product *p,
                               const kofn_plan *use, const kofn_matrix *in,
                               double most)
 {
-    kofn_matrix raised = *in;
+    kofn_matrix scaled = *in;
     kofn_status st;
     void *own;
 
-    st = kf_raise_input(&h->levels, use, &p->raised, &raised, &own);
+    st = kf_equilibrate_input(&h->levels, use, &p->scaled, &scaled, &own);
     if (!st && own)
-        st = kf_mat_check_range(&raised,
+        st = kf_mat_check_range(&scaled,
                                 "the product's input, with what A is "
                                 "divided by",
                                 &most);
     if (!st)
         st = kf_messages_begin(
-            &p->messages, use, &raised,
-            kf_job_scale_input(&h->resident, p, use, &raised, most));
+            &p->messages, use, &scaled,
+            kf_job_scale_input(&h->resident, p, use, &scaled, most));
     kf_free(own);
-    kf_raise_back(&h->levels, &p->raised, use, &p->back);
+    kf_equilibrate_back(&h->levels, &p->scaled, use, &p->back);
     return st;
 }
 

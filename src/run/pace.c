@@ -120,7 +120,7 @@ static size_t first_ones(const kofn_job *j, const kofn_layout *L)
 }
 
 /* True if it is the turn of this task. */
-static bool may_go(const kofn_job *j, const product *p, const kf_gait *g,
+static bool may_go(const kofn_job *j, const product *p, const kf_send_window *g,
                    const kf_slot *s)
 {
     const kofn_layout *L = &p->use->layout;
@@ -130,7 +130,8 @@ static bool may_go(const kofn_job *j, const product *p, const kf_gait *g,
            (g->awaited == 0 && submessage < p->level);
 }
 
-static void goes(const kofn_job *j, const product *p, kf_gait *g, kf_slot *s)
+static void goes(const kofn_job *j, const product *p, kf_send_window *g,
+                 kf_slot *s)
 {
     if (g->awaited == 0)
         g->sent = kf_job_now(j);
@@ -143,20 +144,20 @@ static void goes(const kofn_job *j, const product *p, kf_gait *g, kf_slot *s)
 
 kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s)
 {
-    kf_gait *g;
+    kf_send_window *g;
 
     if (p->use->layout.submessages == 1)
         return send_task(j, p, s);
-    TRY(kf_reach(&j->paced.gait, &j->paced.workers, (size_t)s->worker + 1,
-                 sizeof *j->paced.gait));
-    g = &j->paced.gait[s->worker];
+    TRY(kf_reach(&j->paced.window, &j->paced.workers, (size_t)s->worker + 1,
+                 sizeof *j->paced.window));
+    g = &j->paced.window[s->worker];
     if (g->first == g->end && may_go(j, p, g, s)) {
         goes(j, p, g, s);
         return send_task(j, p, s);
     }
     assert(g->first <= g->end);
-    TRY(kf_grow(&g->turn, &g->cap, g->end, sizeof *g->turn));
-    g->turn[g->end++] = (kf_turn){p->core, s->task};
+    TRY(kf_grow(&g->waiting, &g->cap, g->end, sizeof *g->waiting));
+    g->waiting[g->end++] = (kf_waiting_task){p->core, s->task};
     j->paced.held++;
     j->paced.due = true;
     return KOFN_OK;
@@ -165,11 +166,11 @@ kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s)
 /* Ends the wait for a task. */
 static void over(kofn_job *j, kf_slot *s)
 {
-    kf_gait *g;
+    kf_send_window *g;
 
     if (!s->awaited)
         return;
-    g = &j->paced.gait[s->worker];
+    g = &j->paced.window[s->worker];
     assert(g->awaited > 0);
     s->awaited = false;
     g->awaited--;
@@ -179,11 +180,11 @@ static void over(kofn_job *j, kf_slot *s)
 void kf_pace_came(kofn_job *j, kf_slot *s, kofn_time took)
 {
     kofn_time now = kf_job_now(j), way;
-    kf_gait *g;
+    kf_send_window *g;
 
     if (!s->awaited)
         return;
-    g = &j->paced.gait[s->worker];
+    g = &j->paced.window[s->worker];
     way = now - longer(g->last, g->sent) - took;
     g->way = way < g->way ? way : g->way;
     g->last = j->paced.newest = now;
@@ -197,37 +198,39 @@ kofn_time kf_pace_alarm(const kofn_job *j)
 
 bool kf_pace_cancel(kofn_job *j, kf_slot *s)
 {
-    kf_gait *g =
-        s->worker < j->paced.workers ? &j->paced.gait[s->worker] : NULL;
+    kf_send_window *g =
+        s->worker < j->paced.workers ? &j->paced.window[s->worker] : NULL;
     size_t i = g ? g->first : 0;
 
     over(j, s);
-    while (g && i < g->end && g->turn[i].task != s->task)
+    while (g && i < g->end && g->waiting[i].task != s->task)
         i++;
     if (!g || i == g->end)
         return false;
-    memmove(g->turn + i, g->turn + i + 1, (--g->end - i) * sizeof *g->turn);
+    memmove(g->waiting + i, g->waiting + i + 1,
+            (--g->end - i) * sizeof *g->waiting);
     j->paced.held--;
     return true;
 }
 
 /* Returns the task of this turn; NULL if it is no longer needed. */
-static kf_slot *find(const kofn_job *j, kf_turn t, product **p)
+static kf_slot *find(const kofn_job *j, kf_waiting_task t, product **p)
 {
     kf_slot *s;
 
     *p = kf_job_find(j, t.product);
     s = *p && kf_job_is_running(*p) ? kf_job_task(*p, t.task) : NULL;
-    return s && s->fate == KF_FATE_OUT && kf_core_works(j->core, s->worker)
+    return s && s->outcome == KF_OUTCOME_OUT &&
+                   kf_core_works(j->core, s->worker)
                ? s
                : NULL;
 }
 
-static kofn_status go_on(kofn_job *j, kf_gait *g)
+static kofn_status go_on(kofn_job *j, kf_send_window *g)
 {
     while (g->first < g->end) {
         product *p;
-        kf_slot *s = find(j, g->turn[g->first], &p);
+        kf_slot *s = find(j, g->waiting[g->first], &p);
 
         if (s && !may_go(j, p, g, s))
             return KOFN_OK;
@@ -273,7 +276,7 @@ typedef struct strides {
 
 static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
 {
-    const kf_gait *g = &j->paced.gait[worker];
+    const kf_send_window *g = &j->paced.window[worker];
     kofn_time now = kf_job_now(j);
     kf_coming c = {.part = 0};
     strides s = {g->way, KOFN_NEVER};
@@ -292,7 +295,7 @@ static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
 
 static bool takes_part(const kofn_job *j, const product *p, uint32_t worker)
 {
-    return j->paced.gait[worker].product == p->core &&
+    return j->paced.window[worker].product == p->core &&
            kf_core_works(j->core, worker);
 }
 
@@ -302,8 +305,8 @@ static kofn_time way_of(const kofn_job *j, const product *p, kofn_time *list)
     size_t n = 0;
 
     for (uint32_t i = 0; i < j->paced.workers; i++)
-        if (takes_part(j, p, i) && j->paced.gait[i].way != KOFN_NEVER)
-            list[n++] = j->paced.gait[i].way;
+        if (takes_part(j, p, i) && j->paced.window[i].way != KOFN_NEVER)
+            list[n++] = j->paced.window[i].way;
     return middle(list, n);
 }
 
@@ -328,7 +331,7 @@ static bool are_late(kofn_job *j, const product *p, kofn_time *pace,
     for (uint32_t i = 0; i < j->paced.workers; i++) {
         strides s = {KOFN_NEVER, KOFN_NEVER};
 
-        if (takes_part(j, p, i) && j->paced.gait[i].awaited > 0)
+        if (takes_part(j, p, i) && j->paced.window[i].awaited > 0)
             s = strides_of(j, p, i);
         if (s.pace != KOFN_NEVER && s.pace / SLOW < one && s.rest - one <= all)
             return false;
@@ -343,12 +346,12 @@ static size_t first_waiting(const kofn_job *j, const product *p)
     size_t first = SIZE_MAX;
 
     for (size_t i = 0; i < j->paced.workers; i++) {
-        const kf_gait *g = &j->paced.gait[i];
+        const kf_send_window *g = &j->paced.window[i];
         product *of;
         kf_slot *s = NULL;
 
         if (g->first < g->end && g->awaited == 0)
-            s = find(j, g->turn[g->first], &of);
+            s = find(j, g->waiting[g->first], &of);
         if (s && of == p)
             first = kf_min(first, s->row % p->use->layout.submessages);
     }
@@ -392,12 +395,12 @@ kofn_status kf_pace_go_on(kofn_job *j)
     j->paced.due = false;
     j->paced.due_at = KOFN_NEVER;
     for (size_t i = 0; i < j->paced.workers; i++)
-        TRY(go_on(j, &j->paced.gait[i]));
+        TRY(go_on(j, &j->paced.window[i]));
     for (size_t i = 0; i < j->open.count && j->paced.held > 0; i++)
         if (kf_job_is_running(j->open.list[i]) &&
             j->open.list[i]->use->layout.submessages > 1)
             TRY(rise(j, j->open.list[i]));
     for (size_t i = 0; i < j->paced.workers; i++)
-        TRY(go_on(j, &j->paced.gait[i]));
+        TRY(go_on(j, &j->paced.window[i]));
     return KOFN_OK;
 }

@@ -56,8 +56,9 @@ static kofn_status lend(const kofn_job *j, product *p, const kofn_matrix *X,
     TRY(kf_job_hold(j, first, X, "X"));
     first->resident.lent = true;
     TRY(kf_mat_check_range(&Y, "Y", &most));
-    TRY(kf_raise_input(&first->levels, &p->shape, &p->raised, &Y, &p->second));
-    kf_raise_back(&first->levels, &p->raised, &p->shape, &p->back);
+    TRY(kf_equilibrate_input(&first->levels, &p->shape, &p->scaled, &Y,
+                             &p->second));
+    kf_equilibrate_back(&first->levels, &p->scaled, &p->shape, &p->back);
     if (p->second)
         TRY(kf_mat_check_range(&Y, "Y, with what X is divided by", &most));
     return kf_messages_lend(
@@ -73,7 +74,7 @@ static kofn_status check_longest(const kofn_job *j, const kofn_plan *shape)
 
     if (!kf_mul(kf_ceil_div(L->problem.p, L->cut[1].cols),
                 kf_dtype_size(L->problem.dtype), &bytes) ||
-        !kf_mul(bytes, L->lanes * shape->span, &bytes))
+        !kf_mul(bytes, L->components * shape->span, &bytes))
         return kf_nomem(SIZE_MAX);
     if (!longest || bytes <= longest)
         return KOFN_OK;
@@ -163,7 +164,7 @@ static void forget_rows(const kofn_job *j, product *p)
         const kf_slot *s = &p->tasks->task[i];
 
         if (s->row >= p->blocks || !p->block[s->row] ||
-            (j->plan->layout.repeats && s->fate == KF_FATE_CANCELLED))
+            (j->plan->layout.repeats && s->outcome == KF_OUTCOME_CANCELLED))
             continue;
         kf_block_drop(p->block[s->row]);
         p->block[s->row] = NULL;

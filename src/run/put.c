@@ -56,7 +56,7 @@ static kofn_status begin_now(kofn_job *j, uint32_t *number)
     if (number)
         *number = j->open.puts;
     if (p != j->open.list[j->open.count - 1] || kf_core_storing(j->core) > 0 ||
-        !kf_job_all_came(j) || kf_job_is_due(j, p) || j->trials.on)
+        !kf_job_all_came(j) || kf_job_is_due(j, p) || j->evidence.on)
         return KOFN_OK;
     return kf_job_break(j, kf_job_begin(j, p));
 }

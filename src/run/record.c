@@ -10,7 +10,7 @@
  *
  * Owns the table until it is written at the end.  It sees moments alone, of a
  * running job or of a journal. */
-#include "fates.h"
+#include "task_outcomes.h"
 
 #include "code/operation.h"
 
@@ -125,9 +125,9 @@ static kofn_status see(kf_observer *base, const kf_moment *m)
     if (m->type == KF_TASK)
         return note_task(x, m->worker,
                          (share){t->sent, m->to, true,
-                                 t->fate != KF_FATE_CAME &&
-                                     t->fate != KF_FATE_USED &&
-                                     t->fate != KF_FATE_WRONG});
+                                 t->outcome != KF_OUTCOME_CAME &&
+                                     t->outcome != KF_OUTCOME_USED &&
+                                     t->outcome != KF_OUTCOME_WRONG});
     if (m->type != KF_ROUND)
         return st;
     if (m->status != KOFN_AGAIN)

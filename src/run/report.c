@@ -8,16 +8,16 @@
 
 void kf_job_count(kofn_job *j, const kofn_report *more)
 {
-    kf_report_add(&j->told.rest, more);
+    kf_report_add(&j->reported.rest, more);
 }
 
 void kf_job_sum(const kofn_job *j, kofn_report *sum)
 {
-    *sum = j->told.total;
-    kf_report_add(sum, &j->told.rest);
+    *sum = j->reported.total;
+    kf_report_add(sum, &j->reported.rest);
     for (size_t i = 0; i < j->open.count; i++)
         kf_report_add(sum, &j->open.list[i]->rep);
-    sum->rounds = j->told.total.rounds; /* only those that are over */
+    sum->rounds = j->reported.total.rounds; /* only those that are over */
 }
 
 kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
@@ -40,14 +40,14 @@ kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
                           .left = sum.left,
                           .sent = sum.sent,
                           .received = sum.received,
-                          .healing = j->lease.healing.count,
+                          .rebuilding = j->lease.rebuilding.count,
                           .corrupt = sum.corrupt,
                           .strips = kf_job_strips(j)};
     for (size_t i = 0; i < j->open.count; i++) {
         const kf_slots *t = j->open.list[i]->tasks;
 
         for (size_t k = 0; t && k < t->count; k++)
-            if (t->task[k].fate == KF_FATE_OUT)
+            if (t->task[k].outcome == KF_OUTCOME_OUT)
                 now.outstanding += t->task[k].hi - t->task[k].lo;
     }
     for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
@@ -70,13 +70,13 @@ const char *kofn_job_name(const kofn_job *j, size_t worker)
 
 const char *kofn_job_failure(const kofn_job *j)
 {
-    return j->told.failure ? j->told.failure : "";
+    return j->reported.failure ? j->reported.failure : "";
 }
 
 kofn_status kofn_job_totals(const kofn_job *j, kofn_report *rep)
 {
     TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    kf_give(rep, &j->told.total, sizeof j->told.total);
+    kf_give(rep, &j->reported.total, sizeof j->reported.total);
     return KOFN_OK;
 }
 
@@ -84,19 +84,19 @@ kofn_status kofn_job_totals(const kofn_job *j, kofn_report *rep)
 
 /* Copies what the report points to, because the core's tables change later.
  * For a sum it also copies the weights of its parts. */
-static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
+static kofn_status fill_tables(const kofn_job *j, tables *t, size_t components,
                                const kf_core_view *v, kofn_report *r)
 {
     TRY(kf_reach(&t->rows, &t->row_cap, v->workers, sizeof *t->rows));
     TRY(kf_reach(&t->located, &t->located_cap, v->workers, sizeof *t->located));
     TRY(kf_reach(&t->states, &t->state_cap, v->workers, sizeof *t->states));
     for (size_t i = 0; i < v->workers; i++) {
-        t->rows[i] = kf_core_rows(j->core, v->round, (uint32_t)i) * lanes;
+        t->rows[i] = kf_core_rows(j->core, v->round, (uint32_t)i) * components;
         t->located[i] = v->located[i];
         t->states[i] = kf_core_worker(j->core, (uint32_t)i);
     }
     r->live = (unsigned)v->live;
-    r->healing = (unsigned)j->lease.healing.count;
+    r->rebuilding = (unsigned)j->lease.rebuilding.count;
     r->rows = t->rows;
     r->located = t->located;
     r->states = t->states;
@@ -123,24 +123,24 @@ kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a)
     kf_core_view v;
 
     kf_core_look(j->core, p->core, &v);
-    TRY(fill_tables(j, &p->tables, p->use->layout.lanes, &v, r));
+    TRY(fill_tables(j, &p->tables, p->use->layout.components, &v, r));
     r->noise = a->noise;
     r->predicted = a->predicted + p->measure.error;
-    r->late = kf_fates_late(p->tasks);
-    r->dropped = (unsigned)(v.dropped - j->told.dropped);
+    r->late = kf_task_outcomes_late(p->tasks);
+    r->dropped = (unsigned)(v.dropped - j->reported.dropped);
     r->corrupt = (unsigned)v.corrupt;
     r->floor = p->measure.floor;
     r->drift = p->measure.drift;
     r->parts = j->tally.parts;
     r->weights = p->tables.weights;
     r->ages = j->tally.age ? p->tables.ages : NULL;
-    j->told.dropped = v.dropped;
+    j->reported.dropped = v.dropped;
     return KOFN_OK;
 }
 
 kofn_report kf_job_report_of(const kofn_job *j, const product *p)
 {
-    kofn_report r = j->told.rest;
+    kofn_report r = j->reported.rest;
 
     if (p)
         kf_report_add(&r, &p->rep);
@@ -150,16 +150,16 @@ kofn_report kf_job_report_of(const kofn_job *j, const product *p)
 
 void kf_job_close(kofn_job *j, product *p, const kofn_report *r)
 {
-    tables mine = j->told.tables;
+    tables mine = j->reported.tables;
 
-    kf_report_add(&j->told.total, r);
-    j->told.tables = p->tables;
+    kf_report_add(&j->reported.total, r);
+    j->reported.tables = p->tables;
     p->tables = mine;
-    kf_free(j->told.failure);
-    j->told.failure = p->failure;
+    kf_free(j->reported.failure);
+    j->reported.failure = p->failure;
     p->failure = NULL;
-    j->told.moved = p->rep.sent + p->rep.received;
-    j->told.rest = (kofn_report)KOFN_REPORT_INIT;
+    j->reported.moved = p->rep.sent + p->rep.received;
+    j->reported.rest = (kofn_report)KOFN_REPORT_INIT;
     kf_job_close_product(j, p);
 }
 
@@ -167,11 +167,12 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
 {
     kf_core_view v;
 
-    *out = j->told.rest;
+    *out = j->reported.rest;
     kf_core_look(j->core, 0, &v);
-    TRY(fill_tables(j, &j->told.tables, j->plan->layout.lanes, &v, out));
+    TRY(fill_tables(j, &j->reported.tables, j->plan->layout.components, &v,
+                    out));
     out->took = kf_job_now(j) - began;
-    kf_report_add(&j->told.total, out);
-    j->told.rest = (kofn_report)KOFN_REPORT_INIT;
+    kf_report_add(&j->reported.total, out);
+    j->reported.rest = (kofn_report)KOFN_REPORT_INIT;
     return KOFN_OK;
 }

@@ -20,9 +20,9 @@ typedef struct kf_held {
     const kofn_plan *plan; /* set by job.c, or by pair.c for a stream; the rest
                               by open.c */
     kf_resident resident;  /* its `most` grows when it changes */
-    kf_levels levels;      /* powers of two by which its rows and columns were
-                              scaled before coding */
-    void *raised;          /* equilibrated copy, or values of a sparse one;
+    kf_scaling levels;     /* powers of two by which its rows and columns were
+                             scaled before coding */
+    void *scaled;          /* equilibrated copy, or values of a sparse one;
                               NULL: not equilibrated */
     bool placed;
     uint64_t changes; /* updates since it was placed; > 0: the job does not hold
@@ -37,8 +37,8 @@ typedef struct kf_held {
                          rounding (kf_norms) */
     struct kf_key *key; /* tests a whole product of A x or A B, if errors are
                            searched for (guard.c) */
-    bool due;           /* trial.c: its blocks have to be read and compared */
-    bool odd;           /* a worker's block was found wrong */
+    bool due; /* evidence.c: its blocks have to be read and compared */
+    bool odd; /* a worker's block was found wrong */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */
@@ -50,7 +50,7 @@ typedef struct kf_verdict {
 
 typedef struct kf_guard {
     uint64_t secret;     /* seed of the random weights for comparisons */
-    double tolerance;    /* as asked for; 0: none */
+    double max_error;    /* as asked for; 0: none */
     kf_verdict *verdict; /* kept until the core has received them all, from
                             `next` on */
     size_t next, count, cap;
@@ -75,7 +75,7 @@ typedef struct kf_measure {
 } kf_measure;
 
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
-                          double tolerance);
+                          double max_error);
 /* Answers a KOFN_DO_CHECK.  The verdict waits for kf_guard_next. */
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            const kf_use *by, const kofn_action *a,

@@ -25,14 +25,14 @@ static kofn_status mend(kofn_job *j, uint32_t worker)
     TRY(kf_job_tell(j, KOFN_EV_JUDGED, worker));
     if (kf_core_worker(j->core, worker) != KOFN_WORKER_LIVE)
         return KOFN_OK;
-    kf_trial_mend(j, worker);
+    kf_evidence_mend(j, worker);
     return kf_job_tell(j, KOFN_EV_VOID, worker);
 }
 
 static kofn_status judge_all(kofn_job *j)
 {
-    for (uint32_t i = 0; i < j->trials.workers; i++) {
-        kf_trial was = kf_trial_forget(j, i);
+    for (uint32_t i = 0; i < j->evidence.workers; i++) {
+        kf_block_evidence was = kf_evidence_forget(j, i);
 
         if (kf_core_worker(j->core, i) != KOFN_WORKER_LIVE)
             continue;
@@ -50,9 +50,9 @@ static void end(kofn_job *j, kofn_status st, const char *why)
 {
     kf_scrub *s = &j->scrub;
 
-    for (uint32_t i = 0; st && i < j->trials.workers; i++)
-        kf_trial_forget(j, i);
-    kf_trial_end(j);
+    for (uint32_t i = 0; st && i < j->evidence.workers; i++)
+        kf_evidence_forget(j, i);
+    kf_evidence_end(j);
     kf_free(s->cols);
     s->cols = NULL;
     s->asked = false;
@@ -82,7 +82,7 @@ static kofn_status next_operand(kofn_job *j)
 
     kf_guard_renew_cols(&j->held[w->operand], &s->cols);
     w->at = 0;
-    if (kf_trial_goes_on(j, w->operand))
+    if (kf_evidence_goes_on(j, w->operand))
         return KOFN_OK;
     end(j, KOFN_OK, "");
     return judge_all(j);
@@ -149,9 +149,9 @@ static kofn_status go_on(kofn_job *j, bool *busy)
     else if (w->reading && kf_job_starves(j, w->reading))
         TRY(give_up(j));
     /* if the caller asked, first wait for blocks that are made here */
-    if (!w->reading && j->trials.on &&
+    if (!w->reading && j->evidence.on &&
         !(j->scrub.asked &&
-          kf_core_storing(j->core) > j->lease.healing.count)) {
+          kf_core_storing(j->core) > j->lease.rebuilding.count)) {
         if (kf_job_has_enough(j))
             TRY(begin_window(j));
         else if (j->scrub.asked && kf_core_storing(j->core) == 0)
@@ -166,13 +166,13 @@ static kofn_status go_on(kofn_job *j, bool *busy)
 kofn_status kf_scrub_go_on(kofn_job *j, const product *next, bool *busy)
 {
     *busy = false;
-    TRY(kf_heal_take(j));
-    if (!j->heal.window.reading) {
+    TRY(kf_rebuild_take(j));
+    if (!j->rebuild.window.reading) {
         TRY(go_on(j, busy));
         if (*busy)
             return KOFN_OK;
-        TRY(kf_heal_begin(j, next));
-        if (!j->heal.window.reading)
+        TRY(kf_rebuild_begin(j, next));
+        if (!j->rebuild.window.reading)
             return KOFN_OK;
     }
     *busy = next != NULL;
@@ -223,7 +223,7 @@ static kofn_status scrub(kofn_job *j)
     TRY(kf_job_await_start(j));
     TRY(kf_scrub_rest(j));
     for (size_t o = 0; o < j->operands; o++)
-        kf_trial_ask(j, o);
+        kf_evidence_ask(j, o);
     j->scrub.asked = true;
     while (j->scrub.asked) {
         kofn_time atmost = KOFN_NEVER;

@@ -16,7 +16,7 @@
  *
  * Owns the file and the lines that are not written.  It sees moments alone, of
  * a running job or of a journal.  A failure is reported at the end. */
-#include "fates.h"
+#include "task_outcomes.h"
 
 #include "code/operation.h"
 
@@ -47,18 +47,18 @@ typedef struct trace {
     bool more; /* an entry was written: a comma is due */
 } trace;
 
-/* The name and colour of a task by its fate.  Perfetto gives each name a
+/* The name and colour of a task by its outcome.  Perfetto gives each name a
  * colour; Chrome uses cname. */
 static const struct {
     const char *name, *colour;
-} look[KF_FATES] = {
-    [KF_FATE_OUT] = {"unfinished", "grey"},
-    [KF_FATE_CAME] = {"wasted", "yellow"},
-    [KF_FATE_USED] = {"work", "good"},
-    [KF_FATE_WRONG] = {"wrong", "terrible"},
-    [KF_FATE_CANCELLED] = {"cancelled", "thread_state_sleeping"},
-    [KF_FATE_FAILED] = {"failed", "bad"},
-    [KF_FATE_LOST] = {"lost", "black"},
+} look[KF_OUTCOMES] = {
+    [KF_OUTCOME_OUT] = {"unfinished", "grey"},
+    [KF_OUTCOME_CAME] = {"wasted", "yellow"},
+    [KF_OUTCOME_USED] = {"work", "good"},
+    [KF_OUTCOME_WRONG] = {"wrong", "terrible"},
+    [KF_OUTCOME_CANCELLED] = {"cancelled", "thread_state_sleeping"},
+    [KF_OUTCOME_FAILED] = {"failed", "bad"},
+    [KF_OUTCOME_LOST] = {"lost", "black"},
 };
 
 /* Colours for the products of a stream, in turn: more than can be open. */
@@ -152,12 +152,12 @@ static kofn_status track_of(trace *x, uint32_t worker, track **out)
 static kofn_status put_task(trace *x, const kf_moment *m)
 {
     const kf_slot *t = m->task;
-    const char *name = look[t->fate].name, *colour = look[t->fate].colour;
+    const char *name = look[t->outcome].name, *colour = look[t->outcome].colour;
     char own[32];
     track *l;
     kofn_time from = m->from;
 
-    if (x->stream && t->fate == KF_FATE_USED) {
+    if (x->stream && t->outcome == KF_OUTCOME_USED) {
         snprintf(own, sizeof own, "product %u", m->round);
         name = own;
         colour = colours[m->round % (sizeof colours / sizeof *colours)];
@@ -168,7 +168,7 @@ static kofn_status put_task(trace *x, const kf_moment *m)
     from = from < m->to ? from : m->to;
     TRY(slice(x, FIRST_WORKER + (uint64_t)m->worker, name, from, m->to));
     TRY(kf_out_text(&x->out, ",\"cat\":\"%s\",\"cname\":\"%s\"",
-                    look[t->fate].name, colour));
+                    look[t->outcome].name, colour));
     return kf_out_text(
         &x->out,
         ",\"args\":{\"round\":%u,\"task\":%u,"

@@ -1,5 +1,5 @@
 /* window.c -- reads operands that have changed, some strips at a time, to make
- * blocks of them (heal.c) or to compare blocks (scrub.c).  No process holds
+ * blocks of them (rebuild.c) or to compare blocks (scrub.c).  No process holds
  * such an operand as a whole.
  *
  * A window borrows the operand's plan.  It owns the strips while they are read,
@@ -42,7 +42,7 @@ static size_t width(const kofn_job *j, const kf_window *w)
     size_t strips = kf_window_strips(j, w);
     double bytes = (double)pb->m * (double)pb->n / (double)strips *
                    (double)kf_dtype_size(pb->dtype);
-    double n = kf_larger((double)j->told.moved, LEAST) / bytes;
+    double n = kf_larger((double)j->reported.moved, LEAST) / bytes;
 
     if (n > (double)strips)
         return strips;

@@ -28,15 +28,15 @@
  * Their number is the number of columns minus the number of missing seats. */
 typedef struct kf_dual {
     size_t n, d, units, submessages;
-    size_t field;  /* real numbers in a unit: 1, 2 or 4                      */
-    bool linked;   /* M has a row t n + i and a column t d + q for each
-                    submessage t                                           */
-    double *M;     /* rows of seats x columns                                */
-    double *X;     /* part j: (M of its holders)^-T; linked: its E */
-    double *P;     /* of submessage t: d x units; NULL:                       */
-    size_t *slot;  /* t d + q: the unit with entry 1 in row q of P_t, or NONE */
-    double *norm;  /* t n + i: divisor of the row of E */
-    kf_arrays own; /* owns all of these */
+    size_t field; /* real numbers in a unit: 1, 2 or 4                      */
+    bool linked;  /* M has a row t n + i and a column t d + q for each
+                   submessage t                                           */
+    double *M;    /* rows of seats x columns                                */
+    double *X;    /* part j: (M of its holders)^-T; linked: its E */
+    double *P;    /* of submessage t: d x units; NULL:                       */
+    size_t *slot; /* t d + q: the unit with entry 1 in row q of P_t, or NONE */
+    double *norm; /* t n + i: divisor of the row of E */
+    kf_arrays owned; /* owns all of these */
 } kf_dual;
 #define KF_NONE SIZE_MAX
 

@@ -46,14 +46,14 @@ kofn_status kf_dual_new(kf_dual *u, bool slots)
 {
     size_t f = u->field, rows = u->submessages * u->d;
 
-    u->M = kf_arrays_table(&u->own, deep(u) * u->n * f, wide_of(u));
-    u->X = kf_arrays_table(&u->own, u->n * wide_of(u), encoded_cols(u));
-    u->norm = kf_arrays_table(&u->own, u->submessages, u->n);
+    u->M = kf_arrays_table(&u->owned, deep(u) * u->n * f, wide_of(u));
+    u->X = kf_arrays_table(&u->owned, u->n * wide_of(u), encoded_cols(u));
+    u->norm = kf_arrays_table(&u->owned, u->submessages, u->n);
     if (slots)
-        u->slot = kf_arrays_new(&u->own, rows, sizeof *u->slot);
+        u->slot = kf_arrays_new(&u->owned, rows, sizeof *u->slot);
     else
-        u->P = kf_arrays_table(&u->own, rows * f, u->units * f);
-    TRY(kf_arrays_status(&u->own));
+        u->P = kf_arrays_table(&u->owned, rows * f, u->units * f);
+    TRY(kf_arrays_status(&u->owned));
     for (size_t i = 0; i < u->submessages * u->n; i++)
         u->norm[i] = 1;
     for (size_t i = 0; slots && i < rows; i++)
@@ -78,13 +78,14 @@ static void add_P(const kf_dual *u, size_t t, size_t r, double x, double *out)
 
 /* ---- encoding ------------------------------------------------------------ */
 
-/* Returns row (t, q, lane) of M for the holders of part j, q seats before j. */
+/* Returns row (t, q, component) of M for the holders of part j, q seats before
+ * j. */
 static const double *holder(const kf_dual *u, size_t j, size_t t, size_t q,
-                            size_t lane)
+                            size_t component)
 {
     size_t i = t * u->n + (j + u->n - q) % u->n;
 
-    return u->M + (i * u->field + lane) * wide_of(u);
+    return u->M + (i * u->field + component) * wide_of(u);
 }
 
 /* Computes X_j = (M of the holders)^-T, times P if submessages are linked. */
@@ -107,11 +108,11 @@ static kofn_status encode_part(const kf_dual *u, size_t j, double *N, double *X)
     return kf_solve(w, N, w, cols, X, cols);
 }
 
-/* Returns row (t, q, lane) of X_j. */
+/* Returns row (t, q, component) of X_j. */
 static const double *encoded(const kf_dual *u, size_t j, size_t t, size_t q,
-                             size_t lane)
+                             size_t component)
 {
-    size_t cols = encoded_cols(u), r = q * u->field + lane;
+    size_t cols = encoded_cols(u), r = q * u->field + component;
 
     if (u->linked)
         r += t * u->d * u->field;

@@ -21,8 +21,8 @@ static void free_state(void *state)
 {
     kf_gradient *g = state;
 
-    kf_arrays_free(&g->code[0].own);
-    kf_arrays_free(&g->code[1].own);
+    kf_arrays_free(&g->code[0].owned);
+    kf_arrays_free(&g->code[1].owned);
     kofn_free(g->E);
     kofn_free(g);
 }
@@ -75,7 +75,7 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
                         who, d, n);
     L->seats = L->max_seats = n;
     L->cut[0] = (kofn_cut){n, 1};
-    L->lanes = field;
+    L->components = field;
     L->wants = wants;
     L->symbols = n * wants;
     L->submessages = submessages;
@@ -141,7 +141,8 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
 
             n = answers_of(L, h, answers, at, count);
             st = solve ? kf_dual_decode(u, answers + at, n, base,
-                                        D + at * L->lanes, count * L->lanes)
+                                        D + at * L->components,
+                                        count * L->components)
                        : kf_dual_enough(u, answers + at, n, base);
         }
     return st;

@@ -243,11 +243,11 @@ static void circle_seat(const kf_cut_shape *s, size_t seat, double *E0,
 
 /* ---- complex roots of unity ---------------------------------------------- */
 
-/* Lane 0 answers the real part and lane 1 the imaginary part of the product.
- * The block is [Re -Im; Im Re] and the message [Re; Im].  A whole input is
- * real.  The symbols are real too, so each answer gives two equations: the
- * point conj(x) would give the same two.  Therefore the roots are turned by a
- * quarter of a step.  So they and their conjugates are 2 n different points,
+/* Component 0 answers the real part and component 1 the imaginary part of the
+ * product. The block is [Re -Im; Im Re] and the message [Re; Im].  A whole
+ * input is real.  The symbols are real too, so each answer gives two equations:
+ * the point conj(x) would give the same two.  Therefore the roots are turned by
+ * a quarter of a step.  So they and their conjugates are 2 n different points,
  * and half of K answers are enough. */
 static void complex_seat(const kf_cut_shape *s, size_t seat, double *E0,
                          double *E1, double *G)

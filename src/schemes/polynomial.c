@@ -133,9 +133,9 @@ void kf_schemes_entangle(kf_cut_shape *s)
     complete(s, false, false);
 }
 
-/* Returns the number of pieces of a side: 1 if the scheme does not cut it or no
+/* Returns the number of parts of a side: 1 if the scheme does not cut it or no
  * number is given. */
-static size_t pieces(const kofn_layout *L, const char *axis)
+static size_t parts(const kofn_layout *L, const char *axis)
 {
     long value = kofn_arg(L, axis);
 
@@ -152,9 +152,9 @@ static kf_cut_shape shape_of(const kofn_layout *L, const kind *k)
 {
     long basis = kofn_arg(L, "basis"), angles = kofn_arg(L, "angles");
     kf_cut_shape s = {
-        .m = pieces(L, "m"),
-        .n = pieces(L, "n"),
-        .p = pieces(L, axis_name(L, 1)),
+        .m = parts(L, "m"),
+        .n = parts(L, "n"),
+        .p = parts(L, axis_name(L, 1)),
         .left = L->problem.op == KOFN_LEFT,
         .points = L->workers,
     };
@@ -169,7 +169,7 @@ static kf_cut_shape shape_of(const kofn_layout *L, const kind *k)
     return s;
 }
 
-/* Adds one piece to an axis.  False, and no change, if `answers` could then no
+/* Adds one part to an axis.  False, and no change, if `answers` could then no
  * longer decode. */
 static bool step(const kofn_layout *L, const kind *k, kf_cut_shape *s,
                  size_t *axis, size_t answers)
@@ -261,7 +261,7 @@ static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
 
     s.left = !s.left;
     if (kofn_arg(L, "q") != KOFN_AUTO)
-        s.p = pieces(L, input_axis(L, s.left));
+        s.p = parts(L, input_axis(L, s.left));
     complete(&s, vum_of(L, k), k->polydot);
     return kf_max(K, s.K);
 }
@@ -314,7 +314,7 @@ kofn_status kf_schemes_tables(kofn_layout *L, const kf_cut_shape *s)
 kofn_status kf_schemes_khatri_rao(kofn_layout *L, const kf_cut_shape *s)
 {
     L->max_seats = SIZE_MAX;
-    L->lanes = 4;
+    L->components = 4;
     L->cut[0].rows = L->grid_rows = 4 * s->m;
     L->cut[1].cols = s->p;
     L->symbols = L->wants = 4 * s->K;
@@ -345,7 +345,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
     if (s.basis == KF_QUATERNION)
         return kf_schemes_khatri_rao(L, &s);
     if (s.basis == KF_COMPLEX) {
-        L->lanes = 2;
+        L->components = 2;
         L->inner = s.p * s.sum > 1 ? 2 : 1;
         /* A complex answer counts twice, because the symbols are real.  But
          * half of the answers are far worse conditioned than all. */

@@ -43,10 +43,10 @@ typedef struct kf_cut_shape {
 
 /* Computes rows over the products of parts if nothing is summed.  E1 is one row
  * of `cols`, or NULL for a whole input. */
-static inline void kf_outer(size_t lanes, size_t rows, size_t cols,
+static inline void kf_outer(size_t components, size_t rows, size_t cols,
                             const double *E0, const double *E1, double *G)
 {
-    for (size_t l = 0; l < lanes; l++)
+    for (size_t l = 0; l < components; l++)
         for (size_t b = 0; b < cols; b++)
             for (size_t a = 0; a < rows; a++)
                 G[(l * cols + b) * rows + a] =

@@ -96,7 +96,7 @@ static kofn_status layout(kofn_layout *L)
     L->seats = L->max_seats = s.m2 * s.p2;
     L->enough = s.m * s.p;
     L->threshold = L->seats - (s.m2 - s.m + 1) * (s.p2 - s.p + 1) + 1;
-    L->lanes = 4;
+    L->components = 4;
     L->cut[0].rows = L->grid_rows = 4 * s.m;
     L->cut[1].cols = s.p;
     L->symbols = L->wants = 4 * s.m * s.p;

@@ -191,7 +191,7 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
 
 /* ---- dip ----------------------------------------------------------------- */
 
-/* Chooses the cut, the side with fewer pieces first.  It is as fine as possible
+/* Chooses the cut, the side with fewer parts first.  It is as fine as possible
  * while three quarters of the requested answers decode. */
 static void choose_cut(const kofn_layout *L)
 {

@@ -2,7 +2,7 @@
  *
  * A worker gets the block specification first.  One that can read the operand
  * itself makes its block from that, and only these coefficients have travelled;
- * the others ask for the block's numbers piece by piece.
+ * the others ask for the block's numbers slice by slice.
  *
  * Bytes are the caller's, freed by kf_bytes_free.  Nothing that is read is
  * believed: every size is checked before memory is asked for.
@@ -51,7 +51,7 @@ static kofn_status write_dense(const kf_block *b, kf_bytes *out)
 
     TRY(PUT_NUMBERS(out, L->problem.m, L->problem.n, L->groups * L->cut[0].rows,
                     L->cut[0].cols, L->inner));
-    for (size_t i = 0; i < b->lanes * L->inner; i++) {
+    for (size_t i = 0; i < b->components * L->inner; i++) {
         const kf_row *row = &b->coded[i];
 
         TRY(put_number(out, row->n));
@@ -67,11 +67,11 @@ static kofn_status write_dense(const kf_block *b, kf_bytes *out)
     return KOFN_OK;
 }
 
-/* Writes which lanes of the block are not zero throughout. */
+/* Writes which components of the block are not zero throughout. */
 static kofn_status write_empty(const kf_block *b, kf_bytes *out)
 {
-    for (size_t l = 0; l < b->lanes; l++)
-        TRY(put_number(out, b->lane[l].rows > 0));
+    for (size_t l = 0; l < b->components; l++)
+        TRY(put_number(out, b->component[l].rows > 0));
     return KOFN_OK;
 }
 
@@ -82,7 +82,7 @@ static kofn_status write_sparse(const kf_block *b, kf_bytes *out)
     kf_wire_section(b, 1, &units, &bytes);
     TRY(PUT_NUMBERS(out, b->A->rows, units, b->used));
     TRY(put_all(out, b->first, b->used));
-    return put(out, b->weight, b->lanes * b->used * sizeof *b->weight);
+    return put(out, b->weight, b->components * b->used * sizeof *b->weight);
 }
 
 static kofn_status write_sum(const kf_block *b, kf_bytes *out)
@@ -100,7 +100,7 @@ static kofn_status write_sum(const kf_block *b, kf_bytes *out)
                     s->parts));
     TRY(put_all(out, s->part, s->parts));
     return put(out, s->mix,
-               s->submessages * s->lanes * s->parts * s->segments *
+               s->submessages * s->components * s->parts * s->segments *
                    sizeof *s->mix);
 }
 
@@ -122,7 +122,7 @@ static kofn_status put_digest(const kf_block *b, kf_bytes *out)
         o.part = r->parts.part;
         o.parts = r->parts.count;
         o.row = b->coded;
-        o.rows = b->lanes * r->plan->layout.inner;
+        o.rows = b->components * r->plan->layout.inner;
     }
     TRY(kf_digest_block(b, &o, &digest));
     return put_number(out, digest);
@@ -133,16 +133,16 @@ static kofn_status write_block(const kf_block *b, const char *source,
 {
     bool operand = !b->empty && (!b->subset || b->subset->formula);
     size_t length = source && operand ? strlen(source) : 0;
-    size_t lanes = b->subset ? b->subset->lanes : b->lanes;
+    size_t components = b->subset ? b->subset->components : b->components;
     size_t kind = b->empty ? EMPTY : b->subset ? SUM : b->A ? SPARSE : DENSE;
 
     if (length > SOURCE_MOST)
         length = 0; /* the workers have no such name */
-    TRY(PUT_NUMBERS(out, kind, b->dtype, lanes, b->rows, b->cols, length));
+    TRY(PUT_NUMBERS(out, kind, b->dtype, components, b->rows, b->cols, length));
     TRY(put(out, source, length));
     if (length) {
         TRY(put_digest(b, out));
-        TRY(put_number(out, b->from->raised));
+        TRY(put_number(out, b->from->scaled));
     }
     return kind == SUM      ? write_sum(b, out)
            : kind == SPARSE ? write_sparse(b, out)
@@ -288,8 +288,9 @@ static kofn_status read_rows(reader *r, kf_block_spec *out, size_t n)
     return state(r);
 }
 
-/* Parts beyond the operand's edge are zero, and so are lanes made of them. */
-static bool zero_lane(const kf_block_spec *r, const kf_row *row)
+/* Parts beyond the operand's edge are zero, and so are components made of them.
+ */
+static bool zero_component(const kf_block_spec *r, const kf_row *row)
 {
     for (size_t e = 0; e < row->n; e++)
         if (row->col[e] % r->grid_rows * r->part_rows < r->A_rows &&
@@ -298,8 +299,8 @@ static bool zero_lane(const kf_block_spec *r, const kf_row *row)
     return true;
 }
 
-/* Allocates lanes, one below the other.  `full` of them are not zero. */
-static kofn_status make_lanes(reader *r, kf_block *b, size_t full)
+/* Allocates components, one below the other.  `full` of them are not zero. */
+static kofn_status make_components(reader *r, kf_block *b, size_t full)
 {
     size_t units = 0, bytes = 0;
 
@@ -310,9 +311,9 @@ static kofn_status make_lanes(reader *r, kf_block *b, size_t full)
     b->owned = b->empty ? kf_zero(bytes, 1) : kf_new(bytes, 1);
     if (!b->owned)
         return KOFN_NOMEM;
-    for (size_t l = 0, at = 0; l < b->lanes; l++)
-        if (b->lane[l].rows)
-            b->lane[l].data = (char *)b->owned + at++ * (bytes / full);
+    for (size_t l = 0, at = 0; l < b->components; l++)
+        if (b->component[l].rows)
+            b->component[l].data = (char *)b->owned + at++ * (bytes / full);
     b->changes = true; /* it is this worker's own */
     return KOFN_OK;
 }
@@ -323,16 +324,17 @@ static kofn_status read_empty(reader *r, kf_block_spec *out)
     size_t full = 0;
 
     b->empty = true;
-    b->lane = make(r, b->lanes, sizeof *b->lane, sizeof(uint64_t));
+    b->component =
+        make(r, b->components, sizeof *b->component, sizeof(uint64_t));
     TRY(demand(r, b->rows && b->cols));
-    for (size_t l = 0; l < b->lanes; l++) {
+    for (size_t l = 0; l < b->components; l++) {
         size_t some = number(r, 1);
 
-        b->lane[l] =
+        b->component[l] =
             (kofn_matrix){NULL, some * b->rows, b->cols, b->cols, b->dtype};
         full += some;
     }
-    return make_lanes(r, b, full);
+    return make_components(r, b, full);
 }
 
 /* Reads the specification of a dense block.  Nothing is believed: each size is
@@ -354,22 +356,22 @@ static kofn_status read_dense(reader *r, kf_block_spec *out)
                                    sizeof(kofn_matrix))));
     out->part_rows = kf_ceil_div(out->A_rows, out->grid_rows);
     out->part_cols = kf_ceil_div(out->A_cols, out->grid_cols);
-    /* the sub-blocks of a lane stand side by side or below each other */
+    /* the sub-blocks of a component stand side by side or below each other */
     TRY(demand(r, (b->rows == out->part_rows && b->cols % inner == 0 &&
                    b->cols / inner == out->part_cols) ||
                       (b->cols == out->part_cols && b->rows % inner == 0 &&
                        b->rows / inner == out->part_rows)));
-    TRY(read_rows(r, out, b->lanes * inner));
-    b->lane = make(r, b->lanes, sizeof *b->lane, 0);
+    TRY(read_rows(r, out, b->components * inner));
+    b->component = make(r, b->components, sizeof *b->component, 0);
     TRY(state(r));
-    for (size_t l = 0; l < b->lanes; l++) {
-        bool zero = inner == 1 && zero_lane(out, &out->row[l]);
+    for (size_t l = 0; l < b->components; l++) {
+        bool zero = inner == 1 && zero_component(out, &out->row[l]);
 
-        b->lane[l] =
+        b->component[l] =
             (kofn_matrix){NULL, zero ? 0 : b->rows, b->cols, b->cols, b->dtype};
         full += !zero;
     }
-    return make_lanes(r, b, full);
+    return make_components(r, b, full);
 }
 
 static kofn_status read_sparse(reader *r, kf_block_spec *out)
@@ -385,7 +387,7 @@ static kofn_status read_sparse(reader *r, kf_block_spec *out)
                       b->rows && b->rows <= out->A_rows &&
                       kf_mul(b->used, b->rows, &rows) &&
                       kf_add(rows, 1, &ends) &&
-                      kf_mul(b->lanes, b->used, &weights)));
+                      kf_mul(b->components, b->used, &weights)));
     b->first = make(r, b->used, sizeof *b->first, sizeof(uint64_t));
     b->weight = make(r, weights, sizeof *b->weight, sizeof(double));
     b->own.ptr = make(r, ends, sizeof *b->own.ptr, 0);
@@ -469,7 +471,7 @@ static kofn_status read_sum(reader *r, kf_block_spec *out,
     b->subset = s;
     TRY(state(r));
     TRY(find_function(r, s, opt));
-    s->lanes = b->lanes;
+    s->components = b->components;
     s->of = number(r, UINT32_MAX);
     s->length = number(r, SIZE_MAX / 16);
     s->segments = number(r, UINT16_MAX);
@@ -479,10 +481,10 @@ static kofn_status read_sum(reader *r, kf_block_spec *out,
     TRY(demand(r, spend(r, s->of) && s->segments && s->submessages && s->span &&
                       s->span >= kf_ceil_div(s->length, s->segments) &&
                       kf_mul(s->parts, s->segments, &wide) &&
-                      kf_mul(wide, s->submessages * s->lanes, &mixes) &&
+                      kf_mul(wide, s->submessages * s->components, &mixes) &&
                       kf_mul(wide, s->span, &values) &&
                       kf_mul(s->segments, s->span, &answer) &&
-                      kf_mul(s->lanes, s->span, &answer)));
+                      kf_mul(s->components, s->span, &answer)));
     s->part = make(r, s->parts, sizeof *s->part, sizeof(uint64_t));
     s->mix = make(r, mixes, sizeof *s->mix, sizeof(double));
     s->value = make(r, values, sizeof(double), 0);
@@ -501,7 +503,7 @@ static void read_source(reader *r, kf_block_spec *out)
     get(r, out->source, n);
     if (n) {
         get(r, &out->digest, sizeof out->digest);
-        out->raised = (unsigned)number(r, KF_RAISED_ROWS | KF_RAISED_COLS);
+        out->scaled = (unsigned)number(r, KF_SCALED_ROWS | KF_SCALED_COLS);
     }
     for (size_t i = 0; i < n; i++) /* it may be said to people */
         r->broken |=
@@ -515,12 +517,13 @@ static kofn_status read_block(reader *r, kf_block_spec *out,
     size_t kind = number(r, KINDS - 1), strips;
 
     b->dtype = number(r, KOFN_F32) == KOFN_F32 ? KOFN_F32 : KOFN_F64;
-    b->lanes = number(r, UINT16_MAX);
+    b->components = number(r, UINT16_MAX);
     b->rows = number(r, SIZE_MAX / 16);
     b->cols = number(r, SIZE_MAX / 16);
     read_source(r, out);
-    TRY(demand(r, b->lanes > 0 && kf_mul(b->lanes, b->rows, &strips) &&
-                      kf_mul(b->lanes, b->cols, &strips)));
+    TRY(demand(r, b->components > 0 &&
+                      kf_mul(b->components, b->rows, &strips) &&
+                      kf_mul(b->components, b->cols, &strips)));
     TRY(kind == SUM      ? read_sum(r, out, opt)
         : kind == SPARSE ? read_sparse(r, out)
         : kind == EMPTY  ? read_empty(r, out)

@@ -18,23 +18,23 @@ static kofn_status check_digest(const kf_block_spec *r, const kf_operand *o)
     return digest == r->digest ? KOFN_OK : other_numbers();
 }
 
-/* The sub-blocks of all lanes that are not zero. */
+/* The sub-blocks of all components that are not zero. */
 static size_t list_mixtures(const kf_block_spec *r, kf_mixed *jobs)
 {
     const kf_block *b = r->block;
-    size_t inner = r->rows / b->lanes, n = 0;
+    size_t inner = r->rows / b->components, n = 0;
     bool below = b->rows > r->part_rows;
 
     for (size_t i = 0; i < r->rows; i++) {
-        kofn_matrix *lane = &b->lane[i / inner], sub = *lane;
+        kofn_matrix *component = &b->component[i / inner], sub = *component;
         size_t t = i % inner;
 
         sub.rows = r->part_rows;
         sub.cols = r->part_cols;
-        if (!lane->rows)
+        if (!component->rows)
             continue;
-        sub.data =
-            below ? kf_at(lane, t * sub.rows, 0) : kf_at(lane, 0, t * sub.cols);
+        sub.data = below ? kf_at(component, t * sub.rows, 0)
+                         : kf_at(component, 0, t * sub.cols);
         jobs[n++] = (kf_mixed){&r->row[i], sub, 1};
     }
     return n;
@@ -59,11 +59,11 @@ static kofn_status build_dense(kf_block_spec *r, const kofn_matrix *A)
                     r->part_rows, r->part_cols);
     kf_parts_free(&grid);
     kf_free(jobs);
-    r->built = r->block->lanes;
+    r->built = r->block->components;
     return st;
 }
 
-/* Sections [0, n) as pieces of a block at the coordinator, put where they
+/* Sections [0, n) as slices of a block at the coordinator, put where they
  * go. */
 static kofn_status copy_sections(kf_block_spec *r, const kf_block *whole,
                                  size_t n)
@@ -80,9 +80,9 @@ static kofn_status copy_sections(kf_block_spec *r, const kf_block *whole,
             return other_numbers();
         if (units == 0)
             continue;
-        st = kf_piece_from(whole, section, 0, units, &scratch, &at);
+        st = kf_slice_from(whole, section, 0, units, &scratch, &at);
         if (!st)
-            memcpy(kf_piece_into(r->block, section, 0), at, units * bytes);
+            memcpy(kf_slice_into(r->block, section, 0), at, units * bytes);
         kf_bytes_free(&scratch);
         TRY(st);
     }
@@ -103,7 +103,7 @@ static kofn_status build_sparse(kf_block_spec *r, const kofn_sparse *S)
     whole.own = (kofn_sparse){0};
     whole.next = NULL; /* operands after it are not of this file */
     TRY(copy_sections(r, &whole, kf_wire_sections(&whole)));
-    return kf_pieces_check(r->block);
+    return kf_slices_check(r->block);
 }
 
 /* Rows of X; the numbers that go with them still have to come. */
@@ -122,36 +122,36 @@ static kofn_status build_rows(kf_block_spec *r, const kofn_matrix *X)
 }
 
 /* Builds from a copy that is scaled as the coordinator's copy is
- * (src/data/raise.c). */
-static kofn_status build_raised(kf_block_spec *r, const kofn_matrix *A)
+ * (src/data/equilibrate.c). */
+static kofn_status build_scaled(kf_block_spec *r, const kofn_matrix *A)
 {
-    kf_levels levels;
-    kofn_matrix raised = {NULL, 0, 0, 0, A->dtype};
+    kf_scaling levels;
+    kofn_matrix scaled = {NULL, 0, 0, 0, A->dtype};
     kofn_status st;
 
-    TRY(kf_levels_of(A, r->raised & KF_RAISED_ROWS, r->raised & KF_RAISED_COLS,
-                     &levels));
-    st = kf_level_copy(A, levels.row, levels.col, 1, &raised);
+    TRY(kf_scaling_of(A, r->scaled & KF_SCALED_ROWS, r->scaled & KF_SCALED_COLS,
+                      &levels));
+    st = kf_scaling_copy(A, levels.row, levels.col, 1, &scaled);
     if (!st)
-        st = build_dense(r, &raised);
-    kf_levels_free(&levels);
-    kf_free(raised.data);
+        st = build_dense(r, &scaled);
+    kf_scaling_free(&levels);
+    kf_free(scaled.data);
     return st;
 }
 
-static kofn_status build_raised_sparse(kf_block_spec *r, const kofn_sparse *S)
+static kofn_status build_scaled_sparse(kf_block_spec *r, const kofn_sparse *S)
 {
-    kofn_sparse raised = *S;
-    kf_levels levels;
+    kofn_sparse scaled = *S;
+    kf_scaling levels;
     double *val;
     kofn_status st;
 
-    TRY(kf_levels_of_sparse(S, r->raised & KF_RAISED_COLS, &levels));
-    st = kf_level_values(S, &levels, &val);
-    raised.val = val;
+    TRY(kf_scaling_of_sparse(S, r->scaled & KF_SCALED_COLS, &levels));
+    st = kf_scaling_values(S, &levels, &val);
+    scaled.val = val;
     if (!st)
-        st = build_sparse(r, &raised);
-    kf_levels_free(&levels);
+        st = build_sparse(r, &scaled);
+    kf_scaling_free(&levels);
     kf_free(val);
     return st;
 }
@@ -179,14 +179,14 @@ kofn_status kf_block_spec_build(kf_block_spec *r, const kofn_matrix *A,
                        "the operand's file is not what the "
                        "coordinator has: %zu x %zu numbers of its type",
                        r->A_rows, r->A_cols);
-    if (r->raised && !b->subset && copy_of(A, S) > r->spare)
+    if (r->scaled && !b->subset && copy_of(A, S) > r->spare)
         return kf_fail(
             KOFN_UNSUITED,
             "the operand's file is not used: its scaled copy takes %zu "
             "bytes, more than the %zu bytes of this worker's memory limit",
             copy_of(A, S), r->spare);
-    if (r->raised && !b->subset)
-        return b->A ? build_raised_sparse(r, S) : build_raised(r, A);
+    if (r->scaled && !b->subset)
+        return b->A ? build_scaled_sparse(r, S) : build_scaled(r, A);
     return b->subset ? build_rows(r, A)
            : b->A    ? build_sparse(r, S)
                      : build_dense(r, A);

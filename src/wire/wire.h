@@ -34,26 +34,26 @@ typedef enum kf_wire {
     KF_WIRE_REFUSED, /* body: the reason in words; the worker must not return */
     KF_WIRE_STORE,   /* block; row: the first one that it answers; body: a block
                              specification for each operand                 */
-    KF_WIRE_PIECE,   /* units [lo, hi) of section `which` of block     */
+    KF_WIRE_SLICE,   /* units [lo, hi) of section `which` of block     */
     KF_WIRE_WORK,    /* task, row; operands: block, input; body: the input,
                              unless it was sent before; without a block, the
                              out_rows x rows numbers of a block first       */
     KF_WIRE_CANCEL,  /* task                                           */
     KF_WIRE_DISMISS, /* the job is over                                */
-    KF_WIRE_STAGE,   /* tests: the worker is lo/1000 times as slow, or errs */
+    KF_WIRE_INJECT,  /* tests: the worker is lo/1000 times as slow, or errs */
     KF_WIRE_UPDATE,  /* block, operand, updates: after this one; body: the
                              change, U, rows x cols, and V, rows x out_cols */
     KF_WIRE_STRIPS,  /* block, operand, updates: in these strips; strips
                              [lo, hi) of the block or its velocity; body: the
-                             strips of its lanes, one below the other       */
+                             strips of its components, one below the other  */
     KF_WIRE_WHOLE    /* block: all strips have been sent               */
 } kf_wire;
 
-typedef enum kf_stage { /* which */
-                        KF_STAGE_SLOW,
-                        KF_STAGE_CORRUPT,
-                        KF_STAGE_FLIP
-} kf_stage;
+typedef enum kf_injection { /* which */
+                            KF_INJECT_SLOW,
+                            KF_INJECT_CORRUPT,
+                            KF_INJECT_FLIP
+} kf_injection;
 
 typedef struct kf_head {
     kf_wire type;
@@ -106,19 +106,19 @@ kofn_status kf_block_spec_write(const kf_block *b, const char *source,
 
 /* A block that a worker builds. */
 typedef struct kf_block_spec {
-    kf_block *block;  /* has its memory; its numbers come in pieces, unless
+    kf_block *block;  /* has its memory; its numbers come in slices, unless
                           it is empty                                    */
     size_t spare;     /* bytes that this worker may still use            */
     size_t sections;  /* of the block's numbers                          */
     char source[256]; /* name of the operand's file; "" if it has none   */
     uint64_t digest;  /* of the operand's parts that make the block      */
-    unsigned raised;  /* KF_RAISED_*: how lines of the operand were scaled */
+    unsigned scaled;  /* KF_SCALED_*: how lines of the operand were scaled */
     size_t built;     /* sections that were built from the operand       */
     size_t A_rows, A_cols;
     size_t grid_rows,
         grid_cols; /* number of parts that the operand is cut into */
     size_t part_rows, part_cols; /* size of a part                          */
-    kf_row *row; /* dense: lanes x inner, over the grid             */
+    kf_row *row; /* dense: components x inner, over the grid             */
     size_t rows;
     void *numbers; /* memory behind `row`                              */
     size_t *first; /* sparse: first row of each part in the operand */
@@ -155,11 +155,11 @@ typedef struct kf_operand {
 kofn_status kf_digest_block(const kf_block *b, const kf_operand *o,
                             uint64_t *digest);
 
-/* ---- pieces (piece.c) ---------------------------------------------------- */
+/* ---- slices (slice.c) ---------------------------------------------------- */
 
 /* Returns the number of sections.  A block's numbers come in sections of equal
- * units.  A dense block has a section of rows for each lane.  A sparse block
- * has three: the ends of its rows, and the columns and the values of its
+ * units.  A dense block has a section of rows for each component.  A sparse
+ * block has three: the ends of its rows, and the columns and the values of its
  * entries.  An empty block has none.  The sections of the next operand follow.
  */
 size_t kf_wire_sections(const kf_block *b);
@@ -169,12 +169,12 @@ void kf_wire_section(const kf_block *b, size_t section, size_t *units,
 /* Sets *at to units [lo, hi) of the coordinator's block.  They are in place if
  * they are contiguous there, and otherwise in `scratch`, which grows as needed.
  */
-kofn_status kf_piece_from(const kf_block *b, size_t section, size_t lo,
+kofn_status kf_slice_from(const kf_block *b, size_t section, size_t lo,
                           size_t hi, kf_bytes *scratch, const void **at);
 /* Returns the place of unit `lo` in a worker's block. */
-void *kf_piece_into(const kf_block *b, size_t section, size_t lo);
+void *kf_slice_into(const kf_block *b, size_t section, size_t lo);
 /* Checks a block after all its units have come.  Fails if it cannot be computed
  * with. */
-kofn_status kf_pieces_check(const kf_block *b);
+kofn_status kf_slices_check(const kf_block *b);
 
 #endif

@@ -48,12 +48,13 @@ static void prepare(order *p, const rig_kind *k)
     if (k->op == KOFN_SUM) {
         p->o.work.how = KF_HOW_SUBMESSAGE;
         p->o.work.rows = p->r.A.cols + 1;
-        p->o.work.out_rows = p->block->subset->lanes * p->block->subset->span;
+        p->o.work.out_rows =
+            p->block->subset->components * p->block->subset->span;
     } else {
         p->o.work.how = KF_HOW_ROWS;
         p->o.work.hi = p->block->rows;
         p->o.work.rows = p->block->cols;
-        p->o.work.out_rows = p->block->lanes * p->block->rows;
+        p->o.work.out_rows = p->block->components * p->block->rows;
     }
 }
 

@@ -5,9 +5,9 @@
 
 #include "wire/wire.h"
 
-/* Returns the number of pieces that are sent to workers with this operand.
+/* Returns the number of slices that are sent to workers with this operand.
  * Checks that the results are right. */
-static size_t pieces_with(const trial *t, disk *d, const rig *has,
+static size_t slices_with(const trial *t, disk *d, const rig *has,
                           const char *name)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
@@ -32,7 +32,7 @@ static size_t pieces_with(const trial *t, disk *d, const rig *has,
     if (!(rig_error(&r) <= t->most))
         fail_msg("%s: error %g", t->kind.spec, rig_error(&r));
     rig_down(&r);
-    sent = f.net.sent[KF_WIRE_PIECE];
+    sent = f.net.sent[KF_WIRE_SLICE];
     fleet_down(&f);
     return sent;
 }
@@ -64,11 +64,11 @@ static void own_files(void **state)
         if (t->kind.op == KOFN_SUM)
             continue;
         rig_inputs(&same, &t->kind);
-        assert_int_equal(pieces_with(t, &d, &same, "A.npy"), 0);
+        assert_int_equal(slices_with(t, &d, &same, "A.npy"), 0);
         assert_int_equal(d.asked, t->kind.workers);
         change_one(&same, i);
         /* workers with unchanged parts still make their blocks */
-        assert_true(pieces_with(t, &d, &same, "A.npy") > 0);
+        assert_true(slices_with(t, &d, &same, "A.npy") > 0);
         kofn_plan_free(same.plan);
         sparse_free(&same.sparse);
         kf_free(same.A.data);
@@ -76,7 +76,7 @@ static void own_files(void **state)
         kf_free(same.y.data);
         kf_free(same.want);
         same = (rig){0};
-        assert_true(pieces_with(t, &d, &same, "A.npy") > 0);
+        assert_true(slices_with(t, &d, &same, "A.npy") > 0);
     }
 }
 
@@ -91,7 +91,7 @@ static void bad_names(void **state)
     (void)state;
     rig_inputs(&same, &t->kind);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        assert_true(pieces_with(t, &d, &same, names[i]) > 0);
+        assert_true(slices_with(t, &d, &same, names[i]) > 0);
         assert_int_equal(d.asked, 0);
     }
     rig_down(&same);

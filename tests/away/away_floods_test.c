@@ -10,10 +10,10 @@
 typedef enum mode {
     HELLOS = 1, /* again and again */
     NOTICES,
-    NEEDS,        /* asks for a piece, at full speed, and reads all */
-    WRONG,        /* asks for pieces that do not exist */
+    NEEDS,        /* asks for a slice, at full speed, and reads all */
+    WRONG,        /* asks for slices that do not exist */
     RESULTS,      /* long results that were not asked for */
-    POLITE,       /* asks for a piece when it has the last, for ever */
+    POLITE,       /* asks for a slice when it has the last, for ever */
     GREEDY,       /* asks now and then, and takes nothing */
     FLEETING_ONES /* comes and goes */
 } mode;
@@ -26,7 +26,7 @@ typedef struct hostile {
     atomic_size_t sent;
     kofn_peer head;
     uint64_t job, block;
-    bool welcome, gone, has; /* has: the requested piece came */
+    bool welcome, gone, has; /* has: the requested slice came */
 } hostile;
 
 static void say(hostile *h, kf_head head, size_t body_bytes)
@@ -64,7 +64,7 @@ static bool listen(hostile *h, kofn_time atmost)
     } else if (!kf_head_read(&head, k.head, k.head_bytes)) {
         h->welcome |= head.type == KF_WIRE_WELCOME;
         h->job = head.job;
-        h->has |= head.type == KF_WIRE_PIECE || head.type == KF_WIRE_STORE;
+        h->has |= head.type == KF_WIRE_SLICE || head.type == KF_WIRE_STORE;
         if (head.type == KF_WIRE_STORE) { /* rounds wait for it */
             h->block = head.block;
             say(h, (kf_head){.type = KF_WIRE_STORED, .block = head.block}, 0);
@@ -77,9 +77,9 @@ static bool listen(hostile *h, kofn_time atmost)
 
 static void flood_once(hostile *h)
 {
-    const kf_head piece = {
+    const kf_head slice = {
         .type = KF_WIRE_NEED, .block = h->block, .lo = 0, .hi = 1};
-    kf_head wrong = piece;
+    kf_head wrong = slice;
 
     wrong.hi = UINT64_MAX;
     switch (h->mode) {
@@ -92,11 +92,11 @@ static void flood_once(hostile *h)
     case NEEDS:
     case GREEDY:
         if (h->block)
-            say(h, piece, 0);
+            say(h, slice, 0);
         break;
     case POLITE:
         if (h->block && h->has)
-            say(h, piece, 0);
+            say(h, slice, 0);
         h->has = h->has && !h->block;
         break;
     case WRONG:
@@ -272,7 +272,7 @@ static void results(void **state)
 /* ---- memory that they can cost ------------------------------------------- */
 
 /* A worker that takes nothing may just be slow, so it is not dropped. */
-static void untaken_pieces(void **state)
+static void untaken_slices(void **state)
 {
     const loop_faults narrow = {.room = 1};
     flood_case *c = calloc(1, sizeof *c);
@@ -285,13 +285,13 @@ static void untaken_pieces(void **state)
     for (uint64_t i = 0; atomic_load(&c->h.sent) < 60; i++) {
         right_round(c, i);
         for (size_t w = 0; w < p->workers; w++) {
-            size_t pieces = 0;
+            size_t slices = 0;
             const kf_outbox *b = &p->worker[w]->outbox;
 
             for (size_t k = 0; k < b->count; k++)
-                pieces += b->letter[b->first + k].body.bytes &&
+                slices += b->letter[b->first + k].body.bytes &&
                           !b->letter[b->first + k].work;
-            assert_true(pieces <= 1);
+            assert_true(slices <= 1);
         }
     }
     assert_int_equal(c->dropped, 0);
@@ -311,12 +311,12 @@ static void endless_requests(void **state)
     p = (const port *)c->port;
     for (uint64_t i = 0; p->workers < 4 || !p->worker[3]->block; i++)
         right_round(c, i);
-    all = 4 * kf_block_bytes(p->worker[3]->block) + 1024 * PIECE_COST;
+    all = 4 * kf_block_bytes(p->worker[3]->block) + 1024 * SLICE_COST;
     for (uint64_t i = 0; p->worker[3]->served <= all; i++)
         right_round(c, i);
     for (uint64_t i = 0; i < 300; i++)
         right_round(c, i);
-    assert_true(p->worker[3]->served <= all + 65536 + PIECE_COST);
+    assert_true(p->worker[3]->served <= all + 65536 + SLICE_COST);
     finish(c);
     free(c);
 }
@@ -336,7 +336,7 @@ static void returning(void **state)
         right_round(c, i);
     spent = c->port->now(c->port) - start;
     assert_true((double)p->workers <=
-                5 + FLEETING + FLEETING_RATE * (1 + (double)spent * 1e-9));
+                5 + FLEETING + SHORT_LIVED_RATE * (1 + (double)spent * 1e-9));
     finish(c);
     free(c);
 }
@@ -363,16 +363,17 @@ static void unwanted_bodies(void **state)
     begin(c, 0, NULL);
     w = ((port *)c->port)->worker[0];
     assert_false(wants(c, 0, result, 8 << 20));
-    assert_ok(
-        kf_grow(&w->errand, &w->errand_cap, w->errands, sizeof *w->errand));
-    w->errand[w->errands++] = (errand){.task = 4711, .bytes = 8 << 20};
+    assert_ok(kf_grow(&w->pending, &w->pending_cap, w->pending_count,
+                      sizeof *w->pending));
+    w->pending[w->pending_count++] =
+        (pending_task){.task = 4711, .bytes = 8 << 20};
     assert_true(wants(c, 0, result, 8 << 20));
     assert_false(wants(c, 0, result, 9 << 20));
     assert_false(wants(c, 1, result, 8 << 20));
     assert_false(wants(c, UINT32_MAX, result, 8 << 20));
     result.type = KF_WIRE_NEED;
     assert_false(wants(c, 0, result, 8 << 20));
-    w->errands--;
+    w->pending_count--;
     finish(c);
     free(c);
 }
@@ -405,11 +406,11 @@ TEST_FILE(away_floods_test)
              "away: a worker that asks on and on is dropped and named"),
         TEST(
             bad_requests,
-            "away: a worker that asks for missing pieces is dropped and named"),
+            "away: a worker that asks for missing slices is dropped and named"),
         TEST(results,
              "away: a worker with unexpected results is dropped and named"),
-        TEST(untaken_pieces,
-             "away: one piece at most waits for a worker that takes none"),
+        TEST(untaken_slices,
+             "away: one slice at most waits for a worker that takes none"),
         TEST(endless_requests,
              "away: a worker that asks for ever gets its block a few times"),
         TEST(

@@ -131,7 +131,7 @@ static void gradients_by_name(void **state)
     }
 }
 
-/* Only y travels then, in pieces of 8 bytes for each row. */
+/* Only y travels then, in slices of 8 bytes for each row. */
 static void rows_from_files(void **state)
 {
     points p = make_points(KOFN_LOSS_LOGISTIC);
@@ -155,9 +155,9 @@ static void rows_from_files(void **state)
         w = descend(&p, "gc:d=3", fleet_port(&f, 12, &o));
         assert_true(distance(w.data, want, w.rows) <= 1e-9);
         if (changed)
-            assert_true(f.net.bytes[KF_WIRE_PIECE] > held * 8);
+            assert_true(f.net.bytes[KF_WIRE_SLICE] > held * 8);
         else
-            assert_int_equal(f.net.bytes[KF_WIRE_PIECE], held * 8);
+            assert_int_equal(f.net.bytes[KF_WIRE_SLICE], held * 8);
         fleet_down(&f);
         kf_free(w.data);
     }

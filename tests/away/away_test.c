@@ -143,7 +143,7 @@ static void rest_of_block(void **state)
     k.opt = &o;
     rig_inputs(&r, &k);
     fleet_init(&f, NULL);
-    f.net.cut_type = KF_WIRE_PIECE;
+    f.net.cut_type = KF_WIRE_SLICE;
     f.net.cut_at = 2; /* of 5 */
     assert_ok(kofn_open(&r.job, r.plan, fleet_port(&f, 1, NULL), k.opt));
     assert_ok(rig_place(&r));
@@ -152,8 +152,8 @@ static void rest_of_block(void **state)
     rig_down(&r);
     assert_int_equal(f.net.sent[KF_WIRE_HELLO], 2);
     assert_int_equal(f.net.sent[KF_WIRE_STORE], 2);
-    assert_int_equal(f.net.sent[KF_WIRE_PIECE], 5);
-    assert_int_equal(f.net.bytes[KF_WIRE_PIECE], 4000 * 640 * 8);
+    assert_int_equal(f.net.sent[KF_WIRE_SLICE], 5);
+    assert_int_equal(f.net.bytes[KF_WIRE_SLICE], 4000 * 640 * 8);
     fleet_down(&f);
 }
 

@@ -12,8 +12,8 @@
 
 #define KEPT 32
 
-/* The function multiplies with copies of the lanes that it makes at the first
- * call. So a result is right only if it was notified of every change. */
+/* The function multiplies with copies of the components that it makes at the
+ * first call. So a result is right only if it was notified of every change. */
 typedef struct own {
     double by; /* factor of the product; 1: right */
     kofn_status says;
@@ -457,7 +457,7 @@ static void wait_for_slow(own *o, const kofn_factors *f)
         nanosleep(&nap, NULL);
 }
 
-/* A task makes one call for each lane. No call follows a cancellation. */
+/* A task makes one call for each component. No call follows a cancellation. */
 static void cancelled(void **state)
 {
     const rig_kind k = {
@@ -490,7 +490,7 @@ static void cancelled(void **state)
 
 typedef struct cut {
     kf_how how;
-    size_t lanes, rows, cols; /* of the block */
+    size_t components, rows, cols; /* of the block */
     size_t in_rows, in_cols, lo, hi;
     size_t out_rows, out_cols;
 } cut;
@@ -539,10 +539,11 @@ static void stays(void *from, void *numbers)
  * stops the work between any two calls. */
 static void cut_so(const cut *c, kofn_dtype dtype, double work)
 {
-    kofn_matrix block = random_matrix(c->lanes * c->rows, c->cols, dtype, 1);
+    kofn_matrix block =
+        random_matrix(c->components * c->rows, c->cols, dtype, 1);
     kofn_matrix in = random_matrix(c->in_rows, c->in_cols, dtype, 2);
     own o = {.by = 1, .before = check_work};
-    kf_own way = {multiply, &o, 1, work};
+    kf_user_multiply way = {multiply, &o, 1, work};
     kf_msg m = {.type = KF_MSG_WORK, .how = c->how, .lo = c->lo, .hi = c->hi};
     double most = (dtype == KOFN_F64 ? 1e-12 : 1e-3), size, *want, *got;
     kf_buffer *of;
@@ -552,7 +553,7 @@ static void cut_so(const cut *c, kofn_dtype dtype, double work)
     most_work = work;
     all_work = 0;
     assert_ok(kf_buffer_around(&of, &block, stays, NULL, NULL));
-    assert_ok(kf_block_around(&b, of, c->lanes, c->rows, c->cols));
+    assert_ok(kf_block_around(&b, of, c->components, c->rows, c->cols));
     assert_ok(kf_buffer_around(&m.in, &in, stays, NULL, NULL));
     assert_ok(kf_buffer_new(&m.result, c->out_rows, c->out_cols, dtype));
     assert_ok(kf_work_fits(b, &m, &m.in->m, &m.result->m));

@@ -88,7 +88,7 @@ static void every_scheme(void **state)
 
         r.ahead = i % 4;
         r.dtype = i % 3 == 1 ? KOFN_F32 : KOFN_F64;
-        r.opt.tolerance = r.dtype == KOFN_F32 ? 1e-2 : 0;
+        r.opt.max_error = r.dtype == KOFN_F32 ? 1e-2 : 0;
         r.in_time = true;
         fleet_init(&f, NULL);
         stream(&f, &r);

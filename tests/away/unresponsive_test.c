@@ -112,8 +112,8 @@ static size_t rooms(const worker *w)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < w->errands; i++)
-        n += w->errand[i].result != NULL;
+    for (size_t i = 0; i < w->pending_count; i++)
+        n += w->pending[i].result != NULL;
     return n;
 }
 
@@ -163,7 +163,7 @@ static void bounded_memory(void **state)
     for (size_t round = 0; round < 1100; round++) {
         assert_ok(next_round(&s, NULL));
         for (size_t i = 0; i < N; i++)
-            most = kf_max(most, s.p->worker[i]->errands);
+            most = kf_max(most, s.p->worker[i]->pending_count);
     }
     assert_true(atomic_load(&s.t.sprung));
     assert_in_range(most, 1000, 1025);
@@ -175,7 +175,7 @@ static void bounded_memory(void **state)
 typedef struct silence {
     const char *spec;
     size_t honest, unresponsive;
-    bool asks; /* it asks for one piece of its block first */
+    bool asks; /* it asks for one slice of its block first */
     kofn_below below;
 } silence;
 
@@ -446,7 +446,7 @@ static void excluded_time(void **state)
     assert_true(at >= -4 * KOFN_SECOND);
     w->alone -= 10 * KOFN_SECOND;
     assert_true(kf_away_storing(base, 0) >= at + 10 * KOFN_SECOND);
-    w->asked = 1; /* it has asked for a piece that was not sent */
+    w->asked = 1; /* it has asked for a slice that was not sent */
     assert_int_equal(kf_away_storing(base, 0), w->storing);
     w->asked = 0;
     m.t->close(m.t, 0);

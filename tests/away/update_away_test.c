@@ -435,7 +435,7 @@ static void flipped_bit(void **state)
     for (unsigned step = 3; step <= 5; step++)
         train(&a, step, 2, 1e-8);
     kofn_job_totals(a.h.job, &r);
-    assert_int_equal(r.healed, 1);
+    assert_int_equal(r.rebuilt, 1);
     assert_int_equal(r.again, 1);
     away_down(&a);
 }
@@ -475,7 +475,8 @@ static void clean_up(order *p)
 }
 
 /* Orders a change of type `type`. An update has three examples for a block of
- * four lanes of three rows and six columns. Strips are two of each lane. */
+ * four components of three rows and six columns. Strips are two of each
+ * component. */
 static void give_order(order *p, kf_wire type)
 {
     p->o.work = (kf_head){.type = type,

@@ -1,4 +1,4 @@
-/* wire_test.c -- heads, block specifications and pieces. Valid ones arrive
+/* wire_test.c -- heads, block specifications and slices. Valid ones arrive
  * unchanged, and invalid ones are refused before memory is allocated for them.
  */
 #include "rig.h"
@@ -42,7 +42,7 @@ static kf_head random_head(uint64_t seed)
 
     for (int i = 0; i < 15; i++)
         any[i] = kf_rng_below(&r, UINT64_MAX);
-    return (kf_head){.type = seed % 2 ? KF_WIRE_RESULT : KF_WIRE_PIECE,
+    return (kf_head){.type = seed % 2 ? KF_WIRE_RESULT : KF_WIRE_SLICE,
                      .version = KF_WIRE_VERSION,
                      .how = (kf_how)(seed % 6),
                      .dtype = (kofn_dtype)(seed % 2),
@@ -143,7 +143,7 @@ typedef struct both {
     kf_rng draw;
 } both;
 
-/* Counts of lanes and blocks of each kind. */
+/* Counts of components and blocks of each kind. */
 typedef struct met {
     size_t dense, coded, zero, beside, below, sparse, sums;
 } met;
@@ -167,7 +167,7 @@ static void place(const both *t, kf_resident *r)
 
 static double number_at(const kf_block *b, size_t l, size_t i, size_t j)
 {
-    const kofn_matrix *a = &b->lane[l];
+    const kofn_matrix *a = &b->component[l];
 
     if (!a->rows)
         return 0;
@@ -175,18 +175,18 @@ static double number_at(const kf_block *b, size_t l, size_t i, size_t j)
                                 : (double)*(const float *)kf_at(a, i, j);
 }
 
-/* Compares all lanes, within rounding. Sums of a few terms may be added in
+/* Compares all components, within rounding. Sums of a few terms may be added in
  * another order when rows are made one by one. Numbers are up to 5, and
  * coefficients are small. */
-static void same_lanes(const kf_block *a, const kf_block *b)
+static void same_components(const kf_block *a, const kf_block *b)
 {
     double most = a->dtype == KOFN_F64 ? 1e-14 : 1e-5;
 
-    assert_int_equal(a->lanes, b->lanes);
+    assert_int_equal(a->components, b->components);
     assert_int_equal(a->rows, b->rows);
     assert_int_equal(a->cols, b->cols);
     assert_int_equal(a->dtype, b->dtype);
-    for (size_t l = 0; l < a->lanes; l++)
+    for (size_t l = 0; l < a->components; l++)
         for (size_t i = 0; i < a->rows; i++)
             for (size_t j = 0; j < a->cols; j++) {
                 double x = number_at(a, l, i, j), y = number_at(b, l, i, j);
@@ -203,7 +203,7 @@ static void same_sparse(const kf_block *a, const kf_block *b)
 
     assert_int_equal(a->used, b->used);
     assert_memory_equal(a->weight, b->weight,
-                        a->lanes * a->used * sizeof(double));
+                        a->components * a->used * sizeof(double));
     for (size_t k = 0; k < a->used; k++) {
         const kf_block *of[2] = {a, b};
         double *x = numbers(2 * n, sizeof *x);
@@ -233,8 +233,8 @@ static void same_subsets(const kf_subset *a, const kf_subset *b)
     assert_int_equal(a->points, b->points);
     assert_memory_equal(a->part, b->part, a->parts * sizeof *a->part);
     assert_memory_equal(a->mix, b->mix,
-                        a->submessages * a->lanes * a->parts * a->segments *
-                            sizeof *a->mix);
+                        a->submessages * a->components * a->parts *
+                            a->segments * sizeof *a->mix);
     for (size_t k = 0; k < a->parts; k++) {
         size_t from = kf_part_begin(a->points, a->part[k], a->of);
         size_t rows = kf_part_begin(a->points, a->part[k] + 1, a->of) - from;
@@ -255,11 +255,11 @@ static void same_block(const kf_block *a, const kf_block *b)
     else if (a->A)
         same_sparse(a, b);
     else
-        same_lanes(a, b);
+        same_components(a, b);
 }
 
-/* Sends all missing pieces, a few units at a time. */
-static void send_pieces(both *t, const kf_block *far, const kf_block_spec *r,
+/* Sends all missing slices, a few units at a time. */
+static void send_slices(both *t, const kf_block *far, const kf_block_spec *r,
                         size_t section)
 {
     for (; section < r->sections; section++) {
@@ -276,12 +276,12 @@ static void send_pieces(both *t, const kf_block *far, const kf_block_spec *r,
             const void *at;
 
             hi = lo + 1 + (size_t)kf_rng_below(&t->draw, units - lo);
-            assert_ok(kf_piece_from(far, section, lo, hi, &made, &at));
-            memcpy(kf_piece_into(r->block, section, lo), at, (hi - lo) * bytes);
+            assert_ok(kf_slice_from(far, section, lo, hi, &made, &at));
+            memcpy(kf_slice_into(r->block, section, lo), at, (hi - lo) * bytes);
             kf_bytes_free(&made);
         }
     }
-    assert_ok(kf_pieces_check(r->block));
+    assert_ok(kf_slices_check(r->block));
 }
 
 static void done(kf_block_spec *r)
@@ -331,12 +331,12 @@ static void refusals(const kf_bytes *block_spec)
 
 static void count(const kf_block *b, const kf_block_spec *r, met *m)
 {
-    size_t inner = r->rows ? r->rows / b->lanes : 1;
+    size_t inner = r->rows ? r->rows / b->components : 1;
 
     m->sums += b->subset != NULL;
     m->sparse += b->A != NULL;
-    for (size_t l = 0; !b->subset && !b->A && l < b->lanes; l++) {
-        m->zero += r->block->lane[l].rows == 0;
+    for (size_t l = 0; !b->subset && !b->A && l < b->components; l++) {
+        m->zero += r->block->component[l].rows == 0;
         m->dense += r->row[l * inner].n == 1;
         m->coded += r->row[l * inner].n > 1;
         m->beside += inner > 1 && b->rows == r->part_rows;
@@ -361,14 +361,14 @@ static void travel(both *t, const kf_block *near, const kf_block *far, bool all,
     assert_ok(kf_block_spec_read(&r, block_spec.p, block_spec.n, &o));
     assert_string_equal(r.source, "A.npy");
     count(far, &r, m);
-    send_pieces(t, far, &r, 0);
+    send_slices(t, far, &r, 0);
     same_block(near, r.block);
     done(&r);
 
     assert_ok(kf_block_spec_read(&r, block_spec.p, block_spec.n, &o));
     assert_ok(kf_block_spec_build(&r, A, A ? NULL : &t->r.sparse));
     assert_int_equal(r.built, near->subset ? 1 : r.sections);
-    send_pieces(t, far, &r, r.built);
+    send_slices(t, far, &r, r.built);
     same_block(near, r.block);
     other.rows--;
     if (A && other.rows)

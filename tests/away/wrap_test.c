@@ -32,58 +32,60 @@ static void real(note *b, double x)
     put(b, &x, sizeof x);
 }
 
-static void begin(note *b, uint64_t kind, uint64_t lanes, uint64_t rows,
+static void begin(note *b, uint64_t kind, uint64_t components, uint64_t rows,
                   uint64_t cols)
 {
     b->n = 0;
     number(b, kind);
     number(b, KOFN_F64);
-    number(b, lanes);
+    number(b, components);
     number(b, rows);
     number(b, cols);
     number(b, 0); /* no file */
 }
 
 /* Writes a sparse block of `used` plain parts without an entry. */
-static void sparse(note *b, uint64_t lanes, uint64_t rows, uint64_t used)
+static void sparse(note *b, uint64_t components, uint64_t rows, uint64_t used)
 {
-    begin(b, SPARSE, lanes, rows, 4);
+    begin(b, SPARSE, components, rows, 4);
     number(b, rows); /* rows of the operand */
     number(b, 0);
     number(b, used);
     for (uint64_t j = 0; j < used; j++)
         number(b, 0);
-    for (uint64_t j = 0; j < used * lanes; j++)
+    for (uint64_t j = 0; j < used * components; j++)
         real(b, 1);
 }
 
-/* Writes a dense block of lanes that are zero. Nothing is stored for them. */
-static void zeros(note *b, uint64_t lanes, uint64_t rows)
+/* Writes a dense block of components that are zero. Nothing is stored for them.
+ */
+static void zeros(note *b, uint64_t components, uint64_t rows)
 {
-    begin(b, DENSE, lanes, rows, 1);
+    begin(b, DENSE, components, rows, 1);
     number(b, rows);
     number(b, 1);
     number(b, 1);
     number(b, 1);
     number(b, 1);
-    for (uint64_t l = 0; l < lanes; l++)
+    for (uint64_t l = 0; l < components; l++)
         number(b, 0);
 }
 
-/* Writes an empty block, which takes strips of others. Its lanes are zero. */
-static void empty(note *b, uint64_t lanes, uint64_t cols)
+/* Writes an empty block, which takes strips of others. Its components are zero.
+ */
+static void empty(note *b, uint64_t components, uint64_t cols)
 {
-    begin(b, EMPTY, lanes, 1, cols);
-    for (uint64_t l = 0; l < lanes; l++)
+    begin(b, EMPTY, components, 1, cols);
+    for (uint64_t l = 0; l < components; l++)
         number(b, 0);
 }
 
 /* Writes a block for a sum without parts. Nothing is computed or stored. */
-static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
+static void sum(note *b, uint64_t components, uint64_t slices, uint64_t span)
 {
     static const char name[] = "loss-gradient";
 
-    begin(b, SUM, lanes, 4, 4);
+    begin(b, SUM, components, 4, 4);
     number(b, strlen(name));
     put(b, name, strlen(name));
     for (int i = 0; i < KOFN_FORMULA_ARGS; i++)
@@ -92,7 +94,7 @@ static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
     number(b, 3); /* columns */
     number(b, 2); /* parts of the sum */
     number(b, 4); /* length */
-    number(b, pieces);
+    number(b, slices);
     number(b, span);
     number(b, 1); /* submessages */
     number(b, 0); /* parts here */
@@ -126,7 +128,7 @@ static void block_specs(void **state)
     assert_int_equal(read_it(&b), KOFN_FORMAT);
     sparse(&b, 1, ALL / 51, 51);
     assert_int_equal(read_it(&b), KOFN_FORMAT);
-    sparse(&b, 17, ALL / 17 + 1, 0); /* lanes rows wraps to 16 */
+    sparse(&b, 17, ALL / 17 + 1, 0); /* components rows wraps to 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 
     sparse(&b, 1, 100,
@@ -141,14 +143,15 @@ static void block_specs(void **state)
 
     empty(&b, 17, 100);
     assert_ok(read_it(&b));
-    empty(&b, 17, ALL / 17 + 1); /* lanes cols, the length of V, wraps to 16 */
+    empty(&b, 17,
+          ALL / 17 + 1); /* components cols, the length of V, wraps to 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 
     sum(&b, 4, 1, 4);
     assert_ok(read_it(&b));
-    sum(&b, 17, 1, ALL / 17 + 1); /* lanes span wraps to 16 */
+    sum(&b, 17, 1, ALL / 17 + 1); /* components span wraps to 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
-    sum(&b, 1, 17, ALL / 17 + 1); /* pieces span wraps to 16 */
+    sum(&b, 1, 17, ALL / 17 + 1); /* slices span wraps to 16 */
     assert_int_equal(read_it(&b), KOFN_FORMAT);
 }
 
@@ -160,9 +163,10 @@ static void tasks(void **state)
     kofn_matrix in = {NULL, 1, 1, 1, KOFN_F64};
     kofn_matrix out = {NULL, 16, 1, 1,
                        KOFN_F64}; /* 17 (ALL / 17 + 1) wraps to 16 */
-    kf_subset subset = {.lanes = 17, .span = ALL / 17 + 1, .submessages = 1};
-    kf_block zero = {.lanes = 17, .rows = ALL / 17 + 1, .cols = 1};
-    kf_block left = {.lanes = 17, .rows = 1, .cols = 1};
+    kf_subset subset = {
+        .components = 17, .span = ALL / 17 + 1, .submessages = 1};
+    kf_block zero = {.components = 17, .rows = ALL / 17 + 1, .cols = 1};
+    kf_block left = {.components = 17, .rows = 1, .cols = 1};
     kf_block submessage = {.subset = &subset};
     kf_msg m = {.how = KF_HOW_ROWS, .lo = 0, .hi = ALL / 17 + 1};
 
@@ -195,11 +199,11 @@ static void *counting_alloc(void *ud, void *p, size_t want)
     return p;
 }
 
-/* A block specification of a few bytes has many lanes for which nothing is
+/* A block specification of a few bytes has many components for which nothing is
  * stored. The memory of a task does not grow with their number. */
-static void many_lanes(void **state)
+static void many_components(void **state)
 {
-    const size_t lanes = 60000, rows = 1000;
+    const size_t components = 60000, rows = 1000;
     kf_msg m = {.how = KF_HOW_GRAM, .hi = rows};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kf_block_spec r;
@@ -207,7 +211,7 @@ static void many_lanes(void **state)
 
     (void)state;
     kofn_set_alloc(counting_alloc, NULL);
-    sparse(&b, lanes, rows, 0);
+    sparse(&b, components, rows, 0);
     assert_ok(kf_block_spec_read(&r, b.p, b.n, &o));
     assert_ok(kf_buffer_new(&m.in, 4, 1, KOFN_F64));
     assert_ok(kf_buffer_new(&m.result, 4, 1, KOFN_F64));
@@ -287,7 +291,7 @@ TEST_FILE(wrap_test)
         TEST(block_specs,
              "wire: block specifications with sizes that wrap are refused"),
         TEST(tasks, "wire: tasks with sizes that wrap are refused"),
-        TEST(many_lanes,
+        TEST(many_components,
              "wire: 60000 lanes without numbers cost no memory in a task"),
         TEST(batches, "wire: batches beyond the points are refused"),
         TEST(workers, "wire: a worker refuses blocks with sizes that wrap"),

@@ -42,7 +42,7 @@ static void defaults(void **state)
     assert_true(o.lease == 30 * KOFN_SECOND);
     assert_int_equal(o.quarantine, 3);
     assert_int_equal(o.audit, 1);
-    assert_true(o.tolerance == 0 && o.pieces == 0 && o.patience == 0);
+    assert_true(o.max_error == 0 && o.pieces == 0 && o.patience == 0);
     assert_true(o.mu == 0.25);
 }
 
@@ -70,11 +70,11 @@ static void out_of_range(void **state)
     } wrong[] = {
         {{.late = 0.5}, "late", "0.5"},
         {{.late = NAN}, "late", "nan"},
-        {{.tolerance = 2}, "tolerance", "2"},
-        {{.tolerance = -1}, "tolerance", "-1"},
+        {{.max_error = 2}, "max_error", "2"},
+        {{.max_error = -1}, "max_error", "-1"},
         {{.mu = -1}, "mu", "-1"},
         {{.pieces = 10001}, "pieces", "10001"},
-        {{.seats = 1000001}, "seats", "1e+06"},
+        {{.workers_per_principal = 1000001}, "workers_per_principal", "1e+06"},
         {{.quarantine = 2000000000}, "quarantine", "2e+09"},
         {{.patience = -KOFN_SECOND}, "patience", "-1"},
         {{.start_within = 1000}, "start_within", "1e-06"},
@@ -102,8 +102,8 @@ static void text_values(void **state)
     assert_true(o.late < 0 && o.lease < 0);
     assert_ok(kofn_option_set(&o, named("errors"), 2));
     assert_int_equal(o.errors, KOFN_ERRORS_ADVERSARIAL);
-    assert_ok(kofn_option_set(&o, named("seats"), 1e6));
-    assert_int_equal(o.seats, 1000000);
+    assert_ok(kofn_option_set(&o, named("workers_per_principal"), 1e6));
+    assert_int_equal(o.workers_per_principal, 1000000);
     assert_ok(kofn_option_set(&o, named("beyond"), 1));
     assert_true(o.beyond);
     assert_status(KOFN_INVAL, kofn_option_set(&o, named("audit"), 0));

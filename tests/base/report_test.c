@@ -32,8 +32,8 @@ static const kofn_report first = {.rounds = 1,
                                   .plain = 29,
                                   .coded = 31,
                                   .again = 33,
-                                  .healed = 35,
-                                  .healing = 37,
+                                  .rebuilt = 35,
+                                  .rebuilding = 37,
                                   .drift = 1e-3};
 static const kofn_report second = {.rounds = 1,
                                    .took = 2000,
@@ -63,8 +63,8 @@ static const kofn_report second = {.rounds = 1,
                                    .plain = 28,
                                    .coded = 30,
                                    .again = 32,
-                                   .healed = 34,
-                                   .healing = 36,
+                                   .rebuilt = 34,
+                                   .rebuilding = 36,
                                    .drift = 2e-4};
 
 static void sums(void **state)
@@ -90,7 +90,7 @@ static void sums(void **state)
     assert_int_equal(s.plain, 57);
     assert_int_equal(s.coded, 61);
     assert_int_equal(s.again, 65);
-    assert_int_equal(s.healed, 69);
+    assert_int_equal(s.rebuilt, 69);
     assert_int_equal(s.unchecked, 0);
 }
 
@@ -108,7 +108,7 @@ static void worst_and_last(void **state)
     assert_int_equal(s.parts, 20);
     assert_int_equal(s.began, 24);
     assert_int_equal(s.ended, 26);
-    assert_int_equal(s.healing, 36);
+    assert_int_equal(s.rebuilding, 36);
     assert_int_equal(s.number, 0);
 }
 

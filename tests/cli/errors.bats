@@ -81,7 +81,7 @@ inputs() {
     code=0
     kofn matmul A.npy B.npy -s mds:k=4 --errors detect -n 8 -p sim --max-error 1e-15 --json >out.json || code=$?
     [ $code -gt 0 ]
-    json "o['status'] == 'failed' and 'tolerance' in o['error']" <out.json
+    json "o['status'] == 'failed' and 'max_error' in o['error']" <out.json
 }
 
 @test "errors: exit code 5 if wrong results cannot be located" {

@@ -65,8 +65,8 @@ works() { # works NAME [OPTION...]
     refused "4 keys listed" "keygen keys --worker"
     run kofn matvec X.npy w.npy -p 'tcp://127.0.0.1:*' -n 5 --errors probabilistic
     refused "count as one" "--port processes"
-    run kofn matvec X.npy w.npy --seats-per-key 2
-    refused seats-per-key "--port"
+    run kofn matvec X.npy w.npy --workers-per-principal 2
+    refused workers-per-principal "--port"
     # the same worker twice: one works, the other waits
     coordinate --keys keys -n 4 -s mds:k=2 --errors detect --json
     for name in anna anna anna anna bert carl; do works $name; done
@@ -79,7 +79,7 @@ works() { # works NAME [OPTION...]
 
 @test "keys: one shared key suffices for trusted workers or mere faults" {
     "$KOFN" keygen shared -q
-    coordinate --keys shared -n 4 -s mds:k=2 --errors probabilistic --seats-per-key 0 --json
+    coordinate --keys shared -n 4 -s mds:k=2 --errors probabilistic --workers-per-principal 0 --json
     for _ in 1 2 3 4; do
         timeout 600 "$KOFN" worker "$at" -q --keys shared &
     done

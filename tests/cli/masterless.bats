@@ -151,7 +151,7 @@ all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
         --errors probabilistic -e two.txt -o r.npy --verify
 }
 
-@test "masterless: nodes with wrong pieces are located, or the run fails" {
+@test "masterless: nodes with wrong partial products are located, or the run fails" {
     export OPENBLAS_NUM_THREADS=1
     kofn gen graph 500 4000 -o G.mtx --seed 2
     printf '1 corrupt 3\n4 corrupt 5\n' >two.txt

@@ -212,7 +212,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     kofn gen vector 9 -o w.npy
     run kofn matvec X.npy w.npy -n 20 -s elastic:k=18,basis=vandermonde -o y.npy
     [ "$status" -eq 1 ]
-    [[ "$output" == *"exceeds the tolerance"* ]]
+    [[ "$output" == *"exceeds max_error"* ]]
     [ ! -e y.npy ]
 }
 

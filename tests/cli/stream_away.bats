@@ -296,14 +296,14 @@ END
     wait_for listening
     workers 3 "tcp://127.0.0.1:${at##*:}" --insecure
     wait_for grep -q "^1 of 3 workers are here, waiting for the others; 2 more wait, because their hosts" err
-    grep -q "give each worker its own key, or see --seats-per-key" err
+    grep -q "give each worker its own key, or see --workers-per-principal" err
     kill $coordinator
 }
 
 @test "stream: a stream that could never begin is refused" {
     for words in "" --insecure; do
         run kofn stream list.txt -p 'tcp://127.0.0.1:*' $words -n 3 --errors probabilistic
-        refused "count as one" "--seats-per-key"
+        refused "count as one" "--workers-per-principal"
     done
     kofn keygen keys --worker anna
     run kofn stream list.txt -p 'tcp://127.0.0.1:*' --keys keys -n 3 --errors probabilistic

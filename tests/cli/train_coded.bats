@@ -91,10 +91,10 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
 @test "coded weights: a wrong replacement does not change the weights" {
     images
     liar=1 kill_some "ipc://$PWD/socket" gpd:m=2,n=1,p=1 --momentum 0.9 \
-        --errors adversarial --seats-per-key 0 --scrub 2
+        --errors adversarial --workers-per-principal 0 --scrub 2
     # of eight workers a constantly wrong one is excluded after 20 of the rounds that
     # show it (src/base/blame.h), and is rebuilt in vain at each before
-    json "len(o['corrupted']) == 1 and o['healed'] <= 20" <out.json
+    json "len(o['corrupted']) == 1 and o['rebuilt'] <= 20" <out.json
 }
 
 # bats test_tags=night
@@ -139,17 +139,17 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
     for port in $ports; do
         kofn train X.npy y.npy -o model $net --epochs 3 --momentum 0.5 -s gpd:m=2,n=1,p=1 -p $port \
             -e events.txt --errors probabilistic --quarantine 1 --late 0 --scrub 1 --history h.csv --verify --json >out.json
-        json "o['rel_error'] <= 1e-12 and o['healed'] >= 2 and o['again'] >= o['healed'] and \
+        json "o['rel_error'] <= 1e-12 and o['rebuilt'] >= 2 and o['again'] >= o['rebuilt'] and \
 3 in o['corrupted'] and 2 not in o['corrupted'] and 0 < o['drift'] < o['floor']" <out.json
         py "import json
 o=json.load(open('out.json')); h=np.genfromtxt('h.csv', delimiter=',', names=True)
-assert h['healed'].sum() == o['healed'] and h['again'].sum() == o['again'] and h['drift'].max() > 0
+assert h['rebuilt'].sum() == o['rebuilt'] and h['again'].sum() == o['again'] and h['drift'].max() > 0
 assert h['live'][-1] == 7"
     done
     # missed updates, and randomly flipped bits, on all machines
     kofn train X.npy y.npy -o model $net --epochs 6 -s gpd:m=2,n=1,p=1 -p sim -n 11 \
         -w flip=0.01,miss=0.01 --errors probabilistic --scrub 1 --verify --history h.csv --json |
-        json "o['rel_error'] <= 1e-12 and o['healed'] >= 5 and len(o['corrupted']) > 5"
+        json "o['rel_error'] <= 1e-12 and o['rebuilt'] >= 5 and len(o['corrupted']) > 5"
     py "h = np.genfromtxt('h.csv', delimiter=',', names=True)
 assert len(h) == 36 and h['live'][-12:].max() == 11 and h['left'].sum() == 0"
 }

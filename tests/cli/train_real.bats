@@ -215,7 +215,7 @@ stop_for_30_seconds() {
     for i in 1 2 3 5; do node $i; done
     node 4 --faults fault=0.05,where=memory
     ended 1 2 3 4 5
-    json "o['healed'] > 0 and not o['wrong']" <o4.json
+    json "o['rebuilt'] > 0 and not o['wrong']" <o4.json
     one_was_wrong 1 2 3 5
 }
 

@@ -15,7 +15,7 @@ typedef struct rig {
     kf_code *code, *reading;
     const kofn_layout *L;
     size_t seats, high, wide; /* rows and columns of a part */
-    double *A, **block;       /* lanes high x wide */
+    double *A, **block;       /* components high x wide */
 } rig;
 
 /* Returns an entry of part j of a ROWS x COLS matrix; 0 beyond its edge. */
@@ -30,12 +30,12 @@ static double of_part(const rig *r, const double *A, size_t j, size_t i,
 
 static double *encode(rig *r, const double *A, size_t seat)
 {
-    size_t lanes = r->L->lanes, size = r->high * r->wide;
-    double *block = numbers(lanes * size);
+    size_t components = r->L->components, size = r->high * r->wide;
+    double *block = numbers(components * size);
     const kf_seat *s;
 
     assert_ok(kf_code_seat(r->code, seat, &s));
-    for (size_t l = 0; l < lanes; l++)
+    for (size_t l = 0; l < components; l++)
         for (size_t e = 0; e < s->E0[l].n; e++)
             for (size_t at = 0; at < size; at++)
                 block[l * size + at] +=
@@ -127,13 +127,14 @@ static void update_seat(rig *r, size_t seat, const double *U_, const double *V,
 {
     size_t m = r->L->cut[0].rows, n = r->L->cut[0].cols,
            size = r->high * r->wide;
-    double *f = numbers(r->L->lanes * m), *g = numbers(r->L->lanes * n);
+    double *f = numbers(r->L->components * m),
+           *g = numbers(r->L->components * n);
     double *want = encode(r, B, seat), *block = encode(r, r->A, seat);
 
     assert_ok(kf_code_factors(r->code, seat, f, g));
-    assert_true(m > 1 || ones(f, r->L->lanes));
-    assert_true(n > 1 || m == 1 || ones(g, r->L->lanes));
-    for (size_t l = 0; l < r->L->lanes; l++) {
+    assert_true(m > 1 || ones(f, r->L->components));
+    assert_true(n > 1 || m == 1 || ones(g, r->L->components));
+    for (size_t l = 0; l < r->L->components; l++) {
         double *u = coded(U_, ROWS, f + l * m, m, r->high);
         double *v = coded(V, COLS, g + l * n, n, r->wide);
 
@@ -144,7 +145,7 @@ static void update_seat(rig *r, size_t seat, const double *U_, const double *V,
         kf_free(u);
         kf_free(v);
     }
-    for (size_t at = 0; at < r->L->lanes * size; at++)
+    for (size_t at = 0; at < r->L->components * size; at++)
         assert_at_most(fabs(block[at] - want[at]), 400 * U);
     kf_free(f);
     kf_free(g);
@@ -190,14 +191,15 @@ static size_t rank_of(double *G, size_t rows, size_t cols)
  * SIZE_MAX. */
 static size_t rank_with(rig *r, const uint32_t *set, size_t n, size_t more)
 {
-    size_t lanes = r->L->lanes, parts = r->plan->parts, rows = 0, rank;
-    double *G = numbers((n + 1) * lanes * parts);
+    size_t components = r->L->components, parts = r->plan->parts, rows = 0,
+           rank;
+    double *G = numbers((n + 1) * components * parts);
 
     for (size_t i = 0; i < n + (more != SIZE_MAX); i++) {
         const kf_seat *s;
 
         assert_ok(kf_code_seat(r->code, i < n ? set[i] : more, &s));
-        for (size_t l = 0; l < lanes; l++, rows++)
+        for (size_t l = 0; l < components; l++, rows++)
             for (size_t e = 0; e < s->E0[l].n; e++)
                 G[rows * parts + s->E0[l].col[e]] = s->E0[l].val[e];
     }
@@ -210,7 +212,7 @@ static size_t rank_with(rig *r, const uint32_t *set, size_t n, size_t more)
  * it. */
 static bool read_back(rig *r, const uint32_t *set, size_t n)
 {
-    size_t lanes = r->L->lanes;
+    size_t components = r->L->components;
     double got[ROWS * COLS];
     kofn_matrix out = {got, ROWS, COLS, COLS, KOFN_F64};
     kofn_matrix block[8];
@@ -225,8 +227,8 @@ static bool read_back(rig *r, const uint32_t *set, size_t n)
     }
     assert_ok(st);
     for (size_t i = 0; i < n; i++) {
-        block[i] = (kofn_matrix){r->block[set[i]], lanes * r->high, r->wide,
-                                 r->wide, KOFN_F64};
+        block[i] = (kofn_matrix){r->block[set[i]], components * r->high,
+                                 r->wide, r->wide, KOFN_F64};
         source[i] = (kf_source){&block[i], 0, r->high};
     }
     memset(got, 0xff, sizeof got);
@@ -241,8 +243,9 @@ static bool read_back(rig *r, const uint32_t *set, size_t n)
 /* Rebuilds the block of a seat from those of the set, if they determine it. */
 static void regenerate(rig *r, const uint32_t *set, size_t n, size_t seat)
 {
-    size_t lanes = r->L->lanes, size = r->high * r->wide;
-    double *x = numbers(lanes * n * lanes), *got = numbers(lanes * size);
+    size_t components = r->L->components, size = r->high * r->wide;
+    double *x = numbers(components * n * components),
+           *got = numbers(components * size);
     double predicted, largest = 4; /* normal numbers and their mixtures */
     kofn_status st = kf_code_regenerator(r->code, set, n, seat, x, &predicted);
 
@@ -250,13 +253,13 @@ static void regenerate(rig *r, const uint32_t *set, size_t n, size_t seat)
         assert_int_equal(st, KOFN_TOOFEW);
     } else {
         assert_ok(st);
-        for (size_t l = 0; l < lanes; l++)
-            for (size_t s = 0; s < n * lanes; s++)
+        for (size_t l = 0; l < components; l++)
+            for (size_t s = 0; s < n * components; s++)
                 for (size_t at = 0; at < size; at++)
-                    got[l * size + at] +=
-                        x[l * n * lanes + s] *
-                        r->block[set[s / lanes]][s % lanes * size + at];
-        for (size_t at = 0; at < lanes * size; at++)
+                    got[l * size + at] += x[l * n * components + s] *
+                                          r->block[set[s / components]]
+                                                  [s % components * size + at];
+        for (size_t at = 0; at < components * size; at++)
             assert_at_most(fabs(got[at] - r->block[seat][at]),
                            8 * (predicted + U) * largest);
         assert_at_most(predicted, 1e-6);
@@ -322,7 +325,7 @@ static const char *const both[] = {
  * and a part is lost with too many of its row and column. */
 static size_t fewest(const rig *r, const char *spec)
 {
-    size_t parts = kf_ceil_div(r->plan->parts, r->L->lanes);
+    size_t parts = kf_ceil_div(r->plan->parts, r->L->components);
     bool twins = strstr(spec, "angles=6");
 
     if (strstr(spec, "copies=2"))
@@ -481,12 +484,13 @@ static void sums_of_two_outer_products(void **state)
     kofn_plan_free(plan);
 }
 
-/* Two lanes per seat, from the parts that `parts` names by seat and lane. */
+/* Two components per seat, from the parts that `parts` names by seat and
+ * component. */
 static kofn_status layout_of_pairs(kofn_layout *L)
 {
     L->seats = L->max_seats = L->workers;
     L->cut[0] = (kofn_cut){2, 1};
-    L->lanes = 2;
+    L->components = 2;
     L->enough = L->seats;
     return KOFN_OK;
 }
@@ -504,8 +508,8 @@ static kofn_status seat_of_pairs(const kofn_layout *L, size_t seat, double *E0,
     return KOFN_OK;
 }
 
-/* A block is rebuilt from others if they determine all of its lanes. */
-static void every_lane_counts(void **state)
+/* A block is rebuilt from others if they determine all of its components. */
+static void every_component_counts(void **state)
 {
     static const kofn_param none[] = {{0}};
     static const kofn_scheme pairs = {.size = sizeof(kofn_scheme),
@@ -681,7 +685,7 @@ TEST_FILE(blocks_test)
              "blocks: a block that answers for two seats is refused"),
         TEST(sums_of_two_outer_products,
              "blocks: sums of two outer products are refused"),
-        TEST(every_lane_counts,
+        TEST(every_component_counts,
              "blocks: a block is rebuilt only if all its lanes are determined"),
         TEST(nothing_is_an_outer_product,
              "blocks: an empty block counts as an outer product"),

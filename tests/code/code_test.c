@@ -9,7 +9,7 @@
 typedef struct rig {
     kofn_plan *plan;
     kf_code *code;
-    size_t n, k, lanes, wants;
+    size_t n, k, components, wants;
     bool systematic;
 } rig;
 
@@ -21,7 +21,7 @@ static void rig_up(rig *r, const char *spec, size_t n, kofn_dtype dtype)
     assert_ok(kf_code_new(&r->code, r->plan));
     r->n = n;
     r->k = r->plan->layout.enough;
-    r->lanes = r->plan->layout.lanes;
+    r->components = r->plan->layout.components;
     r->wants = r->plan->layout.wants;
     r->systematic = !strstr(spec, "weight") &&
                     (strstr(spec, "quaternion") || strstr(spec, "haar") ||
@@ -46,15 +46,15 @@ static double frobenius(const double *a, size_t n)
 /* Returns the survivors' rows of G, results x symbols. */
 static double *survivor_rows(rig *r, const uint32_t *set, size_t n)
 {
-    double *G = numbers(n * r->lanes * r->wants);
+    double *G = numbers(n * r->components * r->wants);
 
     for (size_t i = 0; i < n; i++) {
         const kf_seat *seat;
 
         assert_ok(kf_code_seat(r->code, set[i], &seat));
-        for (size_t l = 0; l < r->lanes; l++)
+        for (size_t l = 0; l < r->components; l++)
             for (size_t e = 0; e < seat->G[l].n; e++)
-                G[(i * r->lanes + l) * r->wants + seat->G[l].col[e]] =
+                G[(i * r->components + l) * r->wants + seat->G[l].col[e]] =
                     seat->G[l].val[e];
     }
     return G;
@@ -223,7 +223,7 @@ static double *least_squares_decoder(const rig *r, const kofn_decoder *d,
     double *P = numbers(m * n), *B = numbers(m * m), *F = numbers(n * m);
 
     for (size_t t = 0; t < m; t++) {
-        bool plain = r->systematic && d->seat[t / r->lanes] < r->k;
+        bool plain = r->systematic && d->seat[t / r->components] < r->k;
 
         cols = 0;
         if (plain)
@@ -255,7 +255,7 @@ static void check_surplus_set(rig *r, const uint32_t *set, size_t count)
 {
     double *G = survivor_rows(r, set, count), *F, *W, cond;
     kofn_decoder *d;
-    size_t m = count * r->lanes;
+    size_t m = count * r->components;
 
     assert_ok(kf_decoder_new(&d, r->code, set, count, false));
     F = whole_decoder(d);

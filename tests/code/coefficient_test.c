@@ -5,8 +5,8 @@
 static double *basis_rows(kf_basis b, size_t i, size_t n, size_t k, size_t w,
                           uint64_t seed)
 {
-    size_t lanes = kf_basis_lanes(b);
-    double *rows = numbers(lanes * lanes * k);
+    size_t components = kf_basis_components(b);
+    double *rows = numbers(components * components * k);
     void *table;
 
     assert_ok(kf_basis_prepare(b, n, k, seed, &table));
@@ -70,7 +70,8 @@ static void open_rows_do_not_depend_on_n(void **state)
 
     (void)state;
     for (size_t o = 0; o < 3; o++) {
-        size_t lanes = kf_basis_lanes(open[o]), size = lanes * lanes * 9;
+        size_t components = kf_basis_components(open[o]),
+               size = components * components * 9;
         double *a = basis_rows(open[o], 70, 12, 9, 0, 1);
         double *b = basis_rows(open[o], 70, 500, 9, 0, 1);
         double *wide = basis_rows(open[o], 70, 500, 20, 0, 1);
@@ -79,12 +80,12 @@ static void open_rows_do_not_depend_on_n(void **state)
 
         assert_true(kf_basis_open(open[o]));
         assert_memory_equal(a, b, size * sizeof *a);
-        for (size_t l = 0; l < lanes; l++)
-            for (size_t j = 0; j < 9 * lanes; j++) {
-                size_t at = l * 9 * lanes + j;
+        for (size_t l = 0; l < components; l++)
+            for (size_t j = 0; j < 9 * components; j++) {
+                size_t at = l * 9 * components + j;
 
                 /* 9 and 20 have the same power of two next to their root */
-                assert_true(a[at] == wide[l * 20 * lanes + j]);
+                assert_true(a[at] == wide[l * 20 * components + j]);
                 assert_true(a[at] != other[at] && a[at] != reseeded[at]);
             }
         kf_free(a);
@@ -103,12 +104,13 @@ static void systematic_rows_are_units(void **state)
     (void)state;
     for (size_t b = 0; b < 4; b++)
         for (size_t i = 0; i < 5; i++) {
-            size_t lanes = kf_basis_lanes(plain[b]), width = 5 * lanes;
+            size_t components = kf_basis_components(plain[b]),
+                   width = 5 * components;
             double *r = basis_rows(plain[b], i, 9, 5, 0, 1);
 
-            for (size_t l = 0; l < lanes; l++)
+            for (size_t l = 0; l < components; l++)
                 for (size_t j = 0; j < width; j++)
-                    assert_true(r[l * width + j] == (j == i * lanes + l));
+                    assert_true(r[l * width + j] == (j == i * components + l));
             kf_free(r);
         }
 }
@@ -260,11 +262,11 @@ static void light_rows_have_their_support(void **state)
             for (size_t i = 0; i < shapes[c][0] + 2; i++) {
                 kf_basis b = real ? KF_BASIS_GAUSS : KF_BASIS_QUATERNION;
                 size_t n = shapes[c][0], k = shapes[c][1], w = shapes[c][2];
-                size_t lanes = kf_basis_lanes(b), from = i * k / n;
+                size_t components = kf_basis_components(b), from = i * k / n;
                 double *r = basis_rows(b, i, n, k, w, 8);
 
-                for (size_t j = 0; j < k * lanes; j++) {
-                    size_t off = (j / lanes + k - from % k) % k;
+                for (size_t j = 0; j < k * components; j++) {
+                    size_t off = (j / components + k - from % k) % k;
 
                     assert_true((r[j] != 0) == (i >= n || off < w));
                 }

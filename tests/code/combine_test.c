@@ -253,14 +253,14 @@ static void check_pieces(kofn_dtype dtype)
             for (size_t i = 0; i < p.m; i++)
                 dst[i] = (char *)p.dst[i] + t * p.size;
             if (trial % 2)
-                kf_combine_piece(&(kf_combine_tile){.m = p.m,
-                                                    .k = p.k,
-                                                    .ldd = p.ldd,
-                                                    .D = p.D,
-                                                    .len = n,
-                                                    .dtype = dtype,
-                                                    .far = trial % 4 == 1},
-                                 src, dst);
+                kf_combine_part(&(kf_combine_tile){.m = p.m,
+                                                   .k = p.k,
+                                                   .ldd = p.ldd,
+                                                   .D = p.D,
+                                                   .len = n,
+                                                   .dtype = dtype,
+                                                   .far = trial % 4 == 1},
+                                src, dst);
             else
                 kf_combine(&(kf_combination){p.m, p.k, p.D, p.ldd, src, dst}, n,
                            dtype);

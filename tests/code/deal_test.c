@@ -44,7 +44,7 @@ static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
 {
     /* one task per arc, and any noise is allowed */
     kofn_core_options opt = {
-        .size = sizeof opt, .pieces = 1, .tolerance = 1e300};
+        .size = sizeof opt, .pieces = 1, .max_error = 1e300};
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, span * k, 7, 1, KOFN_F64, false);
     char spec[80];
@@ -302,9 +302,9 @@ static void unequal_deals(void **state)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* A whole block of two lanes comes in four results. Products of 4e7
+/* A whole block of two components comes in four results. Products of 4e7
  * multiply-adds or more with 64 columns or more send one result per 256 rows.
- * Rows of all lanes count. */
+ * Rows of all components count. */
 static void pieces_of_a_share(void **state)
 {
     static const struct {
@@ -338,7 +338,7 @@ static void pieces_of_a_share(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        kofn_core_options opt = {.size = sizeof opt, .tolerance = 1e300};
+        kofn_core_options opt = {.size = sizeof opt, .max_error = 1e300};
         floor_t f = {0};
         char spec[40];
         size_t came = 0;

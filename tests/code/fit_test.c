@@ -10,10 +10,10 @@ static void make_results(const code_case *f, const uint32_t *nodes, size_t want,
 {
     double size = pow(10, 18 * kf_rng_uniform(r) - 12);
 
-    for (size_t i = 0; i < f->nodes * f->lanes; i++)
+    for (size_t i = 0; i < f->nodes * f->components; i++)
         Y[i] = noise * size * kf_rng_normal(r);
-    for (size_t i = 0; i < want * f->lanes; i++)
-        Y[nodes[i / f->lanes] * f->lanes + i % f->lanes] +=
+    for (size_t i = 0; i < want * f->components; i++)
+        Y[nodes[i / f->components] * f->components + i % f->components] +=
             size * kf_rng_normal(r);
 }
 
@@ -63,19 +63,19 @@ static void try_fleet(const char *spec, size_t nodes, size_t rounds)
         seat[i] = i;
     assert_ok(kf_parity(f.code, seat, nodes, &H, &q));
     e = (kf_evidence){.nodes = nodes,
-                      .lanes = f.lanes,
-                      .closed = f.lanes == 4,
+                      .components = f.components,
+                      .closed = f.components == 4,
                       .q = q,
                       .H = H,
                       .columns = 1};
-    Y = kf_new(nodes * f.lanes, sizeof *Y);
+    Y = kf_new(nodes * f.components, sizeof *Y);
     assert_non_null(Y);
     kf_syndromes_new(&t, &a, &e, &allowance);
     kf_fit_new(&fit, &a, &e);
     assert_ok(kf_arrays_status(&a));
     for (size_t i = 0; i < rounds; i++) {
         kf_rng r = kf_rng_stream(21, KF_FOR_SAMPLE, (uint32_t)i, 0);
-        size_t most = q / f.lanes, want = 1 + kf_rng_below(&r, most);
+        size_t most = q / f.components, want = 1 + kf_rng_below(&r, most);
 
         for (uint32_t k = 0; k < nodes; k++)
             pick[k] = k;
@@ -113,7 +113,7 @@ static void quickly_as_exactly(void **state)
     assert_true(100 * found > 95 * asked);
 }
 
-/* A node that is removed takes the parities that involve it, one per lane.
+/* A node that is removed takes the parities that involve it, one per component.
  * Removed again, it takes none. */
 static void removed_twice(void **state)
 {
@@ -136,11 +136,11 @@ static void removed_twice(void **state)
             seat[i] = i;
         assert_ok(kf_parity(f.code, seat, codes[c].nodes, &H, &q));
         e = (kf_evidence){.nodes = codes[c].nodes,
-                          .lanes = f.lanes,
+                          .components = f.components,
                           .q = q,
                           .H = H,
                           .columns = 1};
-        Y = kf_zero(e.nodes * e.lanes, sizeof *Y);
+        Y = kf_zero(e.nodes * e.components, sizeof *Y);
         assert_non_null(Y);
         for (size_t node = 0; node < e.nodes; node++) {
             kf_arrays a = {0};
@@ -151,7 +151,7 @@ static void removed_twice(void **state)
             assert_int_equal(t.q, q);
             for (int times = 0; times < 2; times++) {
                 kf_syndromes_strike(&t, node);
-                assert_int_equal(t.q, q - f.lanes);
+                assert_int_equal(t.q, q - f.components);
             }
             kf_arrays_free(&a);
         }

@@ -28,14 +28,15 @@ static size_t by_rank(const double *G, size_t rows, size_t cols)
  */
 static void check_parities(const code_case *f, const uint32_t *seat, size_t n)
 {
-    size_t rows = n * f->lanes, q;
+    size_t rows = n * f->components, q;
     double *G = kf_new(rows * f->symbols, sizeof *G), *H;
     double *P = kf_new(rows * kf_max(rows, f->symbols), sizeof *P);
     double worst = 0;
 
     assert_true(G && P);
     for (size_t r = 0; r < rows; r++)
-        weighted_row(f, seat[r / f->lanes], r % f->lanes, G + r * f->symbols);
+        weighted_row(f, seat[r / f->components], r % f->components,
+                     G + r * f->symbols);
     assert_ok(kf_parity(f->code, seat, n, &H, &q));
     if (q != by_rank(G, rows, f->symbols))
         fail_msg("%s, %zu seats: %zu parities, not %zu", f->plan->spec, n, q,

@@ -200,7 +200,7 @@ static void decoders_of_blocks(void **state)
 
     (void)state;
     assert_ok(kofn_plan_new(&p, &pb, "elastic:k=5", 9, 1));
-    assert_int_equal(p->layout.lanes, 4);
+    assert_int_equal(p->layout.components, 4);
     assert_ok(kf_code_new(&c, p));
     for (size_t i = 0; i < 9; i++) {
         const kf_seat *seat;

@@ -6,7 +6,7 @@
 
 #include <glpk.h>
 
-/* Computes s = H y for one column of a code without lanes. */
+/* Computes s = H y for one column of a code without components. */
 static void syndrome(const cell *c, double *s)
 {
     cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)c->q, (int)c->n, 1, c->H,

@@ -15,8 +15,8 @@ static size_t only_column(const cell *c, size_t node)
     size_t n = 0, column = SIZE_MAX;
 
     for (size_t k = 0; k < c->columns; k++)
-        for (size_t l = 0; l < c->f->lanes; l++) {
-            size_t at = (node * c->f->lanes + l) * c->columns + k;
+        for (size_t l = 0; l < c->f->components; l++) {
+            size_t at = (node * c->f->components + l) * c->columns + k;
 
             if (c->Y[at] == c->honest[at] || column == k)
                 continue;
@@ -171,8 +171,8 @@ static void detection(void **state)
 /* Adds an error to the results of a node in one column. */
 static void add_to(cell *c, size_t node, size_t column, const double *lie_of)
 {
-    for (size_t l = 0; l < c->f->lanes; l++)
-        c->Y[(node * c->f->lanes + l) * c->columns + column] += lie_of[l];
+    for (size_t l = 0; l < c->f->components; l++)
+        c->Y[(node * c->f->components + l) * c->columns + column] += lie_of[l];
 }
 
 /* Adds the same numbers to all wrong nodes, in all columns or in one. */
@@ -197,7 +197,7 @@ static void shortest_word(cell *c, const size_t *unseen, double *word,
                           kf_rng *r)
 {
     const code_case *f = c->f;
-    size_t rows = (f->k - 1) * f->lanes, m = f->symbols;
+    size_t rows = (f->k - 1) * f->components, m = f->symbols;
     double *A = kofn_layout_table(rows, m), *S = kf_new(rows + 1, sizeof *S);
     double *V = kf_new(m * m, sizeof *V), *x = kf_zero(m, sizeof *x);
     double *junk = kf_new(rows + 1, sizeof *junk),
@@ -206,7 +206,8 @@ static void shortest_word(cell *c, const size_t *unseen, double *word,
 
     assert_true(A && S && V && x && junk && row);
     for (size_t i = 0; i < rows; i++)
-        weighted_row(f, c->seat[unseen[i / f->lanes]], i % f->lanes, A + i * m);
+        weighted_row(f, c->seat[unseen[i / f->components]], i % f->components,
+                     A + i * m);
     assert_int_equal(LAPACKE_dgesvd(LAPACK_ROW_MAJOR, 'N', 'A',
                                     (lapack_int)rows, (lapack_int)m, A,
                                     (lapack_int)m, S, &none, 1, V,
@@ -219,7 +220,7 @@ static void shortest_word(cell *c, const size_t *unseen, double *word,
             x[s] += a * V[j * m + s];
     }
     for (size_t i = 0; i < c->rows; i++) {
-        weighted_row(f, c->seat[i / f->lanes], i % f->lanes, row);
+        weighted_row(f, c->seat[i / f->components], i % f->components, row);
         word[i] = cblas_ddot((int)m, row, 1, x, 1);
     }
     kf_free(A);
@@ -249,8 +250,8 @@ static void another_word(cell *c, kf_rng *r)
             if (c->lied[i]) {
                 double x[4], a = 0.3;
 
-                for (size_t l = 0; l < c->f->lanes; l++)
-                    x[l] = a * word[i * c->f->lanes + l];
+                for (size_t l = 0; l < c->f->components; l++)
+                    x[l] = a * word[i * c->f->components + l];
                 add_to(c, i, k, x);
             }
     kf_free(word);
@@ -298,7 +299,7 @@ static void conspiracies(void **state)
 static void another_input(cell *c, bool zeros, kf_rng *r)
 {
     cell other = {.f = c->f, .n = c->n, .rows = c->rows};
-    size_t each = c->f->lanes * c->columns;
+    size_t each = c->f->components * c->columns;
 
     memcpy(other.seat, c->seat, sizeof other.seat);
     fill(&other, c->columns, r);
@@ -318,11 +319,11 @@ static void in_proportion(cell *c, kf_rng *r)
     for (size_t k = 0; k < c->columns; k++)
         x[k] = kf_rng_normal(r);
     for (size_t i = 0; i < c->n; i++)
-        for (size_t l = 0; l < c->f->lanes && c->lied[i]; l++) {
+        for (size_t l = 0; l < c->f->components && c->lied[i]; l++) {
             double a = 0.1 * kf_rng_normal(r);
 
             for (size_t k = 0; k < c->columns; k++)
-                c->Y[(i * c->f->lanes + l) * c->columns + k] += a * x[k];
+                c->Y[(i * c->f->components + l) * c->columns + k] += a * x[k];
         }
 }
 

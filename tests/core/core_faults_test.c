@@ -249,7 +249,7 @@ static void pause_has_no_alarm(void **state)
 static void pause_ends_if_unstable(void **state)
 {
     kofn_core_options opt = {
-        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .max_error = 1e-17};
     core_case b;
 
     (void)state;
@@ -266,7 +266,7 @@ static void pause_ends_if_unstable(void **state)
 static void needed_counts_workers(void **state)
 {
     kofn_core_options opt = {
-        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .max_error = 1e-17};
     kf_core_view v;
     core_case b;
 

@@ -237,9 +237,9 @@ static void survivable_round(core_case *b, kf_rng *r, census *sum)
         return;
     }
     check(b, b->ended == KOFN_OK || b->ended == KOFN_UNSTABLE ||
-                 (b->ended == KOFN_PARTIAL && b->opt.tolerance > 0) ||
-                 (b->ended == KOFN_LATE && b->opt.tolerance > 0));
-    check(b, b->ended == KOFN_OK || b->opt.tolerance > 0 ||
+                 (b->ended == KOFN_PARTIAL && b->opt.max_error > 0) ||
+                 (b->ended == KOFN_LATE && b->opt.max_error > 0));
+    check(b, b->ended == KOFN_OK || b->opt.max_error > 0 ||
                  strstr(b->plan->spec, "vandermonde"));
 }
 
@@ -270,7 +270,7 @@ static kofn_core_options random_options(kf_rng *r)
         .in_flight = (kofn_in_flight)kf_rng_below(r, 3),
         .below = (kofn_below)kf_rng_below(r, 3),
         .patience = kf_rng_below(r, 2) ? 0 : 2000,
-        .tolerance = tolerances[kf_rng_below(r, 5)],
+        .max_error = tolerances[kf_rng_below(r, 5)],
         .late = late[kf_rng_below(r, 5)],
         .pieces = pieces[kf_rng_below(r, 4)],
         .late_least = kf_rng_below(r, 2) ? 0 : 100,
@@ -285,7 +285,7 @@ static kofn_core_options random_options(kf_rng *r)
 static bool may_never_end(const core_case *b)
 {
     return b->opt.below == KOFN_BELOW_PAUSE && b->opt.patience == 0 &&
-           (b->opt.tolerance > 0 || strstr(b->plan->spec, "vandermonde"));
+           (b->opt.max_error > 0 || strstr(b->plan->spec, "vandermonde"));
 }
 
 static void one_sequence(kofn_plan *plan, uint64_t seed, census *sum)

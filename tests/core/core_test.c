@@ -235,7 +235,7 @@ static void one_more_for_accuracy(void **state)
     for (int i = 0; i < 3; i++) {
         kofn_core_options opt = {.size = sizeof opt,
                                  .pieces = 1,
-                                 .tolerance = i == 0   ? 1.01 * seven
+                                 .max_error = i == 0   ? 1.01 * seven
                                               : i == 1 ? eight * 1.01
                                                        : eight / 2};
 
@@ -247,9 +247,9 @@ static void one_more_for_accuracy(void **state)
         assert_false(b.running);
         assert_int_equal(b.ended, i < 2 ? KOFN_OK : KOFN_UNSTABLE);
         if (i < 2)
-            assert_true(b.predicted <= opt.tolerance && b.predicted > 0);
+            assert_true(b.predicted <= opt.max_error && b.predicted > 0);
         else
-            assert_non_null(strstr(kofn_errmsg(), "tolerance"));
+            assert_non_null(strstr(kofn_errmsg(), "max_error"));
         assert_true(asked_of_all(&b, 0) > 60);
         if (i > 0) /* to the last result */
             assert_int_equal(asked_of_all(&b, 0), 80);

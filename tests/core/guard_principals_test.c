@@ -134,7 +134,7 @@ static void seats_are_limited(void **state)
 
     (void)state;
     open_case(&b, "elastic:k=4", 6, KOFN_ERRORS_PROBABILISTIC, KOFN_F64);
-    b.opt.seats = 2;
+    b.opt.workers_per_principal = 2;
     for (uint32_t i = 0; i < 6; i++)
         b.principal[i] = i < 4 ? 1 : 2;
     restart_core(&b);

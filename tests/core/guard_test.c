@@ -125,7 +125,7 @@ static void zeros_in_the_promise(void **state)
     begin(&b);
     answer_first(&b, 8);
     assert_int_equal(b.checks, 1);
-    assert_int_equal(b.promised, 12 - 5 - 2 - 1);
+    assert_int_equal(b.independent, 12 - 5 - 2 - 1);
     close_case(&b);
 }
 

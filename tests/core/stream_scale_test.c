@@ -112,7 +112,7 @@ static void close_flow(flow *f)
 static size_t bound(const flow *f, size_t workers)
 {
     const kofn_layout *L = &f->plan->layout;
-    size_t high = L->lanes * f->plan->span,
+    size_t high = L->components * f->plan->span,
            wide = kf_ceil_div(f->p, L->cut[1].cols);
     size_t result = high * wide * 8, block = high * f->n * 8,
            input = f->n * wide * 8;

@@ -80,14 +80,14 @@ static void missed_updates_count(void **state)
     down(&h);
 }
 
-/* A piece that repairs a block must have its strips, columns and type. */
-static void pieces_must_fit(void **state)
+/* A slice that repairs a block must have its strips, columns and type. */
+static void slices_must_fit(void **state)
 {
     static const struct {
         size_t lo, hi, rows, cols;
         uint32_t operand;
         kofn_status st;
-    } piece[] = {
+    } slice[] = {
         {0, 6, 6, 5, 0, KOFN_OK},    {2, 4, 2, 5, 1, KOFN_OK},
         {6, 6, 0, 5, 0, KOFN_OK},    {1, 7, 6, 5, 0, KOFN_SHAPE},
         {4, 2, 2, 5, 0, KOFN_SHAPE}, {2, 4, 3, 5, 0, KOFN_SHAPE},
@@ -98,33 +98,33 @@ static void pieces_must_fit(void **state)
 
     (void)state;
     up(&h);
-    assert_int_equal(h.block->lanes, 1);
+    assert_int_equal(h.block->components, 1);
     assert_int_equal(h.block->rows, 6);
     for (size_t i = 0; i < 6 * 5; i++)
         x[i] = 1000 + (double)i;
-    for (size_t p = 0; p < sizeof piece / sizeof *piece; p++) {
-        kofn_matrix lane = {x, piece[p].rows, piece[p].cols, piece[p].cols,
-                            KOFN_F64};
-        kf_block with = {.lanes = 1,
-                         .rows = piece[p].rows,
-                         .cols = piece[p].cols,
+    for (size_t p = 0; p < sizeof slice / sizeof *slice; p++) {
+        kofn_matrix component = {x, slice[p].rows, slice[p].cols, slice[p].cols,
+                                 KOFN_F64};
+        kf_block with = {.components = 1,
+                         .rows = slice[p].rows,
+                         .cols = slice[p].cols,
                          .dtype = KOFN_F64,
-                         .lane = &lane};
-        kf_msg m = {.type = KF_MSG_PIECE,
-                    .operand = piece[p].operand,
+                         .component = &component};
+        kf_msg m = {.type = KF_MSG_SLICE,
+                    .operand = slice[p].operand,
                     .block = &with,
-                    .lo = piece[p].lo,
-                    .hi = piece[p].hi};
-        kf_block *to = piece[p].operand == 1 ? h.block->next : h.block;
+                    .lo = slice[p].lo,
+                    .hi = slice[p].hi};
+        kf_block *to = slice[p].operand == 1 ? h.block->next : h.block;
         double was[6 * 5];
 
-        memcpy(was, to->lane[0].data, sizeof was);
-        if (piece[p].st == KOFN_OK)
-            memcpy(was + 5 * piece[p].lo, x, piece[p].rows * 5 * sizeof *was);
-        assert_status(piece[p].st, kf_block_change(h.block, &m));
-        if (piece[p].st)
+        memcpy(was, to->component[0].data, sizeof was);
+        if (slice[p].st == KOFN_OK)
+            memcpy(was + 5 * slice[p].lo, x, slice[p].rows * 5 * sizeof *was);
+        assert_status(slice[p].st, kf_block_change(h.block, &m));
+        if (slice[p].st)
             assert_non_null(strstr(kofn_errmsg(), "does not fit the block"));
-        assert_memory_equal(was, to->lane[0].data, sizeof was);
+        assert_memory_equal(was, to->component[0].data, sizeof was);
     }
     down(&h);
 }
@@ -134,8 +134,8 @@ TEST_FILE(change_test)
     const struct CMUnitTest tests[] = {
         TEST(missed_updates_count,
              "data: a missed update counts for its operand only"),
-        TEST(pieces_must_fit,
-             "data: a piece that does not fit the block changes nothing"),
+        TEST(slices_must_fit,
+             "data: a slice that does not fit the block changes nothing"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

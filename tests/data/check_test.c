@@ -202,7 +202,7 @@ static void any_strips(void **state)
         v = ask(&f, seat, seats, lo, hi, seats - 5, n);
         assert_int_equal(v.st, KOFN_OK);
         assert_int_equal(v.count, 0);
-        /* one entry of one lane, in these strips */
+        /* one entry of one component, in these strips */
         one = (uint32_t)kf_rng_below(&r, seats);
         to = &f.sent[seat[one]];
         strip = lo + kf_rng_below(&r, hi - lo);
@@ -320,7 +320,7 @@ static void memory_runs_out(void **state)
     kofn_decoder *d;
     uint32_t bad[9];
     kf_found found = {.bad = bad};
-    kf_check c;
+    kf_compare c;
     check_case f;
 
     (void)state;
@@ -336,21 +336,21 @@ static void memory_runs_out(void **state)
         long before = allocated();
         double *H;
 
-        c = (kf_check){.plan = f.plan,
-                       .code = f.code,
-                       .decoder = d,
-                       .source = source,
-                       .hi = f.plan->span,
-                       .most = 4,
-                       .liars = 2,
-                       .promised = 4,
-                       .row = f.row,
-                       .col = f.col};
+        c = (kf_compare){.plan = f.plan,
+                         .code = f.code,
+                         .decoder = d,
+                         .source = source,
+                         .hi = f.plan->span,
+                         .most = 4,
+                         .liars = 2,
+                         .independent = 4,
+                         .row = f.row,
+                         .col = f.col};
         fail_allocation(n);
         st = kf_parity(f.code, seat, 9, &H, &c.q);
         c.H = H;
         if (!st)
-            st = kf_check_results(&c, &found);
+            st = kf_compare_results(&c, &found);
         fail_allocation(0);
         kf_free(H);
         assert_int_equal(allocated(), before);

@@ -83,7 +83,7 @@ static void one_product(const product *x)
 
     o.events = &gone;
     o.event_count = 1;
-    o.tolerance = x->dtype == KOFN_F64 ? 1e-9 : 1e-3;
+    o.max_error = x->dtype == KOFN_F64 ? 1e-9 : 1e-3;
     for (size_t i = 0; i < C.rows * C.ld; i++)
         set(&C, i, MARK);
     assert_ok(kofn_plan_new(&plan, &pb, x->spec, x->workers, 1));
@@ -91,7 +91,7 @@ static void one_product(const product *x)
     assert_ok(kofn_open(&job, plan, port, &o));
     assert_ok(kofn_place(job, &A));
     assert_ok(kofn_round(job, &B, &C, NULL));
-    is_product(&C, &A, &B, o.tolerance);
+    is_product(&C, &A, &B, o.max_error);
     kofn_close(job);
     kofn_plan_free(plan);
     free(A.data);

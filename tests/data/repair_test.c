@@ -4,7 +4,7 @@
 #include "rig.h"
 
 #include "code/code.h"
-#include "data/check.h"
+#include "data/compare.h"
 #include "data/data.h"
 #include "mat/mat.h"
 
@@ -58,10 +58,11 @@ static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi,
     kf_buffer *body;
     kf_block *some;
 
-    assert_ok(kf_buffer_new(&body, whole->lanes * (hi - lo) * whole->cols, 1,
-                            whole->dtype));
+    assert_ok(kf_buffer_new(&body, whole->components * (hi - lo) * whole->cols,
+                            1, whole->dtype));
     kf_block_read(whole, false, lo, hi, body->m.data);
-    assert_ok(kf_block_around(&some, body, whole->lanes, hi - lo, whole->cols));
+    assert_ok(
+        kf_block_around(&some, body, whole->components, hi - lo, whole->cols));
     if (moves) {
         assert_ok(kf_block_room(some, &some->velocity));
         memcpy(some->velocity, body->m.data, kf_buffer_bytes(body));
@@ -74,7 +75,7 @@ static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi,
 static void is_right(const blocks *b, bool velocity)
 {
     const kf_block *right = b->of[4];
-    size_t n = right->lanes * right->rows * right->cols;
+    size_t n = right->components * right->rows * right->cols;
     double made[MOST], was[MOST];
 
     assert_true(n <= MOST);
@@ -130,27 +131,27 @@ static void rebuild_by_windows(void **state)
         }
 }
 
-/* Writes two rows of each lane, and reads them with one row before and one
+/* Writes two rows of each component, and reads them with one row before and one
  * behind. */
 static void write_and_read(const char *spec)
 {
     blocks b;
     double to[MOST], from[MOST];
-    size_t cols, lanes;
+    size_t cols, components;
 
     up(&b, spec, KOFN_F64);
     cols = b.empty->cols;
-    lanes = b.empty->lanes;
-    assert_true(b.empty->rows >= 4 && 4 * lanes * cols <= MOST);
+    components = b.empty->components;
+    assert_true(b.empty->rows >= 4 && 4 * components * cols <= MOST);
     for (size_t i = 0; i < MOST; i++)
         from[i] = (double)i + 1;
     kf_block_read(b.of[0], true, 0, 2, to); /* it has no velocity */
-    for (size_t i = 0; i < 2 * lanes * cols; i++)
+    for (size_t i = 0; i < 2 * components * cols; i++)
         assert_true(to[i] == 0);
     for (int velocity = 0; velocity < 2; velocity++) {
         assert_ok(kf_block_write(b.empty, velocity, 1, 3, from));
         kf_block_read(b.empty, velocity, 0, 4, to);
-        for (size_t i = 0; i < 4 * lanes; i++)
+        for (size_t i = 0; i < 4 * components; i++)
             for (size_t j = 0; j < cols; j++)
                 assert_true(to[i * cols + j] ==
                             (i % 4 == 0 || i % 4 == 3

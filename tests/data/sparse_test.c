@@ -160,22 +160,24 @@ static void faulty_worker_is_located(void **state)
     rig_down(&r);
 }
 
-/* Returns lane l of a sparse block, mixed. */
-static kofn_matrix lane_of(const kf_block *b, const kofn_matrix *A, size_t l)
+/* Returns component l of a sparse block, mixed. */
+static kofn_matrix component_of(const kf_block *b, const kofn_matrix *A,
+                                size_t l)
 {
-    kofn_matrix lane = {numbers(b->rows * b->cols, sizeof(double)), b->rows,
-                        b->cols, b->cols, KOFN_F64};
+    kofn_matrix component = {numbers(b->rows * b->cols, sizeof(double)),
+                             b->rows, b->cols, b->cols, KOFN_F64};
 
     for (size_t j = 0; j < b->used; j++)
         for (size_t i = 0; i < b->rows && b->first[j] + i < A->rows; i++)
             cblas_daxpy((int)b->cols, b->weight[l * b->used + j],
-                        kf_at(A, b->first[j] + i, 0), 1, kf_at(&lane, i, 0), 1);
-    return lane;
+                        kf_at(A, b->first[j] + i, 0), 1,
+                        kf_at(&component, i, 0), 1);
+    return component;
 }
 
-/* No scheme of the library has several lanes from the left on rows, but a
+/* No scheme of the library has several components from the left on rows, but a
  * scheme of a user may. */
-static void lanes_from_the_left(void **state)
+static void components_from_the_left(void **state)
 {
     rig_kind k = {.spec = "elastic:k=3",
                   .workers = 6,
@@ -198,7 +200,7 @@ static void lanes_from_the_left(void **state)
     assert_ok(kf_resident_sparse(&resident, r.plan, &r.sparse));
     assert_ok(kf_code_new(&code, r.plan));
     assert_ok(kf_data_encode(&resident, code, &seat, 1, &block));
-    assert_int_equal(block->lanes, 4);
+    assert_int_equal(block->components, 4);
     x = random_matrix(5, block->rows, KOFN_F64, 3);
     assert_ok(kf_buffer_new(&in, 5, block->rows, KOFN_F64));
     assert_ok(kf_buffer_new(&result, 4 * strips, 31, KOFN_F64));
@@ -212,14 +214,14 @@ static void lanes_from_the_left(void **state)
     assert_ok(kf_work_fits(block, &m, &in->m, &result->m));
     assert_ok(kf_work_do(block, &m, NULL, NULL));
     for (size_t l = 0; l < 4; l++) {
-        kofn_matrix lane = lane_of(block, &r.A, l);
-        double *want = plain_product(&x, &lane);
+        kofn_matrix component = component_of(block, &r.A, l);
+        double *want = plain_product(&x, &component);
 
         assert_at_most(relative_error(kf_at(&result->m, l * strips, 0),
                                       want + 31, strips * 31),
                        1e-13);
         kf_free(want);
-        kf_free(lane.data);
+        kf_free(component.data);
     }
     kf_free(x.data);
     kf_buffer_drop(in);
@@ -369,7 +371,7 @@ TEST_FILE(sparse_test)
         TEST(both_products, "sparse: A x and x A are right from one encoding"),
         TEST(faulty_worker_is_located,
              "sparse: a faulty worker of a left product is located"),
-        TEST(lanes_from_the_left,
+        TEST(components_from_the_left,
              "sparse: a left product of four lanes is right"),
         TEST(work_is_counted_and_stopped,
              "sparse: work is counted by entries and can be stopped"),

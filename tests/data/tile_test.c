@@ -1,5 +1,5 @@
 /* tile_test.c -- tests products that workers compute in tiles, against sums in
- * long double. They are tested in every cut, with one lane and several, in
+ * long double. They are tested in every cut, with one component and several, in
  * both types, from either side, and with stops. */
 #include "support.h"
 
@@ -65,7 +65,7 @@ static void is_product(const kofn_matrix *to, size_t first,
 /* ---- a block, its products, and when to stop ----------------------------- */
 
 typedef struct shape {
-    size_t lanes, rows, depth, cols, lo, hi;
+    size_t components, rows, depth, cols, lo, hi;
 } shape;
 
 typedef struct stop_count {
@@ -84,28 +84,29 @@ static kofn_status compute(const shape *s, bool left, kofn_dtype type,
 {
     uint32_t seed = (uint32_t)(s->rows * 31 + s->depth * 7 + s->cols);
     size_t size = type == KOFN_F64 ? 8 : 4, span = s->hi - s->lo;
-    kofn_matrix lane[4], in, out;
-    kf_block b = {.lanes = s->lanes, .dtype = type, .lane = lane};
+    kofn_matrix component[4], in, out;
+    kf_block b = {
+        .components = s->components, .dtype = type, .component = component};
     kf_work w = {
         .in = &in, .out = &out, .lo = s->lo, .hi = s->hi, .left = left};
     kofn_status st;
 
     b.rows = left ? s->depth : s->rows;
     b.cols = left ? s->cols : s->depth;
-    for (size_t l = 0; l < s->lanes; l++)
-        lane[l] = filled(b.rows, b.cols, b.cols + l, type, &seed);
+    for (size_t l = 0; l < s->components; l++)
+        component[l] = filled(b.rows, b.cols, b.cols + l, type, &seed);
     in = left ? filled(s->rows, s->depth, s->depth + 3, type, &seed)
               : filled(s->depth, s->cols, s->cols + 2, type, &seed);
-    out = filled(s->lanes * span, s->cols, s->cols, type, &seed);
-    memset(out.data, 0xff, s->lanes * span * s->cols * size); /* NaN */
+    out = filled(s->components * span, s->cols, s->cols, type, &seed);
+    memset(out.data, 0xff, s->components * span * s->cols * size); /* NaN */
     w.stopped = stop_now;
     w.ud = p;
     st = kf_data_rows_dense(&b, &w);
-    for (size_t l = 0; hold && l < s->lanes; l++)
-        is_product(&out, l * span, left ? &in : &lane[l], s->lo, s->hi,
-                   left ? &lane[l] : &in);
-    for (size_t l = 0; l < s->lanes; l++)
-        free(lane[l].data);
+    for (size_t l = 0; hold && l < s->components; l++)
+        is_product(&out, l * span, left ? &in : &component[l], s->lo, s->hi,
+                   left ? &component[l] : &in);
+    for (size_t l = 0; l < s->components; l++)
+        free(component[l].data);
     free(in.data);
     free(out.data);
     return st;
@@ -139,23 +140,24 @@ static void every_cut(void **state)
         }
 }
 
-/* The lane without rows may lie among other lanes. */
-static void lanes_of_zeros(void **state)
+/* The component without rows may lie among other components. */
+static void components_of_zeros(void **state)
 {
     uint32_t seed = 1;
-    kofn_matrix lane[2] = {filled(9, 40, 40, KOFN_F64, &seed), {0}};
+    kofn_matrix component[2] = {filled(9, 40, 40, KOFN_F64, &seed), {0}};
     kofn_matrix in = filled(40, 80, 80, KOFN_F64, &seed);
     kofn_matrix out = filled(18, 80, 80, KOFN_F64, &seed);
-    kf_block b = {.lanes = 2, .rows = 9, .cols = 40, .lane = lane};
+    kf_block b = {
+        .components = 2, .rows = 9, .cols = 40, .component = component};
     kf_work w = {.in = &in, .out = &out, .lo = 0, .hi = 9};
 
     (void)state;
     b.dtype = KOFN_F64;
     assert_int_equal(kf_data_rows_dense(&b, &w), KOFN_OK);
-    is_product(&out, 0, &lane[0], 0, 9, &in);
+    is_product(&out, 0, &component[0], 0, 9, &in);
     for (size_t i = 9 * 80; i < 18 * 80; i++)
         assert_true(((double *)out.data)[i] == 0);
-    free(lane[0].data);
+    free(component[0].data);
     free(in.data);
     free(out.data);
 }
@@ -165,10 +167,11 @@ static void sums_stop(void **state)
 {
     static const size_t rows = 700, cols = 80, p = 70, from[] = {100, 600};
     uint32_t seed = 5;
-    kofn_matrix lane = filled(rows, cols, cols, KOFN_F64, &seed);
+    kofn_matrix component = filled(rows, cols, cols, KOFN_F64, &seed);
     kofn_matrix in = filled(p, rows, rows, KOFN_F64, &seed);
     kofn_matrix out = filled(p, cols, cols, KOFN_F64, &seed);
-    kf_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &lane};
+    kf_block b = {
+        .components = 1, .rows = rows, .cols = cols, .component = &component};
 
     (void)state;
     b.dtype = KOFN_F64;
@@ -183,7 +186,7 @@ static void sums_stop(void **state)
                      .ud = &all};
 
         assert_int_equal(kf_data_inner_dense(&b, &w), KOFN_OK);
-        is_product(&out, 0, &in, 0, p, &lane);
+        is_product(&out, 0, &in, 0, p, &component);
         assert_true(all.looks > 1);
         for (size_t n = 0; n < all.looks; n++) {
             stop_count few = {0, n};
@@ -193,7 +196,7 @@ static void sums_stop(void **state)
             assert_int_equal(few.looks, n + 1);
         }
     }
-    free(lane.data);
+    free(component.data);
     free(in.data);
     free(out.data);
 }
@@ -206,7 +209,7 @@ static void gram_products(void **state)
     kofn_matrix A = filled(rows, cols, cols + 1, KOFN_F64, &seed);
     kofn_matrix x = filled(cols, 1, 1, KOFN_F64, &seed);
     kofn_matrix y = filled(cols, 1, 1, KOFN_F64, &seed);
-    kf_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &A};
+    kf_block b = {.components = 1, .rows = rows, .cols = cols, .component = &A};
     stop_count all = {0, SIZE_MAX};
     kf_work w = {.in = &x, .out = &y, .stopped = stop_now, .ud = &all};
     long double size = 0;
@@ -272,7 +275,7 @@ TEST_FILE(tile_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_cut, "tile: products are right in every cut (15 shapes)"),
-        TEST(lanes_of_zeros, "tile: a lane without rows gives zeros"),
+        TEST(components_of_zeros, "tile: a lane without rows gives zeros"),
         TEST(products_stop, "tile: a product stops at every check for a stop"),
         TEST(sums_stop,
              "tile: a sum over strips stops at every check for a stop"),

@@ -26,7 +26,7 @@ static void turns(size_t rows, size_t cols, size_t beside, kofn_dtype type)
 
     memset(to, 0, sizeof to);
     fill(&a);
-    kf_mat_turn(&a, &b);
+    kf_mat_transpose(&a, &b);
     for (size_t i = 0; i <= rows; i++)
         for (size_t j = 0; j < b.ld; j++) {
             double is = kf_mat_number(to, i * b.ld + j, type);

@@ -162,7 +162,7 @@ static void tolerance(void **state)
         rig x;
 
         o.errors = KOFN_ERRORS_PROBABILISTIC;
-        o.tolerance = ask[i].tolerance;
+        o.max_error = ask[i].tolerance;
         rig_up(&x, &k);
         st = rig_round(&x, &rep);
         if (st != KOFN_TOOFEW) {
@@ -171,7 +171,7 @@ static void tolerance(void **state)
             assert_at_most(rep.predicted, 2 * ask[i].tolerance);
         }
         rig_down(&x);
-        o.tolerance = 1e-14;
+        o.max_error = 1e-14;
         rig_up(&x, &k);
         assert_true(rig_round(&x, NULL) != KOFN_OK);
         rig_down(&x);

@@ -26,7 +26,7 @@ typedef struct faulty_port {
     way way;
     double size, constant;
     kf_rng r;
-    size_t span, lanes;
+    size_t span, components;
     double *honest[2][MOST_NODES]; /* of odd and even rounds */
 } faulty_port;
 
@@ -37,7 +37,7 @@ static size_t place(const faulty_port *c, const kf_msg *m, size_t e)
     size_t cols = kf_buffer_matrix(m->result)->cols, strips = m->hi - m->lo;
     size_t row = e / cols, at = row / strips * c->span + m->lo + row % strips;
 
-    assert_true(at < c->lanes * c->span);
+    assert_true(at < c->components * c->span);
     return at * cols + e % cols;
 }
 
@@ -200,13 +200,14 @@ static void products_of(const kofn_plan *p, const kf_seat *seat, size_t l,
  * last strip, whichever they are. It is the threshold if no part is empty. */
 static size_t results_that_decide(const kofn_plan *p)
 {
-    size_t terms = p->parts * p->parts1, lanes = p->layout.lanes, rank = 0;
-    double *Q = numbers(MOST_NODES * lanes * terms, 8);
+    size_t terms = p->parts * p->parts1, components = p->layout.components,
+           rank = 0;
+    double *Q = numbers(MOST_NODES * components * terms, 8);
     kf_code *code;
 
     assert_ok(kf_code_new(&code, p));
     for (size_t i = 0; i < p->workers / p->layout.groups; i++)
-        for (size_t l = 0; l < lanes; l++) {
+        for (size_t l = 0; l < components; l++) {
             double *row = Q + rank * terms, was, is;
             const kf_seat *seat;
 
@@ -228,7 +229,7 @@ static size_t results_that_decide(const kofn_plan *p)
         }
     kf_code_free(code);
     kf_free(Q);
-    return rank / lanes;
+    return rank / components;
 }
 
 /* Opens a simulator in which the faulty workers send wrong results. */
@@ -250,7 +251,7 @@ static kofn_port *port_of_results(job *j)
     c->constant = INNER * t->constant;
     c->r = t->r;
     c->span = j->x.plan->span;
-    c->lanes = j->x.plan->layout.lanes;
+    c->components = j->x.plan->layout.components;
     return &c->port.base;
 }
 

@@ -115,9 +115,9 @@ static size_t length_of(drawn_peers *s, const kf_note *n)
     if (n->type == KF_NOTE_BLOCK)
         bytes = kf_borrowed_bytes(s->host, n->group, n->coded, n->decoded) *
                 (1 + next(&s->d, 2));
-    if (n->type == KF_NOTE_PIECE && n->group < s->host->on->groups) {
+    if (n->type == KF_NOTE_PARTIAL && n->group < s->host->on->groups) {
         strips = kf_host_strips(s->host->on, n->group, &lo);
-        bytes = kf_host_piece_bytes(s->host->on, strips, n->seat);
+        bytes = kf_host_partial_bytes(s->host->on, strips, n->seat);
     }
     if (n->type == KF_NOTE_EPOCH)
         bytes = KF_NOTE_MEMBER * next(&s->d, 6);

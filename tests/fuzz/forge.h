@@ -12,8 +12,8 @@ typedef struct forged {
     uint8_t p[FORGED_MOST];
     size_t n;
     kofn_dtype dtype;
-    uint64_t lanes, rows, cols, span; /* span: strips of a sum */
-    uint64_t numbers;                 /* in a row of the data of the sum */
+    uint64_t components, rows, cols, span; /* span: strips of a sum */
+    uint64_t numbers;                      /* in a row of the data of the sum */
     bool sum;
 } forged;
 
@@ -49,7 +49,7 @@ static inline void forge_dense(forged *f, draw *d)
     forge_number(f, down);
     forge_number(f, right);
     forge_number(f, inner);
-    for (uint64_t i = 0; i < f->lanes * inner; i++) {
+    for (uint64_t i = 0; i < f->components * inner; i++) {
         uint64_t n = next(d, 3);
 
         forge_number(f, n);
@@ -66,7 +66,7 @@ static inline void forge_sparse(forged *f, draw *d, uint64_t used)
     forge_number(f, used);
     for (uint64_t j = 0; j < used; j++)
         forge_number(f, size_of(d, 0));
-    forge_reals(f, f->lanes * used);
+    forge_reals(f, f->components * used);
 }
 
 static inline void forge_sum(forged *f, draw *d)
@@ -77,7 +77,7 @@ static inline void forge_sum(forged *f, draw *d)
                            : named; /* empty: the worker's own function */
     uint64_t parts = next(d, 5), pieces = 1 + next(d, 20);
     uint64_t submessages = 1 + next(d, 3), of = parts + 1 + next(d, 3);
-    uint64_t wraps = next(d, 2) ? f->lanes : pieces * kf_max(1, parts);
+    uint64_t wraps = next(d, 2) ? f->components : pieces * kf_max(1, parts);
     double arg[KOFN_FORMULA_ARGS] = {0, 1};
 
     f->span = size_times(d, 4, wraps);
@@ -97,7 +97,7 @@ static inline void forge_sum(forged *f, draw *d)
     forge_number(f, parts);
     for (uint64_t k = 0; k < parts; k++)
         forge_number(f, k);
-    forge_reals(f, parts * pieces * submessages * f->lanes);
+    forge_reals(f, parts * pieces * submessages * f->components);
 }
 
 static inline void forge(forged *f, draw *d)
@@ -108,14 +108,14 @@ static inline void forge(forged *f, draw *d)
 
     f->n = 0;
     f->sum = kind == SUM;
-    f->lanes = 1 + next(d, 20);
-    f->rows = size_times(d, 4, kind == SPARSE && narrow ? used : f->lanes);
+    f->components = 1 + next(d, 20);
+    f->rows = size_times(d, 4, kind == SPARSE && narrow ? used : f->components);
     f->cols = size_of(d, 4);
     f->span = f->numbers = 0;
     f->dtype = next(d, 8) == 1 ? KOFN_F32 : KOFN_F64;
     forge_number(f, kind);
     forge_number(f, f->dtype);
-    forge_number(f, f->lanes);
+    forge_number(f, f->components);
     forge_number(f, f->rows);
     forge_number(f, f->cols);
     forge_number(f, 0); /* no file */
@@ -124,7 +124,7 @@ static inline void forge(forged *f, draw *d)
     else if (kind == SPARSE)
         forge_sparse(f, d, used);
     else if (kind == EMPTY)
-        for (uint64_t l = 0; l < f->lanes; l++)
+        for (uint64_t l = 0; l < f->components; l++)
             forge_number(f, next(d, 16) ? l % 2 : size_of(d, 1));
     else
         forge_dense(f, d);
@@ -141,14 +141,14 @@ static inline void forge_task(const forged *f, draw *d, kf_head *h)
     h->dtype = next(d, 8) == 1 ? KOFN_F32 + KOFN_F64 - f->dtype : f->dtype;
     h->row = next(d, 3);
     h->lo = size_of(d, 0);
-    h->hi = size_times(d, strips, f->lanes);
+    h->hi = size_times(d, strips, f->components);
     wide = size_times(d, 1, 8);
-    fair_task(h, f->lanes, f->rows, f->cols, wide);
+    fair_task(h, f->components, f->rows, f->cols, wide);
     if (f->sum) {
         h->rows = f->numbers + 1;
-        h->out_rows = f->lanes * strips; /* or wraps */
+        h->out_rows = f->components * strips; /* or wraps */
     }
-    h->rows = size_times(d, h->rows, f->lanes);
+    h->rows = size_times(d, h->rows, f->components);
     h->cols = size_times(d, h->cols, 8);
     if (next(d, 4) == 1)
         h->out_rows = size_of(d, h->out_rows);

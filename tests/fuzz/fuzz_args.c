@@ -67,7 +67,7 @@ static void check_numbers(const cli_args *a)
     MUST(a->job.patience >= 0 && a->job.start_within >= 0);
     MUST(a->job.late < 0 || a->job.late == 0 || a->job.late >= 1);
     MUST(a->job.lease >= -1 && a->job.pieces <= 10000);
-    MUST(a->job.tolerance >= 0 && a->job.tolerance <= 1);
+    MUST(a->job.max_error >= 0 && a->job.max_error <= 1);
     MUST((int)a->job.errors >= 0 && (int)a->job.errors <= 3);
     MUST((int)a->job.below >= 0 && (int)a->job.below <= 2);
     MUST((int)a->job.in_flight >= 0 && (int)a->job.in_flight <= 2);

@@ -1,5 +1,5 @@
 /* fuzz_away.c -- fuzzes the coordinator's port with packets from peers:
- * greetings, requests for pieces, results, failures and updates. Their order
+ * greetings, requests for slices, results, failures and updates. Their order
  * and fields are arbitrary, and their checksums are right. Meanwhile a job
  * stores blocks, changes them and gives out tasks.
  *
@@ -225,7 +225,7 @@ static void send_worker(kofn_port *port, uint32_t worker, unsigned type,
         memset(m.in->m.data, 0, kf_buffer_bytes(m.in));
         memset(m.with->m.data, 0, kf_buffer_bytes(m.with));
     }
-    if (type == KF_MSG_PIECE && task % 2) {
+    if (type == KF_MSG_SLICE && task % 2) {
         m.block = small_block();
         m.hi = 4;
     }
@@ -288,7 +288,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         (uint32_t)given++);
         else if (next(&c.d, 4) == 0)
             send_worker(port, next(&c.d, 2 * PEERS),
-                        next(&c.d, 4) ? KF_MSG_UPDATE : KF_MSG_PIECE,
+                        next(&c.d, 4) ? KF_MSG_UPDATE : KF_MSG_SLICE,
                         next(&c.d, 256));
         else if (next(&c.d, 16) == 0)
             send_worker(port, next(&c.d, PEERS), KF_MSG_CANCEL,

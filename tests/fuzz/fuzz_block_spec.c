@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Fills the ends of rows. Most often they ascend to the number of entries. */
 static void fill_ends(const kf_block *b, draw *d)
 {
-    size_t end = 0, *to = kf_piece_into(b, 0, 0);
+    size_t end = 0, *to = kf_slice_into(b, 0, 0);
 
     for (size_t i = 0; i < b->A->rows; i++) {
         end += kf_min(next(d, 3), b->entries - end);
@@ -23,7 +23,7 @@ static void fill_ends(const kf_block *b, draw *d)
 
 static void fill_columns(const kf_block *b, draw *d)
 {
-    uint32_t *to = kf_piece_into(b, 1, 0);
+    uint32_t *to = kf_slice_into(b, 1, 0);
 
     for (size_t e = 0; e < b->entries; e++)
         to[e] = next(d, 256) % (uint32_t)b->cols;
@@ -42,13 +42,13 @@ static void fill(const kf_block_spec *r, draw *d)
         kf_wire_section(b, s, &units, &bytes);
         MUST(bytes > 0 && units <= MEMORY / bytes + 1);
         if (units)
-            memset(kf_piece_into(b, s, 0), 0, units * bytes);
+            memset(kf_slice_into(b, s, 0), 0, units * bytes);
     }
     if (b->A && b->own.ptr) {
         fill_ends(b, d);
         fill_columns(b, d);
     }
-    kf_pieces_check(b);
+    kf_slices_check(b);
 }
 
 /* The worker's own function: it fills its whole output. */
@@ -92,9 +92,9 @@ static void work(const kf_block *b, const kf_head *h)
     if (kf_work_fits(b, &m, &in, &out))
         return;
     if (b->subset)
-        MUST((wide)b->subset->lanes * b->subset->span == out.rows);
+        MUST((wide)b->subset->components * b->subset->span == out.rows);
     else if (m.how <= KF_HOW_LEFT_ROWS || m.how == KF_HOW_READ)
-        MUST(m.lo < m.hi && (wide)b->lanes * (m.hi - m.lo) == out.rows);
+        MUST(m.lo < m.hi && (wide)b->components * (m.hi - m.lo) == out.rows);
     most = held + ((size_t)64 << 20); /* scratch */
     if (in.rows > 256 || in.cols > 256 || out.rows > 256 || out.cols > 256)
         return;
@@ -122,7 +122,7 @@ static void read(const uint8_t *bytes, size_t n, const kf_head *task, draw *d)
         fill(&r, d);
         most += 4 * MEMORY;
         build(&r);
-        if (task && kf_pieces_check(r.block) == KOFN_OK)
+        if (task && kf_slices_check(r.block) == KOFN_OK)
             work(r.block, task);
         kf_block_spec_free(&r);
         kf_block_drop(r.block);

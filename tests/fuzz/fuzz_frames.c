@@ -106,7 +106,7 @@ typedef struct connection {
     bool came, went, ended; /* ended: it sends no more to us */
     bool forgotten;         /* by the transport, while it was connected */
     bool answered;          /* the honest peer was answered */
-    unsigned char out[KF_HEADER + KOFN_HEAD_MAX + KF_PIECE + 64];
+    unsigned char out[KF_HEADER + KOFN_HEAD_MAX + KF_CHUNK + 64];
     size_t waiting, budget;
 } connection;
 
@@ -221,20 +221,20 @@ static void add(connection *p, const void *bytes, size_t n)
 typedef struct put_frame {
     int word, channel;
     size_t head;
-    uint64_t piece, number;
+    uint64_t chunk, number;
 } put_frame;
 
 /* Adds a frame with its body, or the part within the budget. */
 static void add_frame(connection *p, put_frame f)
 {
-    static unsigned char body[KF_PIECE + 8];
+    static unsigned char body[KF_CHUNK + 8];
     unsigned char h[KF_HEADER + KOFN_HEAD_MAX] = {(unsigned char)f.word,
                                                   (unsigned char)f.channel};
-    size_t n = (size_t)kf_min(f.piece, sizeof body);
+    size_t n = (size_t)kf_min(f.chunk, sizeof body);
     unsigned cut;
 
     kf_net_put_number(h + 2, f.head, 2);
-    kf_net_put_number(h + 4, f.piece, 4);
+    kf_net_put_number(h + 4, f.chunk, 4);
     kf_net_put_number(h + 8, f.number, 8);
     for (size_t i = KF_HEADER; i < sizeof h; i++)
         h[i] = (unsigned char)(f.head + i);
@@ -304,7 +304,7 @@ static uint64_t rest(connection *p, int channel)
     case 1:
         return kf_min(n, 1 + next(&p->d, 256) * n / 256);
     default:
-        return kf_min(n, KF_PIECE);
+        return kf_min(n, KF_CHUNK);
     }
 }
 
@@ -317,9 +317,9 @@ static put_frame packet(connection *p, int channel)
     put_frame f = {KF_PACKET, channel, next(&p->d, 4) ? 4 : 0, 0, 0};
 
     f.number = length(p, limits[next(&p->d, 5)]);
-    f.piece = how < 4 ? f.number : how == 4 ? f.number / 2 : how == 5;
+    f.chunk = how < 4 ? f.number : how == 4 ? f.number / 2 : how == 5;
     if (f.number > (channel ? WINDOW / 4 : WINDOW) && how < 7)
-        f.piece = 0;
+        f.chunk = 0;
     if (how == 6)
         f.head = KOFN_HEAD_MAX - 1 + next(&p->d, 3);
     return f;
@@ -373,7 +373,7 @@ static void act(connection *p)
     case 7:
         f.word = KF_DATA;
         flush(p);
-        f.piece = rest(p, channel);
+        f.chunk = rest(p, channel);
         add_frame(p, f);
         break;
     case 8:
@@ -395,7 +395,7 @@ static void act(connection *p)
         break;
     case 12:
         f = (put_frame){words[next(&p->d, 9)], (int)next(&p->d, 4),
-                        length(p, KOFN_HEAD_MAX), length(p, KF_PIECE),
+                        length(p, KOFN_HEAD_MAX), length(p, KF_CHUNK),
                         size_of(&p->d, 1000)};
         add_frame(p, f);
         break;

@@ -24,7 +24,7 @@ static kofn_status halve(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* Runs one node. Some have two stages, and some accept an iterate of a single
+/* Runs one node. Some have two products, and some accept an iterate of a single
  * other node. */
 static void run(drawn_peers *s, const kofn_plan *plan)
 {
@@ -35,13 +35,13 @@ static void run(drawn_peers *s, const kofn_plan *plan)
                            .nodes = 3,
                            .incarnation = 1,
                            .give_up = 60 * KOFN_SECOND};
-    const kofn_stage stage[] = {{.plan = plan}, {.plan = plan}};
+    const kofn_mesh_product product[] = {{.plan = plan}, {.plan = plan}};
     const kofn_operand operand = {.dense = &A};
     /* bits of a number that is also drawn for something else */
     unsigned more = s->d.left ? s->d.data[0] / 2 : 0;
     const kofn_program program = {.size = sizeof program,
-                                  .stage = stage,
-                                  .stages = more / 4 % 4 == 3 ? 2 : 1,
+                                  .product = product,
+                                  .products = more / 4 % 4 == 3 ? 2 : 1,
                                   .operand = &operand,
                                   .operands = 1,
                                   .output = halve,

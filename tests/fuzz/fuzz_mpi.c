@@ -3,7 +3,7 @@
 #include "draw.h"
 
 /* part of the plugins, not of the library */
-#include "mpi/told.c"
+#include "mpi/report.c"
 
 #include "mpi/receive.c"
 

@@ -90,7 +90,7 @@ static void drain(kf_node *n)
     for (kf_node_action a; kf_node_next(n, &a);) {
         MUST(a.type == KF_NODE_SEND || a.type == KF_NODE_TAKE);
         MUST(a.note.type >= KF_NOTE_BEAT && a.note.type <= KF_NOTE_PRINT);
-        if (a.note.type == KF_NOTE_PIECE)
+        if (a.note.type == KF_NOTE_PARTIAL)
             MUST(a.note.group < GROUPS);
         if (a.note.type == KF_NOTE_EPOCH && a.note.epoch.number)
             MUST(a.note.members && a.note.member);
@@ -168,13 +168,13 @@ static void run(reader *r, const kofn_plan *plan)
                          .wish = next(r, 2) ? 0 : KOFN_NO_SEAT,
                          .decoding = next(r, 2) ? KOFN_DECODE_REPLICATED
                                                 : KOFN_DECODE_DISTRIBUTED};
-    kofn_stage stage = {.plan = plan};
+    kofn_mesh_product product = {.plan = plan};
     kofn_iterate_id seen = {0, JOB};
     kofn_time now = 0;
     uint64_t t = 0;
     kf_node *n;
 
-    MUST(kf_node_new(&n, &stage, 1, &o, 0) == KOFN_OK);
+    MUST(kf_node_new(&n, &product, 1, &o, 0) == KOFN_OK);
     while (r->left) {
         kofn_node_view v = KOFN_NODE_VIEW_INIT;
 

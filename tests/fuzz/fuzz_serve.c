@@ -1,5 +1,5 @@
 /* fuzz_serve.c -- fuzzes a worker with packets from a coordinator: blocks and
- * their pieces, tasks, changes and cancellations. Their order and fields are
+ * their slices, tasks, changes and cancellations. Their order and fields are
  * arbitrary, and their checksums are right.
  *
  * fuzz-iterations: 60000 */
@@ -67,8 +67,8 @@ static size_t block_spec(drawn_coordinator *o, kf_head *h)
     return s->block_spec.n;
 }
 
-/* Writes the requested piece. */
-static size_t right_piece(drawn_coordinator *o, kf_head *h)
+/* Writes the requested slice. */
+static size_t right_slice(drawn_coordinator *o, kf_head *h)
 {
     const kf_block *b = o->block->block;
     kf_bytes made = {0};
@@ -84,16 +84,16 @@ static size_t right_piece(drawn_coordinator *o, kf_head *h)
     kf_wire_section(b, h->which, &units, &bytes);
     if (h->lo >= h->hi || h->hi > units || units * bytes > BODY_MOST)
         return 0;
-    MUST(kf_piece_from(b, h->which, h->lo, h->hi, &made, &at) == KOFN_OK);
+    MUST(kf_slice_from(b, h->which, h->lo, h->hi, &made, &at) == KOFN_OK);
     memcpy(o->body, at, (h->hi - h->lo) * bytes);
     kf_bytes_free(&made);
     return (h->hi - h->lo) * bytes;
 }
 
-/* Writes the requested piece, or nearly that. */
-static size_t piece(drawn_coordinator *o, kf_head *h)
+/* Writes the requested slice, or nearly that. */
+static size_t slice(drawn_coordinator *o, kf_head *h)
 {
-    size_t n = o->block ? right_piece(o, h) : 0;
+    size_t n = o->block ? right_slice(o, h) : 0;
 
     if (next(&o->d, 4))
         return n;
@@ -117,7 +117,7 @@ static void right_work(const sample *s, kf_head *h)
     h->hi = sum        ? sum->span
             : k->inner ? (k->left ? b->rows : b->cols)
                        : (k->left ? 1 : b->rows);
-    fair_task(h, sum ? sum->lanes : b->lanes, b->rows,
+    fair_task(h, sum ? sum->components : b->components, b->rows,
               sum ? sum->X.cols + 1 : b->cols, 1);
     h->hi = sum ? 0 : h->hi;
 }
@@ -221,14 +221,14 @@ static size_t change(drawn_coordinator *o, kf_head *h)
         return 0;
     if (h->type == KF_WIRE_UPDATE) {
         h->rows = 1 + next(&o->d, 3);
-        h->cols = b->rows * (all ? b->lanes : 1);
-        h->out_cols = b->cols * (next(&o->d, 2) ? b->lanes : 1);
+        h->cols = b->rows * (all ? b->components : 1);
+        h->out_cols = b->cols * (next(&o->d, 2) ? b->components : 1);
         n = h->rows * (h->cols + h->out_cols);
     } else {
         h->lo = next(&o->d, 3);
         h->hi = h->lo + 1 + next(&o->d, 3);
         h->cols = b->cols;
-        h->rows = b->lanes * (h->hi - h->lo);
+        h->rows = b->components * (h->hi - h->lo);
         n = h->rows * h->cols;
     }
     if (next(&o->d, 4) == 1) {
@@ -258,10 +258,10 @@ static size_t words(drawn_coordinator *o)
 static size_t compose(drawn_coordinator *o, kf_head *h)
 {
     static const kf_wire often[] = {
-        KF_WIRE_STORE, KF_WIRE_PIECE,   KF_WIRE_PIECE,   KF_WIRE_PIECE,
-        KF_WIRE_WORK,  KF_WIRE_WORK,    KF_WIRE_WORK,    KF_WIRE_CANCEL,
-        KF_WIRE_STAGE, KF_WIRE_WELCOME, KF_WIRE_REFUSED, KF_WIRE_DISMISS,
-        KF_WIRE_HELLO, KF_WIRE_RESULT};
+        KF_WIRE_STORE,  KF_WIRE_SLICE,   KF_WIRE_SLICE,   KF_WIRE_SLICE,
+        KF_WIRE_WORK,   KF_WIRE_WORK,    KF_WIRE_WORK,    KF_WIRE_CANCEL,
+        KF_WIRE_INJECT, KF_WIRE_WELCOME, KF_WIRE_REFUSED, KF_WIRE_DISMISS,
+        KF_WIRE_HELLO,  KF_WIRE_RESULT};
     static const kf_wire changes[] = {KF_WIRE_UPDATE, KF_WIRE_STRIPS,
                                       KF_WIRE_WHOLE};
     unsigned which = next(&o->d, 64);
@@ -275,7 +275,7 @@ static size_t compose(drawn_coordinator *o, kf_head *h)
     }
     h->type = which < 14   ? often[which]
               : which > 55 ? changes[which % 3]
-              : which % 2  ? KF_WIRE_PIECE
+              : which % 2  ? KF_WIRE_SLICE
                            : KF_WIRE_WORK;
     if ((h->type == KF_WIRE_DISMISS || h->type == KF_WIRE_REFUSED) &&
         next(&o->d, 4))
@@ -284,8 +284,8 @@ static size_t compose(drawn_coordinator *o, kf_head *h)
     switch (h->type) {
     case KF_WIRE_STORE:
         return block_spec(o, h);
-    case KF_WIRE_PIECE:
-        return piece(o, h);
+    case KF_WIRE_SLICE:
+        return slice(o, h);
     case KF_WIRE_WORK:
         return work(o, h);
     case KF_WIRE_UPDATE:
@@ -295,7 +295,7 @@ static size_t compose(drawn_coordinator *o, kf_head *h)
     case KF_WIRE_CANCEL:
         h->task = next(&o->d, 8);
         return 0;
-    case KF_WIRE_STAGE:
+    case KF_WIRE_INJECT:
         h->which = next(&o->d, 3);
         h->lo = next(&o->d, 4); /* no slower: there is no time to wait */
         return 0;

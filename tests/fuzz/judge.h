@@ -67,13 +67,13 @@ static inline void judge_whole(judged_channel *a)
     a->done++;
 }
 
-static inline bool judge_packet(judge *j, judged_channel *a, uint64_t piece,
+static inline bool judge_packet(judge *j, judged_channel *a, uint64_t chunk,
                                 uint64_t bytes)
 {
     size_t head = (size_t)kf_net_number(j->part + 2, 2);
 
     a->got += KF_COST;
-    if (a->coming || bytes > j->body_max || piece > bytes ||
+    if (a->coming || bytes > j->body_max || chunk > bytes ||
         !judge_credit(j, a))
         return false;
     a->asks = bytes > a->window - KF_COST;
@@ -87,17 +87,17 @@ static inline bool judge_packet(judge *j, judged_channel *a, uint64_t piece,
     a->at = 0;
     if (!bytes)
         judge_whole(a);
-    return !(a->asks && piece);
+    return !(a->asks && chunk);
 }
 
-static inline bool judge_piece(judge *j, judged_channel *a, uint64_t piece)
+static inline bool judge_chunk(judge *j, judged_channel *a, uint64_t chunk)
 {
-    if (!a->coming || !piece || piece > KF_PIECE || piece > a->bytes - a->at)
+    if (!a->coming || !chunk || chunk > KF_CHUNK || chunk > a->bytes - a->at)
         return false;
     if (a->asks) /* sure once the transport has answered */
         j->unsure |= a->may < a->special;
-    a->got += piece;
-    j->left = piece;
+    a->got += chunk;
+    j->left = chunk;
     return judge_credit(j, a);
 }
 
@@ -126,21 +126,21 @@ static inline bool judge_greeting(judge *j, int word)
 static inline bool judge_frame(judge *j)
 {
     int word = j->part[0], channel = j->part[1];
-    uint64_t piece = kf_net_number(j->part + 4, 4);
+    uint64_t chunk = kf_net_number(j->part + 4, 4);
     uint64_t number = kf_net_number(j->part + 8, 8);
     judged_channel *a = &j->channel[channel & 1];
 
-    if (channel > 1 || (piece && word != KF_PACKET && word != KF_DATA))
+    if (channel > 1 || (chunk && word != KF_PACKET && word != KF_DATA))
         return false;
     if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO)
         return judge_greeting(j, word);
     j->into = channel;
     switch (j->peer ? word : 0) {
     case KF_PACKET:
-        return judge_packet(j, a, piece, number) &&
-               (!piece || judge_piece(j, a, piece));
+        return judge_packet(j, a, chunk, number) &&
+               (!chunk || judge_chunk(j, a, chunk));
     case KF_DATA:
-        return judge_piece(j, a, piece);
+        return judge_chunk(j, a, chunk);
     case KF_SKIP: /* allowed before a body begins */
         j->unsure |= j->sent_to;
         return j->sent_to;
@@ -223,22 +223,22 @@ typedef struct receiver {
 static inline void receiver_frame(receiver *e, judge *j)
 {
     int word = e->part[0], channel = e->part[1];
-    size_t piece = (size_t)kf_net_number(e->part + 4, 4);
+    size_t chunk = (size_t)kf_net_number(e->part + 4, 4);
     uint64_t number = kf_net_number(e->part + 8, 8);
 
     MUST(channel < KF_CHANNELS && word && strchr("HWGPDCS", word));
-    MUST(piece <= KF_PIECE);
+    MUST(chunk <= KF_CHUNK);
     if (word == KF_CREDIT) {
         MUST(number >= j->channel[channel].may);
         j->channel[channel].may = number;
     }
     if (word == KF_PACKET || word == KF_DATA) {
-        e->got[channel] += piece + (word == KF_PACKET ? KF_COST : 0);
+        e->got[channel] += chunk + (word == KF_PACKET ? KF_COST : 0);
         MUST(e->got[channel] <= j->channel[channel].allowed);
     } else {
-        MUST(piece == 0);
+        MUST(chunk == 0);
     }
-    e->left = piece;
+    e->left = chunk;
 }
 
 static inline void receiver_feed(receiver *e, judge *j, const unsigned char *p,

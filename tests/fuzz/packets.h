@@ -69,17 +69,17 @@ static inline void make_sample(sample *s, size_t which)
 }
 
 /* Sets the sizes of a task's input and result. Its `how` and strips are known.
- * `lanes` are those of the block, and `wide` is the number of vectors.
+ * `components` are those of the block, and `wide` is the number of vectors.
  * Products may wrap round. */
-static inline void fair_task(kf_head *h, uint64_t lanes, uint64_t rows,
+static inline void fair_task(kf_head *h, uint64_t components, uint64_t rows,
                              uint64_t cols, uint64_t wide)
 {
-    uint64_t strips = lanes * (h->hi - h->lo);
+    uint64_t strips = components * (h->hi - h->lo);
     const uint64_t size[][4] = {
         [KF_HOW_ROWS] = {cols, wide, strips, wide},
         [KF_HOW_LEFT_ROWS] = {h->hi, rows, strips, cols},
-        [KF_HOW_INNER] = {lanes * cols, wide, rows, wide},
-        [KF_HOW_LEFT_INNER] = {wide, lanes * rows, wide, cols},
+        [KF_HOW_INNER] = {components * cols, wide, rows, wide},
+        [KF_HOW_LEFT_INNER] = {wide, components * rows, wide, cols},
         [KF_HOW_GRAM] = {cols, 1, cols, 1},
         [KF_HOW_SUBMESSAGE] = {cols, wide, strips, 1},
         [KF_HOW_READ] = {1, 1, strips, cols}};

@@ -65,7 +65,7 @@ static void try_sets(kf_code *code, size_t n, size_t k, bool enough, kf_rng *r)
 static bool tight(const kofn_plan *p)
 {
     return !p->layout.W &&
-           (p->layout.enough - 1) * p->layout.lanes < p->layout.symbols;
+           (p->layout.enough - 1) * p->layout.components < p->layout.symbols;
 }
 
 static void any_enough_decode(const point *at, const kofn_plan *p, kf_rng *r)
@@ -124,8 +124,8 @@ static void harvest_one(harvest *h, size_t i)
                 .in = kf_messages_take(&h->messages, i)};
     size_t cols = k->left ? h->block[i]->cols : m.in->m.cols;
 
-    assert_ok(kf_buffer_new(&m.result, h->p->layout.lanes * h->p->span, cols,
-                            h->r.x.dtype));
+    assert_ok(kf_buffer_new(&m.result, h->p->layout.components * h->p->span,
+                            cols, h->r.x.dtype));
     assert_ok(kf_work_do(h->block[i], &m, NULL, NULL));
     kf_buffer_drop(m.in);
     h->buffer[i] = m.result;
@@ -184,7 +184,7 @@ static void harvest_down(harvest *h)
 static void results_obey_G(harvest *h, size_t group)
 {
     const kofn_layout *L = &h->p->layout;
-    size_t seats = h->seats / L->groups, rows = seats * L->lanes;
+    size_t seats = h->seats / L->groups, rows = seats * L->components;
     size_t wide = h->p->span * h->result[0].cols, n = L->symbols;
     double *G = numbers(rows * n, 8), *P = numbers(rows * n, 8);
     double *R = numbers(rows * wide, 8), *B = numbers(rows * wide, 8);
@@ -195,9 +195,9 @@ static void results_obey_G(harvest *h, size_t group)
         const kf_seat *seat;
 
         assert_ok(kf_code_seat(h->code, i, &seat));
-        for (size_t l = 0; l < L->lanes; l++) {
+        for (size_t l = 0; l < L->components; l++) {
             const kf_row *g = &seat->G[l];
-            size_t q = i * L->lanes + l;
+            size_t q = i * L->components + l;
             double norm = 0;
 
             for (size_t e = 0; e < g->n; e++)
@@ -388,7 +388,7 @@ static void deals_cover(const point *at, const kofn_plan *p, kf_rng *r)
 {
     kofn_core_options o = {.size = sizeof o,
                            .pieces = 1 + (unsigned)kf_rng_below(r, 4),
-                           .tolerance = 1e300};
+                           .max_error = 1e300};
     bool speeds = kf_rng_below(r, 2);
     uint32_t left[SCRIPT_WORKERS];
     size_t lost = 0;
@@ -429,7 +429,7 @@ static void rounds_end(const point *at, const kofn_plan *p, kf_rng *r)
     kofn_core_options o = {.size = sizeof o,
                            .pieces = 1 + (unsigned)kf_rng_below(r, 4),
                            .in_flight = (kofn_in_flight)kf_rng_below(r, 3),
-                           .tolerance = 1e300};
+                           .max_error = 1e300};
     scripted_core w;
 
     (void)at;

@@ -183,7 +183,7 @@ static void job_up(step_case *k)
 
     opt.late = -1;
     opt.lease = -1;
-    opt.tolerance = 1e-2; /* also for monomials in single precision */
+    opt.max_error = 1e-2; /* also for monomials in single precision */
     assert_ok(kofn_open_all(&k->job, (const kofn_plan *const *)k->plan,
                             OPERANDS, filter_new(&k->filter, k->workers),
                             &opt));

@@ -505,7 +505,7 @@ static void wrong_blocks(void **state)
             assert_ok(kofn_training_place(t.t, t.job));
             assert_ok(kofn_train(t.t, &res));
             assert_at_most(apart(coded, plain), ROUNDED_F64);
-            assert_true(res.rounds.healed >=
+            assert_true(res.rounds.rebuilt >=
                         2); /* flipped bits may have no effect */
             assert_int_equal(res.rounds.states[3], KOFN_WORKER_QUARANTINED);
             /* errors below the floor remain in rebuilt blocks */

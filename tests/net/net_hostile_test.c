@@ -79,7 +79,7 @@ static void visit(kofn_transport *t)
 typedef struct wrong {
     const char *what;
     int word, channel;
-    size_t head, piece;
+    size_t head, chunk;
     uint64_t number;
     bool begun; /* a PACKET of 1000 bytes, with 10 of them, came before */
 } wrong;
@@ -94,7 +94,7 @@ static const wrong wrongs[] = {
     {"a body of the largest length", KF_PACKET, 0, 4, 0, UINT64_MAX, false},
     {"a piece of the largest length", KF_PACKET, 0, 4, UINT32_MAX, UINT64_MAX,
      false},
-    {"a piece that is too long", KF_PACKET, 0, 4, KF_PIECE + 1, KF_PIECE + 1,
+    {"a piece that is too long", KF_PACKET, 0, 4, KF_CHUNK + 1, KF_CHUNK + 1,
      false},
     {"a packet within another", KF_PACKET, 0, 4, 0, 0, true},
     {"more than was announced", KF_DATA, 0, 0, 991, 0, true},
@@ -126,7 +126,7 @@ static void say_wrong(caller *c, const wrong *w)
     static const unsigned char head[KOFN_HEAD_MAX] = KF_MAGIC;
     const frame_of f = {
         w->word, w->channel, w->head > KOFN_HEAD_MAX ? NULL : head,
-        w->head, w->piece,   w->number};
+        w->head, w->chunk,   w->number};
 
     if (w->begun) {
         caller_frames(c, &(frame_of){KF_PACKET, 0, "head", 4, 10, 1000});
@@ -202,19 +202,19 @@ static void only_hello(void **state)
  */
 static void beyond_window(void **state)
 {
-    static unsigned char piece[KF_PIECE];
+    static unsigned char chunk[KF_CHUNK];
     const kofn_net_options o = bounded_with(*state);
 
     for (int channel = 0; channel < 2; channel++) {
-        const frame_of f = {KF_PACKET, channel, "x", 1, KF_PIECE, KF_PIECE};
+        const frame_of f = {KF_PACKET, channel, "x", 1, KF_CHUNK, KF_CHUNK};
         kofn_transport *t = listener(addresses[0], &o);
         caller c = call(t, *state);
-        size_t fits = (channel ? MEGA : 4 * MEGA) / (KF_PIECE + KF_COST), n;
+        size_t fits = (channel ? MEGA : 4 * MEGA) / (KF_CHUNK + KF_COST), n;
 
         assert_true(caller_greets(&c));
         came(t, NULL);
         for (n = 0; n < fits + 8; n++)
-            if (!caller_frames(&c, &f) || !caller_says(&c, piece, KF_PIECE))
+            if (!caller_frames(&c, &f) || !caller_says(&c, chunk, KF_CHUNK))
                 break;
         assert_true(caller_is_ended(&c));
         for (size_t i = 0; i < fits; i++) {
@@ -511,19 +511,19 @@ static void babble(caller *c, uint32_t *s)
         caller_says(c, junk, 10);
     }
     for (unsigned i = 0; i < n; i++) {
-        size_t piece = draw(s) % 8 ? draw(s) % 3000 : draw(s);
+        size_t chunk = draw(s) % 8 ? draw(s) % 3000 : draw(s);
         uint64_t more =
             draw(s) % 8 ? draw(s) % 3000 : (uint64_t)draw(s) << draw(s) % 40;
-        uint64_t number = draw(s) % 3 ? piece + more : piece;
+        uint64_t number = draw(s) % 3 ? chunk + more : chunk;
         const frame_of f = {words[draw(s) % 16],
                             draw(s) % 20 ? (int)(draw(s) % 2) : 7,
                             junk,
                             draw(s) % 200,
-                            piece,
+                            chunk,
                             number};
 
         caller_frames(c, &f);
-        caller_says(c, junk, kf_min(piece, sizeof junk));
+        caller_says(c, junk, kf_min(chunk, sizeof junk));
     }
 }
 

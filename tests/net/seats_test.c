@@ -271,7 +271,7 @@ static void scene_up(scene *s, size_t workers, size_t seats, bool alone)
     assert_ok(kofn_port_away(&port, s->hub, &o));
     assert_ok(kofn_plan_new(&s->plan, &pb, "mds:k=3", 8, 1));
     jo.errors = KOFN_ERRORS_ADVERSARIAL;
-    jo.seats = seats;
+    jo.workers_per_principal = seats;
     jo.start_within = LIMIT;
     assert_ok(kofn_open(&s->job, s->plan, port, &jo));
     assert_ok(kofn_place(s->job, &s->mA));
@@ -395,7 +395,7 @@ static void run_scripted(scene *s, scripted_worker *first, const char *name,
     assert_ok(kofn_net_listen(&s->hub, "tcp://127.0.0.1:*", &z));
     o.workers = 2;
     o.job = 7;
-    jo.seats = 1;
+    jo.workers_per_principal = 1;
     assert_ok(kofn_port_away(&port, s->hub, &o));
     assert_ok(kofn_plan_new(&s->plan, &pb, "mds:k=2", 2, 1));
     assert_ok(kofn_open(&s->job, s->plan, port, &jo));

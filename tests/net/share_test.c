@@ -413,7 +413,7 @@ static void misplaced_files(void **state)
     static const struct {
         const char *what;
         int packet; /* 0: none comes before */
-        size_t piece;
+        size_t chunk;
         int word;
         uint64_t number;
         size_t copies;
@@ -440,9 +440,9 @@ static void misplaced_files(void **state)
         if (wrong[i].packet == KF_BEAT)
             pass(fd, KF_BEAT, 0, &file, 1);
         else if (wrong[i].packet)
-            put_frame(fd, KF_PACKET, 0, "x", 1, wrong[i].piece, BYTES);
-        if (wrong[i].piece)
-            assert_int_equal(send(fd, "0123456789", wrong[i].piece, 0), 10);
+            put_frame(fd, KF_PACKET, 0, "x", 1, wrong[i].chunk, BYTES);
+        if (wrong[i].chunk)
+            assert_int_equal(send(fd, "0123456789", wrong[i].chunk, 0), 10);
         pass(fd, wrong[i].word, wrong[i].number, &file, wrong[i].copies);
         p = next_of(t, NULL);
         if (p.what != KOFN_WENT)

@@ -258,7 +258,7 @@ static bool expected_linger(kofn_transport *a, kofn_transport *b)
 
     (void)b;
     for (kf_link *l = locked(a)->links; l; l = l->after)
-        n += l->stage == KF_REFUSED;
+        n += l->state == KF_REFUSED;
     unlock(a);
     return n == lingering;
 }

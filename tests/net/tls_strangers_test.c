@@ -36,7 +36,7 @@ static bool wanted_shake(kofn_transport *a, kofn_transport *b)
 
     (void)b;
     for (kf_link *l = locked(a)->links; l; l = l->after)
-        n += l->stage == KF_SHAKING && (l->tls != NULL) == begun &&
+        n += l->state == KF_SHAKING && (l->tls != NULL) == begun &&
              l->shaken + l->record_have >= shaking;
     seen = n == wanted && inside(a)->refused.crowd == crowd;
     unlock(a);

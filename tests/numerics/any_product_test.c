@@ -144,27 +144,27 @@ static long double norm_of(const double *x, size_t n, size_t step,
 
 /* There is no guarantee for numbers below the smallest normal one, nor if
  * plain sums overflow. */
-typedef struct promise {
+typedef struct bounds {
     const double *row, *col;
     long double by;     /* relative to the product of norms */
     long double unseen; /* a smaller input counts as this in a check */
     long double least, most;
-} promise;
+} bounds;
 
-static promise promised(const draw *d, const kofn_report *rep, const rig *r)
+static bounds independent(const draw *d, const kofn_report *rep, const rig *r)
 {
     bool wide = d->any.dtype == KOFN_F64;
     double u = wide ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
     double size = (double)(r->A.rows + r->A.cols);
 
-    return (promise){.by = 64 * ((long double)rep->predicted + size * u) +
-                           256 * (long double)rep->floor,
-                     .unseen = !d->any.lies ? 0
-                               : wide       ? 0x1p-800L
-                                            : 0x1p-60L,
-                     .least = size * (wide ? DBL_MIN : FLT_MIN) *
-                              (d->any.lies ? 1e4 : 1),
-                     .most = (wide ? DBL_MAX : FLT_MAX) / (long double)size};
+    return (bounds){.by = 64 * ((long double)rep->predicted + size * u) +
+                          256 * (long double)rep->floor,
+                    .unseen = !d->any.lies ? 0
+                              : wide       ? 0x1p-800L
+                                           : 0x1p-60L,
+                    .least = size * (wide ? DBL_MIN : FLT_MIN) *
+                             (d->any.lies ? 1e4 : 1),
+                    .most = (wide ? DBL_MAX : FLT_MAX) / (long double)size};
 }
 
 static bool is_of(const draw *d, size_t row)
@@ -174,7 +174,7 @@ static bool is_of(const draw *d, size_t row)
     return d->strips == 0 || (strip >= d->lo && strip < d->hi);
 }
 
-static void compare(const draw *d, const rig *r, const promise *to,
+static void compare(const draw *d, const rig *r, const bounds *to,
                     kofn_status st)
 {
     double *a = as_doubles(&r->A), *x = as_doubles(&r->x);
@@ -218,7 +218,7 @@ static void look_at(const draw *d, const kofn_report *rep, const rig *r,
     double *a = as_doubles(&r->A);
     double *row = numbers(r->A.rows, sizeof *row);
     double *col = numbers(r->A.cols, sizeof *col);
-    promise to = promised(d, rep, r);
+    bounds to = independent(d, rep, r);
 
     norms_of(a, r->A.rows, r->A.cols, row, col);
     to.row = row;

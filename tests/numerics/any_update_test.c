@@ -132,8 +132,8 @@ static void norms_of(const operand *o, long double *row, long double *col)
         col[j] = sqrtl(col[j]);
 }
 
-static long double promised(const draw *d, const operand *o,
-                            const kofn_report *rep)
+static long double independent(const draw *d, const operand *o,
+                               const kofn_report *rep)
 {
     bool wide = d->any.dtype == KOFN_F64;
     double u = wide ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
@@ -252,7 +252,8 @@ static kofn_status take(draw *d, product *p, kf_rng *g)
         return kofn_cancel(d->job, p->number);
     st = kofn_take(d->job, p->number, KOFN_NEVER, &rep);
     if (!st)
-        compare(d, p->of, p->left, &p->in, &p->out, promised(d, p->of, &rep));
+        compare(d, p->of, p->left, &p->in, &p->out,
+                independent(d, p->of, &rep));
     return st;
 }
 
@@ -320,7 +321,7 @@ static bool fetch(draw *d, operand *o, kf_rng *g)
     d->does = velocity ? "fetch velocity" : "fetch";
     st = kofn_fetch(d->job, (size_t)(o - d->of), velocity, &is, &rep);
     if (!st)
-        compare_fetched(d, o, velocity, &is, promised(d, o, &rep));
+        compare_fetched(d, o, velocity, &is, independent(d, o, &rep));
     kf_free(is.data);
     return !st || look_at_refusal(d, st);
 }

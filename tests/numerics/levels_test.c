@@ -122,7 +122,7 @@ static double worst_of(const rig *r)
 }
 
 /* Predictions hold for lines of equal size. These lines are at most 2^6 apart
- * in all (src/data/level.c). Sums of absolute values, of numbers from 1 to 2,
+ * in all (src/data/scaling.c). Sums of absolute values, of numbers from 1 to 2,
  * add at most the root of their length. */
 static double allowed(const kofn_report *rep, const rig *r)
 {

@@ -121,7 +121,7 @@ static bool guard_set(const char *spec, size_t n, const uint32_t *set,
         assert_int_equal(st, predicted > 1e-9 ? KOFN_UNSTABLE : KOFN_OK);
     if (st) {
         assert_int_equal(st, KOFN_UNSTABLE);
-        assert_non_null(strstr(kofn_errmsg(), "tolerance 1.0e-09"));
+        assert_non_null(strstr(kofn_errmsg(), "max_error 1.0e-09"));
         assert_true(predicted > 1e-9);
         nothing_wrong_was_written(&j);
     } else {
@@ -214,12 +214,12 @@ static void one_more(void **state)
         if (!(next < first))
             continue;
         tried++;
-        opt.tolerance = sqrt(first * next);
+        opt.max_error = sqrt(first * next);
         job_up(&j, "mds:k=10,basis=gauss", N, 130, 20, 1, &opt);
         assert_ok(kofn_round(j.job, &j.x, &j.y, &rep));
         assert_true(rep.predicted == next);
         assert_int_equal(rep.late, N - K - 1);
-        assert_at_most(job_error(&j), opt.tolerance);
+        assert_at_most(job_error(&j), opt.max_error);
         job_down(&j);
     }
 }
@@ -246,14 +246,14 @@ static void deals_again(void **state)
                 noisiest[more] =
                     fmax(noisiest[more], predicted_for(j.plan, set, K + more));
             }
-        tolerance = run ? opt.tolerance : 1e-9;
+        tolerance = run ? opt.max_error : 1e-9;
         assert_ok(kofn_round(j.job, &j.x, &j.y, &rep));
         for (size_t w = 0; w < rep.workers; w++)
             rows += run ? rep.rows[w] : 0;
         assert_at_most(rep.predicted, tolerance);
         assert_at_most(job_error(&j), rep.predicted);
         job_down(&j);
-        opt.tolerance = sqrt(noisiest[0] * noisiest[1]);
+        opt.max_error = sqrt(noisiest[0] * noisiest[1]);
     }
     assert_true(noisiest[1] < noisiest[0]);
     assert_true(rows > 1000 && rows <= 1400);
@@ -319,7 +319,7 @@ TEST_FILE(numerics_guard_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(within_tolerance,
-             "guard: no result exceeds the tolerance (7 bases, 2 schemes)"),
+             "guard: no result exceeds max_error (7 bases, 2 schemes)"),
         TEST(one_more,
              "guard: a noisy set waits for one more result and no further"),
         TEST(deals_again, "guard: elastic deals noisy strips again"),

@@ -11,7 +11,7 @@
 typedef struct audit_case {
     kf_host h;
     kf_mesh_operand operand;
-    kf_mesh_product product;
+    kf_host_product_data product;
     kofn_plan *plan;
     kofn_matrix A;
     double exact[ROWS];
@@ -32,8 +32,8 @@ static void up(audit_case *b, bool left)
     if (left)
         assert_ok(kofn_plan_serve_left(b->plan, 1));
     b->operand = (kf_mesh_operand){.dense = b->A, .plan = b->plan};
-    b->product = (kf_mesh_product){.plan = kf_plan_use(b->plan, left),
-                                   .of = &b->operand};
+    b->product = (kf_host_product_data){.plan = kf_plan_use(b->plan, left),
+                                        .of = &b->operand};
     b->h.product = b->h.on = &b->product;
     L = &b->product.plan->layout;
     assert_ok(kf_buffer_new(&b->h.v, ROWS, 1, KOFN_F64));
@@ -137,8 +137,9 @@ static void make_wide(audit_case *b, bool left)
                     left ? ROWS : 1);
         b->exact[i] *= size;
     }
-    assert_ok(kf_raise_dense(kf_raise_kind(b->plan, KOFN_ERRORS_NONE), &raised,
-                             &b->operand.levels, &b->operand.raised));
+    assert_ok(
+        kf_equilibrate_dense(kf_equilibrate_kind(b->plan, KOFN_ERRORS_NONE),
+                             &raised, &b->operand.scaling, &b->operand.scaled));
 }
 
 /* The check works on rows scaled to size 1. So it finds an error in the
@@ -152,7 +153,7 @@ static void small_rows_are_audited(void **state)
 
         up(&b, left);
         make_wide(&b, left);
-        digits = left ? b.operand.levels.col : b.operand.levels.row;
+        digits = left ? b.operand.scaling.col : b.operand.scaling.row;
         assert_non_null(digits);
         for (size_t i = 0; i < ROWS; i++) {
             double *next = b.product.out->m.data, wrong;
@@ -169,8 +170,8 @@ static void small_rows_are_audited(void **state)
             assert_at_most(fabs(next[i] - b.exact[i]), unseen);
             kf_secret_free(&b.product.secret);
         }
-        kf_levels_free(&b.operand.levels);
-        kf_free(b.operand.raised);
+        kf_scaling_free(&b.operand.scaling);
+        kf_free(b.operand.scaled);
         down(&b);
     }
 }

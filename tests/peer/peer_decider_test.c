@@ -1,6 +1,6 @@
-/* peer_decider_test.c -- a faulty node that decides which pieces decode, or
- * decodes for others. Its notes may be false, and may differ for each
- * receiver. No honest node gets a vector that differs from the plain
+/* peer_decider_test.c -- a faulty node that decides which partial products
+ * decode, or decodes for others. Its notes may be false, and may differ for
+ * each receiver. No honest node gets a vector that differs from the plain
  * iteration. No honest node is blamed, and all end with the result. */
 #include "mesh_sim_end.h"
 
@@ -28,7 +28,7 @@ typedef struct faulty {
     uint32_t group;
 } faulty;
 
-/* ---- which pieces decode ------------------------------------------------- */
+/* ---- which partial products decode --------------------------------------- */
 
 /* Draws `count` seats below `most`, ascending, and writes them behind their
  * count. Returns the number of entries written. */
@@ -84,7 +84,8 @@ static size_t rotate_lists(const kf_note *note, uint32_t *list)
     return note->listed;
 }
 
-/* Makes a decision false. It may name groups for which the node has no pieces.
+/* Makes a decision false. It may name groups for which the node has no partial
+ * products.
  */
 static void falsify_decision(sim *s, sim_packet *p, kf_note *note)
 {

@@ -221,7 +221,7 @@ static void inject(sim *s)
 static void heal_now(sim *s, size_t what)
 {
     (void)what;
-    sim_heal(s);
+    sim_rebuil(s);
 }
 
 typedef struct small_mesh {

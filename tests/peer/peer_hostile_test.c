@@ -1,6 +1,6 @@
 /* peer_hostile_test.c -- hostile nodes in a mesh, next to honest ones. Forged
- * notes are not believed and wrong pieces are not used. No honest node is
- * blamed, and the iteration advances. */
+ * notes are not believed and wrong partial products are not used. No honest
+ * node is blamed, and the iteration advances. */
 #include "base/lent.h"
 #include "mesh_hostile.h"
 
@@ -252,7 +252,7 @@ static bool agrees(kf_host *h, kofn_peer peer)
         r, &(kf_note){.type = KF_NOTE_PRINT,
                       .from = r->incarnation,
                       .at = {1, 1},
-                      .coded = kf_vector_quorum_own(h, r->key)});
+                      .coded = kf_vector_quorum_local(h, r->key)});
     if (!kf_vector_quorum_ready(h, &ready, &body))
         return false;
     kf_buffer_drop(body);
@@ -334,7 +334,7 @@ static void prints_and_votes(void **state)
 
 static double own_print(const kf_host *h, uint64_t key)
 {
-    uint64_t bits = kf_vector_quorum_own(h, key);
+    uint64_t bits = kf_vector_quorum_local(h, key);
     double print;
 
     memcpy(&print, &bits, sizeof print);
@@ -578,7 +578,7 @@ static void reconnecting_forger(void **state)
     print_message("EVENTS %zu notes of a forger that reconnects\n", sent);
 }
 
-/* Every piece of one of five nodes is wrong. */
+/* Every partial product of one of five nodes is wrong. */
 static void faulty_node_is_named(void **state)
 {
     (void)state;
@@ -658,8 +658,9 @@ TEST_FILE(peer_hostile_test)
              "hostile: 8 incarnations of one key are heard at a time"),
         TEST(reconnecting_forger,
              "hostile: a forger that reconnects does not end the run early"),
-        TEST(faulty_node_is_named,
-             "hostile: a node with wrong pieces is named and disconnected"),
+        TEST(
+            faulty_node_is_named,
+            "hostile: a node with wrong partial products is named and disconnected"),
         TEST(histories,
              "hostile: seeded histories give no wrong iterate or false blame"),
     };

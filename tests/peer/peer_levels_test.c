@@ -11,7 +11,7 @@ enum { N = 13, ZEROS = 5, TURNS = 8, LATE = 3 };
 
 /* Returns the largest error that is allowed. The predicted error assumes lines
  * of similar size. After equilibration line norms differ by at most 2^6
- * (src/data/level.c). Sums of their absolute values, of numbers from 1 to 2,
+ * (src/data/scaling.c). Sums of their absolute values, of numbers from 1 to 2,
  * differ by at most another factor of the root of their length. A block is
  * rounded when it is encoded and at every change. */
 static double allowed(double predicted, size_t changes)
@@ -120,7 +120,7 @@ static void plan_for(sim *s, const wide_kind *k)
     assert_ok(kofn_plan_new(&s->plan, &pb, k->spec, k->nodes, 3));
     if (k->left)
         assert_ok(kofn_plan_serve_left(s->plan, 1));
-    s->stage = (kofn_stage){.plan = s->plan, .left = k->left};
+    s->product = (kofn_mesh_product){.plan = s->plan, .left = k->left};
 }
 
 static void try_kind(const wide_kind *k, struct widths w, uint64_t seed)
@@ -232,7 +232,7 @@ static kofn_status factor_output(void *ud, uint64_t t, kofn_matrix *product,
 /* Changes the matrix by zero. If matrices may change, no node has one to check
  * products with. */
 static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
-                                  const kofn_matrix *v, kofn_turned *to)
+                                  const kofn_matrix *v, kofn_turn_change *to)
 {
     static double zeros[N];
 
@@ -247,12 +247,12 @@ static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
 /* The run ends before the matrix is read. */
 static void let_change(sim *s)
 {
-    static kofn_stage stages[2];
+    static kofn_mesh_product products[2];
 
-    stages[0] = s->stage;
-    stages[1] = (kofn_stage){.plan = s->plan, .read = true};
-    s->program.stage = stages;
-    s->program.stages = 2;
+    products[0] = s->product;
+    products[1] = (kofn_mesh_product){.plan = s->plan, .read = true};
+    s->program.product = products;
+    s->program.products = 2;
     s->program.turns = s->program.recalls = 2;
     s->program.after = 1;
     s->program.change = change_nothing;
@@ -281,7 +281,7 @@ static void factor_up(sim *s, const factor_kind *k, uint64_t seed)
     assert_ok(kofn_plan_new(&s->plan, &pb, k->spec, k->nodes, 3));
     if (k->left)
         assert_ok(kofn_plan_serve_left(s->plan, COLS));
-    s->stage = (kofn_stage){.plan = s->plan, .left = k->left};
+    s->product = (kofn_mesh_product){.plan = s->plan, .left = k->left};
     s->program.input = factor_input;
     s->program.output = factor_output;
     if (k->changes)
@@ -375,7 +375,7 @@ typedef struct changing {
     long double *A;
     double *size; /* of each turn, by entry of A: the sum of absolute values
                      that were added up */
-    kofn_stage stage[3];
+    kofn_mesh_product product[3];
     size_t made; /* products that were compared */
     double most; /* largest error, as a fraction of the allowed one */
 } changing;
@@ -527,7 +527,7 @@ static kofn_status change_output(void *ud, uint64_t t, kofn_matrix *product,
 }
 
 static kofn_status change_by(void *ud, uint64_t turn, uint32_t operand,
-                             const kofn_matrix *v, kofn_turned *to)
+                             const kofn_matrix *v, kofn_turn_change *to)
 {
     const changing *c = changing_of(ud);
 
@@ -548,13 +548,13 @@ static void changing_up(sim *s, changing *c, const wide_kind *k, uint64_t seed)
     s->v0 =
         (kofn_matrix){numbers(2 * N + N * N, 8), 2 * N + N * N, 1, 1, KOFN_F64};
     for (size_t i = 0; i < 3; i++)
-        c->stage[i] =
-            (kofn_stage){.plan = s->plan, .left = i == 1, .read = i == 2};
+        c->product[i] = (kofn_mesh_product){
+            .plan = s->plan, .left = i == 1, .read = i == 2};
     s->own = c;
     s->opt.errors = k->errors;
     s->program = (kofn_program){.size = sizeof(kofn_program),
-                                .stage = c->stage,
-                                .stages = 3,
+                                .product = c->product,
+                                .products = 3,
                                 .operand = &s->operand,
                                 .operands = 1,
                                 .input = change_input,
@@ -595,7 +595,7 @@ static void try_changing(const wide_kind *k, uint64_t seed)
         s.node[i].turncoat = true; /* there is no plain iterate */
     }
     run_to_the_end(&s);
-    assert_true(s.node[last].host->changing.healed > 0);
+    assert_true(s.node[last].host->changing.rebuilt > 0);
     assert_true(c.made > k->nodes * TURNS);
     if (!(c.most <= 1))
         fail_msg("%s: %g of what is allowed", k->spec, c.most);

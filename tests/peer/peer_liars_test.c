@@ -1,6 +1,6 @@
-/* peer_liars_test.c -- nodes with wrong pieces, if errors are searched. They
- * are one or many, err once or always, and send the same to all or not. Also
- * deciders that falsify what they compared.
+/* peer_liars_test.c -- nodes with wrong partial products, if errors are
+ * searched. They are one or many, err once or always, and send the same to all
+ * or not. Also deciders that falsify what they compared.
  *
  * Up to the limit every node ends with the vector of the plain iteration and
  * finds the same faulty nodes. Beyond it all end with KOFN_CORRUPT, and no
@@ -14,7 +14,7 @@ typedef struct fault {
     uint64_t faulty;      /* set of faulty nodes */
     uint64_t first, last; /* the iterates with faults */
     bool turn;            /* in iterate t only node t mod nodes is faulty */
-    bool same;     /* the same pieces for all; else wrong ones for some */
+    bool same; /* the same partial products for all; else wrong ones for some */
     bool deciders; /* the leader lists other seats than it compared */
     bool all;      /* all entries are wrong, not one */
     bool may_blame;
@@ -43,12 +43,12 @@ static void spoil_numbers(sim *s, double *x, size_t n)
 }
 
 static void spoil(void *ud, kofn_fault_place where, uint64_t t,
-                  kofn_matrix *piece)
+                  kofn_matrix *partial)
 {
     sim_node *n = ud;
 
     if (where == KOFN_FAULT_IN_PRODUCT && is_faulty(n->sim, n->id, t))
-        spoil_numbers(n->sim, piece->data, piece->rows * piece->cols);
+        spoil_numbers(n->sim, partial->data, partial->rows * partial->cols);
 }
 
 /* ---- in transit ---------------------------------------------------------- */
@@ -76,8 +76,8 @@ static size_t list_others(sim *s, const kf_note *note, uint32_t *list)
     return listed;
 }
 
-/* Lists for each group the lowest three seats and its own. Any three pieces
- * agree. */
+/* Lists for each group the lowest three seats and its own. Any three partial
+ * products agree. */
 static size_t list_few(size_t own, const kf_note *note, uint32_t *list)
 {
     size_t listed = 0;
@@ -116,7 +116,7 @@ static void tamper(sim *s, sim_packet *p)
     if (f->deciders && note.type == KF_NOTE_DECIDE) {
         list_wrongly(s, p, &note);
         f->sent++;
-    } else if (!f->deciders && note.type == KF_NOTE_PIECE && p->to % 2 &&
+    } else if (!f->deciders && note.type == KF_NOTE_PARTIAL && p->to % 2 &&
                is_faulty(s, p->from, note.at.step)) {
         spoil_numbers(s, (double *)(void *)p->body,
                       p->p.body_bytes / sizeof(double));
@@ -239,7 +239,7 @@ static void one_faulty_node(void **state)
 }
 
 /* The limit is floor((n - K) / 2) for any errors. It is n - K - 1 for
- * independent errors if pieces have more entries than that. */
+ * independent errors if partial products have more entries than that. */
 static void several_faulty_nodes(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void changing_faulty_node(void **state)
         }
 }
 
-/* The node sends right pieces to some nodes. */
+/* The node sends right partial products to some nodes. */
 static void inconsistent_node(void **state)
 {
     (void)state;
@@ -312,9 +312,9 @@ static void false_lists(void **state)
     assert_true(sent > 0);
 }
 
-/* The decider sends a wrong piece. It lists too few pieces to show an error.
- * The others use their own lists. */
-static void false_lists_and_pieces(void **state)
+/* The decider sends a wrong partial product. It lists too few partial products
+ * to show an error. The others use their own lists. */
+static void false_lists_and_partials(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < often(1); seed++)
@@ -409,18 +409,21 @@ static void before_any_epoch(void **state)
 TEST_FILE(peer_liars_test)
 {
     const struct CMUnitTest tests[] = {
-        TEST(one_faulty_node,
-             "errors: one node with wrong pieces is found (mds:k=3, n=6)"),
+        TEST(
+            one_faulty_node,
+            "errors: one node with wrong partial products is found (mds:k=3, n=6)"),
         TEST(several_faulty_nodes,
              "errors: faulty nodes up to the limit are found (mds:k=3, n=7)"),
         TEST(changing_faulty_node,
              "errors: no node is excluded if another one errs in each iterate"),
-        TEST(inconsistent_node,
-             "errors: a node that sends wrong pieces to some does no harm"),
+        TEST(
+            inconsistent_node,
+            "errors: a node that sends wrong partial products to some does no harm"),
         TEST(false_lists,
              "errors: a decider with false lists gets no honest node blamed"),
-        TEST(false_lists_and_pieces,
-             "errors: false lists and wrong pieces of a decider do no harm"),
+        TEST(
+            false_lists_and_partials,
+            "errors: false lists and wrong partial products of a decider do no harm"),
         TEST(detected,
              "errors: detect ends all with KOFN_CORRUPT at the first error"),
         TEST(too_many,

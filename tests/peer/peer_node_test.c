@@ -20,7 +20,7 @@ static kf_node *patient_node(sim *s, size_t nodes)
     kf_node *n;
 
     sim_up(s, "mds:k=2", nodes, 19, 2, 1);
-    assert_ok(kf_node_new(&n, &s->stage, 1, &o, KOFN_SECOND));
+    assert_ok(kf_node_new(&n, &s->product, 1, &o, KOFN_SECOND));
     return n;
 }
 
@@ -267,9 +267,10 @@ static void evidence_wait_is_bounded(void **state)
         n->opt.errors = errors ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_NONE;
         hears_first(n, 103);
         hears_epoch(n, 101, 4);
-        assert_int_equal(n->mine | n->own, 0);
+        assert_int_equal(n->mine | n->local, 0);
         for (size_t g = 0; g < n->on->groups; g++) {
-            kf_cluster *c = &n->cluster[g]; /* of a piece that is not here */
+            kf_cluster *c =
+                &n->cluster[g]; /* of a partial product that is not here */
 
             assert_ok(kf_grow(&c->evidence, &c->evidence_cap, 0,
                               sizeof *c->evidence));
@@ -278,7 +279,7 @@ static void evidence_wait_is_bounded(void **state)
         }
         n->now = n->began + 24 * kf_peer_patience(n) - 1;
         assert_ok(kf_peer_tick_checks(n));
-        assert_int_equal(n->own, 0);
+        assert_int_equal(n->local, 0);
         assert_false(n->cluster[0].judged);
         n->now++;
         n->alarm = KOFN_NEVER;
@@ -286,7 +287,7 @@ static void evidence_wait_is_bounded(void **state)
         assert_int_equal(n->alarm, errors
                                        ? n->began + 32 * kf_peer_patience(n) + 1
                                        : KOFN_NEVER);
-        assert_int_equal(n->own, errors ? n->on->all : 0);
+        assert_int_equal(n->local, errors ? n->on->all : 0);
         assert_int_equal(n->cluster[0].judged, errors);
         node_down(n, &s);
     }
@@ -394,7 +395,7 @@ static void hears_all(kf_node *n, kofn_epoch epoch, kofn_time now)
 
     for (uint32_t g = 0; g < 2; g++)
         hears_note(n, 101,
-                   &(kf_note){.type = KF_NOTE_PIECE,
+                   &(kf_note){.type = KF_NOTE_PARTIAL,
                               .epoch = epoch,
                               .at = n->at,
                               .group = g,
@@ -439,7 +440,7 @@ static void late_answer_is_accepted(void **state)
 }
 
 /* The limit is two failure timeouts. */
-static void pieces_are_waited_for(void **state)
+static void partials_are_waited_for(void **state)
 {
     const kofn_time late = 2 + KF_SLOWEST * 20;
     kf_node_event ev = {.type = KF_NODE_ARRIVING, .incarnation = 102};
@@ -477,8 +478,8 @@ static void pieces_are_waited_for(void **state)
 #define STEP (KOFN_SECOND / 4)
 #define GIVE_UP (600 * KOFN_SECOND)
 
-/* The other nodes send this heartbeat repeatedly, but no pieces. Returns the
- * time after which the node fails with KOFN_TOOFEW. */
+/* The other nodes send this heartbeat repeatedly, but no partial products.
+ * Returns the time after which the node fails with KOFN_TOOFEW. */
 static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
 {
     const kofn_time from = 2 * KOFN_SECOND;
@@ -612,10 +613,11 @@ TEST_FILE(peer_node_test)
         TEST(answer_is_waited_for,
              "node: it asks no other node while an answer arrives"),
         TEST(late_answer_is_accepted, "node: a late answer is accepted"),
-        TEST(pieces_are_waited_for,
-             "node: it does not ask again for pieces that are arriving"),
+        TEST(
+            partials_are_waited_for,
+            "node: it does not ask again for partial products that are arriving"),
         TEST(useless_nodes_are_not_waited_for,
-             "node: it waits only for nodes that may bring a piece"),
+             "node: it waits only for nodes that may bring a partial product"),
         TEST(faulty_keys_are_counted_once,
              "node: a faulty key counts once, whatever its incarnations"),
     };

@@ -1,18 +1,18 @@
-/* peer_table_test.c -- what a node of a mesh derives from stages that differ.
+/* peer_table_test.c -- what a node of a mesh derives from products that differ.
  */
 #include "rig.h"
 
 #include "mesh/host.h"
 #include "peer/node.h"
 
-typedef struct three_stages {
+typedef struct three_product {
     kofn_matrix A[3], v;
     kofn_plan *plan[3];
     kofn_operand operand[3];
-    kofn_stage stage[3];
+    kofn_mesh_product product[3];
     kofn_transport t;
     kf_host *host;
-} three_stages;
+} three_product;
 
 static kofn_time no_time(void *ud)
 {
@@ -20,22 +20,22 @@ static kofn_time no_time(void *ud)
     return 0;
 }
 
-/* The middle stage has the longest product, needs the most nodes and has seats
- * for no more than five. */
-static void stages_up(three_stages *x)
+/* The middle product has the longest product, needs the most nodes and has
+ * seats for no more than five. */
+static void products_up(three_product *x)
 {
     static const char *const spec[] = {"mds:k=2", "mds:k=3,basis=harmonic",
                                        "mds:k=2"};
     static const size_t rows[] = {6, 30000, 6};
     const kofn_peer_options o = {.size = sizeof o, .seat = KOFN_NO_SEAT};
     kofn_program program = {.size = sizeof program,
-                            .stage = x->stage,
-                            .stages = 3,
+                            .product = x->product,
+                            .products = 3,
                             .operand = x->operand,
                             .operands = 3};
 
-    *x = (three_stages){.t.size = sizeof x->t,
-                        .v = random_matrix(6, 1, KOFN_F64, 1)};
+    *x = (three_product){.t.size = sizeof x->t,
+                         .v = random_matrix(6, 1, KOFN_F64, 1)};
     for (uint32_t i = 0; i < 3; i++) {
         kofn_problem pb =
             KOFN_PROBLEM_INIT(KOFN_MATVEC, rows[i], 6, 1, KOFN_F64, false);
@@ -43,13 +43,13 @@ static void stages_up(three_stages *x)
         x->A[i] = random_matrix(rows[i], 6, KOFN_F64, 2 + i);
         assert_ok(kofn_plan_new(&x->plan[i], &pb, spec[i], 5, 3));
         x->operand[i].dense = &x->A[i];
-        x->stage[i] = (kofn_stage){.plan = x->plan[i], .operand = i};
+        x->product[i] = (kofn_mesh_product){.plan = x->plan[i], .operand = i};
     }
     assert_ok(kf_host_new(&x->host, &x->t, &program, &o, &x->v,
                           (kf_timer){no_time, NULL}));
 }
 
-static void stages_down(three_stages *x)
+static void products_down(three_product *x)
 {
     kf_host_free(x->host);
     for (size_t i = 0; i < 3; i++) {
@@ -59,43 +59,43 @@ static void stages_down(three_stages *x)
     kf_free(x->v.data);
 }
 
-static void maxima_over_stages(void **state)
+static void maxima_over_product(void **state)
 {
-    three_stages x;
+    three_product x;
 
     (void)state;
-    stages_up(&x);
+    products_up(&x);
     assert_int_equal(x.host->node->enough, 3);
     assert_int_equal(x.host->node->max_seats, 5);
     assert_true(x.t.body_max >= 30000 * sizeof(double));
-    stages_down(&x);
+    products_down(&x);
 }
 
 static void decoders_are_trimmed(void **state)
 {
     static const uint32_t seats[] = {0, 1, 3};
     const kofn_decoder *d;
-    three_stages x;
+    three_product x;
 
     (void)state;
     count_allocations();
-    stages_up(&x);
+    products_up(&x);
     for (size_t i = 0; i < 3; i++) {
-        kf_peer_stage *stage = &x.host->node->stage[i];
-        size_t k = stage->plan->layout.enough;
+        kf_peer_product *product = &x.host->node->product[i];
+        size_t k = product->plan->layout.enough;
         long empty;
 
-        kf_cache_free(stage->cache);
-        assert_ok(kf_cache_new(&stage->cache, stage->code, 0));
-        assert_ok(kf_cache_get(stage->cache, seats, k, false, &d));
-        kf_cache_trim(stage->cache); /* the rows of these seats stay */
+        kf_cache_free(product->cache);
+        assert_ok(kf_cache_new(&product->cache, product->code, 0));
+        assert_ok(kf_cache_get(product->cache, seats, k, false, &d));
+        kf_cache_trim(product->cache); /* the rows of these seats stay */
         empty = allocated();
-        assert_ok(kf_cache_get(stage->cache, seats, k, false, &d));
+        assert_ok(kf_cache_get(product->cache, seats, k, false, &d));
         assert_true(allocated() > empty);
         kf_peer_clear_iterate(x.host->node);
         assert_int_equal(allocated(), empty);
     }
-    stages_down(&x);
+    products_down(&x);
     assert_int_equal(allocated(), 0);
     kofn_set_alloc(NULL, NULL);
 }
@@ -108,7 +108,7 @@ static size_t groups_of(const char *spec, size_t nodes, kofn_errors errors)
     size_t groups;
 
     assert_ok(kofn_plan_new(&p, &pb, spec, nodes, 1));
-    groups = kf_node_groups(&(kofn_stage){.plan = p}, nodes, errors);
+    groups = kf_node_groups(&(kofn_mesh_product){.plan = p}, nodes, errors);
     kofn_plan_free(p);
     return groups;
 }
@@ -132,7 +132,7 @@ static void groups_if_errors_are_searched(void **state)
 TEST_FILE(peer_table_test)
 {
     const struct CMUnitTest tests[] = {
-        TEST(maxima_over_stages,
+        TEST(maxima_over_product,
              "peer: a node takes the largest need of all stages"),
         TEST(decoders_are_trimmed,
              "peer: decoders of a past iterate are freed in every stage"),

@@ -117,7 +117,7 @@ static void divided_halves(void **state)
                 assert_true(quorum || step_of(&s, i) > before[i] + 10);
             }
             assert_true(moved == !quorum);
-            sim_heal(&s);
+            sim_rebuil(&s);
             sim_run(&s, 1800 * MS, NULL);
             for (size_t i = 0; i < 4; i++) {
                 assert_true(step_of(&s, i) > before[i] + 10);
@@ -223,8 +223,8 @@ static void never_enough(const char *spec, size_t seats, size_t nodes,
     sim_down(&s);
 }
 
-/* If pieces are compared, each part needs a second copy that shows it to be
- * wrong. Of five seats that hold three parts, one has no second copy. */
+/* If partial products are compared, each part needs a second copy that shows it
+ * to be wrong. Of five seats that hold three parts, one has no second copy. */
 static void part_without_a_copy(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void refusals(void **state)
         KOFN_PROBLEM_INIT(KOFN_MATVEC, 20, 20, 1, KOFN_F64, false);
     kofn_problem gram =
         KOFN_PROBLEM_INIT(KOFN_GRAM, 20, 20, 1, KOFN_F64, false);
-    kofn_stage stage = {.plan = NULL};
+    kofn_mesh_product product = {.plan = NULL};
     kf_node_options o = {.incarnation = 1,
                          .nodes = 3,
                          .groups = 3,
@@ -316,29 +316,29 @@ static void refusals(void **state)
 
     (void)state;
     assert_ok(kofn_plan_new(&p, &gram, "pcr", 6, 1));
-    stage.plan = p;
-    assert_status(KOFN_UNSUITED, kf_node_new(&n, &stage, 1, &o, 0));
+    product.plan = p;
+    assert_status(KOFN_UNSUITED, kf_node_new(&n, &product, 1, &o, 0));
     kofn_plan_free(p);
     assert_ok(kofn_plan_new(&p, &pb, "elastic:k=2,groups=2", 4, 1));
-    stage.plan = p;
-    assert_status(KOFN_UNSUITED, kf_node_new(&n, &stage, 1, &o, 0));
+    product.plan = p;
+    assert_status(KOFN_UNSUITED, kf_node_new(&n, &product, 1, &o, 0));
     assert_null(n);
     kofn_plan_free(p);
     assert_ok(kofn_plan_new(&p, &pb, "mds:k=2", 3, 1));
-    stage.plan = p;
-    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 0, &o, 0));
+    product.plan = p;
+    assert_status(KOFN_INVAL, kf_node_new(&n, &product, 0, &o, 0));
     o.groups = 65;
-    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_INVAL, kf_node_new(&n, &product, 1, &o, 0));
     assert_non_null(strstr(kofn_errmsg(), "65"));
     o.groups = 3;
     o.incarnation = 0;
-    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_INVAL, kf_node_new(&n, &product, 1, &o, 0));
     o.incarnation = 1;
     o.decoding = KOFN_DECODE_AUTO;
-    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 1, &o, 0));
-    stage.left = true;
+    assert_status(KOFN_INVAL, kf_node_new(&n, &product, 1, &o, 0));
+    product.left = true;
     o.decoding = KOFN_DECODE_REPLICATED;
-    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_INVAL, kf_node_new(&n, &product, 1, &o, 0));
     assert_non_null(strstr(kofn_errmsg(), "kofn_plan_serve_left"));
     kofn_plan_free(p);
 }
@@ -377,7 +377,7 @@ static void nodes_to_find_errors(void **state)
     assert_ok(kofn_nodes_find(p, KOFN_ERRORS_NONE, 4));
     assert_ok(kofn_nodes_find(p, KOFN_ERRORS_PROBABILISTIC, 5));
     assert_status(KOFN_TOOFEW, kofn_nodes_find(p, KOFN_ERRORS_ADVERSARIAL, 4));
-    assert_non_null(strstr(kofn_errmsg(), "pieces of 5 nodes"));
+    assert_non_null(strstr(kofn_errmsg(), "partial products of 5 nodes"));
     assert_non_null(strstr(kofn_errmsg(), "only 4 are available"));
     kofn_plan_free(p);
     assert_ok(kofn_plan_new(&p, &pb, "mds:k=4,basis=chebyshev", 4, 1));
@@ -412,7 +412,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, D_ROWS, D_ROWS, 1, KOFN_F64, false);
     kofn_matrix A = random_matrix(D_ROWS, D_ROWS, KOFN_F64, 5);
-    kofn_matrix v[D_NODES], piece[D_NODES],
+    kofn_matrix v[D_NODES], partial[D_NODES],
         next = {numbers(D_ROWS, 8), D_ROWS, 1, 1, KOFN_F64};
     kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 79, 0);
     kf_block *block[D_NODES];
@@ -436,10 +436,10 @@ static double drift(const char *spec, bool same, uint64_t seed)
         seats[i] = i;
     assert_ok(kf_data_encode(&res, code, seats, D_NODES, block));
     for (size_t i = 0; i < D_NODES; i++) {
-        size_t rows = plan->span * plan->layout.lanes;
+        size_t rows = plan->span * plan->layout.components;
 
         v[i] = random_matrix(D_ROWS, 1, KOFN_F64, 6);
-        piece[i] = (kofn_matrix){numbers(rows, 8), rows, 1, 1, KOFN_F64};
+        partial[i] = (kofn_matrix){numbers(rows, 8), rows, 1, 1, KOFN_F64};
     }
     for (uint64_t t = 1; t <= D_STEPS; t++) {
         uint32_t set[D_K];
@@ -447,7 +447,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
         random_set(&r, set);
         for (size_t i = 0; i < D_NODES; i++)
             assert_ok(
-                kf_data_compute(block[i], &v[i], 0, plan->span, &piece[i]));
+                kf_data_compute(block[i], &v[i], 0, plan->span, &partial[i]));
         for (size_t i = 0; i < D_NODES; i++) {
             const kofn_decoder *d;
             kf_source source[D_K];
@@ -458,7 +458,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
                 random_set(&r, set);
             assert_ok(kf_cache_get(cache, set, D_K, false, &d));
             for (size_t k = 0; k < D_K; k++)
-                source[k] = (kf_source){&piece[set[k]], 0, plan->span};
+                source[k] = (kf_source){&partial[set[k]], 0, plan->span};
             assert_ok(kf_decode(plan, d, source, (kf_band){0, 0, plan->span},
                                 &next, &scratch));
             assert_ok(sim_output(&any, t, &next, &v[i], scalar, &final));
@@ -471,7 +471,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
     for (size_t i = 0; i < D_NODES; i++) {
         kf_block_drop(block[i]);
         kf_free(v[i].data);
-        kf_free(piece[i].data);
+        kf_free(partial[i].data);
     }
     kf_scratch_free(&scratch);
     kf_resident_free(&res);
@@ -530,8 +530,9 @@ TEST_FILE(peer_test)
              "peer: options and plans out of range are refused with the value"),
         TEST(decoding_is_chosen_by_cost,
              "peer: the way to decode is chosen by its predicted cost"),
-        TEST(nodes_to_find_errors,
-             "peer: error search needs the pieces of one more node (mds:k=4)"),
+        TEST(
+            nodes_to_find_errors,
+            "peer: error search needs the partial products of one more node (mds:k=4)"),
         TEST(stopped_until_all_have_ended,
              "peer: a node that stops until all others have ended ends alone"),
         TEST(stopped_repeatedly,

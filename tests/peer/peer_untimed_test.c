@@ -1,9 +1,9 @@
 /* peer_untimed_test.c -- nodes without faults, on a network without loss, wait
  * for each other and for no timer. All timers are set to an hour, and the
  * nodes end within a minute of the simulated clock. Covers every way to
- * decode, codes that need all pieces or few, nodes of different speed, and
- * trainings. No node is hostile: otherwise a node that is behind may have to
- * wait until enough others have an iterate that it can take. */
+ * decode, codes that need all partial products or few, nodes of different
+ * speed, and trainings. No node is hostile: otherwise a node that is behind may
+ * have to wait until enough others have an iterate that it can take. */
 #include "train_mesh_rig.h"
 
 #define HOUR (3600 * KOFN_SECOND)
@@ -12,7 +12,8 @@
 enum { ROWS = 19, STEPS = 12 };
 
 /* Draws latency and speed of nodes. Packets may take far less time than
- * pieces, or more, so that a node hears of an iterate before it has it. */
+ * partial products, or more, so that a node hears of an iterate before it has
+ * it. */
 static void start_unevenly(sim *s)
 {
     static const kofn_time latency[] = {MS / 50, MS / 5, MS, 5 * MS};
@@ -34,7 +35,8 @@ static void try_code(const char *spec, size_t nodes, uint64_t seed)
 
     sim_up(&s, spec, nodes, ROWS, STEPS, seed);
     if (checks && s.plan->layout.enough == nodes)
-        checks = false; /* there are no spare pieces to find errors with */
+        checks =
+            false; /* there are no spare partial products to find errors with */
     s.opt.errors = errors[checks];
     if (seed % 3 == 1)
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
@@ -57,8 +59,8 @@ static void products_need_no_timer(void **state)
             }
 }
 
-/* In the last one, one stage needs all nodes and other stages of the same step
- * need two. These two continue without the third until they need it. */
+/* In the last one, one product needs all nodes and other products of the same
+ * step need two. These two continue without the third until they need it. */
 static const training_case small[] = {
     {.scheme = "gpd:m=2,n=1,p=1",
      .nodes = 4,
@@ -104,7 +106,7 @@ static void trainings_need_no_timer(void **state)
 
 /* Regression: a node that was behind computed an iterate itself while the one
  * that it had requested was arriving. It had to request that again, or refused
- * it because it had all pieces of the next iterate. */
+ * it because it had all partial products of the next iterate. */
 static void answers_are_not_lost(void **state)
 {
     (void)state;

@@ -5,25 +5,25 @@
 
 /* Makes more nodes err, for a while, than the others can locate. */
 static void err_in_products(void *ud, kofn_fault_place where, uint64_t t,
-                            kofn_matrix *piece)
+                            kofn_matrix *partial)
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
-    double *x = piece->data;
+    double *x = partial->data;
 
-    for (size_t k = 0; k < piece->rows * piece->cols && n->id < 5; k++)
+    for (size_t k = 0; k < partial->rows * partial->cols && n->id < 5; k++)
         if (where == KOFN_FAULT_IN_PRODUCT && n->lives == 0 && t >= 7 * f->turn)
             x[k] += 1 + sim_draw(n->sim);
 }
 
 /* Makes them err in the first attempt only. */
 static void err_once(void *ud, kofn_fault_place where, uint64_t t,
-                     kofn_matrix *piece)
+                     kofn_matrix *partial)
 {
     const sim_node *n = ud;
 
     if (n->host->back.attempt == 0)
-        err_in_products(ud, where, t, piece);
+        err_in_products(ud, where, t, partial);
 }
 
 static size_t restart_failed(sim *s)
@@ -117,7 +117,7 @@ static void wrong_blocks_are_not_kept(void **state)
         hidden_up(&s, &f, 8, 5, seed);
         start_all(&s);
         run_until(&s, 9);
-        assert_int_equal(count_healed(&s), 1);
+        assert_int_equal(count_rebuiled(&s), 1);
         assert_int_equal(each_file(".kept", NULL), 0);
         assert_int_equal(each_file("005.draft", NULL), s.nodes - 1);
         run_until(&s, 12);
@@ -264,16 +264,16 @@ static void lost_checkpoint(void **state)
 
 /* Restarted nodes err in the first two attempts. */
 static void err_twice(void *ud, kofn_fault_place where, uint64_t t,
-                      kofn_matrix *piece)
+                      kofn_matrix *partial)
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
-    double *x = piece->data;
+    double *x = partial->data;
 
     if (where != KOFN_FAULT_IN_PRODUCT || n->id >= 5 || n->lives == 0 ||
         n->host->back.attempt > 1 || t < 3 * f->turn)
         return;
-    for (size_t k = 0; k < piece->rows * piece->cols; k++)
+    for (size_t k = 0; k < partial->rows * partial->cols; k++)
         x[k] += 1 + sim_draw(n->sim);
 }
 

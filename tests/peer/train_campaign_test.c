@@ -217,7 +217,7 @@ static void run_history(uint64_t seed, outcome *sum)
         sim_at(&s, (kofn_time)((double)length * sim_draw(&s)), SIM_FAULT, 0,
                INJECT);
     sim_run(&s, length, inject_random);
-    sim_heal(&s);
+    sim_rebuil(&s);
     times = run_to_the_end(&s, 400 * KOFN_SECOND);
     if (times < RESTARTS) {
         ended[times > 0]++;
@@ -241,11 +241,11 @@ static void histories(void **state)
     print_message(
         "EVENTS %zu in %zu histories from seed %zu: %zu ended at once, %zu "
         "after restarts, %zu not, %zu alone; worst deviation %.3g, drift %.3g of %zu "
-        "blocks; %zu outvoted, %zu pieces left out, %zu recomputed, %zu "
-        "healed, %zu scrubs, %zu returned\n",
+        "blocks; %zu outvoted, %zu partial products left out, %zu recomputed, %zu "
+        "rebuilt, %zu scrubs, %zu returned\n",
         sum.injected, (size_t)n, (size_t)first, ended[0], ended[1], ended[2],
         ended[3], sum.worst, sum.drift, sum.blocks, sum.outvoted, sum.left_out,
-        sum.again, sum.healed, sum.scrubs, sum.back);
+        sum.again, sum.rebuilt, sum.scrubs, sum.back);
     assert_true(10 * (ended[0] + ended[1] + ended[3]) >= 9 * n);
     assert_happened(sum.outvoted > 0 && sum.left_out > 0 && sum.scrubs > 0);
 }

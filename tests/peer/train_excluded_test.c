@@ -11,7 +11,7 @@ enum { FAULTY = 5, FORGER = 8, FORGED = 3 };
 typedef struct run {
     uint64_t first, last; /* iterates in which FAULTY errs */
     bool nameless;        /* nodes have no keys */
-    bool forgers;         /* FORGER speaks as FORGED and sends wrong pieces */
+    bool forgers; /* FORGER speaks as FORGED and sends wrong partial products */
     /* How often each node excluded FAULTY or FORGER. */
     size_t excluded[SIM_NODES];
     kofn_incarnation known[SIM_NODES]; /* of each node, at its start */
@@ -19,17 +19,17 @@ typedef struct run {
 
 static run now;
 
-/* ---- wrong pieces -------------------------------------------------------- */
+/* ---- wrong partial products ---------------------------------------------- */
 
 static void spoil(void *ud, kofn_fault_place where, uint64_t t,
-                  kofn_matrix *piece)
+                  kofn_matrix *partial)
 {
     const sim_node *n = ud;
-    double *x = piece->data;
+    double *x = partial->data;
 
     if (where == KOFN_FAULT_IN_PRODUCT && n->id == FAULTY && t >= now.first &&
         t <= now.last)
-        for (size_t i = 0; i < piece->rows * piece->cols; i++)
+        for (size_t i = 0; i < partial->rows * partial->cols; i++)
             x[i] += 0.5 + sim_draw(n->sim);
 }
 
@@ -45,7 +45,7 @@ static void forge(sim *s, const sim_packet *p)
         return;
     q = sim_copy(FORGER, p->to, 0, p->p.head, p->p.head_bytes, p->body,
                  p->p.body_bytes);
-    if (note.type == KF_NOTE_PIECE)
+    if (note.type == KF_NOTE_PARTIAL)
         for (size_t i = 0; i < q->p.body_bytes / sizeof(double); i++)
             ((double *)(void *)q->body)[i] += 0.5 + sim_draw(s);
     note.digest.exact ^= note.digest.exact ? 1 + kf_rng_below(&s->rng, 9) : 0;
@@ -114,7 +114,7 @@ static void has_member(const sim *s, size_t by, size_t node)
  */
 static size_t waits_in(const sim *s, kofn_time time)
 {
-    kofn_time each = kf_node_told(s->node[0].host->node)->silence;
+    kofn_time each = kf_node_reported(s->node[0].host->node)->silence;
     size_t waits = 0;
 
     while ((each << waits) - each <= time)

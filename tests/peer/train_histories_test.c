@@ -4,7 +4,7 @@
  * Then pairs of faults follow, where pairs are most dangerous.
  *
  * If errors are searched, there are enough nodes to find one that errs: three
- * if one node's pieces decode, five if three must.
+ * if one node's partial products decode, five if three must.
  *
  * KOFN_TEST_SCENARIO="CASE SEED KIND@PACKET:NODE ..." repeats one run, with
  * CASE the index in `cases`. */
@@ -132,12 +132,12 @@ static size_t try_places(const scenario *of, size_t first, size_t last,
 
 static void print_outcome(size_t runs, const outcome *sum)
 {
-    print_message("EVENTS %zu in %zu runs: worst deviation %.3g, drift %.3g of "
-                  "%zu blocks; %zu vectors taken, %zu outvoted, %zu pieces "
-                  "left out, %zu recomputed, %zu healed, %zu returned\n",
-                  sum->injected, runs, sum->worst, sum->drift, sum->blocks,
-                  sum->adopted, sum->outvoted, sum->left_out, sum->again,
-                  sum->healed, sum->back);
+    print_message(
+        "EVENTS %zu in %zu runs: worst deviation %.3g, drift %.3g of "
+        "%zu blocks; %zu vectors taken, %zu outvoted, %zu partial products "
+        "left out, %zu recomputed, %zu rebuilt, %zu returned\n",
+        sum->injected, runs, sum->worst, sum->drift, sum->blocks, sum->adopted,
+        sum->outvoted, sum->left_out, sum->again, sum->rebuilt, sum->back);
 }
 
 static void honest(void **state)
@@ -253,7 +253,7 @@ static void lender_fails(void **state)
             }
     }
     print_outcome(runs, &sum);
-    assert_happened(sum.healed > 0);
+    assert_happened(sum.rebuilt > 0);
 }
 
 static void flip_while_stopped(void **state)
@@ -276,7 +276,7 @@ static void flip_while_stopped(void **state)
                 try_with(&o, m + d, i, FLIP, &sum);
             }
     print_outcome(runs, &sum);
-    assert_true(2 * sum.healed >= runs);
+    assert_true(2 * sum.rebuilt >= runs);
 }
 
 /* The leader dies before or after it has decided, and another node errs in the
@@ -375,7 +375,7 @@ static void joins_after_return(void **state)
 }
 
 /* Nodes that return to the start, and one that joins then, have the same
- * blocks and the same input. So no piece is left out. */
+ * blocks and the same input. So no partial product is left out. */
 static void joins_at_the_start(void **state)
 {
     scenario o = lost;
@@ -468,7 +468,7 @@ TEST_FILE(train_histories_test)
         CASE(joins_after_return,
              "train: a node that joins after all returned follows them"),
         CASE(joins_at_the_start,
-             "train: a node that joins at the start loses no piece"),
+             "train: a node that joins at the start loses no partial product"),
         CASE(repeat, "train: KOFN_TEST_SCENARIO repeats one run"),
     };
 

@@ -55,7 +55,7 @@ static void all_lost(void **state)
                 first = second;
             }
             sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
-            assert_int_equal(count_healed(&s), 0);
+            assert_int_equal(count_rebuiled(&s), 0);
             mesh_down(&s, &f);
         }
     assert_true((size_t)resumed > COUNT(training_cases));
@@ -82,7 +82,7 @@ static void lost_between_steps(void **state)
             s.opt.resume = true;
             start_all(&s);
             sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, wait);
-            assert_int_equal(count_healed(&s), 0);
+            assert_int_equal(count_rebuiled(&s), 0);
             mesh_down(&s, &f);
         }
 }
@@ -125,7 +125,7 @@ static void known_to_one_node(void **state)
         assert_true(s.node[1].host->at.step < s.node[0].host->at.step);
         sim_finish(&s, s.now + 5 * KOFN_SECOND, NULL, l->scheme, seed);
         for (size_t n = 0; n < f.needs + 1; n++) {
-            assert_int_equal(s.node[n].host->changing.healed, 0);
+            assert_int_equal(s.node[n].host->changing.rebuilt, 0);
             assert_int_equal(s.node[n].host->back.times, 0);
         }
         mesh_down(&s, &f);

@@ -1,7 +1,7 @@
-/* train_liars_test.c -- trainings without a master with wrong pieces. They
- * come always, in one stage or in one iterate, from one node or two, to all or
- * to some, from deciders and from lenders of blocks. Memory changes by bit
- * flips. Up to the limit every node's vectors are the plain training's, and
+/* train_liars_test.c -- trainings without a master with wrong partial products.
+ * They come always, in one product or in one iterate, from one node or two, to
+ * all or to some, from deciders and from lenders of blocks. Memory changes by
+ * bit flips. Up to the limit every node's vectors are the plain training's, and
  * its blocks the coded weights (train_mesh_rig.h). Beyond it all end with
  * KOFN_CORRUPT. */
 #include "train_mesh_rig.h"
@@ -12,7 +12,7 @@ typedef struct fault {
     uint64_t faulty; /* set of faulty nodes */
     uint64_t first;  /* first iterate with faults */
     uint64_t last;   /* last iterate with faults; 0: no last */
-    int stage;       /* of this stage, or ALWAYS */
+    int product;     /* of this product, or ALWAYS */
     bool turn;       /* in iterate t only node t mod nodes errs */
     bool all;        /* all entries, not one */
     bool some;       /* only for some receivers */
@@ -28,12 +28,13 @@ static fault now;
 static bool is_faulty(const sim *s, size_t id, uint64_t t)
 {
     const fixture *f = s->own;
-    kf_course course = {f->program.stages, f->program.turns, f->program.after};
+    kf_course course = {f->program.products, f->program.turns,
+                        f->program.after};
     uint64_t set = now.turn ? kf_bit(t % s->nodes) : now.faulty;
 
     return t >= now.first && (!now.last || t <= now.last) && set & kf_bit(id) &&
-           (now.stage == ALWAYS ||
-            kf_course_stage(&course, t) == (size_t)now.stage);
+           (now.product == ALWAYS ||
+            kf_course_product(&course, t) == (size_t)now.product);
 }
 
 static void spoil_numbers(sim *s, double *x, size_t n)
@@ -50,12 +51,12 @@ static void spoil_numbers(sim *s, double *x, size_t n)
 }
 
 static void spoil(void *ud, kofn_fault_place where, uint64_t t,
-                  kofn_matrix *piece)
+                  kofn_matrix *partial)
 {
     sim_node *n = ud;
 
     if (where == KOFN_FAULT_IN_PRODUCT && is_faulty(n->sim, n->id, t))
-        spoil_numbers(n->sim, piece->data, piece->rows * piece->cols);
+        spoil_numbers(n->sim, partial->data, partial->rows * partial->cols);
 }
 
 /* ---- in transit ---------------------------------------------------------- */
@@ -161,7 +162,7 @@ static void tamper(sim *s, sim_packet *p)
         size_t skip = now.velocity ? n / 2 : 0;
 
         spoil_numbers(s, x + skip, n - skip);
-    } else if (now.some && note.type == KF_NOTE_PIECE && p->to % 2 &&
+    } else if (now.some && note.type == KF_NOTE_PARTIAL && p->to % 2 &&
                is_faulty(s, p->from, note.at.step)) {
         spoil_numbers(s, x, n);
     } else {
@@ -235,14 +236,15 @@ static size_t try_to_the_end(const training_case *l, kofn_errors errors,
     begin(&s, &f, l, 3, errors, seed);
     sim_finish(&s, 120 * KOFN_SECOND, NULL, l->scheme, seed);
     left_out = end_well(&s, &f);
-    assert_true(now.sent > 0 || now.deciders || now.stage != ALWAYS);
+    assert_true(now.sent > 0 || now.deciders || now.product != ALWAYS);
     mesh_down(&s, &f);
     return left_out;
 }
 
 /* Runs until every node fails, and none has advanced past the iterate with
  * faults. When the iterate is recomputed with new errors, they may be larger
- * than any piece and so be located. Then it is right, and a later one fails. */
+ * than any partial product and so be located. Then it is right, and a later one
+ * fails. */
 static void try_to_fail(const training_case *l, kofn_errors errors, fault what,
                         uint64_t seed)
 {
@@ -288,7 +290,7 @@ static void one_faulty_node(void **state)
             assert_true(try_to_the_end(&training_cases[i],
                                        finding[(id + i / 2) % 2],
                                        (fault){.faulty = kf_bit(id),
-                                               .stage = ALWAYS,
+                                               .product = ALWAYS,
                                                .all = id / 2 % 2},
                                        id) > 0);
 }
@@ -329,7 +331,7 @@ static void run_unevenly(const training_case *l, uint64_t seed,
     sim s;
 
     now = (fault){.faulty = kf_bit(bad),
-                  .stage = ALWAYS,
+                  .product = ALWAYS,
                   .first = 2 + seed % 9,
                   .all = true};
     mesh_up(&s, &f, l, 3, seed);
@@ -395,7 +397,7 @@ static void small_epochs(void **state)
     for (uint64_t seed = 0; seed < 21; seed++) {
         size_t bad = seed % 7;
         fault what = {.faulty = kf_bit(bad) | kf_bit((bad + seed / 7) % 7),
-                      .stage = ALWAYS,
+                      .product = ALWAYS,
                       .first = seed % 4,
                       .epochs = true};
 
@@ -403,9 +405,9 @@ static void small_epochs(void **state)
     }
 }
 
-/* Pieces of some nodes are not needed in a stage with few groups, so each
- * stage is tried with several nodes. */
-static void in_each_stage(void **state)
+/* Pieces of some nodes are not needed in a product with few groups, so each
+ * product is tried with several nodes. */
+static void in_each_product(void **state)
 {
     (void)state;
     for (size_t i = 0; i <= 2; i += 2)
@@ -414,7 +416,7 @@ static void in_each_stage(void **state)
 
             for (size_t id = 0; id < training_cases[i].nodes && !left_out;
                  id++) {
-                fault what = {.faulty = kf_bit(id), .stage = (int)k};
+                fault what = {.faulty = kf_bit(id), .product = (int)k};
 
                 left_out =
                     try_to_the_end(&training_cases[i], finding[k % 2], what, k);
@@ -433,7 +435,7 @@ static void two_faulty_nodes(void **state)
                         l, KOFN_ERRORS_ADVERSARIAL,
                         (fault){.faulty = kf_bit(id) |
                                           kf_bit((id + 1 + id % 3) % l->nodes),
-                                .stage = ALWAYS,
+                                .product = ALWAYS,
                                 .all = id % 2},
                         id) > 0);
 }
@@ -444,7 +446,7 @@ static void changing_faulty_node(void **state)
     for (uint64_t seed = 0; seed < 2; seed++)
         assert_true(
             try_to_the_end(&training_cases[2 * seed], finding[seed],
-                           (fault){.turn = true, .stage = ALWAYS, .last = 15},
+                           (fault){.turn = true, .product = ALWAYS, .last = 15},
                            seed) > 0);
 }
 
@@ -456,7 +458,7 @@ static void inconsistent_node(void **state)
     for (size_t id = 0; id < l->nodes; id++)
         try_to_the_end(
             l, finding[id % 2],
-            (fault){.faulty = kf_bit(id), .stage = ALWAYS, .some = true}, id);
+            (fault){.faulty = kf_bit(id), .product = ALWAYS, .some = true}, id);
 }
 
 static void false_lists(void **state)
@@ -467,7 +469,7 @@ static void false_lists(void **state)
     for (size_t id = 0; id < l->nodes; id++)
         try_to_the_end(
             l, finding[id % 2],
-            (fault){.faulty = kf_bit(id), .stage = ALWAYS, .deciders = true},
+            (fault){.faulty = kf_bit(id), .product = ALWAYS, .deciders = true},
             id);
 }
 
@@ -480,7 +482,7 @@ static void detected(void **state)
         try_to_fail(&training_cases[2], KOFN_ERRORS_DETECT,
                     (fault){.faulty = UINT64_C(7) << id,
                             .first = 1 + id,
-                            .stage = ALWAYS,
+                            .product = ALWAYS,
                             .all = true},
                     id);
 }
@@ -493,7 +495,7 @@ static void too_many(void **state)
         try_to_fail(&training_cases[2], finding[id % 2],
                     (fault){.faulty = UINT64_C(31) << id % 4,
                             .first = 1 + id,
-                            .stage = ALWAYS,
+                            .product = ALWAYS,
                             .all = true},
                     id);
 }
@@ -504,7 +506,7 @@ static size_t flipped;
 
 static void look_at_others(sim *s, size_t id)
 {
-    if (id != flipped || s->node[id].host->changing.healed > 0)
+    if (id != flipped || s->node[id].host->changing.rebuilt > 0)
         look_at_blocks(s, id);
 }
 
@@ -512,7 +514,7 @@ static void look_at_others(sim *s, size_t id)
 static void flip(sim *s, size_t id, size_t operand, bool velocity)
 {
     kf_block *b = s->node[id].host->operand[operand].block;
-    double *x = velocity ? b->velocity : b->lane[0].data;
+    double *x = velocity ? b->velocity : b->component[0].data;
     size_t i = kf_rng_below(&s->rng, b->rows * b->cols);
     uint64_t bits;
 
@@ -534,7 +536,7 @@ static void memory(void **state)
             fixture f;
             sim s;
 
-            now = (fault){.stage = ALWAYS};
+            now = (fault){.product = ALWAYS};
             flipped = k % l->nodes;
             begin(&s, &f, l, 12, finding[k % 2], k);
             s.look = look_at_others;
@@ -546,7 +548,7 @@ static void memory(void **state)
                 const kf_changing *c = &s.node[n].host->changing;
 
                 assert_int_equal(c->wrong, n == flipped);
-                assert_int_equal(c->healed, n == flipped);
+                assert_int_equal(c->rebuilt, n == flipped);
             }
             mesh_down(&s, &f);
         }
@@ -563,7 +565,7 @@ static void lenders(void **state)
         sim s;
 
         now = (fault){.faulty = kf_bit(id),
-                      .stage = ALWAYS,
+                      .product = ALWAYS,
                       .lenders = true,
                       .all = id % 2,
                       .velocity = id / 2 % 2};
@@ -575,7 +577,7 @@ static void lenders(void **state)
         sim_finish(&s, 120 * KOFN_SECOND, NULL, l->scheme, id);
         end_well(&s, &f);
         assert_true(now.sent > 0);
-        assert_int_equal(s.node[node].host->changing.healed, 1);
+        assert_int_equal(s.node[node].host->changing.rebuilt, 1);
         mesh_down(&s, &f);
     }
 }
@@ -583,17 +585,21 @@ static void lenders(void **state)
 TEST_FILE(train_liars_test)
 {
     const struct CMUnitTest tests[] = {
-        TEST(one_faulty_node, "train: one node with wrong pieces is found"),
+        TEST(one_faulty_node,
+             "train: one node with wrong partial products is found"),
         TEST(few_are_ahead,
              "train: nodes take the vector of the few that are ahead"),
         TEST(small_epochs,
              "train: an epoch of faulty nodes and one other does no harm"),
-        TEST(in_each_stage, "train: wrong pieces are found in each stage"),
-        TEST(two_faulty_nodes, "train: two nodes with wrong pieces are found"),
+        TEST(in_each_product,
+             "train: wrong partial products are found in each stage"),
+        TEST(two_faulty_nodes,
+             "train: two nodes with wrong partial products are found"),
         TEST(changing_faulty_node,
              "train: no node is excluded if another one errs in each iterate"),
-        TEST(inconsistent_node,
-             "train: a node that sends wrong pieces to some does no harm"),
+        TEST(
+            inconsistent_node,
+            "train: a node that sends wrong partial products to some does no harm"),
         TEST(false_lists,
              "train: a decider with false lists gets no honest node blamed"),
         TEST(detected,

@@ -98,7 +98,7 @@ static void inject_fault(sim *s, size_t gentle)
     }
 }
 
-static size_t healed, adopted;
+static size_t rebuilt, adopted;
 
 static void count_lives(const sim *s)
 {
@@ -109,7 +109,7 @@ static void count_lives(const sim *s)
             continue;
         kf_node_look(s->node[i].host->node, &v);
         adopted += v.adopted;
-        healed += s->node[i].host->changing.healed;
+        rebuilt += s->node[i].host->changing.rebuilt;
     }
 }
 
@@ -159,13 +159,13 @@ static void histories(void **state)
     print_message("%zu faults: worst deviation %.3g, drift %.3g of %zu "
                   "blocks; %zu vectors taken, %zu times blocks rebuilt\n",
                   faults_injected, sum.worst, sum.drift, sum.blocks, adopted,
-                  healed);
+                  rebuilt);
     if (!one)
-        assert_happened(sum.worst > 0 && adopted > 0 && healed > 0);
+        assert_happened(sum.worst > 0 && adopted > 0 && rebuilt > 0);
 }
 
-/* Regression: a seat with a finished piece passed to a node with rebuilt
- * blocks within one iterate. */
+/* Regression: a seat with a finished partial product passed to a node with
+ * rebuilt blocks within one iterate. */
 static void regressions(void **state)
 {
     static const uint64_t seeds[] = {90197};
@@ -202,9 +202,9 @@ static void late_node(void **state)
             kf_node_look(s.node[node].host->node, &v);
             assert_int_equal(v.seat, node);
             assert_int_equal(s.node[node].host->seat, node);
-            assert_int_equal(s.node[node].host->changing.healed, 1);
+            assert_int_equal(s.node[node].host->changing.rebuilt, 1);
             for (size_t n = 0; n < node; n++)
-                assert_int_equal(s.node[n].host->changing.healed, 0);
+                assert_int_equal(s.node[n].host->changing.rebuilt, 0);
             mesh_down(&s, &f);
         }
 }
@@ -239,7 +239,7 @@ static void generations(void **state)
         }
         sim_finish(&s, s.now + 40 * KOFN_SECOND, NULL, l->scheme, change);
         for (size_t n = 0; n < l->nodes; n++)
-            made += s.node[n].host->changing.healed;
+            made += s.node[n].host->changing.rebuilt;
         print_message("%zu nodes with rebuilt blocks: drift %.3g\n", made,
                       f.drift);
         if (!change)
@@ -271,9 +271,9 @@ static void sleeps(void **state)
         sim_wake(&s, node, s.now);
         sim_finish(&s, 40 * KOFN_SECOND, NULL, "sleeps", turns);
         if (turns < 3)
-            assert_int_equal(s.node[node].host->changing.healed, 0);
+            assert_int_equal(s.node[node].host->changing.rebuilt, 0);
         if (turns > 5)
-            assert_int_equal(s.node[node].host->changing.healed, 1);
+            assert_int_equal(s.node[node].host->changing.rebuilt, 1);
         mesh_down(&s, &f);
     }
 }
@@ -450,7 +450,7 @@ static kofn_status run(const kofn_program *p, size_t confirm,
 
 static void programs(void **state)
 {
-    kofn_stage both[3 * MOST];
+    kofn_mesh_product both[3 * MOST];
     kofn_program p;
     fixture f;
 
@@ -468,16 +468,16 @@ static void programs(void **state)
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "stage 3 reads a matrix"));
     p = f.program;
-    p.after = p.stages;
+    p.after = p.products;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "5 of 5 stages"));
     p = f.program;
     p.turns = 0;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
     p = f.program;
-    memcpy(both, p.stage, p.stages * sizeof *both);
+    memcpy(both, p.product, p.products * sizeof *both);
     both[0].left = both[0].read = true;
-    p.stage = both;
+    p.product = both;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "is a left product; choose one"));
     tear_down(&f);

@@ -22,7 +22,7 @@ static unsigned epochs = EPOCHS;
 /* The turn at which each node found the error. */
 static uint64_t found[SIM_NODES];
 
-/* The first number of a lane is a weight of an input that is always 0. */
+/* The first number of a component is a weight of an input that is always 0. */
 static void err(void *ud, kofn_fault_place where, uint64_t t,
                 kofn_matrix *numbers)
 {
@@ -58,7 +58,8 @@ static void begin(sim *s, fixture *f, const training_case *l, uint64_t scrub,
     s->opt.scrub = scrub;
     s->opt.confirm = 0;
     s->opt.fault = err;
-    s->hostile = &spoilt; /* nodes that rebuild leave out other pieces */
+    s->hostile =
+        &spoilt; /* nodes that rebuild leave out other partial products */
     s->look = look;
     for (size_t i = 0; i < l->nodes; i++)
         sim_start(s, i, true);
@@ -144,7 +145,7 @@ static void more_than_products_locate(void **state)
             kofn_node_view v;
 
             kf_host_look(s.node[i].host, &v);
-            assert_int_equal(v.healed, spoilt >> i & 1);
+            assert_int_equal(v.rebuilt, spoilt >> i & 1);
             assert_int_equal(found[i] > 0, spoilt >> i & 1);
             assert_true(v.scrubs > 0 || found[i]);
             again += v.again;

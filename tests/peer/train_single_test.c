@@ -101,7 +101,7 @@ static void try_all_well(const training_case *l, uint64_t seed, both_types *t)
         kofn_node_view v;
 
         kf_host_look(s.node[n].host, &v);
-        assert_int_equal(v.left_out + v.outvoted + v.healed, 0);
+        assert_int_equal(v.left_out + v.outvoted + v.rebuilt, 0);
     }
     measure(t, &s, &f);
     mesh_down(&s, &f);
@@ -149,10 +149,10 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
     spoilt++;
 }
 
-static uint64_t left_out, healed;
+static uint64_t left_out, rebuilt;
 
-/* One node errs in pieces, vectors or blocks. No other node is found, and all
- * end well. */
+/* One node errs in partial products, vectors or blocks. No other node is found,
+ * and all end well. */
 static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
 {
     training_case l = single(which);
@@ -188,17 +188,17 @@ static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
                                       f.v0.rows),
                        ROOM_F32);
         if (where == KOFN_FAULT_IN_MEMORY)
-            assert_int_equal(v.healed, i == faulty);
+            assert_int_equal(v.rebuilt, i == faulty);
         left_out += v.left_out;
         if (where == KOFN_FAULT_IN_DECODING) /* more than once, because the last
                                                 iterate counts too */
             assert_true(v.outvoted > 0 || i != faulty);
-        healed += v.healed;
+        rebuilt += v.rebuilt;
     }
     mesh_down(&s, &f);
 }
 
-static void pieces(void **state)
+static void partials(void **state)
 {
     (void)state;
     left_out = 0;
@@ -213,11 +213,11 @@ static void pieces(void **state)
 static void blocks(void **state)
 {
     (void)state;
-    healed = 0;
+    rebuilt = 0;
     for (size_t which = 0; which <= 2; which += 2)
         for (uint64_t seed = 0; seed < 8; seed++)
             one_errs(KOFN_FAULT_IN_MEMORY, which, seed);
-    assert_int_equal(healed, 16);
+    assert_int_equal(rebuilt, 16);
 }
 
 static void wrong_iterates(void **state)
@@ -277,7 +277,7 @@ static void different_rounding(void **state)
                 kf_host_look(s.node[i].host, &v);
                 assert_ok(s.node[i].status);
                 assert_int_equal(v.outvoted + v.left_out, 0);
-                assert_int_equal(v.healed, i == node);
+                assert_int_equal(v.rebuilt, i == node);
             }
             mesh_down(&s, &f);
         }
@@ -301,7 +301,7 @@ static void join_one(const training_case *l, uint64_t seed, both_types *t)
     sim_start(&s, node, seed % 2);
     sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
     assert_int_equal(s.node[node].host->seat, node);
-    assert_int_equal(s.node[node].host->changing.healed, 1);
+    assert_int_equal(s.node[node].host->changing.rebuilt, 1);
     measure(t, &s, &f);
     mesh_down(&s, &f);
 }
@@ -346,7 +346,7 @@ static void all_lost(void **state)
                 assert_true(s.node[n].host->changing.turn >= 2);
             sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l.scheme, seed);
             for (size_t n = 0; n < l.nodes; n++)
-                assert_int_equal(s.node[n].host->changing.healed, 0);
+                assert_int_equal(s.node[n].host->changing.rebuilt, 0);
             mesh_down(&s, &f);
             empty(folder);
         }
@@ -394,7 +394,7 @@ TEST_FILE(train_single_test)
         TEST(reference_is_plain,
              "float32: the reference has the weights of the plain training"),
         TEST(all_well, "float32: errors are float64's in units of rounding"),
-        TEST(pieces, "float32: wrong pieces of one node are found"),
+        TEST(partials, "float32: wrong partial products of one node are found"),
         TEST(blocks, "float32: a wrong block of one node is found and rebuilt"),
         TEST(wrong_iterates,
              "float32: wrong iterates of one node are outvoted"),

@@ -20,7 +20,7 @@ static struct {
     size_t sent[TYPES];
     /* Vectors sent while another of the same node was in transit. */
     size_t behind;
-    size_t again;   /* pieces that had been sent before */
+    size_t again;   /* partial products that had been sent before */
     size_t crawled; /* vectors of node 0 */
     /* Parts of vectors, their bytes, and the bytes of a whole one. */
     size_t parts, bytes, whole;
@@ -43,7 +43,7 @@ static void read_note(const sim *s, const sim_packet *p, kf_note *note)
                            s->node[p->from].host->job));
 }
 
-static void hear_piece(const kf_note *note)
+static void hear_partial(const kf_note *note)
 {
     uint64_t *lineage;
 
@@ -73,8 +73,8 @@ static void listen(sim *s, const sim_packet *p)
         return;
     read_note(s, p, &note);
     seen.sent[note.type]++;
-    if (note.type == KF_NOTE_PIECE)
-        hear_piece(&note);
+    if (note.type == KF_NOTE_PARTIAL)
+        hear_partial(&note);
     if (kf_mesh_part_is(&note)) {
         seen.parts++;
         seen.bytes += p->p.body_bytes;
@@ -141,7 +141,7 @@ static void takes_all_vectors(void **state)
         run_case((link_case){.hedges = hedges[i % 2], .window = window[i / 2]});
         assert_in_range(seen.sent[KF_NOTE_VECTOR], seen.view.adopted,
                         seen.view.adopted + 1);
-        assert_int_equal(seen.view.healed, 1);
+        assert_int_equal(seen.view.rebuilt, 1);
         assert_true(2 * seen.with > seen.turns);
     }
 }
@@ -155,11 +155,11 @@ static void one_vector_at_a_time(void **state)
     assert_int_equal(seen.behind, 0);
 }
 
-static void pieces_arrive_once(void **state)
+static void partials_arrive_once(void **state)
 {
     (void)state;
     run_case((link_case){.hedges = 0.01, .window = 656});
-    assert_true(seen.sent[KF_NOTE_PIECE] > 1000);
+    assert_true(seen.sent[KF_NOTE_PARTIAL] > 1000);
     assert_int_equal(seen.again, 0);
 }
 
@@ -335,8 +335,9 @@ TEST_FILE(train_slow_link_test)
              "slow link: a node takes all vectors that arrive and gets blocks"),
         TEST(one_vector_at_a_time,
              "slow link: each node sends one vector at a time"),
-        TEST(pieces_arrive_once,
-             "slow link: no piece is sent twice if the link is fast enough"),
+        TEST(
+            partials_arrive_once,
+            "slow link: no partial product is sent twice if the link is fast enough"),
         TEST(parts_of_vectors,
              "slow link: a node behind is sent the new part of a vector only"),
         TEST(parts_of_the_past,

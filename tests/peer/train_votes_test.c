@@ -1,8 +1,8 @@
 /* train_votes_test.c -- trainings without a master with nodes that err. Errors
- * occur in every place, before the pieces are compared or after, in any
- * iterate, in one node or several. If fewer than half of the nodes err after
- * the comparison, all end with the plain training's weights, bit for bit the
- * same. The others know which nodes erred. Beyond that no node ends with a
+ * occur in every place, before the partial products are compared or after, in
+ * any iterate, in one node or several. If fewer than half of the nodes err
+ * after the comparison, all end with the plain training's weights, bit for bit
+ * the same. The others know which nodes erred. Beyond that no node ends with a
  * result. No node believes a single node that claims to be ahead. */
 #include "train_mesh_rig.h"
 
@@ -28,7 +28,7 @@ typedef struct fault {
     bool cut_off;  /* they are cut off at that time */
     bool right;    /* they do not err */
     uint64_t turn; /* their vectors change at the end of this turn; 0: no */
-    size_t victim; /* 1 + a node to which they send wrong pieces */
+    size_t victim; /* 1 + a node to which they send wrong partial products */
     bool flips;    /* numbers change after the digest of iterate t was sent */
 } fault;
 
@@ -36,7 +36,8 @@ static fault now;
 static size_t reports[SIM_NODES][SIM_NODES], erred, again;
 /* Largest number of times that a node found its blocks wrong. */
 static size_t wrong;
-static bool once; /* each node errs in its first pieces of the iterate */
+static bool
+    once; /* each node errs in its first partial products of the iterate */
 static uint64_t lineage_of[SIM_NODES];
 
 static void cut_links(sim *s, size_t id)
@@ -71,7 +72,7 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 /* Changes a number of the vector after its digest was sent. Blocks change by
  * that number, and it is not rewritten for four turns. */
 static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
-                          const kofn_matrix *v, kofn_turned *to)
+                          const kofn_matrix *v, kofn_turn_change *to)
 {
     const sim_node *n = ud;
     const kf_train_mesh *m = at_node(n);
@@ -137,7 +138,7 @@ static void tamper(sim *s, sim_packet *p)
         return;
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
     if (now.victim) {
-        if (note.type != KF_NOTE_PIECE)
+        if (note.type != KF_NOTE_PARTIAL)
             return;
         ((double *)(void *)p->body)[0] += 1;
         kf_note_write(p->p.head, &note, job, p->body, p->p.body_bytes);
@@ -232,8 +233,8 @@ static void compare_weights(const fixture *f, const sim *s, size_t id)
 }
 
 /* Fails unless all end well. Returns how often the nodes that err were
- * outvoted. Others may be outvoted too: they leave out other pieces, and take
- * a vector that is the same bit for bit. */
+ * outvoted. Others may be outvoted too: they leave out other partial products,
+ * and take a vector that is the same bit for bit. */
 static size_t try_well(const training_case *l, kofn_errors errors, fault what,
                        uint64_t seed)
 {
@@ -430,9 +431,9 @@ static void flipped_result_alone(void **state)
     mesh_down(&s, &f);
 }
 
-/* The receiver leaves the wrong pieces out and decodes from others. So its
- * vector is the same except for rounding: it takes no other vector and keeps
- * its blocks. */
+/* The receiver leaves the wrong partial products out and decodes from others.
+ * So its vector is the same except for rounding: it takes no other vector and
+ * keeps its blocks. */
 static void rounding_is_accepted(void **state)
 {
     const training_case *l = &training_cases[2];
@@ -450,7 +451,7 @@ static void rounding_is_accepted(void **state)
         run_until(&s, f.steps);
         kf_host_look(s.node[id + 1].host, &v);
         assert_true(v.left_out > f.steps);
-        assert_int_equal(v.outvoted + v.healed, 0);
+        assert_int_equal(v.outvoted + v.rebuilt, 0);
         run_to_the_end(&s, l);
         for (size_t i = 0; i < l->nodes; i++)
             if (i != id)
@@ -520,8 +521,8 @@ static void beyond(void **state)
     }
 }
 
-/* The node has the pieces that it decodes, and is right or wrong. It believes
- * its result only if it has heard the results of others. */
+/* The node has the partial products that it decodes, and is right or wrong. It
+ * believes its result only if it has heard the results of others. */
 static void alone(void **state)
 {
     const training_case *l = &training_cases[2];

@@ -122,9 +122,9 @@ static void hold(sim *s)
     for (size_t i = 0; h && i < h->changing.lents; i++) {
         const kf_borrowed *l = &h->changing.lent[i];
 
-        if (l->from != KF_OURS)
+        if (l->from != KF_LOCAL)
             held += (l->block->velocity ? 2 : 1) * l->block->rows *
-                    l->block->lanes * l->block->cols * sizeof(double);
+                    l->block->components * l->block->cols * sizeof(double);
     }
     now.held = kf_max(now.held, held);
 }
@@ -137,7 +137,7 @@ static void look_at_its_blocks(sim *s, size_t id)
 
 /* Stops the node and restarts it when the vector no longer has the first
  * steps. */
-static void heal(sim *s, fixture *f, window_case what, kofn_errors errors)
+static void rebuild(sim *s, fixture *f, window_case what, kofn_errors errors)
 {
     now = what;
     mesh_up(s, f, &wide_case, 7, 1);
@@ -164,7 +164,7 @@ static void heal(sim *s, fixture *f, window_case what, kofn_errors errors)
     run_until(s, 9);
     sim_start(s, last_node(s), false);
     sim_finish(s, s->now + 60 * KOFN_SECOND, NULL, wide_case.scheme, 1);
-    assert_int_equal(s->node[last_node(s)].host->changing.healed, 1);
+    assert_int_equal(s->node[last_node(s)].host->changing.rebuilt, 1);
     assert_int_equal(s->node[last_node(s)].host->changing.wrong, 0);
 }
 
@@ -176,7 +176,7 @@ static size_t bytes_of_all(const fixture *f)
     for (size_t i = 0; i < wide_case.layers; i++) {
         kf_extent e = kf_extent_of(f->plan[i]);
 
-        bytes += 2 * e.lanes * e.rows * e.cols * sizeof(double);
+        bytes += 2 * e.components * e.rows * e.cols * sizeof(double);
     }
     return bytes;
 }
@@ -191,7 +191,7 @@ static void while_steps_continue(void **state)
     size_t rows = 0;
 
     (void)state;
-    heal(&s, &f, (window_case){.spoils = false}, KOFN_ERRORS_NONE);
+    rebuild(&s, &f, (window_case){.spoils = false}, KOFN_ERRORS_NONE);
     assert_in_range(now.held, 1, bytes_of_all(&f));
     assert_true(now.begun >= wide_case.nodes);
     for (size_t i = 0; i < now.begun; i++) {
@@ -210,7 +210,7 @@ static void late_window(void **state)
     sim s;
 
     (void)state;
-    heal(&s, &f, (window_case){.keeps = true}, KOFN_ERRORS_NONE);
+    rebuild(&s, &f, (window_case){.keeps = true}, KOFN_ERRORS_NONE);
     assert_true(now.sent > 0);
     assert_in_range(now.rows[3], now.rows[2] / 2, now.rows[2] / 2 + 1);
     mesh_down(&s, &f);
@@ -222,7 +222,7 @@ static void silent_lender(void **state)
     sim s;
 
     (void)state;
-    heal(&s, &f, (window_case){.silent = true}, KOFN_ERRORS_NONE);
+    rebuild(&s, &f, (window_case){.silent = true}, KOFN_ERRORS_NONE);
     assert_true(now.sent > 1);
     for (size_t i = 2; i < now.begun; i++)
         assert_true(now.when[i] - now.when[i - 1] <
@@ -237,7 +237,7 @@ static void faulty_lender(void **state)
     sim s;
 
     (void)state;
-    heal(&s, &f, (window_case){.spoils = true}, KOFN_ERRORS_ADVERSARIAL);
+    rebuild(&s, &f, (window_case){.spoils = true}, KOFN_ERRORS_ADVERSARIAL);
     assert_true(now.sent > 0);
     mesh_down(&s, &f);
 }
@@ -250,7 +250,7 @@ static void wrong_vector(void **state)
     sim s;
 
     (void)state;
-    heal(&s, &f, (window_case){.errs = true}, KOFN_ERRORS_ADVERSARIAL);
+    rebuild(&s, &f, (window_case){.errs = true}, KOFN_ERRORS_ADVERSARIAL);
     assert_int_equal(now.erred, 1);
     assert_int_equal(outvoted(&s), 1);
     mesh_down(&s, &f);

@@ -177,7 +177,7 @@ static inline void any_options(any_job *a, kf_rng *g)
     a->opt.late = late[below(g, 4)];
     a->opt.pieces = one_in(g, 2) ? 0 : 1 + (unsigned)below(g, 6);
     a->opt.quarantine = one_in(g, 2) ? 0 : 1 + (unsigned)below(g, 10);
-    a->opt.tolerance = one_in(g, 8) ? a->dtype == KOFN_F64 ? 1e-14 : 1e-6 : 0;
+    a->opt.max_error = one_in(g, 8) ? a->dtype == KOFN_F64 ? 1e-14 : 1e-6 : 0;
 }
 
 static inline void any_draw(any_job *a, uint64_t seed, bool changes, kf_rng *g)

@@ -7,7 +7,7 @@
 #include "rig.h"
 
 #include "code/suspect.h"
-#include "data/check.h"
+#include "data/compare.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static inline void compute(check_case *f, const kf_resident *r, kf_messages *m)
     assert_ok(kf_messages_encode(m, f->code, seat, f->seats));
     for (size_t i = 0; i < f->seats; i++) {
         kf_buffer *in = kf_messages_take(m, seat[i]);
-        size_t rows = f->plan->layout.lanes * f->plan->span;
+        size_t rows = f->plan->layout.components * f->plan->span;
         size_t cols = is_left(f->k) ? block[i]->cols : in->m.cols;
 
         kf_buffer *to;
@@ -170,7 +170,8 @@ typedef struct verdict {
     kofn_status st;
     uint32_t bad[MOST_SEATS];
     size_t count, doubted, eased; /* times_eased */
-    double floor, least; /* floor before the check, from kf_check_least_floor */
+    double floor,
+        least; /* floor before the check, from kf_compare_least_floor */
     double drift;
 } verdict;
 
@@ -186,35 +187,35 @@ static inline verdict ask(check_case *f, const uint32_t *seat, size_t n,
                           size_t lo, size_t hi, size_t most, uint64_t secret)
 {
     kf_source source[MOST_SEATS];
-    kf_check c = {.plan = f->plan,
-                  .code = f->code,
-                  .source = source,
-                  .lo = lo,
-                  .hi = hi,
-                  .most = most,
-                  .row = f->row,
-                  .col = f->col,
-                  .drifts = true,
-                  .secret = secret,
-                  .number = f->checks++};
+    kf_compare c = {.plan = f->plan,
+                    .code = f->code,
+                    .source = source,
+                    .lo = lo,
+                    .hi = hi,
+                    .most = most,
+                    .row = f->row,
+                    .col = f->col,
+                    .drifts = true,
+                    .secret = secret,
+                    .number = f->checks++};
     kf_found found;
     kofn_decoder *d;
     double *H;
     verdict v;
 
     c.liars = (n - f->enough) / 2;
-    c.promised = n - kf_min(n, f->enough + 1);
+    c.independent = n - kf_min(n, f->enough + 1);
     assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
     assert_ok(kf_parity(f->code, seat, n, &H, &c.q));
     assert_ok(
-        kf_hidden_of(f->code, d, H, c.q, kf_check_few(&c, n, 0), &c.hidden));
+        kf_hidden_of(f->code, d, H, c.q, kf_compare_few(&c, n, 0), &c.hidden));
     for (size_t i = 0; i < n; i++)
         source[i] = (kf_source){&f->sent[seat[i]], 0, f->plan->span};
     c.decoder = d;
     c.H = H;
     found.bad = v.bad;
-    v.least = kf_check_least_floor(&c);
-    v.st = kf_check_results(&c, &found);
+    v.least = kf_compare_least_floor(&c);
+    v.st = kf_compare_results(&c, &found);
     if (v.st == KOFN_CORRUPT) {
         char want[80];
 
@@ -243,13 +244,13 @@ static inline verdict ask_all(check_case *f, size_t most, uint64_t secret)
 
 /* ---- the expected floor -------------------------------------------------- */
 
-/* Returns the bound of honest rounding, as check.c has it. */
+/* Returns the bound of honest rounding, as compare.c has it. */
 static inline double alarm_of(const check_case *f)
 {
     bool wide = f->k->dtype == KOFN_F64;
     size_t length = is_left(f->k) ? f->k->m : f->k->n;
     double terms = (double)(length + f->plan->parts);
-    double results = (double)(f->seats * f->plan->layout.lanes);
+    double results = (double)(f->seats * f->plan->layout.components);
     double rounding = 0.5 + 0.1 * sqrt(terms) + terms / 300;
 
     rounding *= wide ? 0x1p-52 : 0x1p-23;
@@ -261,7 +262,7 @@ static inline double alarm_of(const check_case *f)
  * have a mean square of 49/144. */
 static inline double diluted(const check_case *f)
 {
-    size_t length = f->entries / f->plan->layout.lanes;
+    size_t length = f->entries / f->plan->layout.components;
 
     return length > 256 ? sqrt((double)kf_ceil_div(length, 256)) * 7 / 12 * 4
                         : 1;
@@ -276,7 +277,7 @@ static inline double stated_floor(const check_case *f, const uint32_t *seat,
                                   size_t n, size_t named)
 {
     size_t expected = (f->seats - f->enough) / 2, over = n - f->enough, few, q;
-    size_t lanes = f->plan->layout.lanes;
+    size_t components = f->plan->layout.components;
     bool more = f->seats - f->enough - 1 > expected;
     uint32_t U[MOST_SEATS];
     double *H, *D, gain = 0;
@@ -289,7 +290,7 @@ static inline double stated_floor(const check_case *f, const uint32_t *seat,
     assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
     assert_ok(kf_parity(f->code, seat, n, &H, &q));
     D = decoder_rows(f->code, d);
-    gain = worst_gain(&(unseen){H, D, q, d->wants, n, lanes}, U, 0, few);
+    gain = worst_gain(&(unseen){H, D, q, d->wants, n, components}, U, 0, few);
     if (more && named + few < f->seats - f->enough - 1)
         gain *= pow(1e-5, -1 / (double)q);
     kf_free(H);
@@ -305,7 +306,7 @@ static inline double stated_floor(const check_case *f, const uint32_t *seat,
 static inline size_t times_eased(const check_case *f, double floor,
                                  double stated)
 {
-    double results = (double)(f->seats * f->plan->layout.lanes);
+    double results = (double)(f->seats * f->plan->layout.components);
     double syndrome = 1.01 * sqrt(results) * diluted(f);
     double top = 1 + 8 * 0x1p-52 * syndrome / alarm_of(f), by = floor / stated;
     size_t n = 0;
@@ -458,7 +459,7 @@ static inline void choose_faulty(const check_case *f, bool *faulty, size_t t,
  * if there are more. */
 static inline size_t only_column(const check_case *f, size_t seat)
 {
-    size_t length = f->entries / f->plan->layout.lanes, only = SIZE_MAX;
+    size_t length = f->entries / f->plan->layout.components, only = SIZE_MAX;
 
     for (size_t e = 0; e < f->entries; e++) {
         size_t column = e % length % 256;

@@ -121,7 +121,7 @@ static inline size_t enough(const core_case *b)
 
 static inline double tolerance(const core_case *b)
 {
-    return b->opt.tolerance > 0 ? b->opt.tolerance : 1e-9;
+    return b->opt.max_error > 0 ? b->opt.max_error : 1e-9;
 }
 
 static inline const kf_round *newest(const core_case *b)
@@ -478,7 +478,7 @@ static inline void audit(const core_case *b)
 {
     bool room = false;
 
-    const char *wrong = kf_core_check(b->core);
+    const char *wrong = kf_core_assert_state(b->core);
 
     if (wrong)
         fail_msg("%s, seed %llu, event %zu: %s", b->plan->spec,

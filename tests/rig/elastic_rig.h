@@ -34,12 +34,12 @@ static inline uint64_t hash_block(const kf_block *b)
 {
     uint64_t h = KF_FNV;
 
-    for (size_t l = 0; b->lane && l < b->lanes; l++)
-        for (size_t i = 0; i < b->lane[l].rows; i++)
-            h = hash_words(h, kf_at(&b->lane[l], i, 0), b->cols);
+    for (size_t l = 0; b->component && l < b->components; l++)
+        for (size_t i = 0; i < b->component[l].rows; i++)
+            h = hash_words(h, kf_at(&b->component[l], i, 0), b->cols);
     if (b->A) {
         h = hash_words(h, b->first, b->used);
-        h = hash_words(h, b->weight, b->lanes * b->used);
+        h = hash_words(h, b->weight, b->components * b->used);
     }
     return h;
 }

@@ -11,10 +11,11 @@
 #include <lapacke.h>
 #include <math.h>
 
-/* Parities and wants, in terms of results. Each node has `lanes` results. */
+/* Parities and wants, in terms of results. Each node has `components` results.
+ */
 typedef struct unseen {
     const double *H, *D;
-    size_t q, wants, nodes, lanes;
+    size_t q, wants, nodes, components;
 } unseen;
 
 /* Returns the length of the longest row of D_U H_U^+. Its transpose solves
@@ -22,15 +23,15 @@ typedef struct unseen {
  * the rank of the parities is below the number of results of U. */
 static inline double gain_of(const unseen *s, const uint32_t *U, size_t few)
 {
-    size_t m = few * s->lanes, ld = kf_max(m, s->q);
+    size_t m = few * s->components, ld = kf_max(m, s->q);
     double *A = kf_new(m * s->q, sizeof *A), *sv = kf_new(ld, sizeof *sv);
     double *B = kf_zero(ld * s->wants, sizeof *B), worst = 0;
     lapack_int rank;
 
     assert_true(A && B && sv);
     for (size_t i = 0; i < m; i++) {
-        size_t at = U[i / s->lanes] * s->lanes + i % s->lanes;
-        size_t results = s->nodes * s->lanes;
+        size_t at = U[i / s->components] * s->components + i % s->components;
+        size_t results = s->nodes * s->components;
 
         for (size_t k = 0; k < s->q; k++)
             A[k * m + i] = s->H[k * results + at];

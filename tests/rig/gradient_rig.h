@@ -80,8 +80,8 @@ static inline void answer_of(sum_case *f, const kf_resident *r, kf_buffer *in,
                     .row = (uint32_t)(seat * f->L->submessages + t),
                     .in = in};
 
-        assert_ok(
-            kf_buffer_new(&m.result, f->L->lanes * f->plan->span, 1, f->dtype));
+        assert_ok(kf_buffer_new(&m.result, f->L->components * f->plan->span, 1,
+                                f->dtype));
         assert_ok(kf_work_do(block, &m, NULL, NULL));
         f->answer[seat * f->L->submessages + t] = m.result;
     }

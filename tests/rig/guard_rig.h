@@ -32,7 +32,7 @@ typedef struct guard_case {
     } task[4096];
     bool disagreed[4][1000]; /* strips of this round, by group */
     uint32_t product;        /* its number */
-    size_t tasks, checks, promised, most_seen, sizes[MOST];
+    size_t tasks, checks, independent, most_seen, sizes[MOST];
     bool running;
     kofn_status ended;
     kofn_action ask[64]; /* outstanding checks */
@@ -110,7 +110,7 @@ static inline void apply_action(guard_case *b, const kofn_action *a)
         b->ask[b->asks].tasks = b->evidence[b->asks];
         b->asks++;
         b->checks++;
-        b->promised = a->promised;
+        b->independent = a->independent;
         b->sizes[a->count - 1]++;
         break;
     case KOFN_DO_DECODE: /* never from a wrong result */
@@ -135,7 +135,7 @@ static inline void send_one(guard_case *b, kofn_event ev)
     kofn_action a;
 
     assert_ok(kofn_core_step(b->core, &ev));
-    assert_null(kf_core_check(b->core));
+    assert_null(kf_core_assert_state(b->core));
     while (kofn_core_next(b->core, &a))
         apply_action(b, &a);
 }
@@ -208,7 +208,7 @@ static inline void open_problem(guard_case *b, const kofn_problem *pb,
 {
     *b = (guard_case){.workers = workers, .opt = KOFN_CORE_OPTIONS_INIT};
     b->opt.errors = errors;
-    b->opt.tolerance = 1e9;
+    b->opt.max_error = 1e9;
     assert_ok(kofn_plan_new(&b->plan, pb, spec, workers, 1));
     b->k = b->plan->layout.enough;
     assert_ok(kf_core_new(&b->core, b->plan, &b->opt));

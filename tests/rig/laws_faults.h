@@ -210,18 +210,18 @@ static inline void replays(const char *path, unsigned rounds, kf_rng *r)
 typedef enum faulty { FAULTY_NONE, FAULTY_ONE, FAULTY_MANY } faulty;
 
 /* The promises about the products of a run. */
-typedef struct promise {
+typedef struct bounds {
     const kofn_plan *plan;
     kofn_errors errors;
     kofn_below below;
     faulty corrupt;
     bool
         still; /* nothing happens between the end of a product and its report */
-} promise;
+} bounds;
 
 /* Checks that a product fails for lack of workers only if fewer than
  * `threshold` are live, whatever happened to other workers before. */
-static inline void check_too_few(const promise *of, const kofn_report *rep)
+static inline void check_too_few(const bounds *of, const kofn_report *rep)
 {
     const kofn_layout *L = &of->plan->layout;
 
@@ -232,13 +232,13 @@ static inline void check_too_few(const promise *of, const kofn_report *rep)
 
 /* Checks the end of a product: the right answer, or a status with a message. */
 static inline void check_ended(const rig *x, const kofn_report *rep,
-                               kofn_status st, const promise *of)
+                               kofn_status st, const bounds *of)
 {
     faulty corrupt = of->corrupt;
-    bool promised =
+    bool independent =
         corrupt == FAULTY_NONE || (corrupt == FAULTY_ONE && rep->liars > 0);
 
-    if (st == KOFN_OK && promised)
+    if (st == KOFN_OK && independent)
         check_answer(x, rep);
     else if (st == KOFN_PARTIAL)
         check_partial(x);
@@ -254,7 +254,7 @@ static inline void check_ended(const rig *x, const kofn_report *rep,
 /* Runs products with up to `most` open at once. They are taken in any order,
  * and some are cancelled before they end. Returns the number of products that
  * ended. */
-static inline unsigned several_open(rig *x, size_t most, const promise *of,
+static inline unsigned several_open(rig *x, size_t most, const bounds *of,
                                     kf_rng *r)
 {
     bool stream = x->op == KOFN_STREAM;
@@ -305,7 +305,7 @@ static inline unsigned several_open(rig *x, size_t most, const promise *of,
     return over;
 }
 
-static inline unsigned one_by_one(rig *x, const promise *of)
+static inline unsigned one_by_one(rig *x, const bounds *of)
 {
     unsigned over = 0;
 
@@ -335,7 +335,7 @@ static inline void any_faults(const point *at, const kofn_plan *p, kf_rng *r,
     size_t most = kf_rng_below(r, 2) ? 1 : 2 + kf_rng_below(r, 3);
     unsigned over;
     rig_kind kind;
-    promise of = {p, o.errors, o.below, FAULTY_NONE, on->simulated};
+    bounds of = {p, o.errors, o.below, FAULTY_NONE, on->simulated};
     rig x;
 
     assert_true(fd >= 0);

@@ -99,7 +99,7 @@ static inline void faults_inject_from(sim *s, size_t first, size_t gentle)
             faults_cut_link(s);
         break;
     case 6:
-        sim_heal(s);
+        sim_rebuil(s);
         break;
     default:
         faults_flap(s);
@@ -128,7 +128,7 @@ static inline void faults_draw(sim *s, kf_rng *r)
  * which they have the result. */
 static inline kofn_time faults_end(sim *s, size_t needs)
 {
-    sim_heal(s);
+    sim_rebuil(s);
     s->lose = s->repeat = s->reorder = 0;
     for (size_t i = 0; i < s->nodes; i++) {
         s->node[i].stopped = 0;

@@ -206,19 +206,19 @@ static inline void hostile_forge(sim *s, hostile_note *x, kofn_incarnation own)
 static inline size_t hostile_bytes(sim *s, const kf_note *n)
 {
     size_t rows = s->v0.rows,
-           groups = kf_node_groups(&s->stage, s->opt.nodes, s->opt.errors);
+           groups = kf_node_groups(&s->product, s->opt.nodes, s->opt.errors);
     size_t span = s->plan->span, strips;
 
     if (kf_rng_below(&s->rng, 20) == 0)
         return 8 * kf_rng_below(&s->rng, 64);
     if (n->type == KF_NOTE_VECTOR)
         return (rows + KOFN_SCALARS) * sizeof(double);
-    if (n->type != KF_NOTE_PIECE || n->group >= groups)
+    if (n->type != KF_NOTE_PARTIAL || n->group >= groups)
         return kf_note_bytes(n);
     strips = span / groups + (n->group < span % groups);
     return strips * sizeof(double) *
            (n->seat == KOFN_NO_SEAT ? s->plan->layout.wants
-                                    : s->plan->layout.lanes);
+                                    : s->plan->layout.components);
 }
 
 static inline double hostile_value(sim *s)
@@ -304,7 +304,7 @@ static inline void hostile_change(sim *s, sim_packet *p)
     if (sim_draw(s) >= e->change ||
         kf_note_read(&note, p->p.head, p->p.head_bytes, e->job))
         return;
-    if (note.type == KF_NOTE_PIECE || note.type == KF_NOTE_VECTOR) {
+    if (note.type == KF_NOTE_PARTIAL || note.type == KF_NOTE_VECTOR) {
         size_t i = kf_rng_below(&s->rng, n);
 
         if (kf_rng_below(&s->rng, 2))

@@ -62,7 +62,7 @@ typedef struct sim {
     size_t steps; /* iterations */
     double *ref;  /* (steps + 1) x rows: the plain iteration */
     kofn_peer_options opt;
-    kofn_stage stage;
+    kofn_mesh_product product;
     kofn_operand operand;
     kofn_program program;
     size_t window; /* bytes that are lent at a time, or 0 */
@@ -202,7 +202,7 @@ static inline void sim_repack(sim_packet *p, const kf_note *note)
 /* True if the note has a group's decoded result: see note.h. */
 static inline bool sim_is_result(const unsigned char *head)
 {
-    return head[6] == KF_NOTE_PIECE && head[76] == 0xff && head[79] == 0xff;
+    return head[6] == KF_NOTE_PARTIAL && head[76] == 0xff && head[79] == 0xff;
 }
 
 static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
@@ -603,11 +603,11 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
     s->v0 = random_matrix(rows, 1, KOFN_F64, 6);
     sim_reference(s);
     assert_ok(kofn_plan_new(&s->plan, &pb, spec, nodes, 3));
-    s->stage = (kofn_stage){.plan = s->plan};
+    s->product = (kofn_mesh_product){.plan = s->plan};
     s->operand = (kofn_operand){.dense = &s->A};
     s->program = (kofn_program){.size = sizeof(kofn_program),
-                                .stage = &s->stage,
-                                .stages = 1,
+                                .product = &s->product,
+                                .products = 1,
                                 .operand = &s->operand,
                                 .operands = 1,
                                 .output = sim_output,

@@ -6,7 +6,7 @@
 
 #include "mesh_sim.h"
 
-static inline void sim_heal(sim *s)
+static inline void sim_rebuil(sim *s)
 {
     memset(s->cut, 0, sizeof s->cut);
 }

@@ -130,7 +130,7 @@ static inline kofn_sparse compressed(code_case *f)
 /* Computes the answers of all seats. */
 static inline void compute_all(code_case *f, bool sparse)
 {
-    size_t lanes = f->plan->layout.lanes;
+    size_t components = f->plan->layout.components;
     size_t *seat = kf_new(f->seats, sizeof *seat);
     kf_block **block = kf_new(f->seats, sizeof *block);
     kf_resident resident;
@@ -148,7 +148,7 @@ static inline void compute_all(code_case *f, bool sparse)
     }
     assert_ok(kf_data_encode(&resident, f->code, seat, f->seats, block));
     for (size_t i = 0; i < f->seats; i++) {
-        f->result[i] = matrix(lanes * SPAN, WIDTH, f->A.dtype);
+        f->result[i] = matrix(components * SPAN, WIDTH, f->A.dtype);
         assert_ok(kf_data_compute(block[i], &f->x, 0, SPAN, &f->result[i]));
         kf_block_drop(block[i]);
     }
@@ -288,7 +288,7 @@ static inline double predicted32(double noise)
  * with each result's rounding proportional to its row of E0. */
 static inline double block_noise(const code_case *f, const kofn_decoder *d)
 {
-    size_t lanes = f->plan->layout.lanes, row = 0;
+    size_t components = f->plan->layout.components, row = 0;
     double *weight = kf_new(d->results, sizeof *weight), worst = 1;
 
     assert_non_null(weight);
@@ -296,9 +296,9 @@ static inline double block_noise(const code_case *f, const kofn_decoder *d)
         const kf_seat *s;
         double sum = 0;
 
-        assert_ok(kf_code_seat(f->code, d->seat[r / lanes], &s));
-        for (size_t e = 0; e < s->E0[r % lanes].n; e++)
-            sum += pow(s->E0[r % lanes].val[e], 2);
+        assert_ok(kf_code_seat(f->code, d->seat[r / components], &s));
+        for (size_t e = 0; e < s->E0[r % components].n; e++)
+            sum += pow(s->E0[r % components].val[e], 2);
         weight[r] = sqrt(sum);
     }
     for (size_t w = 0; w < d->wants;) {
@@ -312,8 +312,8 @@ static inline double block_noise(const code_case *f, const kofn_decoder *d)
             for (size_t r = 0; r < d->results; r++)
                 sum += pow(d->D[row * d->results + r] * weight[r], 2);
             row++;
-        } while (++w % lanes);
-        worst = fmax(worst, sqrt(sum / (double)lanes));
+        } while (++w % components);
+        worst = fmax(worst, sqrt(sum / (double)components));
     }
     kf_free(weight);
     return worst;

@@ -75,10 +75,10 @@ static inline double symbol(uint32_t product, size_t group, size_t strip,
     return x;
 }
 
-/* Returns the value of lane `lane` of a row in a strip. */
+/* Returns the value of component `component` of a row in a strip. */
 static inline double row_value(const open_case *b, uint32_t product,
                                size_t group, size_t strip, uint32_t row,
-                               size_t lane)
+                               size_t component)
 {
     const kf_seat *rows;
     const kf_row *g;
@@ -86,7 +86,7 @@ static inline double row_value(const open_case *b, uint32_t product,
 
     assert_ok(kf_code_seat(kf_core_use(b->core, b->product[product].use)->code,
                            row, &rows));
-    g = &rows->G[lane];
+    g = &rows->G[component];
     for (size_t i = 0; i < g->n; i++)
         sum += g->val[i] * symbol(product, group, strip, g->col[i]);
     return sum;
@@ -121,18 +121,18 @@ static inline void decode_strip(const open_case *b, const kofn_action *a,
                                 size_t strip)
 {
     const kofn_decoder *d = a->decoder;
-    size_t lanes = d->results / d->seats, mixed = 0;
+    size_t components = d->results / d->seats, mixed = 0;
     double *result = kf_new(d->results, sizeof *result);
 
     assert_non_null(result);
     for (size_t r = 0; r < d->results; r++) {
-        const given_task *e = find(b, a->product, a->tasks[r / lanes]);
+        const given_task *e = find(b, a->product, a->tasks[r / components]);
 
-        assert_int_equal(e->row, d->seat[r / lanes]);
+        assert_int_equal(e->row, d->seat[r / components]);
         assert_false(e->wrong);
         assert_true(e->group == a->group && e->lo <= strip && strip < e->hi);
         result[r] =
-            row_value(b, a->product, a->group, strip, e->row, r % lanes);
+            row_value(b, a->product, a->group, strip, e->row, r % components);
     }
     for (size_t w = 0; w < d->wants; w++) {
         double x = 0;
@@ -224,7 +224,7 @@ static inline void apply_action(open_case *b, const kofn_action *a)
 
 static inline void drain(open_case *b)
 {
-    const char *wrong = kf_core_check(b->core);
+    const char *wrong = kf_core_assert_state(b->core);
     kofn_action a;
 
     if (wrong)

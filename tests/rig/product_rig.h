@@ -37,7 +37,7 @@ typedef struct product_case {
     size_t seats;
     bool left;
     double **part[2]; /* of A and of the input */
-    double *result;   /* (seat, lane), rows x cols, rounded */
+    double *result;   /* (seat, component), rows x cols, rounded */
     long double *want;
 } product_case;
 
@@ -135,13 +135,13 @@ static inline void compute(product_case *f, size_t seat)
     const kf_seat *s;
 
     assert_ok(kf_code_seat(f->code, seat, &s));
-    for (size_t l = 0; l < L->lanes; l++)
+    for (size_t l = 0; l < L->components; l++)
         for (size_t t = 0; t < L->inner; t++) {
             double *a = mixed(f, 0, &s->E0[l * L->inner + t]);
             double *b = mixed(f, 1, s->E1 ? &s->E1[t] : &whole);
 
             multiply(f, f->left ? b : a, f->left ? a : b,
-                     f->result + (seat * L->lanes + l) * size);
+                     f->result + (seat * L->components + l) * size);
             kf_free(a);
             kf_free(b);
         }
@@ -217,7 +217,7 @@ static inline void case_up(product_case *f, kofn_op op, const char *spec,
                      f->left ? f->L->cut[1].rows : f->L->cut[0].rows);
     assert_ok(kf_code_new(&f->code, f->plan));
     make_parts(f);
-    f->result = room(seats * f->L->lanes * size, sizeof *f->result);
+    f->result = room(seats * f->L->components * size, sizeof *f->result);
     for (size_t i = 0; i < seats; i++)
         compute(f, i);
     f->want = room(f->L->wants * size, sizeof *f->want);
@@ -243,14 +243,15 @@ static inline void case_down(product_case *f)
 static inline void decoded(const product_case *f, const kofn_decoder *d,
                            size_t w, size_t row, double *out)
 {
-    size_t size = f->s.rows * f->s.cols, lanes = f->L->lanes;
+    size_t size = f->s.rows * f->s.cols, components = f->L->components;
 
     memset(out, 0, size * sizeof *out);
     for (size_t r = 0; r < d->results; r++) {
         double c = d->copy[w] == KF_MIXED ? d->D[row * d->results + r]
                                           : d->copy[w] == (int32_t)r;
         const double *y =
-            f->result + (d->seat[r / lanes] * lanes + r % lanes) * size;
+            f->result +
+            (d->seat[r / components] * components + r % components) * size;
 
         for (size_t i = 0; c != 0 && i < size; i++)
             out[i] += c * y[i];

@@ -1,6 +1,6 @@
 /* scripted_coordinator.h -- a coordinator that follows a script, for one
  * worker. It is a transport with a far end that sends WELCOME, STORE, the
- * requested pieces, WORK and DISMISS, one after the other, without a thread. */
+ * requested slices, WORK and DISMISS, one after the other, without a thread. */
 #ifndef KF_TEST_SCRIPTED_COORDINATOR_H
 #define KF_TEST_SCRIPTED_COORDINATOR_H
 
@@ -25,7 +25,7 @@ typedef struct scripted {
     const kofn_faults *faults; /* of the worker, or NULL */
     bool pair;         /* the task brings its block, and none is stored */
     size_t bytes;      /* length of the body; 0: as the head says */
-    kf_head asked[16]; /* pieces that were not sent */
+    kf_head asked[16]; /* slices that were not sent */
     size_t first, asks;
     unsigned char body[SCRIPT_BODY];
     int said;
@@ -73,12 +73,12 @@ static inline kofn_status script_send(kofn_transport *t, kofn_peer peer,
     return KOFN_OK;
 }
 
-static inline size_t script_piece(scripted *o, kf_head *h)
+static inline size_t script_slice(scripted *o, kf_head *h)
 {
     kf_head need = o->asked[o->first++];
     size_t unit = o->section[need.which % 4].unit, bytes;
 
-    h->type = KF_WIRE_PIECE;
+    h->type = KF_WIRE_SLICE;
     h->block = need.block;
     h->which = need.which;
     h->lo = need.lo;
@@ -114,7 +114,7 @@ static inline void script_offer(scripted *o, const kf_block *b)
         o->section[s].unit = bytes;
         assert_true(units * bytes <= sizeof o->section[s].p);
         if (units) {
-            assert_ok(kf_piece_from(b, s, 0, units, &made, &at));
+            assert_ok(kf_slice_from(b, s, 0, units, &made, &at));
             memcpy(o->section[s].p, at, units * bytes);
         }
         kf_bytes_free(&made);
@@ -138,7 +138,7 @@ static inline size_t script_says(scripted *o, kf_head *h)
         return o->block_spec_bytes;
     }
     if (o->first < o->asks)
-        return script_piece(o, h);
+        return script_slice(o, h);
     h->type = KF_WIRE_DISMISS;
     if (o->said > 3 || !o->work.type)
         return 0;

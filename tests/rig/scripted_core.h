@@ -73,7 +73,7 @@ static inline void script_say(scripted_core *w, kofn_event ev)
 
     ev.now = w->now;
     script_check(w, kofn_core_step(w->core, &ev) == KOFN_OK);
-    script_check(w, kf_core_check(w->core) == NULL);
+    script_check(w, kf_core_assert_state(w->core) == NULL);
     while (kofn_core_next(w->core, &a))
         script_act(w, &a);
 }

@@ -26,11 +26,11 @@ typedef struct given_task {
     int state;
 } given_task;
 
-typedef struct fate {
+typedef struct outcome {
     unsigned began, ended; /* rounds; ended == 0: it is open */
     kofn_status status;
     size_t plain, coded, repeats; /* rows that were given out */
-} fate;
+} outcome;
 
 typedef struct stage {
     kofn_plan *plan;
@@ -41,7 +41,7 @@ typedef struct stage {
     bool running, here[MOST_WORKERS];
     given_task task[MOST_TASKS];
     size_t tasks;
-    fate product[ROUNDS + 1];
+    outcome product[ROUNDS + 1];
     size_t list[MOST_WORKERS],
         slots[ROUNDS + 1]; /* of this round; the longest of each round */
     kofn_time took[ROUNDS + 1];
@@ -116,7 +116,7 @@ static inline bool is_repeat(const stage *s, const kofn_action *a)
 static inline void take_work(stage *s, const kofn_action *a)
 {
     const kofn_layout *L = &s->plan->layout;
-    fate *p = &s->product[a->product];
+    outcome *p = &s->product[a->product];
 
     hold(s, s->running && a->product <= s->products && !p->ended);
     hold(s, a->worker < MOST_WORKERS && s->here[a->worker]);
@@ -272,8 +272,8 @@ static inline void tell(stage *s, kofn_event ev)
         default:
             hold(s, !"an action of streams");
         }
-    if (kf_core_check(s->core))
-        fail_msg("%s: %s", s->plan->spec, kf_core_check(s->core));
+    if (kf_core_assert_state(s->core))
+        fail_msg("%s: %s", s->plan->spec, kf_core_assert_state(s->core));
     if (s->verdicts)
         tell(s, s->verdict[--s->verdicts]);
 }

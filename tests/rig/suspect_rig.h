@@ -24,7 +24,7 @@
 
 #define MOST_NODES 24
 #define UNIT 0x1p-52
-/* As in check.c for sums of about a hundred terms. */
+/* As in compare.c for sums of about a hundred terms. */
 #define NOISE (1.5 * UNIT)
 #define ALARM (64 * 1.8 * UNIT)
 
@@ -38,7 +38,7 @@ static inline size_t effort(double n)
 typedef struct code_case {
     kofn_plan *plan;
     kf_code *code;
-    size_t nodes, k, lanes, symbols;
+    size_t nodes, k, components, symbols;
 } code_case;
 
 static inline void fleet_up(code_case *f, const char *spec, size_t nodes)
@@ -50,7 +50,7 @@ static inline void fleet_up(code_case *f, const char *spec, size_t nodes)
     assert_ok(kf_code_new(&f->code, f->plan));
     f->nodes = nodes;
     f->k = f->plan->layout.threshold;
-    f->lanes = f->plan->layout.lanes;
+    f->components = f->plan->layout.components;
     f->symbols = f->plan->layout.symbols;
 }
 
@@ -61,15 +61,15 @@ static inline void fleet_down(code_case *f)
 }
 
 /* Returns the row of a result, divided by the weight of its seat. */
-static inline void weighted_row(const code_case *f, uint32_t seat, size_t lane,
-                                double *out)
+static inline void weighted_row(const code_case *f, uint32_t seat,
+                                size_t component, double *out)
 {
     const kf_seat *s;
 
     assert_ok(kf_code_seat(f->code, seat, &s));
     memset(out, 0, f->symbols * sizeof *out);
-    for (size_t e = 0; e < s->G[lane].n; e++)
-        out[s->G[lane].col[e]] = s->G[lane].val[e] / s->weight;
+    for (size_t e = 0; e < s->G[component].n; e++)
+        out[s->G[component].col[e]] = s->G[component].val[e] / s->weight;
 }
 
 static const size_t sizes[][2] = {{7, 4},  {9, 5},  {12, 9}, {14, 5},
@@ -121,9 +121,9 @@ static inline void survive(cell *c, const code_case *f, size_t lost, kf_rng *r)
         else
             c->seat[c->n++] = (uint32_t)i;
     }
-    c->rows = c->n * f->lanes;
+    c->rows = c->n * f->components;
     assert_ok(kf_parity(f->code, c->seat, c->n, &c->H, &c->q));
-    assert_int_equal(c->q, (c->n - f->k) * f->lanes);
+    assert_int_equal(c->q, (c->n - f->k) * f->components);
 }
 
 static inline void fill(cell *c, size_t columns, kf_rng *r)
@@ -141,7 +141,7 @@ static inline void fill(cell *c, size_t columns, kf_rng *r)
     for (size_t i = 0; i < c->rows; i++) {
         double *y = c->Y + i * columns;
 
-        weighted_row(f, c->seat[i / f->lanes], i % f->lanes, row);
+        weighted_row(f, c->seat[i / f->components], i % f->components, row);
         for (size_t s = 0; s < f->symbols; s++)
             for (size_t k = 0; k < columns && row[s] != 0; k++)
                 y[k] += row[s] * X[s * columns + k];
@@ -164,7 +164,7 @@ static inline void cell_free(cell *c)
  * length one. */
 static inline double most_hidden(const cell *c)
 {
-    size_t n = 0, q, lanes = c->f->lanes, few;
+    size_t n = 0, q, components = c->f->components, few;
     uint32_t seat[MOST_NODES];
     double *H, worst = 0;
     kf_evidence e;
@@ -173,8 +173,8 @@ static inline double most_hidden(const cell *c)
         if (c->st != KOFN_OK || !c->bad[i])
             seat[n++] = c->seat[i];
     assert_ok(kf_parity(c->f->code, seat, n, &H, &q));
-    few = kf_min((c->n - c->f->k) / 2, q / lanes);
-    e = (kf_evidence){.nodes = n, .lanes = lanes, .q = q, .H = H};
+    few = kf_min((c->n - c->f->k) / 2, q / components);
+    e = (kf_evidence){.nodes = n, .components = components, .q = q, .H = H};
     if (q > 0)
         assert_ok(kf_hidden(&e, NULL, 0, few, &worst));
     kf_free(H);
@@ -184,8 +184,8 @@ static inline double most_hidden(const cell *c)
 static inline void ask(cell *c, size_t most)
 {
     kf_evidence e = {c->n,
-                     c->f->lanes,
-                     c->f->lanes == 4,
+                     c->f->components,
+                     c->f->components == 4,
                      c->q,
                      c->H,
                      c->columns,
@@ -205,7 +205,7 @@ static inline void ask(cell *c, size_t most)
 /* Returns the largest error of a node; HUGE_VAL if it is not a number. */
 static inline double lie(const cell *c, size_t node)
 {
-    size_t each = c->f->lanes * c->columns;
+    size_t each = c->f->components * c->columns;
     double top = 0;
 
     for (size_t i = node * each; i < (node + 1) * each; i++) {
@@ -263,7 +263,7 @@ static inline void flip_bit(double *x, size_t bit)
 static inline void tell_a_lie(cell *c, size_t node, way w, kf_rng *r)
 {
     static const double odd[] = {NAN, INFINITY, -INFINITY, 1e300, -1e12, 4};
-    size_t n = c->f->lanes * c->columns;
+    size_t n = c->f->components * c->columns;
     double *y = c->Y + node * n, *one = y + kf_rng_below(r, n);
     double size = w == DENSE ? 0.1 : 0.1 * pow(10, 12 * kf_rng_uniform(r) - 6);
 

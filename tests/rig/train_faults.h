@@ -45,7 +45,7 @@ enum {
 static const char *const kind_names[KINDS] = {
     "die",     "stop",     "cut_off",  "restart", "replaced",
     "join",    "flap",     "lose_all", "flip",    "encoding",
-    "product", "decoding", "vector",   "update",  "pieces",
+    "product", "decoding", "vector",   "update",  "partial products",
     "digests", "sketches", "vectors",  "blocks"};
 
 typedef struct timed_fault {
@@ -70,7 +70,7 @@ typedef struct scenario {
 /* Counts of findings and of actions of the nodes. */
 typedef struct outcome {
     size_t packets, blocks, injected;
-    size_t back, healed, again, outvoted, scrubs, adopted, left_out;
+    size_t back, rebuilt, again, outvoted, scrubs, adopted, left_out;
     double worst, drift;
 } outcome;
 
@@ -220,9 +220,10 @@ static void flip(sim *s, size_t id)
     double *x;
     uint64_t bits;
 
-    if (h->seat == KOFN_NO_SEAT || !b || is_shared(&o->dense, b->lane[0].data))
+    if (h->seat == KOFN_NO_SEAT || !b ||
+        is_shared(&o->dense, b->component[0].data))
         return;
-    x = kf_at(&b->lane[0], kf_rng_below(&s->rng, b->rows),
+    x = kf_at(&b->component[0], kf_rng_below(&s->rng, b->rows),
               kf_rng_below(&s->rng, b->cols));
     memcpy(&bits, x, sizeof bits);
     bits ^= UINT64_C(1) << 62;
@@ -318,7 +319,7 @@ static void lose_all(sim *s)
 static void end_fault(sim *s, size_t what)
 {
     if (what == 0)
-        sim_heal(s);
+        sim_rebuil(s);
     else if (!s->node[what - 1].up)
         begin_node(s, what - 1, false);
 }
@@ -351,7 +352,7 @@ static void flap(sim *s, size_t id)
 
 static void send_falsely(sim *s, size_t id, size_t kind)
 {
-    static const kf_note_type of[] = {KF_NOTE_PIECE, KF_NOTE_BEAT,
+    static const kf_note_type of[] = {KF_NOTE_PARTIAL, KF_NOTE_BEAT,
                                       KF_NOTE_SKETCH, KF_NOTE_VECTOR,
                                       KF_NOTE_BLOCK};
 
@@ -525,8 +526,8 @@ static void scenario_up(sim *s, fixture *f, const scenario *o)
         s->opt.fault = err;
         s->tamper = tamper;
         s->blamed = blame;
-        s->hostile =
-            &now; /* nodes that leave out other pieces may round differently */
+        s->hostile = &now; /* nodes that leave out other partial products may
+                              round differently */
         s->lenient = true; /* look_at_node checks instead */
     }
     for (size_t i = 0; i < o->l->nodes; i++)
@@ -547,7 +548,7 @@ static void scenario_end(sim *s, fixture *f, outcome *sum)
         look_at_weights(s, i);
         sum->back += v.back;
         sum->again += v.again;
-        sum->healed += v.healed;
+        sum->rebuilt += v.rebuilt;
         sum->scrubs += v.scrubs;
         sum->adopted += v.adopted;
         sum->outvoted += v.outvoted;

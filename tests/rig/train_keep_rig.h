@@ -108,12 +108,12 @@ static inline size_t count_resumed(const sim *s, uint64_t *least)
     return n;
 }
 
-static inline size_t count_healed(const sim *s)
+static inline size_t count_rebuiled(const sim *s)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < s->nodes; i++)
-        n += s->node[i].host->changing.healed;
+        n += s->node[i].host->changing.rebuilt;
     return n;
 }
 

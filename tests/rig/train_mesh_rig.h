@@ -184,7 +184,7 @@ static void take_turn(fixture *f, uint64_t turn, const kofn_matrix *v,
     kofn_matrix *W = f->W + turn * L;
 
     for (uint32_t l = 0; l < L; l++) {
-        kofn_turned to;
+        kofn_turn_change to;
 
         W[l] = copy_of(&W[l] - L);
         assert_ok(f->program.change(&f->m[SIM_NODES], turn, l, v, &to));
@@ -192,10 +192,11 @@ static void take_turn(fixture *f, uint64_t turn, const kofn_matrix *v,
     }
 }
 
-/* Returns the product, or the matrix read, of the stage that makes iterate t.
+/* Returns the product, or the matrix read, of the product that makes iterate t.
  */
-static kofn_matrix product_of(const fixture *f, const kofn_stage *s, uint64_t t,
-                              const kofn_matrix *v, const double *scalar)
+static kofn_matrix product_of(const fixture *f, const kofn_mesh_product *s,
+                              uint64_t t, const kofn_matrix *v,
+                              const double *scalar)
 {
     uint64_t turn = (t - 1) / f->turn;
     size_t room = f->m[0].p.room;
@@ -225,7 +226,8 @@ static size_t iterates(const fixture *f)
 static void make_reference(fixture *f)
 {
     size_t rows = f->v0.rows, L = f->l->layers, n = iterates(f);
-    kf_course course = {f->program.stages, f->program.turns, f->program.after};
+    kf_course course = {f->program.products, f->program.turns,
+                        f->program.after};
     double scalar[KOFN_SCALARS] = {0}, *M[MOST];
     bool final = false;
 
@@ -237,8 +239,8 @@ static void make_reference(fixture *f)
         M[l] = numbers(f->W[l].rows * f->W[l].cols, 8);
     }
     for (uint64_t t = 1; t <= n; t++) {
-        const kofn_stage *s =
-            &f->program.stage[kf_course_stage(&course, t - 1)];
+        const kofn_mesh_product *s =
+            &f->program.product[kf_course_product(&course, t - 1)];
         kofn_matrix v = {f->ref + t * rows, rows, 1, 1, KOFN_F64}, product;
 
         assert_false(final);
@@ -294,7 +296,8 @@ static void set_up(fixture *f, const training_case *l, unsigned epochs)
 
         f->needs = kf_max(f->needs, p->layout.enough);
         f->needs = kf_max(f->needs, p->left->layout.enough);
-        f->reads = kf_max(f->reads, kf_ceil_div(p->parts, p->layout.lanes));
+        f->reads =
+            kf_max(f->reads, kf_ceil_div(p->parts, p->layout.components));
     }
     f->needs = kf_max(f->needs, l->nodes / 2 + 1);
     make_reference(f);
@@ -361,7 +364,7 @@ static void sim_wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
 }
 
 static kofn_status sim_change(void *ud, uint64_t turn, uint32_t operand,
-                              const kofn_matrix *v, kofn_turned *to)
+                              const kofn_matrix *v, kofn_turn_change *to)
 {
     const sim_node *n = ud;
 
@@ -371,11 +374,11 @@ static kofn_status sim_change(void *ud, uint64_t turn, uint32_t operand,
 
 static void compare_block(fixture *f, const kf_block *b, const kf_block *right)
 {
-    for (size_t l = 0; l < b->lanes; l++)
-        for (size_t i = 0; i < b->lane[l].rows; i++)
+    for (size_t l = 0; l < b->components; l++)
+        for (size_t i = 0; i < b->component[l].rows; i++)
             for (size_t j = 0; j < b->cols; j++) {
-                double apart = fabs(kf_mat_entry(&b->lane[l], i, j) -
-                                    kf_mat_entry(&right->lane[l], i, j));
+                double apart = fabs(kf_mat_entry(&b->component[l], i, j) -
+                                    kf_mat_entry(&right->component[l], i, j));
 
                 f->drift = fmax(f->drift, isnan(apart) ? INFINITY : apart);
             }

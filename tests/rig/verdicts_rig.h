@@ -93,7 +93,7 @@ typedef struct code_case {
     kofn_plan *plan;
     kf_code *code;
     kf_cache *cache;
-    size_t nodes, k, enough, lanes, rows, symbols;
+    size_t nodes, k, enough, components, rows, symbols;
     double *G; /* rows x symbols, in units of the weights */
     double weight[MOST_NODES];
     bool copies; /* some seats have the rows of others */
@@ -129,9 +129,9 @@ static inline void code_case_up(code_case *f, const char *spec, size_t nodes)
     f->k = f->plan->layout.threshold;
     f->enough = f->plan->layout.enough;
     f->copies = f->enough == 1 || f->k > f->enough;
-    f->lanes = f->plan->layout.lanes;
+    f->components = f->plan->layout.components;
     f->nodes /= f->plan->layout.groups;
-    f->rows = f->nodes * f->lanes;
+    f->rows = f->nodes * f->components;
     f->symbols = f->plan->layout.symbols;
     f->G = kofn_layout_table(f->rows, f->symbols);
     assert_non_null(f->G);
@@ -139,9 +139,9 @@ static inline void code_case_up(code_case *f, const char *spec, size_t nodes)
         const kf_row *g;
         const kf_seat *s;
 
-        assert_ok(kf_code_seat(f->code, r / f->lanes, &s));
-        f->weight[r / f->lanes] = s->weight;
-        g = &s->G[r % f->lanes];
+        assert_ok(kf_code_seat(f->code, r / f->components, &s));
+        f->weight[r / f->components] = s->weight;
+        g = &s->G[r % f->components];
         for (size_t e = 0; e < g->n; e++)
             f->G[r * f->symbols + g->col[e]] = g->val[e] / s->weight;
     }
@@ -160,7 +160,7 @@ static inline double unit(const trial *t)
     return t->wide ? 0x1p-52 : 0x1p-23;
 }
 
-/* Returns the rounding of sums of about a hundred terms, as check.c estimates
+/* Returns the rounding of sums of about a hundred terms, as compare.c estimates
  * it. */
 static inline double noise(const trial *t)
 {
@@ -257,7 +257,7 @@ static inline void flip_sent(trial *t, size_t node, double *y, size_t n)
 
 static inline void err(trial *t, size_t node, const double *other)
 {
-    size_t n = t->f->lanes * t->columns;
+    size_t n = t->f->components * t->columns;
     double *y = t->sent + node * n;
     double size = alarm_level(t) * pow(10, 7 * kf_rng_uniform(&t->r) - 1);
 
@@ -294,7 +294,7 @@ static inline void err(trial *t, size_t node, const double *other)
  * both have. */
 static inline void swap_results(trial *t)
 {
-    size_t n = t->f->lanes * t->columns;
+    size_t n = t->f->components * t->columns;
 
     for (size_t i = 0; i < t->liars; i++) {
         size_t from = t->liar[(i ^ 1) < t->liars ? i ^ 1 : i];
@@ -308,7 +308,7 @@ static inline void swap_results(trial *t)
 
 static inline void spoil(trial *t)
 {
-    size_t n = t->f->lanes * t->columns;
+    size_t n = t->f->components * t->columns;
     double *other = kf_new(t->f->rows * t->columns, sizeof *other);
 
     assert_non_null(other);
@@ -371,15 +371,15 @@ static inline size_t spare_answers(const trial *t)
 }
 
 /* Sets the bounds as guard.c of the core does. */
-static inline void promise(const trial *t, kf_evidence *e)
+static inline void bounds(const trial *t, kf_evidence *e)
 {
     const code_case *f = t->f;
     size_t spare = spare_answers(t);
 
     e->liars = t->mode == DETECT ? spare : kf_max(half(f), spare);
-    e->promised = e->liars;
+    e->independent = e->liars;
     if (t->mode != ADVERSARIAL && !f->copies)
-        e->promised = kf_max(e->liars, f->nodes - f->k - 1);
+        e->independent = kf_max(e->liars, f->nodes - f->k - 1);
 }
 
 /* Returns the promised number of located workers. Copies that fail in the same
@@ -406,7 +406,7 @@ static inline void left_over(const verdict *v, uint32_t *seat, size_t *n)
 static inline void ask(const trial *t, size_t n, verdict *v)
 {
     const code_case *f = t->f;
-    size_t each = f->lanes * t->columns, over = n - kf_min(n, f->k);
+    size_t each = f->components * t->columns, over = n - kf_min(n, f->k);
     size_t most =
         t->mode == DETECT
             ? 0
@@ -416,8 +416,8 @@ static inline void ask(const trial *t, size_t n, verdict *v)
     const kofn_decoder *d;
     const double *H;
     kf_evidence e = {.nodes = n,
-                     .lanes = f->lanes,
-                     .closed = f->lanes == 4,
+                     .components = f->components,
+                     .closed = f->components == 4,
                      .columns = t->columns,
                      .Y = Y,
                      .noise = noise(t),
@@ -427,7 +427,7 @@ static inline void ask(const trial *t, size_t n, verdict *v)
     uint32_t seat[MOST_NODES];
 
     assert_non_null(Y);
-    promise(t, &e);
+    bounds(t, &e);
     v->n = n;
     memcpy(v->seat, t->order, n * sizeof *seat);
     qsort(v->seat, n, sizeof *seat, by_number);
@@ -448,13 +448,13 @@ static inline void ask(const trial *t, size_t n, verdict *v)
         return;
     left_over(v, seat, &rest);
     d = decoder(f, seat, rest);
-    few = kf_code_may_hide(e.liars, e.promised, v->count,
+    few = kf_code_may_hide(e.liars, e.independent, v->count,
                            rest - kf_min(rest, f->k));
     if (d) {
         assert_ok(kf_cache_parity(f->cache, d, &H, &q));
         assert_ok(kf_cache_hidden(f->cache, d, few, &hidden));
         v->floor =
-            kf_code_floor(v->floor, hidden, q, v->count + few < e.promised);
+            kf_code_floor(v->floor, hidden, q, v->count + few < e.independent);
     }
     if (!d || !(v->floor <= (t->wide ? HIDDEN_F64 : HIDDEN_F32)))
         v->st = KOFN_AGAIN;
@@ -501,8 +501,8 @@ static inline void near_enough(const trial *t, const verdict *v)
             double off = 0;
 
             for (size_t r = 0; r < d->results; r++) {
-                size_t node = seat[r / f->lanes];
-                size_t at = (node * f->lanes + r % f->lanes) * m + c;
+                size_t node = seat[r / f->components];
+                size_t at = (node * f->components + r % f->components) * m + c;
                 double by =
                     d->copy[w] == KF_MIXED ? D[r] : d->copy[w] == (int32_t)r;
 

@@ -323,7 +323,7 @@ static void tolerance(void **state)
     rig r;
 
     (void)state;
-    o.tolerance = 1e-17;
+    o.max_error = 1e-17;
     rig_up(&r, &k);
     assert_status(KOFN_UNSTABLE, rig_round(&r, NULL));
     assert_non_null(strstr(kofn_errmsg(), "1.0e-17"));

@@ -108,7 +108,7 @@ static void writing(void **state)
         skip();
     opt.journal = path_of("journal");
     opt.metrics = path_of("metrics");
-    opt.tolerance = 0.5;
+    opt.max_error = 0.5;
     opt.late = 2.5;
     held_up(&h, &opt);
     held_right(&h, 0, 1e-10);

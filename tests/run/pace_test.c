@@ -154,8 +154,8 @@ static void first_answers(void **state)
         assert_ok(rig_round(&x, NULL));
         assert_int_equal(x.job->paced.workers, WORKERS);
         for (size_t i = 0; i < WORKERS; i++)
-            assert_at_most(fabs((double)x.job->paced.gait[i].way * 1e-9 - way),
-                           0.01);
+            assert_at_most(
+                fabs((double)x.job->paced.window[i].way * 1e-9 - way), 0.01);
     }
     rig_down(&x);
 }
@@ -476,8 +476,8 @@ static void cancelled(void **state)
                      .how = KF_HOW_SUBMESSAGE,
                      .hi = f.plan->span,
                      .in = kf_buffer_keep(in)};
-        assert_ok(
-            kf_buffer_new(&m.result, f.L->lanes * f.plan->span, 1, KOFN_F64));
+        assert_ok(kf_buffer_new(&m.result, f.L->components * f.plan->span, 1,
+                                KOFN_F64));
         assert_ok(port->send(port, &m));
     }
     for (uint32_t t = 0; t < 2; t++) {

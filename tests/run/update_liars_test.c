@@ -13,7 +13,7 @@ static const char *const checked[] = {
 };
 
 /* The worker is faulty from one step on. It is quarantined when it is wrong
- * with another block, too (heal_test.c). */
+ * with another block, too (rebuild_job_test.c). */
 static void faulty_named(void **state)
 {
     static const kofn_fault_event lie = {4, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};

@@ -130,7 +130,7 @@ static void tolerance_and_load_of_the_paper(void **state)
         script_up(&w, p, NULL);
         script_begin(&w);
         for (uint32_t i = 0; i < w.workers; i++)
-            assert_int_equal(script_load(&w, i, 0) * p->layout.lanes,
+            assert_int_equal(script_load(&w, i, 0) * p->layout.components,
                              facts[f].u);
         script_answer_all(&w);
         for (uint32_t i = 0; i < facts[f].e; i++)

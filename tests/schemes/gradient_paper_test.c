@@ -84,7 +84,7 @@ static void adaptive_by_hand(void **state)
         assert_close(&(double){cblas_ddot(6, E + r * 6, 1, g, 1)}, message + r,
                      1, 1e-12);
     kf_free(E);
-    kf_arrays_free(&u.own);
+    kf_arrays_free(&u.owned);
 }
 
 /* math/gradients.md 6.5: powers of distinct points can be singular; with one
@@ -104,7 +104,7 @@ static void powers_may_be_singular(void **state)
         linked_up(&u, 3, 2, 2, V);
         assert_int_equal(kf_dual_decode(&u, answer, 4, 0, D, 4),
                          moved ? KOFN_OK : KOFN_TOOFEW);
-        kf_arrays_free(&u.own);
+        kf_arrays_free(&u.owned);
     }
 }
 
@@ -239,7 +239,7 @@ static void S_gives_E(size_t n, size_t d, size_t lam)
     kf_free(B);
     kf_free(E);
     kf_free(mine);
-    kf_arrays_free(&u.own);
+    kf_arrays_free(&u.owned);
 }
 
 static void duals_are_the_papers(void **state)
@@ -284,7 +284,7 @@ static void holders(void **state)
                 mine[rows->E0[0].col[e]] = true;
                 with[rows->E0[0].col[e]] += a % f.L->submessages == 0;
             }
-            for (size_t l = 0; l < f.L->lanes; l++)
+            for (size_t l = 0; l < f.L->components; l++)
                 for (size_t e = 0; e < rows->G[l].n; e++)
                     assert_true(mine[rows->G[l].col[e] / f.L->wants]);
         }
@@ -345,7 +345,7 @@ static void same_rows(const char *one, const char *other, size_t n)
 
         assert_ok(kf_code_seat(a.code, i, &x));
         assert_ok(kf_code_seat(b.code, i, &y));
-        for (size_t l = 0; l < a.L->lanes; l++) {
+        for (size_t l = 0; l < a.L->components; l++) {
             assert_int_equal(x->G[l].n, y->G[l].n);
             assert_memory_equal(x->G[l].col, y->G[l].col, x->G[l].n * 4);
             assert_close(x->G[l].val, y->G[l].val, x->G[l].n, 0);

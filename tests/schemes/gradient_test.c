@@ -355,13 +355,13 @@ static void groups_read_what_they_need(void **state)
     bool out[40] = {true}; /* of the first group */
     uint32_t answers[400];
     kofn_decoder *dec;
-    size_t lanes;
+    size_t components;
     sum_case f;
 
     (void)state;
     case_plan(&f, "g-agc:d=4", n, 480, KOFN_F64);
     assert_int_equal(f.L->submessages, lam);
-    lanes = f.L->lanes;
+    components = f.L->components;
     assert_ok(kf_decoder_new(&dec, f.code, answers,
                              answers_of(&f, out, lam, answers), false));
     for (size_t a = 0; a < dec->seats; a++) {
@@ -369,9 +369,9 @@ static void groups_read_what_they_need(void **state)
         double most = 0;
 
         for (size_t w = 0; w < dec->mixed; w++)
-            for (size_t l = 0; l < lanes; l++)
-                most =
-                    fmax(most, fabs(dec->D[w * dec->results + a * lanes + l]));
+            for (size_t l = 0; l < components; l++)
+                most = fmax(
+                    most, fabs(dec->D[w * dec->results + a * components + l]));
         /* the first group needs lam/(d-1) */
         assert_true((most > 0) == (submessage < lam / (seat < d ? d - 1 : d)));
     }

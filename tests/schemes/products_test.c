@@ -10,15 +10,15 @@
 static double *dense_rows(kf_code *code, const uint32_t *set, size_t n)
 {
     const kofn_layout *L = &code->plan->layout;
-    double *G = room(n * L->lanes * L->symbols, sizeof *G);
+    double *G = room(n * L->components * L->symbols, sizeof *G);
 
     for (size_t i = 0; i < n; i++) {
         const kf_seat *s;
 
         assert_ok(kf_code_seat(code, set[i], &s));
-        for (size_t l = 0; l < L->lanes; l++)
+        for (size_t l = 0; l < L->components; l++)
             for (size_t e = 0; e < s->G[l].n; e++)
-                G[(i * L->lanes + l) * L->symbols + s->G[l].col[e]] =
+                G[(i * L->components + l) * L->symbols + s->G[l].col[e]] =
                     s->G[l].val[e];
     }
     return G;
@@ -47,7 +47,7 @@ static size_t rank_of(const double *G, size_t rows, size_t cols)
 static bool determined(kf_code *code, const uint32_t *set, size_t n)
 {
     const kofn_layout *L = &code->plan->layout;
-    size_t rows = n * L->lanes, cols = L->symbols;
+    size_t rows = n * L->components, cols = L->symbols;
     double *G = dense_rows(code, set, n), *both;
     size_t rank = rank_of(G, rows, cols), with;
 
@@ -282,7 +282,7 @@ static void khatri_rao(void **state)
             case_up(&f, KOFN_MATMUL, s, K + 2, K + 9, (sides){2, 3, 2},
                     type ? KOFN_F32 : KOFN_F64, 1);
             assert_int_equal(f.L->enough, K);
-            assert_true(f.L->max_seats == SIZE_MAX && f.L->lanes == 4);
+            assert_true(f.L->max_seats == SIZE_MAX && f.L->components == 4);
             for (int t = 0; t < 20; t++) {
                 random_set(&r, set, K, K + 9);
                 try_enough(&f, set, K);

@@ -113,7 +113,7 @@ static void float32(void **state)
     kofn_options o = KOFN_OPTIONS_INIT;
 
     (void)state;
-    o.tolerance = 1e-2;
+    o.max_error = 1e-2;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         run_stream(specs[i], 4, KOFN_F32, true, &slow, &o, 3);
 }

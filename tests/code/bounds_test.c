@@ -1,16 +1,16 @@
-/* promise_test.c -- how many results are awaited and how many faulty workers
+/* bounds_test.c -- how many results are awaited and how many faulty workers
  * are located, against numbers worked out by hand from docs/errors.md and
  * docs/math/errors.md. */
 #include "code_rig.h"
 
-#include "code/promise.h"
+#include "code/bounds.h"
 
-typedef struct promised {
+typedef struct independent {
     const char *what;
-    kf_promise p;
+    kf_bounds p;
     kf_voices v;
     size_t want[5]; /* spare, vouch, most, liars, promised */
-} promised;
+} independent;
 
 #define PROBABLY KOFN_ERRORS_PROBABILISTIC
 #define SURELY KOFN_ERRORS_ADVERSARIAL
@@ -26,7 +26,7 @@ typedef struct promised {
 
 /* n results: any K decode, some are spare, known wrong ones are left out; and
  * the findings that a check of them permits. */
-static const promised table[] = {
+static const independent table[] = {
     {"nothing is looked for",
      OF(KOFN_ERRORS_NONE, 9, 9),
      {.all = 12},
@@ -131,17 +131,17 @@ static void as_by_hand(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        const promised *t = &table[i];
+        const independent *t = &table[i];
         kf_verdicts to = {0};
         size_t got[5];
 
         if (t->p.errors != KOFN_ERRORS_NONE)
-            to = kf_promise_verdicts(&t->p, &t->v);
-        got[0] = kf_promise_spare(&t->p, &t->v);
-        got[1] = kf_promise_vouch(&t->p, &t->v);
+            to = kf_bounds_verdicts(&t->p, &t->v);
+        got[0] = kf_bounds_spare(&t->p, &t->v);
+        got[1] = kf_bounds_vouch(&t->p, &t->v);
         got[2] = to.most;
         got[3] = to.liars;
-        got[4] = to.promised;
+        got[4] = to.independent;
         for (size_t k = 0; k < 5; k++)
             if (got[k] != t->want[k])
                 fail_msg("%s: number %zu is %zu, and not %zu", t->what, k,
@@ -152,11 +152,11 @@ static void as_by_hand(void **state)
 /* math/errors.md 2.2: K + e + 1 results, and more than there were. */
 static void asks_for_those_that_tell(void **state)
 {
-    const kf_promise p = OF(SURELY, 9, 9);
+    const kf_bounds p = OF(SURELY, 9, 9);
 
     (void)state;
-    assert_int_equal(kf_promise_apart(&p, 10, 4), 14);
-    assert_int_equal(kf_promise_apart(&p, 14, 4), 15);
+    assert_int_equal(kf_bounds_apart(&p, 10, 4), 14);
+    assert_int_equal(kf_bounds_apart(&p, 14, 4), 15);
 }
 
 typedef struct kind {
@@ -191,22 +191,23 @@ static void as_of_plans(void **state)
         kofn_problem pb = KOFN_PROBLEM_INIT(
             k->op, k->m, 7, k->op == KOFN_MATMUL ? 8 : 1, KOFN_F64, false);
         kofn_plan *plan;
-        kf_promise p;
+        kf_bounds p;
 
         assert_ok(kofn_plan_new(&plan, &pb, k->spec, k->workers, 5));
-        p = kf_promise_of(plan, 0, k->errors);
+        p = kf_bounds_of(plan, 0, k->errors);
         if (p.enough != k->enough || p.surely != k->surely ||
-            p.copies != k->copies || kf_promise_conspires(&p) != k->conspires)
+            p.copies != k->copies ||
+            kf_bounds_allow_collusion(&p) != k->conspires)
             fail_msg("%s of %zu, case %zu: %zu, surely %zu, copies %d, "
                      "conspire %d",
                      k->spec, k->workers, i, p.enough, p.surely, p.copies,
-                     kf_promise_conspires(&p));
+                     kf_bounds_allow_collusion(&p));
         assert_false(p.half);
         kofn_plan_free(plan);
     }
 }
 
-TEST_FILE(promise_test)
+TEST_FILE(bounds_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(

@@ -1,4 +1,4 @@
-/* peer_stages_test.c -- steps of several products, on the simulated mesh and
+/* peer_products_test.c -- steps of several products, on the simulated mesh and
  * on threads. The products are from both sides of one matrix, or of several,
  * dense and sparse, with several columns at a time. Each vector that any node
  * has is compared with plain BLAS. */
@@ -9,7 +9,7 @@
 /* ---- programs ------------------------------------------------------------ */
 
 /* The vector is several matrices one after the other, each of COLS columns. A
- * stage multiplies one of them with a matrix or its transpose. It writes the
+ * product multiplies one of them with a matrix or its transpose. It writes the
  * product, with columns scaled to length 1, to the place of another. */
 enum { MOST = 3, COLS = 3 };
 
@@ -77,12 +77,12 @@ enum { ROUTES = sizeof routes / sizeof *routes };
 typedef struct fixture {
     const route *w;
     size_t steps, entries,
-        needs; /* number of nodes that the most demanding stage needs */
+        needs; /* number of nodes that the most demanding product needs */
     kofn_matrix A[MOST];
     kofn_sparse S[MOST];
     kofn_plan *plan[MOST];
     kofn_operand operand[MOST];
-    kofn_stage stage[MOST];
+    kofn_mesh_product product[MOST];
     kofn_matrix v0;
     double *ref;
 } fixture;
@@ -236,7 +236,7 @@ static void set_up(fixture *f, const route *w, size_t steps)
 
         if (m->left)
             assert_ok(kofn_plan_serve_left(p, w->cols));
-        f->stage[i] = (kofn_stage){
+        f->product[i] = (kofn_mesh_product){
             .plan = p, .operand = (uint32_t)m->operand, .left = m->left};
         f->needs = kf_max(f->needs, kf_plan_use(p, m->left)->layout.enough);
     }
@@ -260,8 +260,8 @@ static void tear_down(fixture *f)
 static kofn_program program_of(fixture *f)
 {
     return (kofn_program){.size = sizeof(kofn_program),
-                          .stage = f->stage,
-                          .stages = f->w->moves,
+                          .product = f->product,
+                          .products = f->w->moves,
                           .operand = f->operand,
                           .operands = f->w->matrices,
                           .input = route_input,
@@ -344,7 +344,7 @@ static void all_well(void **state)
         }
 }
 
-/* The nodes suffice for some stages, but not for all. */
+/* The nodes suffice for some products, but not for all. */
 static void try_too_few(const route *w)
 {
     fixture f;
@@ -363,7 +363,7 @@ static void try_too_few(const route *w)
     mesh_down(&s, &f);
 }
 
-/* The stage that needs fewest nodes comes first or last. */
+/* The product that needs fewest nodes comes first or last. */
 static void too_few(void **state)
 {
     route later = routes[3];
@@ -411,7 +411,7 @@ static void histories(void **state)
     assert_true(worst > 0); /* they decoded and did not compute alone */
 }
 
-/* ---- wrong pieces -------------------------------------------------------- */
+/* ---- wrong partial products ---------------------------------------------- */
 
 static size_t wrong, found;
 
@@ -423,7 +423,7 @@ static void spoil(sim *s, sim_packet *p)
 
     memcpy(&job, p->p.head + 8, sizeof job);
     if (kf_note_read(&note, p->p.head, p->p.head_bytes, job) ||
-        note.type != KF_NOTE_PIECE || note.seat == KOFN_NO_SEAT ||
+        note.type != KF_NOTE_PARTIAL || note.seat == KOFN_NO_SEAT ||
         note.at.step % ((const fixture *)s->own)->w->moves !=
             (uintptr_t)s->inject_ud)
         return;
@@ -439,28 +439,28 @@ static void blame(sim *s, size_t by, size_t node)
     found++;
 }
 
-/* The wrong product may be of any stage. It is recomputed, and only the sender
- * of the wrong piece is disconnected. */
-static void wrong_pieces(void **state)
+/* The wrong product may be of any product. It is recomputed, and only the
+ * sender of the wrong partial product is disconnected. */
+static void wrong_partials(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROUTES; i++)
-        for (size_t stage = 0; stage < routes[i].moves; stage++) {
+        for (size_t product = 0; product < routes[i].moves; product++) {
             const route *w = &routes[i];
             fixture f;
             sim s;
 
             wrong = found = 0;
-            mesh_up(&s, &f, w, 12, stage);
+            mesh_up(&s, &f, w, 12, product);
             s.opt.confirm = 2;
             s.tamper = spoil;
             s.blamed = blame;
-            s.inject_ud = (void *)(uintptr_t)stage;
+            s.inject_ud = (void *)(uintptr_t)product;
             s.hostile = &s; /* vectors of one iterate may differ by rounding */
             for (size_t n = 0; n < w->nodes; n++)
                 sim_start(&s, n, true);
             s.node[1].turncoat = true;
-            sim_finish(&s, 20 * KOFN_SECOND, NULL, w->name, stage);
+            sim_finish(&s, 20 * KOFN_SECOND, NULL, w->name, product);
             assert_true(wrong > 0 && found > 0);
             mesh_down(&s, &f);
         }
@@ -556,9 +556,9 @@ static void refusals(void **state)
     (void)state;
     set_up(&f, &routes[0], 5);
     p = program_of(&f);
-    p.stages = 0;
+    p.products = 0;
     assert_status(KOFN_INVAL, run(&p, &f.v0));
-    p.stages = 2;
+    p.products = 2;
     p.operands = 0;
     assert_status(KOFN_INVAL, run(&p, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "stage 0 is of matrix 0 of 0"));
@@ -578,16 +578,16 @@ static void refusals(void **state)
                             &(kofn_problem)KOFN_PROBLEM_INIT(
                                 KOFN_MATVEC, 23, 17, 1, KOFN_F64, false),
                             "mds:k=2", 8, 3));
-    f.stage[0].plan = other;
+    f.product[0].plan = other;
     assert_status(KOFN_INVAL, run(&p, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "two plans"));
-    f.stage[0].plan = NULL;
+    f.product[0].plan = NULL;
     assert_status(KOFN_INVAL, run(&p, &f.v0));
     kofn_plan_free(other);
     tear_down(&f);
 }
 
-TEST_FILE(peer_stages_test)
+TEST_FILE(peer_products_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(all_well,
@@ -595,8 +595,9 @@ TEST_FILE(peer_stages_test)
         TEST(too_few, "stages: nodes that suffice for some stages only fail"),
         TEST(histories,
              "stages: seeded histories of faults end with the plain iterates"),
-        TEST(wrong_pieces,
-             "stages: the sender of a wrong piece is found in every stage"),
+        TEST(
+            wrong_partials,
+            "stages: the sender of a wrong partial product is found in every stage"),
         TEST(on_threads,
              "stages: nodes on threads end with the plain iterates"),
         TEST(refusals,

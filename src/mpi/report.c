@@ -1,4 +1,4 @@
-/* told.c -- events in the order in which they are reported.
+/* report.c -- events in the order in which they are reported.
  *
  * A channel's queue holds the events that came in it, complete or not. A
  * complete one at the front is reported. The loss of a peer is reported after

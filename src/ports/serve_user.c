@@ -1,4 +1,4 @@
-/* serve_own.c -- multiplication by the program's own function. The size of a
+/* serve_user.c -- multiplication by the program's own function. The size of a
  * call is adapted so that it takes some milliseconds at any speed.
  *
  * The function belongs to the program and is called on the computing thread.
@@ -15,16 +15,16 @@
 
 /* Adapts the work of a call. The minimum is the work given to BLAS: more calls
  * would not help a slower function. */
-static void adapt(kf_own *own, double asked, kofn_time took)
+static void adapt(kf_user_multiply *user, double asked, kofn_time took)
 {
-    if (took < SOON && asked > own->work / 2 && own->work < MOST)
-        own->work *= 2;
-    else if (took > LONG && asked < own->work)
-        own->work = asked;
+    if (took < SOON && asked > user->work / 2 && user->work < MOST)
+        user->work *= 2;
+    else if (took > LONG && asked < user->work)
+        user->work = asked;
     if (took > LONG)
-        own->work *= (double)SOON / (double)took;
-    if (own->work < KF_LOOK_UP_WORK)
-        own->work = KF_LOOK_UP_WORK;
+        user->work *= (double)SOON / (double)took;
+    if (user->work < KF_LOOK_UP_WORK)
+        user->work = KF_LOOK_UP_WORK;
 }
 
 static kofn_status multiply(void *ud, const kofn_factors *f, kofn_matrix *out)
@@ -43,7 +43,7 @@ static kofn_status multiply(void *ud, const kofn_factors *f, kofn_matrix *out)
                        "%zu says %d (%s)",
                        f->A.rows, f->A.cols, f->B.rows, f->B.cols, (int)st,
                        kofn_strerror(st));
-    adapt(&s->own, (double)f->A.rows * (double)f->A.cols * (double)f->B.cols,
+    adapt(&s->user, (double)f->A.rows * (double)f->A.cols * (double)f->B.cols,
           kf_clock() - began);
     return KOFN_OK;
 }
@@ -52,6 +52,6 @@ void kf_serve_own_begin(server *s)
 {
     if (!s->opt.multiply)
         return;
-    s->own = (kf_own){multiply, s, 0, KF_LOOK_UP_WORK};
-    s->exposed.own = &s->own;
+    s->user = (kf_user_multiply){multiply, s, 0, KF_LOOK_UP_WORK};
+    s->exposed.user = &s->user;
 }

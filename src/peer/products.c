@@ -1,6 +1,6 @@
-/* stage.c -- the products of a step, one after the other.
+/* products.c -- the products of a step, one after the other.
  *
- * Owns codes and caches of the stages, and the plans that read matrices; they
+ * Owns codes and caches of the products, and the plans that read matrices; they
  * are the same for the whole run.  The caller's plans are borrowed. */
 #include "node.h"
 
@@ -11,15 +11,15 @@
 #define CACHE_BYTES ((size_t)64 << 20)
 #define LEAST_GROUPS 2 /* if results are compared */
 
-const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t)
+const kf_peer_product *kf_peer_product_of(const kf_node *n, uint64_t t)
 {
-    return &n->stage[kf_course_stage(&n->course, t)];
+    return &n->product[kf_course_product(&n->course, t)];
 }
 
 static uint64_t each_turn(const kf_course *c)
 {
-    assert(c->after < c->stages);
-    return c->stages - c->after;
+    assert(c->after < c->products);
+    return c->products - c->after;
 }
 
 uint64_t kf_course_turn(const kf_course *c, uint64_t t)
@@ -34,7 +34,7 @@ uint64_t kf_course_end(const kf_course *c, uint64_t turn)
     return turn * each_turn(c);
 }
 
-size_t kf_course_stage(const kf_course *c, uint64_t t)
+size_t kf_course_product(const kf_course *c, uint64_t t)
 {
     uint64_t each = each_turn(c);
 
@@ -62,9 +62,9 @@ static kofn_status check_use(const kofn_plan *p)
     return KOFN_OK;
 }
 
-static kofn_status check_stage(const kofn_stage *all, size_t i)
+static kofn_status check_product(const kofn_mesh_product *all, size_t i)
 {
-    const kofn_stage *s = &all[i];
+    const kofn_mesh_product *s = &all[i];
 
     if (!s->plan)
         return kf_fail(KOFN_INVAL, "stage %zu has no plan", i);
@@ -87,33 +87,35 @@ static kofn_status check_stage(const kofn_stage *all, size_t i)
     return check_use(kf_plan_use(s->plan, s->left));
 }
 
-kofn_status kf_node_stages_check(const kofn_stage *stage, size_t stages)
+kofn_status kf_node_products_check(const kofn_mesh_product *product,
+                                   size_t products)
 {
-    if (stages == 0)
+    if (products == 0)
         return kf_fail(KOFN_INVAL, "a mesh of 0 stages computes nothing");
-    for (size_t i = 0; i < stages; i++)
-        TRY(check_stage(stage, i));
+    for (size_t i = 0; i < products; i++)
+        TRY(check_product(product, i));
     return KOFN_OK;
 }
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* True if nodes make at most a sixth more pieces with this number of groups
- * than with the finest ones.  `each` of the `nodes` nodes make every group. */
+/* True if nodes make at most a sixth more partial products with this number of
+ * groups than with the finest ones.  `each` of the `nodes` nodes make every
+ * group. */
 static bool suffice(size_t groups, size_t each, size_t nodes)
 {
     return 6 * kf_ceil_div(groups * each, nodes) * nodes <= 7 * groups * each;
 }
 
 /* Returns the number of groups if results are compared.  Nearly all nodes then
- * make every group, so finer groups save few pieces.  Each group costs packets,
- * a comparison and a decoding at all nodes. */
+ * make every group, so finer groups save few partial products.  Each group
+ * costs packets, a comparison and a decoding at all nodes. */
 static size_t groups_compared(const kofn_plan *plan, size_t nodes,
                               kofn_errors errors)
 {
-    const kf_promise p = kf_promise_of(plan, 0, errors);
+    const kf_bounds p = kf_bounds_of(plan, 0, errors);
     const kf_voices all = {.one = 1, .all = nodes};
-    size_t each = kf_min(nodes, p.surely + kf_promise_vouch(&p, &all));
+    size_t each = kf_min(nodes, p.surely + kf_bounds_vouch(&p, &all));
     size_t groups = kf_min(nodes, LEAST_GROUPS);
 
     while (groups < nodes && !suffice(groups, each, nodes))
@@ -122,9 +124,10 @@ static size_t groups_compared(const kofn_plan *plan, size_t nodes,
 }
 
 /* A matrix is read by the rows of its parts, as it is multiplied. */
-size_t kf_node_groups(const kofn_stage *stage, size_t nodes, kofn_errors errors)
+size_t kf_node_groups(const kofn_mesh_product *product, size_t nodes,
+                      kofn_errors errors)
 {
-    const kofn_plan *plan = kf_plan_use(stage->plan, stage->left);
+    const kofn_plan *plan = kf_plan_use(product->plan, product->left);
     size_t groups = kf_min(nodes, KF_MAX_GROUPS);
 
     if (errors != KOFN_ERRORS_NONE)
@@ -132,47 +135,49 @@ size_t kf_node_groups(const kofn_stage *stage, size_t nodes, kofn_errors errors)
     return kf_max(1, kf_min(groups, plan->span));
 }
 
-static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
-                             const kf_node_options *opt)
+static kofn_status products_new(kf_peer_product *s,
+                                const kofn_mesh_product *from,
+                                const kf_node_options *opt)
 {
     if (from->read)
         TRY(kf_code_reader(&s->reader, from->plan));
     s->plan = from->read ? s->reader : kf_plan_use(from->plan, from->left);
     s->groups = kf_node_groups(from, opt->groups, opt->errors);
     s->all = s->groups == 64 ? UINT64_MAX : kf_bit(s->groups) - 1;
-    s->promise = kf_promise_of(s->plan, 0, opt->errors);
+    s->bounds = kf_bounds_of(s->plan, 0, opt->errors);
     s->silent = !kf_code_has_no_zero_result(s->plan, 0, s->plan->span - 1);
     TRY(kf_code_new(&s->code, s->plan));
     return kf_cache_new(&s->cache, s->code, CACHE_BYTES);
 }
 
-/* Returns how many pieces are needed.  A comparison needs more pieces than
- * surely decode.  With fewer, some pieces may have no other to show that they
- * are wrong. */
-static size_t enough_for(const kf_peer_stage *s)
+/* Returns how many partial products are needed.  A comparison needs more
+ * partial products than surely decode.  With fewer, some partial products may
+ * have no other to show that they are wrong. */
+static size_t enough_for(const kf_peer_product *s)
 {
-    return s->promise.errors == KOFN_ERRORS_NONE ? s->plan->layout.enough
-                                                 : s->promise.surely;
+    return s->bounds.errors == KOFN_ERRORS_NONE ? s->plan->layout.enough
+                                                : s->bounds.surely;
 }
 
-kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
-                               size_t stages, const kf_node_options *opt)
+kofn_status kf_peer_products_new(kf_node *n, const kofn_mesh_product *product,
+                                 size_t products, const kf_node_options *opt)
 {
-    TRY(kf_node_stages_check(stage, stages));
-    if (opt->turns ? !opt->after || opt->after >= stages : opt->after > 0)
+    TRY(kf_node_products_check(product, products));
+    if (opt->turns ? !opt->after || opt->after >= products : opt->after > 0)
         return kf_fail(
             KOFN_INVAL,
             "%zu of %zu stages run once, after %llu turns of the "
             "others; give both kinds of stages and turns, or neither",
-            opt->after, stages, (unsigned long long)opt->turns);
-    TRY_ZERO(n->stage, stages);
-    n->course = (kf_course){stages, opt->turns, opt->after};
-    n->on = n->stage;
+            opt->after, products, (unsigned long long)opt->turns);
+    TRY_ZERO(n->product, products);
+    n->course = (kf_course){products, opt->turns, opt->after};
+    n->on = n->product;
     n->max_seats = KF_MOST_LIVES; /* a hostile node may name any seat */
-    for (size_t i = 0; i < stages; i++) {
-        TRY(stage_new(&n->stage[i], &stage[i], opt));
-        n->max_seats = kf_min(n->max_seats, n->stage[i].plan->layout.max_seats);
-        n->enough = kf_max(n->enough, enough_for(&n->stage[i]));
+    for (size_t i = 0; i < products; i++) {
+        TRY(products_new(&n->product[i], &product[i], opt));
+        n->max_seats =
+            kf_min(n->max_seats, n->product[i].plan->layout.max_seats);
+        n->enough = kf_max(n->enough, enough_for(&n->product[i]));
     }
     return KOFN_OK;
 }
@@ -196,8 +201,8 @@ kofn_status kf_peer_members_decode(const kf_node *n, bool *decode)
     TRY_NEW(seat, n->members);
     for (size_t r = 0; r < n->members; r++)
         seat[r] = n->member[r].seat;
-    for (size_t i = 0; i < n->course.stages && *decode && !st; i++) {
-        const kf_peer_stage *s = &n->stage[i];
+    for (size_t i = 0; i < n->course.products && *decode && !st; i++) {
+        const kf_peer_product *s = &n->product[i];
         kf_answers a;
 
         st = kf_answers_judge(s->cache, s->plan, seat, n->members,
@@ -208,18 +213,18 @@ kofn_status kf_peer_members_decode(const kf_node *n, bool *decode)
     return st;
 }
 
-void kf_peer_stages_trim(kf_node *n)
+void kf_peer_products_trim(kf_node *n)
 {
-    for (size_t i = 0; i < n->course.stages; i++)
-        kf_cache_trim(n->stage[i].cache);
+    for (size_t i = 0; i < n->course.products; i++)
+        kf_cache_trim(n->product[i].cache);
 }
 
-void kf_peer_stages_free(kf_node *n)
+void kf_peer_products_free(kf_node *n)
 {
-    for (size_t i = 0; i < n->course.stages; i++) {
-        kf_cache_free(n->stage[i].cache);
-        kf_code_free(n->stage[i].code);
-        kofn_plan_free(n->stage[i].reader);
+    for (size_t i = 0; i < n->course.products; i++) {
+        kf_cache_free(n->product[i].cache);
+        kf_code_free(n->product[i].code);
+        kofn_plan_free(n->product[i].reader);
     }
-    kf_free(n->stage);
+    kf_free(n->product);
 }

@@ -1,20 +1,21 @@
-/* pieces.c -- the exchange of the pieces of one iterate: what to compute, what
- * to request, and which pieces decode.
+/* partials.c -- the exchange of the partial products of one iterate: what to
+ * compute, what to request, and which partial products decode.
  *
  * All nodes pull, and none waits for a certain other node.  Member r of m makes
  * the groups from r g / m on, cyclically.  If all are equally fast, every group
- * has its k pieces when each member has made k g / m of them.  This is the
- * elastic share of math/elastic.md 14.  If some are slow, lost or stopped, the
- * others continue into their groups while these pieces are wanted.
+ * has its k partial products when each member has made k g / m of them.  This
+ * is the elastic share of math/elastic.md 14.  If some are slow, lost or
+ * stopped, the others continue into their groups while these partial products
+ * are wanted.
  *
  * The leader decides a group (replicated decoding), or a member that is
- * assigned to it (distributed), from the first k pieces that it gets.  The
- * first k differ between nodes.  If each node decoded from its own, the
+ * assigned to it (distributed), from the first k partial products that it gets.
+ * The first k differ between nodes.  If each node decoded from its own, the
  * iterates would differ in the last bits, and the code would amplify the
  * difference in every iteration.
  *
- * Owns the list of the pieces that are here, but not the pieces.  A decided
- * group stays decided within its epoch.
+ * Owns the list of the partial products that are here, but not the partial
+ * products.  A decided group stays decided within its epoch.
  */
 #include "node.h"
 
@@ -22,7 +23,7 @@
 
 void kf_peer_clear_decisions(kf_node *n)
 {
-    n->decided = n->done = n->own = n->told[0].groups = 0;
+    n->decided = n->done = n->local = n->decisions[0].groups = 0;
     for (size_t g = 0; g < KF_MAX_GROUPS; g++) {
         kf_cluster *c = &n->cluster[g];
 
@@ -41,7 +42,7 @@ void kf_peer_clear_iterate(kf_node *n)
     n->disagreed = false;
     for (size_t g = 0; g < KF_MAX_GROUPS; g++)
         n->cluster[g].count = 0;
-    kf_peer_stages_trim(n);
+    kf_peer_products_trim(n);
 }
 
 /* ---- deciders and shares ------------------------------------------------- */
@@ -95,7 +96,7 @@ static uint64_t share(const kf_node *n, size_t rank)
     return set;
 }
 
-/* True if it is known which pieces of the group are used. */
+/* True if it is known which partial products of the group are used. */
 static bool is_known(const kf_node *n, const kf_cluster *c)
 {
     return kf_peer_checks(n) ? c->shown > 0 : c->decoder != NULL;
@@ -106,7 +107,7 @@ static bool decodes(const kofn_decoder *d, uint32_t seat)
     return kf_among(seat, d->seat, d->seats);
 }
 
-/* True if the piece of this seat is one of these. */
+/* True if the partial product of this seat is one of these. */
 static bool takes(const kf_node *n, const kf_cluster *c, uint32_t seat)
 {
     return kf_peer_checks(n) ? kf_compares(c, seat) : decodes(c->decoder, seat);
@@ -120,13 +121,13 @@ bool kf_peer_complete(const kf_cluster *c)
     return c->decoder != NULL;
 }
 
-/* Returns the groups for which this node should make pieces: its share, the
- * requested ones, and the groups that it decides.  A decided group counts only
- * if the piece of our seat is used. */
+/* Returns the groups for which this node should make partial products: its
+ * share, the requested ones, and the groups that it decides.  A decided group
+ * counts only if the partial product of our seat is used. */
 static uint64_t wanted(const kf_node *n)
 {
-    uint64_t set = n->final ? 0 : n->mine | n->own | share(n, n->rank);
-    uint64_t asked = n->own;
+    uint64_t set = n->final ? 0 : n->mine | n->local | share(n, n->rank);
+    uint64_t asked = n->local;
 
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_same_iterate(o->want, n->at) && kf_live(n, o))
@@ -169,8 +170,9 @@ size_t kf_peer_next_group(const kf_node *n)
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* Returns the groups for which we lack the piece of this member and expect it.
- * Before a group is decided, a node that does not decide expects the shares. */
+/* Returns the groups for which we lack the partial product of this member and
+ * expect it. Before a group is decided, a node that does not decide expects the
+ * shares. */
 static uint64_t lacking(const kf_node *n, const kf_other *o)
 {
     bool all = n->opt.decoding == KOFN_DECODE_REPLICATED;
@@ -183,14 +185,14 @@ static uint64_t lacking(const kf_node *n, const kf_other *o)
         bool want =
             is_known(n, c) ? takes(n, c, seat) : (expect & kf_bit(g)) != 0;
 
-        if ((want || n->own & kf_bit(g)) && !(n->done & kf_bit(g)) &&
+        if ((want || n->local & kf_bit(g)) && !(n->done & kf_bit(g)) &&
             !kf_has(c, seat))
             set |= kf_bit(g);
     }
     return set;
 }
 
-kofn_status kf_peer_ask_pieces(kf_node *n, bool again)
+kofn_status kf_peer_ask_partials(kf_node *n, bool again)
 {
     bool distributed = n->opt.decoding == KOFN_DECODE_DISTRIBUTED;
 
@@ -222,7 +224,7 @@ kofn_status kf_peer_ask_pieces(kf_node *n, bool again)
     return KOFN_OK;
 }
 
-/* Cancels the outstanding requests for pieces of a decided group. */
+/* Cancels the outstanding requests for partial products of a decided group. */
 static kofn_status say_enough(kf_node *n, size_t group)
 {
     for (kf_other *o = n->other; o != kf_end(n); o++) {
@@ -240,28 +242,28 @@ static kofn_status say_enough(kf_node *n, size_t group)
 
 /* ---- serving ------------------------------------------------------------- */
 
-static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kf_note piece,
-                               uint64_t groups)
+static kofn_status send_partials(kf_node *n, kofn_incarnation to,
+                                 kf_note partial, uint64_t groups)
 {
-    for (; groups; piece.group++, groups >>= 1)
+    for (; groups; partial.group++, groups >>= 1)
         if (groups & 1)
-            TRY(kf_peer_send(n, to, piece));
+            TRY(kf_peer_send(n, to, partial));
     return KOFN_OK;
 }
 
-/* Sends the requested pieces that exist, and forgets these requests: a piece is
- * sent again only if it is requested again. */
+/* Sends the requested partial products that exist, and forgets these requests:
+ * a partial product is sent again only if it is requested again. */
 static kofn_status serve(kf_node *n, kf_other *o, kofn_iterate_id at,
                          kofn_epoch epoch, uint64_t coded, uint64_t decoded)
 {
-    kf_note piece = {
-        .type = KF_NOTE_PIECE, .at = at, .epoch = epoch, .seat = n->made_of};
+    kf_note partial = {
+        .type = KF_NOTE_PARTIAL, .at = at, .epoch = epoch, .seat = n->made_of};
 
     o->coded &= ~coded;
     o->decoded &= ~decoded;
-    TRY(send_pieces(n, o->incarnation, piece, coded));
-    piece.seat = KOFN_NO_SEAT;
-    return send_pieces(n, o->incarnation, piece, decoded);
+    TRY(send_partials(n, o->incarnation, partial, coded));
+    partial.seat = KOFN_NO_SEAT;
+    return send_partials(n, o->incarnation, partial, decoded);
 }
 
 static kofn_status serve_now(kf_node *n, kf_other *o)
@@ -283,8 +285,8 @@ static kofn_status serve_all(kf_node *n)
     return KOFN_OK;
 }
 
-/* Serves a request for the iterate before this one.  Its pieces are kept,
- * because a node that still makes it could get them nowhere else once all
+/* Serves a request for the iterate before this one.  Its partial products are
+ * kept, because a node that still makes it could get them nowhere else once all
  * others have continued. */
 static kofn_status serve_before(kf_node *n, kf_other *o)
 {
@@ -297,14 +299,14 @@ static kofn_status serve_before(kf_node *n, kf_other *o)
     return serve(n, o, n->before, n->before_epoch, coded, decoded);
 }
 
-/* Handles a request for the pieces of an iterate.  A node may reach an iterate
- * after the leader has decided something about it, if not all pieces are
- * needed.  The decision came too early for that node, which had to drop it, so
- * it is sent again.  If nodes may be hostile, it is sent again with the next
- * heartbeat. */
+/* Handles a request for the partial products of an iterate.  A node may reach
+ * an iterate after the leader has decided something about it, if not all
+ * partial products are needed.  The decision came too early for that node,
+ * which had to drop it, so it is sent again.  If nodes may be hostile, it is
+ * sent again with the next heartbeat. */
 kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
 {
-    uint64_t all = kf_peer_stage_of(n, note->at.step)->all;
+    uint64_t all = kf_peer_product_of(n, note->at.step)->all;
     bool fresh = !kf_same_iterate(note->at, o->want);
 
     if (note->at.step < o->want.step)
@@ -367,7 +369,7 @@ void kf_peer_drop_former(kf_node *n)
 /* Lists the decisions: the groups, and the seats of each. */
 static kofn_status list_decisions(kf_node *n)
 {
-    kf_decisions *t = &n->told[0];
+    kf_decisions *t = &n->decisions[0];
 
     t->at = n->at;
     t->epoch = n->epoch;
@@ -389,11 +391,9 @@ static kofn_status list_decisions(kf_node *n)
     return KOFN_OK;
 }
 
-static kofn_status tell(kf_node *n, const kf_decisions *told,
-                        kofn_incarnation to)
+static kofn_status tell(kf_node *n, const kf_decisions *of, kofn_incarnation to)
 {
-    return kf_peer_send(n, to,
-                        (kf_note){.type = KF_NOTE_DECIDE, .at = told->at});
+    return kf_peer_send(n, to, (kf_note){.type = KF_NOTE_DECIDE, .at = of->at});
 }
 
 kofn_status kf_peer_tell_now(kf_node *n)
@@ -401,7 +401,7 @@ kofn_status kf_peer_tell_now(kf_node *n)
     TRY(list_decisions(n));
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (o->rank != KF_NONE && o->heard != KF_LONG_AGO)
-            TRY(tell(n, &n->told[0], o->incarnation));
+            TRY(tell(n, &n->decisions[0], o->incarnation));
     return KOFN_OK;
 }
 
@@ -409,18 +409,18 @@ kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o,
                                kofn_iterate_id at)
 {
     for (size_t i = 0; i < 2 && kf_leads(n); i++)
-        if (n->told[i].groups && kf_same_iterate(at, n->told[i].at))
-            TRY(tell(n, &n->told[i], o->incarnation));
+        if (n->decisions[i].groups && kf_same_iterate(at, n->decisions[i].at))
+            TRY(tell(n, &n->decisions[i], o->incarnation));
     return KOFN_OK;
 }
 
-/* The other nodes may then stop making the remaining pieces. */
+/* The other nodes may then stop making the remaining partial products. */
 kofn_status kf_peer_tell_members(kf_node *n)
 {
     size_t fresh = 0;
 
     for (size_t g = 0; g < n->on->groups; g++)
-        fresh += (n->decided & ~n->told[0].groups & kf_bit(g)) != 0;
+        fresh += (n->decided & ~n->decisions[0].groups & kf_bit(g)) != 0;
     if (n->decided != n->on->all && fresh < kf_ceil_div(n->on->groups, 4))
         return KOFN_OK;
     return kf_peer_tell_now(n);
@@ -442,10 +442,11 @@ static kofn_status try_decide(kf_node *n, size_t group)
     TRY(kf_peer_find_decoder(n, c->have, c->count, true, &a));
     c->decoder = a.decoder;
     if (a.hopeless && !c->decoder)
-        return kf_fail(KOFN_UNSTABLE,
-                       "the pieces of all %zu seats do not decode within %g; "
-                       "choose another basis or a larger tolerance",
-                       c->count, n->opt.tolerance);
+        return kf_fail(
+            KOFN_UNSTABLE,
+            "the partial products of all %zu seats do not decode within %g; "
+            "choose another basis or a larger max_error",
+            c->count, n->opt.tolerance);
     if (!c->decoder)
         return KOFN_OK;
     n->decided |= kf_bit(group);
@@ -478,8 +479,8 @@ kofn_status kf_peer_decoded(kf_node *n, size_t group)
     return serve_all(n);
 }
 
-/* True if the sender may send this: pieces come from the node with the seat,
- * results from the decider. */
+/* True if the sender may send this: partial products come from the node with
+ * the seat, results from the decider. */
 static bool is_theirs(const kf_node *n, const kf_note *note)
 {
     size_t r = n->decider[note->group];
@@ -491,7 +492,7 @@ static bool is_theirs(const kf_node *n, const kf_note *note)
     return kf_node_seat_of(n, note->from) == note->seat;
 }
 
-kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note)
+kofn_status kf_peer_receive_partial(kf_node *n, const kf_note *note)
 {
     kf_cluster *c;
 
@@ -559,5 +560,5 @@ kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note)
         at += count;
     }
     n->ever.dropped += !sound;
-    return kf_peer_ask_pieces(n, false);
+    return kf_peer_ask_partials(n, false);
 }

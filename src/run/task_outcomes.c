@@ -1,9 +1,9 @@
-/* fates.c -- see fates.h.
+/* task_outcomes.c -- see task_outcomes.h.
  *
  * Owns the tasks of open products and the observers.  Observers are called in
  * turn and change nothing.  This file decides nothing; it knows only the times
  * of events. */
-#include "fates.h"
+#include "task_outcomes.h"
 
 #include "base/base.h"
 
@@ -20,22 +20,22 @@ static void keep_failure(kf_observer *o, kofn_status st)
     strncpy(o->why, kofn_errmsg(), sizeof o->why - 1);
 }
 
-void kf_fates_tell(const kf_fates *f, const kf_moment *m)
+void kf_task_outcomes_tell(const kf_task_outcomes *f, const kf_moment *m)
 {
     for (kf_observer *o = f->observers; o; o = o->next)
         keep_failure(o, o->see(o, m));
 }
 
 /* Reports something that happens at this moment. */
-static void tell_now(const kf_fates *f, kf_moment m)
+static void tell_now(const kf_task_outcomes *f, kf_moment m)
 {
     m.from = m.to = f->now;
-    kf_fates_tell(f, &m);
+    kf_task_outcomes_tell(f, &m);
 }
 
 /* ---- products ------------------------------------------------------------ */
 
-static kf_slots *of_product(const kf_fates *f, uint32_t product)
+static kf_slots *of_product(const kf_task_outcomes *f, uint32_t product)
 {
     for (size_t i = f->opens; i > 0; i--)
         if (f->open[i - 1]->product == product)
@@ -43,7 +43,8 @@ static kf_slots *of_product(const kf_fates *f, uint32_t product)
     return NULL;
 }
 
-kofn_status kf_fates_open(kf_fates *f, uint32_t product, kf_slots **out)
+kofn_status kf_task_outcomes_open(kf_task_outcomes *f, uint32_t product,
+                                  kf_slots **out)
 {
     *out = of_product(f, product);
     if (*out)
@@ -65,7 +66,7 @@ static void tasks_free(kf_slots *t)
     kf_free(t);
 }
 
-void kf_fates_close(kf_fates *f, uint32_t product)
+void kf_task_outcomes_close(kf_task_outcomes *f, uint32_t product)
 {
     size_t i = 0;
 
@@ -79,27 +80,27 @@ void kf_fates_close(kf_fates *f, uint32_t product)
             (--f->opens - i) * sizeof(kf_slots *));
 }
 
-static kf_slot *find(const kf_fates *f, uint32_t product, uint32_t task)
+static kf_slot *find(const kf_task_outcomes *f, uint32_t product, uint32_t task)
 {
     const kf_slots *t = of_product(f, product);
 
-    return t ? kf_fates_find(t, task) : NULL;
+    return t ? kf_task_outcomes_find(t, task) : NULL;
 }
 
 /* ---- tasks --------------------------------------------------------------- */
 
 /* Returns the time at which the worker began this task, if known.  A worker may
  * have several tasks, of several products, and does one after the other. */
-static kofn_time since(const kf_fates *f, const kf_slot *t)
+static kofn_time since(const kf_task_outcomes *f, const kf_slot *t)
 {
     return t->worker < f->enders && f->ended[t->worker] > t->sent
                ? f->ended[t->worker]
                : t->sent;
 }
 
-static void end_task(kf_fates *f, kf_slot *t, kf_fate fate)
+static void end_task(kf_task_outcomes *f, kf_slot *t, kf_task_outcome outcome)
 {
-    t->fate = fate;
+    t->outcome = outcome;
     t->over = f->now;
     if (!f->observers)
         return;
@@ -110,42 +111,43 @@ static void end_task(kf_fates *f, kf_slot *t, kf_fate fate)
 }
 
 /* Records an answer.  A result may also come for a task that was cancelled. */
-static void came(kf_fates *f, const kofn_event *ev)
+static void came(kf_task_outcomes *f, const kofn_event *ev)
 {
     kf_slot *t = find(f, ev->product, ev->task);
 
     if (!t || t->worker != ev->worker ||
-        (t->fate != KF_FATE_OUT && t->fate != KF_FATE_CANCELLED))
+        (t->outcome != KF_OUTCOME_OUT && t->outcome != KF_OUTCOME_CANCELLED))
         return;
     t->took = ev->took;
-    end_task(f, t, ev->type == KOFN_EV_RESULT ? KF_FATE_CAME : KF_FATE_FAILED);
+    end_task(f, t,
+             ev->type == KOFN_EV_RESULT ? KF_OUTCOME_CAME : KF_OUTCOME_FAILED);
 }
 
 /* Marks this worker's outstanding tasks as lost.  `all`: no result of an open
  * product is of use any more. */
-static void lose(kf_fates *f, uint32_t worker, bool all)
+static void lose(kf_task_outcomes *f, uint32_t worker, bool all)
 {
     for (size_t k = 0; k < f->opens; k++)
         for (size_t i = 0; i < f->open[k]->count; i++) {
             kf_slot *t = &f->open[k]->task[i];
 
-            if (t->worker == worker && t->fate == KF_FATE_OUT)
-                end_task(f, t, KF_FATE_LOST);
-            else if (all && t->fate == KF_FATE_USED)
-                t->fate = KF_FATE_CAME;
+            if (t->worker == worker && t->outcome == KF_OUTCOME_OUT)
+                end_task(f, t, KF_OUTCOME_LOST);
+            else if (all && t->outcome == KF_OUTCOME_USED)
+                t->outcome = KF_OUTCOME_CAME;
         }
 }
 
 /* Records that a worker has left.  With KOFN_IN_FLIGHT_ABORT all results of
  * open products are then dropped, if it took part in them. */
-static void left(kf_fates *f, uint32_t worker)
+static void left(kf_task_outcomes *f, uint32_t worker)
 {
     lose(f, worker, f->abort && kf_core_works(f->core, worker));
     tell_now(f, (kf_moment){.type = KF_LEFT, .worker = worker});
 }
 
 /* Records a verdict.  Results that are only left out are not wrong. */
-static void judged(kf_fates *f, const kofn_event *ev)
+static void judged(kf_task_outcomes *f, const kofn_event *ev)
 {
     size_t k = 0;
 
@@ -160,13 +162,13 @@ static void judged(kf_fates *f, const kofn_event *ev)
                          : NULL;
 
         if (t)
-            t->fate = KF_FATE_WRONG;
+            t->outcome = KF_OUTCOME_WRONG;
     }
     kf_free(f->asked[k].tasks);
     f->asked[k] = f->asked[--f->asks];
 }
 
-kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev)
+kofn_status kf_task_outcomes_event(kf_task_outcomes *f, const kofn_event *ev)
 {
     kf_slots *t;
 
@@ -192,7 +194,7 @@ kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev)
     case KOFN_EV_BEGIN:
         if (!ev->product) /* a round of a stream without a new product */
             break;
-        TRY(kf_fates_open(f, ev->product, &t));
+        TRY(kf_task_outcomes_open(f, ev->product, &t));
         t->began = ev->now;
         break;
     case KOFN_EV_VERDICT:
@@ -210,11 +212,11 @@ kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev)
 
 /* ---- actions ------------------------------------------------------------- */
 
-static kofn_status give(kf_fates *f, const kofn_action *a)
+static kofn_status give(kf_task_outcomes *f, const kofn_action *a)
 {
     kf_slots *t;
 
-    TRY(kf_fates_open(f, a->product, &t));
+    TRY(kf_task_outcomes_open(f, a->product, &t));
     TRY(kf_grow(&t->task, &t->cap, t->count, sizeof *t->task));
     t->task[t->count++] = (kf_slot){.task = a->task,
                                     .worker = a->worker,
@@ -226,17 +228,17 @@ static kofn_status give(kf_fates *f, const kofn_action *a)
     return KOFN_OK;
 }
 
-static void use(kf_fates *f, const kofn_action *a)
+static void use(kf_task_outcomes *f, const kofn_action *a)
 {
     for (size_t i = 0; i < a->count; i++) {
         kf_slot *t = find(f, a->product, a->tasks[i]);
 
-        if (t && t->fate == KF_FATE_CAME)
-            t->fate = KF_FATE_USED;
+        if (t && t->outcome == KF_OUTCOME_CAME)
+            t->outcome = KF_OUTCOME_USED;
     }
 }
 
-static kofn_status ask(kf_fates *f, const kofn_action *a)
+static kofn_status ask(kf_task_outcomes *f, const kofn_action *a)
 {
     kf_unjudged *x;
 
@@ -252,7 +254,7 @@ static kofn_status ask(kf_fates *f, const kofn_action *a)
     return KOFN_OK;
 }
 
-static void end_lists(const kf_fates *f)
+static void end_lists(const kf_task_outcomes *f)
 {
     kofn_stream_round r;
 
@@ -262,7 +264,7 @@ static void end_lists(const kf_fates *f)
     tell_now(f, (kf_moment){.type = KF_LISTS, .lists = &r});
 }
 
-kofn_status kf_fates_action(kf_fates *f, const kofn_action *a)
+kofn_status kf_task_outcomes_action(kf_task_outcomes *f, const kofn_action *a)
 {
     kf_slot *t;
 
@@ -271,8 +273,8 @@ kofn_status kf_fates_action(kf_fates *f, const kofn_action *a)
         return give(f, a);
     case KOFN_DO_CANCEL:
         t = find(f, a->product, a->task);
-        if (t && t->fate == KF_FATE_OUT)
-            end_task(f, t, KF_FATE_CANCELLED);
+        if (t && t->outcome == KF_OUTCOME_OUT)
+            end_task(f, t, KF_OUTCOME_CANCELLED);
         break;
     case KOFN_DO_EVICT:
         lose(f, a->worker, false);
@@ -295,26 +297,26 @@ kofn_status kf_fates_action(kf_fates *f, const kofn_action *a)
 
 /* ---- moments that only the body knows ------------------------------------ */
 
-static void tell_tasks(const kf_fates *f, const kf_slots *of,
+static void tell_tasks(const kf_task_outcomes *f, const kf_slots *of,
                        const kf_moment *m)
 {
     for (size_t i = 0; i < of->count; i++) {
         kf_slot t = of->task[i];
 
-        if (t.fate == KF_FATE_OUT) {
+        if (t.outcome == KF_OUTCOME_OUT) {
             t.since = since(f, &t);
             t.over = m->to;
         }
-        kf_fates_tell(f, &(kf_moment){.type = KF_TASK,
-                                      .from = t.since,
-                                      .to = t.over,
-                                      .round = m->round,
-                                      .worker = t.worker,
-                                      .task = &t});
+        kf_task_outcomes_tell(f, &(kf_moment){.type = KF_TASK,
+                                              .from = t.since,
+                                              .to = t.over,
+                                              .round = m->round,
+                                              .worker = t.worker,
+                                              .task = &t});
     }
 }
 
-void kf_fates_note(kf_fates *f, const kofn_note *n)
+void kf_task_outcomes_note(kf_task_outcomes *f, const kofn_note *n)
 {
     const kf_slots *of = of_product(f, n->product);
     kf_moment m = {.type = !strcmp(n->own, "over")      ? KF_ROUND
@@ -329,7 +331,7 @@ void kf_fates_note(kf_fates *f, const kofn_note *n)
     kf_slot *t;
 
     if (!strcmp(n->own, "sent")) {
-        t = of ? kf_fates_find(of, n->task) : NULL;
+        t = of ? kf_task_outcomes_find(of, n->task) : NULL;
         if (t)
             t->sent = n->now;
         return;
@@ -339,23 +341,24 @@ void kf_fates_note(kf_fates *f, const kofn_note *n)
         return;
     if (m.type == KF_ROUND)
         tell_tasks(f, of, &m);
-    kf_fates_tell(f, &m);
+    kf_task_outcomes_tell(f, &m);
 }
 
-unsigned kf_fates_late(const kf_slots *t)
+unsigned kf_task_outcomes_late(const kf_slots *t)
 {
     unsigned n = 0;
 
     for (size_t i = 0; i < t->count; i++)
-        n += t->task[i].fate == KF_FATE_CAME ||
-             t->task[i].fate == KF_FATE_CANCELLED;
+        n += t->task[i].outcome == KF_OUTCOME_CAME ||
+             t->task[i].outcome == KF_OUTCOME_CANCELLED;
     return n;
 }
 
 /* ---- observers ----------------------------------------------------------- */
 
-kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,
-                           const char *trace, const char *record)
+kofn_status kf_task_outcomes_watch(kf_task_outcomes *f, const kofn_plan *plan,
+                                   const char *port, const char *trace,
+                                   const char *record)
 {
     if (record)
         TRY(kf_record_new(&f->observers, plan, record));
@@ -364,7 +367,7 @@ kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,
     return KOFN_OK;
 }
 
-kofn_status kf_fates_end(kf_fates *f, bool keep)
+kofn_status kf_task_outcomes_end(kf_task_outcomes *f, bool keep)
 {
     char first[300] = "";
     kofn_status bad = KOFN_OK;
@@ -381,9 +384,9 @@ kofn_status kf_fates_end(kf_fates *f, bool keep)
     return bad ? kf_fail(bad, "%s", first) : KOFN_OK;
 }
 
-void kf_fates_free(kf_fates *f)
+void kf_task_outcomes_free(kf_task_outcomes *f)
 {
-    kf_fates_end(f, false);
+    kf_task_outcomes_end(f, false);
     for (size_t i = 0; i < f->opens; i++)
         tasks_free(f->open[i]);
     tasks_free(f->spare);

@@ -1,10 +1,10 @@
-/* fates.h -- the tasks of all open products and their fates; and the observers
- * of them: metrics.c, trace.c, record.c.
+/* task_outcomes.h -- the tasks of all open products and their outcomes; and the
+ * observers of them: metrics.c, trace.c, record.c.
  *
  * All of it follows from three sources: the events that the coordinator
  * received, the actions that it returned, and the moments that only the body
- * knows (kf_fates_note).  The journal has the same three (docs/journal.md), so
- * that a running job and a replay give the same results.
+ * knows (kf_task_outcomes_note).  The journal has the same three
+ * (docs/journal.md), so that a running job and a replay give the same results.
  *
  * Observers change nothing.  A failure of an observer is reported when it ends,
  * and harms no round.  The pointers of a moment are valid during the call. */
@@ -14,25 +14,26 @@
 #include "core/core.h"
 #include "data/data.h"
 
-/* The fate of a task. */
-typedef enum kf_fate {
-    KF_FATE_OUT,       /* outstanding */
-    KF_FATE_CAME,      /* its result came */
-    KF_FATE_USED,      /* its result came, and was decoded or compared */
-    KF_FATE_WRONG,     /* its result came, and was found wrong */
-    KF_FATE_CANCELLED, /* no longer needed, and not come before the end */
-    KF_FATE_FAILED,    /* the worker could not compute it */
-    KF_FATE_LOST,      /* the worker left */
-    KF_FATES
-} kf_fate;
+/* The outcome of a task. */
+typedef enum kf_task_outcome {
+    KF_OUTCOME_OUT,       /* outstanding */
+    KF_OUTCOME_CAME,      /* its result came */
+    KF_OUTCOME_USED,      /* its result came, and was decoded or compared */
+    KF_OUTCOME_WRONG,     /* its result came, and was found wrong */
+    KF_OUTCOME_CANCELLED, /* no longer needed, and not come before the end */
+    KF_OUTCOME_FAILED,    /* the worker could not compute it */
+    KF_OUTCOME_LOST,      /* the worker left */
+    KF_OUTCOMES
+} kf_task_outcome;
 
 typedef struct kf_slot {
     uint32_t task, worker, row; /* number of the task */
     size_t group, lo, hi;
     kofn_time sent, since; /* since: when its worker could begin; for
                               observers */
-    kofn_time over, took;  /* when its fate was known; the worker's own time */
-    kf_fate fate;
+    kofn_time over,
+        took; /* when its outcome was known; the worker's own time */
+    kf_task_outcome outcome;
     bool awaited; /* pace.c: a submessage that was sent for and has not come */
     kf_buffer *result; /* loop.c: NULL until it has come */
 } kf_slot;
@@ -78,7 +79,8 @@ struct kf_observer {
     kofn_status (*see)(kf_observer *o, const kf_moment *m);
     /* Writes its file, unless `keep` is false, and frees the observer. */
     kofn_status (*end)(kf_observer *o, bool keep);
-    kofn_status failed; /* the first failure, and its message (fates.c) */
+    kofn_status
+        failed; /* the first failure, and its message (task_outcomes.c) */
     char why[256];
 };
 
@@ -97,7 +99,7 @@ typedef struct kf_unjudged {
     size_t count;
 } kf_unjudged;
 
-typedef struct kf_fates {
+typedef struct kf_task_outcomes {
     const kofn_core *core; /* receives the same events */
     bool abort;            /* in_flight is KOFN_IN_FLIGHT_ABORT */
     kofn_time now;         /* time of the last event */
@@ -109,34 +111,36 @@ typedef struct kf_fates {
     kofn_time *ended; /* per worker, for observers: when its last task ended */
     size_t enders;
     kf_observer *observers;
-} kf_fates;
+} kf_task_outcomes;
 
-/* ---- fates.c ------------------------------------------------------------- */
+/* ---- task_outcomes.c ----------------------------------------------------- */
 
 /* Begins the tasks of this product. */
-kofn_status kf_fates_open(kf_fates *f, uint32_t product, kf_slots **out);
+kofn_status kf_task_outcomes_open(kf_task_outcomes *f, uint32_t product,
+                                  kf_slots **out);
 /* Forgets the product.  Its results belong to the caller. */
-void kf_fates_close(kf_fates *f, uint32_t product);
+void kf_task_outcomes_close(kf_task_outcomes *f, uint32_t product);
 /* Records an event; call it before the core's step. */
-kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev);
+kofn_status kf_task_outcomes_event(kf_task_outcomes *f, const kofn_event *ev);
 /* Records an action of that step; call it before the action is carried out. */
-kofn_status kf_fates_action(kf_fates *f, const kofn_action *a);
-void kf_fates_note(kf_fates *f, const kofn_note *n);
-void kf_fates_tell(const kf_fates *f, const kf_moment *m);
+kofn_status kf_task_outcomes_action(kf_task_outcomes *f, const kofn_action *a);
+void kf_task_outcomes_note(kf_task_outcomes *f, const kofn_note *n);
+void kf_task_outcomes_tell(const kf_task_outcomes *f, const kf_moment *m);
 /* Opens a trace and a record for a job with this plan and port.  A NULL path
  * means none. */
-kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,
-                           const char *trace, const char *record);
+kofn_status kf_task_outcomes_watch(kf_task_outcomes *f, const kofn_plan *plan,
+                                   const char *port, const char *trace,
+                                   const char *record);
 /* Returns the number of results that were not needed, whether or not they
  * came. */
-unsigned kf_fates_late(const kf_slots *t);
+unsigned kf_task_outcomes_late(const kf_slots *t);
 /* Ends the observers.  Fails with the first failure of an observer. */
-kofn_status kf_fates_end(kf_fates *f, bool keep);
+kofn_status kf_task_outcomes_end(kf_task_outcomes *f, bool keep);
 /* Frees everything.  Observers that are still open write no file. */
-void kf_fates_free(kf_fates *f);
+void kf_task_outcomes_free(kf_task_outcomes *f);
 
 /* Returns a task of the product; NULL if there is none. */
-static inline kf_slot *kf_fates_find(const kf_slots *t, uint32_t task)
+static inline kf_slot *kf_task_outcomes_find(const kf_slots *t, uint32_t task)
 {
     return kf_core_find(t->task, t->count, sizeof *t->task, task);
 }

@@ -1,6 +1,6 @@
-/* heal_test.c -- wrong blocks are found, and rebuilt from those of others. A
- * worker that is wrong again is quarantined. A worker that was wrong once is
- * not. */
+/* rebuild_job_test.c -- wrong blocks are found, and rebuilt from those of
+ * others. A worker that is wrong again is quarantined. A worker that was wrong
+ * once is not. */
 #include "update_rig.h"
 
 #include <stdio.h>
@@ -53,8 +53,8 @@ static void idle_round(held *h, unsigned step)
 
 /* Checks that this worker's block is right again: all compare clean, and the
  * worker is live. */
-static void check_healed(held *h, twin *t, size_t way, unsigned step,
-                         uint32_t worker, double most)
+static void check_rebuiled(held *h, twin *t, size_t way, unsigned step,
+                           uint32_t worker, double most)
 {
     kofn_report r = KOFN_REPORT_INIT;
 
@@ -62,7 +62,7 @@ static void check_healed(held *h, twin *t, size_t way, unsigned step,
         train(h, t, step + s, way, most);
     assert_ok(kofn_scrub(h->job, &r));
     assert_int_equal(r.corrupt, 0);
-    assert_int_equal(r.healed + r.again + r.healing, 0);
+    assert_int_equal(r.rebuilt + r.again + r.rebuilding, 0);
     assert_int_equal(r.states[worker], KOFN_WORKER_LIVE);
     for (size_t o = 0; o < OPERANDS; o++)
         assert_at_most(fetched(h, t, o), most);
@@ -92,8 +92,8 @@ static void scrub_flip(held h, size_t way, unsigned first)
     only(&r, 2);
     memcpy(h.in[0].data, in.data, in.rows * in.cols * 8);
     kf_free(in.data);
-    check_healed(&h, &t, way, 5, 2, 1e-8);
-    assert_int_equal(all_of(&h).healed, 1);
+    check_rebuiled(&h, &t, way, 5, 2, 1e-8);
+    assert_int_equal(all_of(&h).rebuilt, 1);
     assert_int_equal(all_of(&h).again, 1);
     assert_int_equal(all_of(&h).left, 0);
     twin_down(&t);
@@ -143,11 +143,11 @@ static void compared_velocities(void **state)
         }
         before = all_of(&h).corrupt;
         assert_ok(kofn_scrub(h.job, &r));
-        assert_int_equal(r.corrupt > 0 || all_of(&h).healed > 0, true);
+        assert_int_equal(r.corrupt > 0 || all_of(&h).rebuilt > 0, true);
         only(&r, w);
         shown += before > 0;
-        check_healed(&h, &t, 2, 4, w, 1e-8);
-        assert_int_equal(all_of(&h).healed, 1);
+        check_rebuiled(&h, &t, 2, 4, w, 1e-8);
+        assert_int_equal(all_of(&h).rebuilt, 1);
         twin_down(&t);
         held_down(&h);
     }
@@ -178,8 +178,8 @@ static void waiting_products(void **state)
         assert_ok(kofn_scrub(h.job, NULL));
         memcpy(h.in[0].data, in.data, in.rows * in.cols * 8);
         kf_free(in.data);
-        check_healed(&h, &t, 3, 5, 1, 1e-8);
-        assert_int_equal(all_of(&h).healed, 2);
+        check_rebuiled(&h, &t, 3, 5, 1, 1e-8);
+        assert_int_equal(all_of(&h).rebuilt, 2);
         twin_down(&t);
         held_down(&h);
     }
@@ -216,9 +216,9 @@ static void flips(void **state)
             }
             assert_ok(kofn_scrub(
                 h.job, NULL)); /* a product may have left a request unused */
-            check_healed(&h, &t, s % WAYS, 11, 4, 1e-8);
+            check_rebuiled(&h, &t, s % WAYS, 11, 4, 1e-8);
             all = all_of(&h);
-            assert_int_equal(all.healed, 3);
+            assert_int_equal(all.rebuilt, 3);
             assert_true(all.again >= 1 && all.again <= 3);
             assert_int_equal(all.left, 0);
             for (size_t w = 0; w < all.workers; w++) {
@@ -248,7 +248,7 @@ static void single_errors(void **state)
         train(&h, &t, step, 2, 1e-8);
     all = all_of(&h);
     assert_true(all.again >= 3);
-    assert_true(all.healed <= all.again / 4);
+    assert_true(all.rebuilt <= all.again / 4);
     assert_int_equal(all.live, 8);
     twin_down(&t);
     held_down(&h);
@@ -277,7 +277,7 @@ static void random_failures(void **state)
         }
         for (size_t o = 0; o < OPERANDS; o++)
             assert_at_most(fetched(&h, &t, o), 1e-8);
-        assert_true(all_of(&h).healed >= 2);
+        assert_true(all_of(&h).rebuilt >= 2);
         twin_down(&t);
         held_down(&h);
     }
@@ -315,7 +315,7 @@ static void repeated_errors(void **state)
                 assert_at_most(fetched(&h, &t, o), 1e-8);
             all = all_of(&h);
             only(&all, 2);
-            assert_true(all.healed >= 1 && all.healed <= all.again);
+            assert_true(all.rebuilt >= 1 && all.rebuilt <= all.again);
             assert_int_equal(all.states[2], KOFN_WORKER_QUARANTINED);
             twin_down(&t);
             held_down(&h);
@@ -437,7 +437,7 @@ static void large_velocities(void **state)
     }
     assert_ok(kofn_scrub(h.job, NULL));
     assert_int_equal(all_of(&h).corrupt, 0);
-    assert_int_equal(all_of(&h).healed, 0);
+    assert_int_equal(all_of(&h).rebuilt, 0);
     twin_down(&t);
     held_down(&h);
 }
@@ -514,7 +514,7 @@ static void refusals(void **state)
     held_down(&h);
 }
 
-TEST_FILE(heal_test)
+TEST_FILE(rebuild_job_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(scrub,

@@ -1,8 +1,8 @@
-/* promise.h -- how many results are awaited for comparison, and how many of
+/* bounds.h -- how many results are awaited for comparison, and how many of
  * them may be wrong.
  *
  * Rounds and streams compare results (src/core/guard.c), nodes of a mesh
- * compare pieces (src/peer/liars.c), and readers compare blocks
+ * compare pieces (src/peer/faulty.c), and readers compare blocks
  * (src/data/reading.c).  Each counts its own results; only this file computes
  * from the numbers.
  *
@@ -21,14 +21,14 @@
 #include "code.h"
 
 /* The consequences of the plan and the mode. */
-typedef struct kf_promise {
+typedef struct kf_bounds {
     kofn_errors errors;
     size_t enough; /* results that decode; fewer never do */
     size_t surely; /* any set of this size decodes: the K of math/errors.md */
     bool copies;   /* wrong results may agree by accident */
     bool alike;    /* nothing else finds wrong results that agree */
     bool half;     /* at most half of the results beyond `enough` are located */
-} kf_promise;
+} kf_bounds;
 
 /* Counts of results by sender; 0 if unknown or none. */
 typedef struct kf_voices {
@@ -42,26 +42,25 @@ typedef struct kf_voices {
 
 /* The limits of a comparison, as in KOFN_DO_CHECK of <kofn/core.h>. */
 typedef struct kf_verdicts {
-    size_t most, liars, promised;
+    size_t most, liars, independent;
 } kf_verdicts;
 
 /* Returns a promise with `alike` and `half` false. */
-kf_promise kf_promise_of(const kofn_plan *plan, size_t group,
-                         kofn_errors errors);
+kf_bounds kf_bounds_of(const kofn_plan *plan, size_t group, kofn_errors errors);
 /* True if wrong results may agree with each other. */
-bool kf_promise_conspires(const kf_promise *p);
+bool kf_bounds_allow_collusion(const kf_bounds *p);
 /* Returns the number of awaited results beyond those that decode; ignores
  * `known`. */
-size_t kf_promise_spare(const kf_promise *p, const kf_voices *v);
+size_t kf_bounds_spare(const kf_bounds *p, const kf_voices *v);
 /* Returns the same number minus `known`, but at least 1 if it is not 0. */
-size_t kf_promise_vouch(const kf_promise *p, const kf_voices *v);
-kf_verdicts kf_promise_verdicts(const kf_promise *p, const kf_voices *v);
+size_t kf_bounds_vouch(const kf_bounds *p, const kf_voices *v);
+kf_verdicts kf_bounds_verdicts(const kf_bounds *p, const kf_voices *v);
 /* Returns the number of results to have if `here` results disagree and `liars`
  * may be wrong. */
-size_t kf_promise_apart(const kf_promise *p, size_t here, size_t liars);
+size_t kf_bounds_apart(const kf_bounds *p, size_t here, size_t liars);
 
 /* Returns `spare` minus `known`, but at least 1 if `spare` is not 0. */
-static inline size_t kf_promise_besides(size_t spare, size_t known)
+static inline size_t kf_bounds_besides(size_t spare, size_t known)
 {
     return spare - kf_min(known, spare - kf_min(spare, 1));
 }

@@ -1,4 +1,4 @@
-/* check.c -- from results to a verdict.
+/* compare.c -- from results to a verdict.
  *
  * Results are compared by sketches, not entry by entry.  Entry e of each result
  * is divided by its largest possible size and added with a random weight to
@@ -13,7 +13,7 @@
  *
  * Owns sketches and scratch within a call; results are borrowed and only read.
  * Weights are drawn for each cell and must never be sent to a worker. */
-#include "check.h"
+#include "compare.h"
 
 #include "base/mix.h"
 #include "base/vectors.h"
@@ -58,8 +58,9 @@
 #define VECTORS KF_VECTORS(optimize("O3"))
 
 typedef struct sketch {
-    const kf_check *c;
-    size_t width, length, buckets, rows; /* of results, lane by lane */
+    const kf_compare *c;
+    size_t width, length, buckets,
+        rows;       /* of results, component by component */
     double top;     /* largest 1 / scale; smaller scales count as 1 / top */
     double *over;   /* 1 / col, width                                   */
     double *weight; /* TILE                                             */
@@ -156,11 +157,12 @@ ADD(add_f32, float)
 
 static void add_tile(sketch *s, size_t at, size_t n)
 {
-    size_t lanes = s->c->plan->layout.lanes;
+    size_t components = s->c->plan->layout.components;
 
     for (size_t r = 0; r < s->rows; r++) {
-        const kf_source *from = &s->c->source[r / lanes];
-        size_t strip = r % lanes * (from->hi - from->lo) + s->c->lo - from->lo;
+        const kf_source *from = &s->c->source[r / components];
+        size_t strip =
+            r % components * (from->hi - from->lo) + s->c->lo - from->lo;
         const char *y = kf_at(from->result, strip, 0);
 
         if (from->result->dtype == KOFN_F64)
@@ -205,16 +207,16 @@ static void multiply(double *x, size_t n, double by)
 static kofn_status scale_rows(sketch *s)
 {
     const kofn_decoder *d = s->c->decoder;
-    size_t lanes = s->rows / d->seats, full = s->length % s->buckets;
+    size_t components = s->rows / d->seats, full = s->length % s->buckets;
     double first = root_of(s, 0), rest = root_of(s, s->buckets - 1);
 
     for (size_t i = 0; i < d->seats; i++) {
-        double *Y = s->Y + i * lanes * s->buckets, over;
+        double *Y = s->Y + i * components * s->buckets, over;
         const kf_seat *seat;
 
         TRY(kf_code_seat(s->c->code, d->seat[i], &seat));
         over = 1 / (seat->weight > 0 ? seat->weight : 1);
-        for (size_t l = 0; l < lanes; l++, Y += s->buckets) {
+        for (size_t l = 0; l < components; l++, Y += s->buckets) {
             multiply(Y, full, over / first);
             multiply(Y + full, s->buckets - full, over / rest);
         }
@@ -224,7 +226,7 @@ static kofn_status scale_rows(sketch *s)
 
 /* Sums up every result in BUCKETS numbers with the same random weights.  It
  * works tile by tile, so each result is read once. */
-static kofn_status make_sketch(sketch *s, const kf_check *c)
+static kofn_status make_sketch(sketch *s, const kf_compare *c)
 {
     const kofn_matrix *first = c->source[0].result;
     bool wide = first->dtype == KOFN_F64;
@@ -233,7 +235,7 @@ static kofn_status make_sketch(sketch *s, const kf_check *c)
     s->width = first->cols;
     s->length = (c->hi - c->lo) * s->width;
     s->buckets = kf_min(s->length, BUCKETS);
-    s->rows = c->decoder->seats * c->plan->layout.lanes;
+    s->rows = c->decoder->seats * c->plan->layout.components;
     /* Below this scale small numbers have lost digits, also honest ones. */
     s->top = wide ? 0x1p-52 / 0x1p-1022 : 0x1p-23 / 0x1p-126;
     s->over = kf_new(s->width, sizeof *s->over);
@@ -266,7 +268,7 @@ static void free_sketch(sketch *s)
 
 /* Returns the number of submessages of a seat.  They count as one node, because
  * a faulty seat may falsify any of them. */
-static size_t each_of(const kf_check *c)
+static size_t each_of(const kf_compare *c)
 {
     const kofn_layout *L = &c->plan->layout;
 
@@ -276,9 +278,9 @@ static size_t each_of(const kf_check *c)
 }
 
 /* Sets *closed if right multiples of codewords are codewords. */
-static kofn_status is_closed(const kf_check *c, bool *closed)
+static kofn_status is_closed(const kf_compare *c, bool *closed)
 {
-    *closed = c->plan->layout.lanes == 4 && each_of(c) == 1;
+    *closed = c->plan->layout.components == 4 && each_of(c) == 1;
     for (size_t i = 0; i < c->decoder->seats && *closed; i++) {
         const kf_seat *seat;
 
@@ -296,7 +298,7 @@ static double usual_noise(double terms, uint64_t changes)
            NOISE_DRIFT * sqrt((double)changes);
 }
 
-double kf_check_alarm(const kofn_plan *plan, double terms, uint64_t changes)
+double kf_compare_alarm(const kofn_plan *plan, double terms, uint64_t changes)
 {
     double noise = usual_noise(terms, changes) + NOISE_LINEAR * terms;
 
@@ -306,49 +308,51 @@ double kf_check_alarm(const kofn_plan *plan, double terms, uint64_t changes)
 
 /* Returns the evidence: the nodes, and the expected and largest honest
  * rounding. */
-static kf_evidence evidence_of(const kf_check *c)
+static kf_evidence evidence_of(const kf_compare *c)
 {
     size_t each = each_of(c);
     kf_evidence e = {.nodes = c->decoder->seats / each,
-                     .lanes = c->plan->layout.lanes * each};
+                     .components = c->plan->layout.components * each};
     const kofn_problem *pb = &c->plan->layout.problem;
     bool wide = pb->dtype == KOFN_F64;
     size_t length = c->plan->op->over & KF_OVER_ROWS ? pb->m : pb->n;
     double terms = (double)((c->terms ? c->terms : length) + c->plan->parts);
     double unit = wide ? 0x1p-52 : 0x1p-23;
-    double parity = 0x1p-52 * NOISE_PARITY * sqrt((double)(e.nodes * e.lanes));
+    double parity =
+        0x1p-52 * NOISE_PARITY * sqrt((double)(e.nodes * e.components));
 
     e.noise = unit * usual_noise(terms, c->changes) + parity;
-    e.alarm = kf_check_alarm(c->plan, terms, c->changes) +
+    e.alarm = kf_compare_alarm(c->plan, terms, c->changes) +
               (wide ? ALARM_F64 : ALARM_F32) * parity;
     return e;
 }
 
 /* Returns the number of seats beyond those that surely decode. */
-static size_t over(const kf_check *c, size_t seats)
+static size_t over(const kf_compare *c, size_t seats)
 {
     return seats - kf_min(seats, kf_code_seats(&c->plan->layout, each_of(c)));
 }
 
-size_t kf_check_few(const kf_check *c, size_t n, size_t located)
+size_t kf_compare_few(const kf_compare *c, size_t n, size_t located)
 {
     size_t each = each_of(c);
 
-    return kf_code_may_hide(c->liars, c->promised, located / each,
+    return kf_code_may_hide(c->liars, c->independent, located / each,
                             over(c, n / each));
 }
 
-kofn_status kf_check_know(kf_check *c, kf_cache *cache)
+kofn_status kf_compare_know(kf_compare *c, kf_cache *cache)
 {
     const kofn_decoder *d = c->decoder;
 
     TRY(kf_cache_parity(cache, d, &c->H, &c->q));
-    return kf_cache_hidden(cache, d, kf_check_few(c, d->seats, 0), &c->hidden);
+    return kf_cache_hidden(cache, d, kf_compare_few(c, d->seats, 0),
+                           &c->hidden);
 }
 
 /* Computes kf_hidden_of for the remaining seats: for their own decoder if they
  * decode, else for the results. */
-static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
+static kofn_status hidden_in_rest(const kf_compare *c, const uint8_t *flag,
                                   size_t few, double *hidden, size_t *q)
 {
     const kofn_decoder *all = c->decoder;
@@ -379,38 +383,38 @@ static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
 }
 
 /* Converts a length of parities to an error of an output entry. */
-static kofn_status to_output(const kf_check *c, const sketch *s,
+static kofn_status to_output(const kf_compare *c, const sketch *s,
                              const uint8_t *flag, const kf_found *found,
                              double *floor)
 {
     size_t located = found->count - found->doubted, q = c->q;
-    size_t few = kf_check_few(c, c->decoder->seats - found->count, located);
+    size_t few = kf_compare_few(c, c->decoder->seats - found->count, located);
     double hidden = c->hidden;
 
     if (*floor == HUGE_VAL)
         return KOFN_OK;
     if (found->count)
         TRY(hidden_in_rest(c, flag, few, &hidden, &q));
-    *floor = kf_code_floor(*floor, hidden, q, located + few < c->promised) *
+    *floor = kf_code_floor(*floor, hidden, q, located + few < c->independent) *
              dilution(s->length);
     return KOFN_OK;
 }
 
-double kf_check_least_floor(const kf_check *c)
+double kf_compare_least_floor(const kf_compare *c)
 {
     size_t length = (c->hi - c->lo) * c->source[0].result->cols;
-    size_t few = kf_check_few(c, c->decoder->seats, 0);
+    size_t few = kf_compare_few(c, c->decoder->seats, 0);
 
     if (c->q == 0)
         return HUGE_VAL;
     return kf_code_floor(kf_code_unseen(evidence_of(c).alarm, c->q), c->hidden,
-                         c->q, few < c->promised) *
+                         c->q, few < c->independent) *
            dilution(length);
 }
 
 /* Judges the sketches.  First it tests only whether they agree.  If they do
  * not, it locates the corrupt nodes. */
-static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
+static kofn_status judge(const kf_compare *c, const sketch *s, uint8_t *flag,
                          double *unseen)
 {
     double crowd = s->length > BUCKETS ? (double)in_bucket(s, 0) : 1;
@@ -426,7 +430,7 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
     e.bound = 1.01 * sqrt(crowd / mean_square);
     e.over = over(c, e.nodes);
     e.liars = c->liars;
-    e.promised = c->promised;
+    e.independent = c->independent;
     /* The first test has no search, because results are nearly always clean. */
     st = kf_suspect(&e, 0, flag, &count, unseen);
     if (st == KOFN_CORRUPT && c->most > 0) {
@@ -437,7 +441,7 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
 }
 
 /* Appends the nodes with this flag to the list. */
-static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
+static void list(const kf_compare *c, const uint8_t *flag, uint8_t which,
                  kf_found *found)
 {
     for (uint32_t i = 0; i < c->decoder->seats; i++)
@@ -448,7 +452,7 @@ static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
 /* Estimates the drift: the root mean square of the parities divided by the root
  * mean square of the results.  Parities are orthonormal, so independent
  * relative errors x in the results give x. */
-static double drift_of(const kf_check *c, const sketch *s)
+static double drift_of(const kf_compare *c, const sketch *s)
 {
     double off = 0, size = 0;
 
@@ -467,7 +471,7 @@ static double drift_of(const kf_check *c, const sketch *s)
                : 0;
 }
 
-kofn_status kf_check_results(const kf_check *c, kf_found *found)
+kofn_status kf_compare_results(const kf_compare *c, kf_found *found)
 {
     size_t seats = c->decoder->seats, located;
     uint8_t *flag = kf_zero(seats, 1);
@@ -498,17 +502,17 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found)
     return st;
 }
 
-kofn_status kf_check_decide(const kf_check *c, double most, bool last,
-                            kf_found *found)
+kofn_status kf_compare_decide(const kf_compare *c, double most, bool last,
+                              kf_found *found)
 {
-    double least = kf_check_least_floor(c);
+    double least = kf_compare_least_floor(c);
     kofn_status st;
 
     if (!last && !(least <= most)) {
         *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
         return KOFN_AGAIN;
     }
-    st = kf_check_results(c, found);
+    st = kf_compare_results(c, found);
     if (!last && c->plan->layout.problem.dtype == KOFN_F32)
         most = fmin(most, SUSPICIOUS * least);
     return st == KOFN_OK && !(found->floor <= most) ? KOFN_AGAIN : st;

@@ -1,4 +1,4 @@
-/* check.h -- from results to a verdict: whether they agree, and if not, which
+/* compare.h -- from results to a verdict: whether they agree, and if not, which
  * are corrupt.
  *
  * Results and weights are borrowed; findings go into the caller's arrays.
@@ -14,27 +14,27 @@
  * most the weight of its seat times row[i] col[c].  In A B, row[i]^2 sums row i
  * over the parts of A, and col[c]^2 sums column c over the parts of the input.
  * In B A the factors are exchanged. */
-typedef struct kf_check {
+typedef struct kf_compare {
     const kofn_plan *plan;
     kf_code *code;
     const kofn_decoder *decoder; /* its seats are the seats that answered */
     const double *H;             /* their parities, q x results: kf_parity    */
     size_t q;
-    double hidden;           /* kf_hidden_of for kf_check_few, if none is
+    double hidden;           /* kf_hidden_of for kf_compare_few, if none is
                               * located */
     const kf_source *source; /* one per seat of the decoder               */
     size_t lo, hi;
-    size_t most;       /* seats that may be located; 0: detect only   */
-    size_t liars;      /* seats that may be wrong in any way */
-    size_t promised;   /* the same, without conspiring */
-    const double *row; /* per strip of a block, `span` of them      */
-    const double *col; /* per column of a result                    */
-    size_t terms;      /* products in an entry; 0: length of the operands */
-    uint64_t changes;  /* to the blocks since they were encoded */
-    bool drifts;       /* true if kf_found.drift is requested */
-    uint64_t secret;   /* of the weights; workers do not know it */
-    uint32_t number;   /* of the cell: fresh weights for each       */
-} kf_check;
+    size_t most;        /* seats that may be located; 0: detect only   */
+    size_t liars;       /* seats that may be wrong in any way */
+    size_t independent; /* the same, without conspiring */
+    const double *row;  /* per strip of a block, `span` of them      */
+    const double *col;  /* per column of a result                    */
+    size_t terms;       /* products in an entry; 0: length of the operands */
+    uint64_t changes;   /* to the blocks since they were encoded */
+    bool drifts;        /* true if kf_found.drift is requested */
+    uint64_t secret;    /* of the weights; workers do not know it */
+    uint32_t number;    /* of the cell: fresh weights for each       */
+} kf_compare;
 
 typedef struct kf_found {
     uint32_t *bad;  /* indices into decoder->seat, with room for all: the
@@ -50,25 +50,25 @@ typedef struct kf_found {
 
 /* Returns how many of n results may be wrong in any way, besides the `located`
  * wrong ones, without escaping the check; at least 1. */
-size_t kf_check_few(const kf_check *c, size_t n, size_t located);
+size_t kf_compare_few(const kf_compare *c, size_t n, size_t located);
 /* Sets H, q and hidden; all other members must be set. */
-kofn_status kf_check_know(kf_check *c, kf_cache *cache);
+kofn_status kf_compare_know(kf_compare *c, kf_cache *cache);
 /* Returns the largest rounding of an entry relative to the scales of its row
  * and column, for a seat of weight 1.  The entry is a sum of `terms` products,
  * with blocks that have changed `changes` times. */
-double kf_check_alarm(const kofn_plan *plan, double terms, uint64_t changes);
+double kf_compare_alarm(const kofn_plan *plan, double terms, uint64_t changes);
 /* Returns the lowest floor that these results can have if none is left out. */
-double kf_check_least_floor(const kf_check *c);
+double kf_compare_least_floor(const kf_compare *c);
 /* KOFN_OK: all agree except those in bad[].  KOFN_CORRUPT: they disagree and
  * the errors cannot all be located; bad[] has the nodes that are certainly
  * corrupt. */
-kofn_status kf_check_results(const kf_check *c, kf_found *found);
+kofn_status kf_compare_results(const kf_compare *c, kf_found *found);
 /* Does the same; KOFN_AGAIN means that one more result is needed.  The reason
  * is that more than `most` may be hidden in these.  In float32 it may also be
  * that much is hidden and they show more than rounding.  With `last` there are
  * no more results, and these are accepted if within `most`. */
-kofn_status kf_check_decide(const kf_check *c, double most, bool last,
-                            kf_found *found);
+kofn_status kf_compare_decide(const kf_compare *c, double most, bool last,
+                              kf_found *found);
 
 /* ---- blocks (reading.c) -------------------------------------------------- */
 
@@ -104,8 +104,8 @@ typedef struct kf_reading {
     const double *row;  /* norms of the rows of the matrix or its velocity */
     kofn_errors errors; /* how blocks may be wrong                        */
     double hidden;      /* largest error that may stay undetected */
-    uint64_t changes, secret; /* as in kf_check */
-    uint32_t number;          /* as in kf_check */
+    uint64_t changes, secret; /* as in kf_compare */
+    uint32_t number;          /* as in kf_compare */
 } kf_reading;
 
 /* Allocates room for `room` blocks. Free it even after a failure. */
@@ -139,7 +139,7 @@ kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
 /* Computes the scales of entries of A' A x in strips [lo, hi) of a check.  They
  * follow from the norms of A's columns, the input as it was sent, and the
  * answers. */
-kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
+kofn_status kf_data_scales_of_gram(const kf_compare *c, const double *col,
                                    const kofn_matrix *x, double *row);
 /* Computes the norms of the rows of A in a group, or of its columns, and
  * allocates them.  If *out is not NULL it stays. */

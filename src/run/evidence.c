@@ -1,17 +1,17 @@
-/* trial.c -- the evidence against workers with blocks that may be wrong, and
+/* evidence.c -- the evidence against workers with blocks that may be wrong, and
  * the operands that have to be read to decide (scrub.c).
  *
  * It excludes no worker and carries out nothing. */
 #include "job.h"
 
-void kf_trial_ask(kofn_job *j, size_t operand)
+void kf_evidence_ask(kofn_job *j, size_t operand)
 {
-    j->held[operand].due = j->trials.on = true;
+    j->held[operand].due = j->evidence.on = true;
 }
 
 static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
 {
-    kf_trials *s = &j->trials;
+    kf_all_evidence *s = &j->evidence;
 
     if (!p->measure.drifts && j->held[p->operand].changes == 0)
         return KOFN_OK;
@@ -22,39 +22,39 @@ static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
         return KOFN_OK;
     }
     s->worker[worker].accused = true;
-    kf_trial_ask(j, p->operand);
+    kf_evidence_ask(j, p->operand);
     return KOFN_OK;
 }
 
-kofn_status kf_trial_receive(kofn_job *j, const product *p,
-                             const kofn_action *a)
+kofn_status kf_evidence_receive(kofn_job *j, const product *p,
+                                const kofn_action *a)
 {
     const kofn_event *v = &j->guard.verdict[j->guard.count - 1].event;
 
     /* a located worker of the first reading need not be certain again */
-    size_t n =
-        v->bad_count - (p->measure.drifts && j->trials.second ? 0 : v->doubted);
+    size_t n = v->bad_count -
+               (p->measure.drifts && j->evidence.second ? 0 : v->doubted);
 
     for (size_t i = 0; i < n; i++)
         TRY(accuse(j, p, kf_job_task(p, a->tasks[v->bad[i]])->worker));
     return KOFN_OK;
 }
 
-void kf_trial_stored(kofn_job *j, uint32_t worker)
+void kf_evidence_stored(kofn_job *j, uint32_t worker)
 {
-    kf_trials *s = &j->trials;
+    kf_all_evidence *s = &j->evidence;
 
     if (worker >= s->workers || !s->worker[worker].mending)
         return;
     s->worker[worker].mending = false;
-    kf_job_count(j, &(kofn_report){.healed = 1});
+    kf_job_count(j, &(kofn_report){.rebuilt = 1});
 }
 
 /* Has operands with a wrong block read a second time, to decide whether the
  * block or its reading was wrong. */
 static bool read_again(kofn_job *j)
 {
-    kf_trials *s = &j->trials;
+    kf_all_evidence *s = &j->evidence;
     bool any = false;
 
     for (size_t o = 0; o < j->operands && !s->second; o++) {
@@ -69,7 +69,7 @@ static bool read_again(kofn_job *j)
     return any;
 }
 
-bool kf_trial_goes_on(kofn_job *j, size_t operand)
+bool kf_evidence_goes_on(kofn_job *j, size_t operand)
 {
     j->held[operand].due = false;
     while (operand < j->operands && !j->held[operand].due)
@@ -77,22 +77,22 @@ bool kf_trial_goes_on(kofn_job *j, size_t operand)
     return operand < j->operands || read_again(j);
 }
 
-void kf_trial_end(kofn_job *j)
+void kf_evidence_end(kofn_job *j)
 {
     for (size_t o = 0; o < j->operands; o++)
         j->held[o].due = j->held[o].odd = false;
-    j->trials.on = j->trials.second = false;
+    j->evidence.on = j->evidence.second = false;
 }
 
-kf_trial kf_trial_forget(kofn_job *j, uint32_t worker)
+kf_block_evidence kf_evidence_forget(kofn_job *j, uint32_t worker)
 {
-    kf_trial *w = &j->trials.worker[worker], was = *w;
+    kf_block_evidence *w = &j->evidence.worker[worker], was = *w;
 
-    *w = (kf_trial){.mending = was.mending};
+    *w = (kf_block_evidence){.mending = was.mending};
     return was;
 }
 
-void kf_trial_mend(kofn_job *j, uint32_t worker)
+void kf_evidence_mend(kofn_job *j, uint32_t worker)
 {
-    j->trials.worker[worker].mending = true;
+    j->evidence.worker[worker].mending = true;
 }

@@ -1,4 +1,4 @@
-/* level.c -- row and column equilibration.
+/* scaling.c -- row and column equilibration.
  *
  * A code adds multiples of rows.  So the rounding in a small row is that of the
  * largest row in the mixture.  If rows that are mixed differ in size, each is
@@ -7,8 +7,8 @@
  * is then relative to the row itself.  Columns are treated in the same way
  * (docs/numerics.md).
  *
- * The digits belong to the caller and are freed by kf_levels_free.  Only powers
- * of two are used, so no rounding is added. */
+ * The digits belong to the caller and are freed by kf_scaling_free.  Only
+ * powers of two are used, so no rounding is added. */
 #include "data.h"
 #include "scale.h"
 
@@ -40,8 +40,8 @@ static bool alike(const kf_scale *s, size_t n, int digits)
 }
 
 /* Computes the digits that equilibrate rows or columns; NULL if there is
- * nothing to do.  Lines of zeros get KF_LEVEL_ZERO, so that rounding mixed into
- * their products vanishes. */
+ * nothing to do.  Lines of zeros get KF_SCALING_ZERO, so that rounding mixed
+ * into their products vanishes. */
 static kofn_status even_out(const kf_scale *s, size_t n, int digits, int **out)
 {
     bool as_they_are = alike(s, n, digits), zeros = false;
@@ -53,7 +53,7 @@ static kofn_status even_out(const kf_scale *s, size_t n, int digits, int **out)
         return KOFN_OK;
     TRY_NEW(*out, n);
     for (size_t i = 0; i < n; i++)
-        (*out)[i] = s[i].zero     ? KF_LEVEL_ZERO
+        (*out)[i] = s[i].zero     ? KF_SCALING_ZERO
                     : as_they_are ? 0
                                   : -s[i].exponent;
     return KOFN_OK;
@@ -201,21 +201,21 @@ static kofn_status even_columns(const kofn_matrix *a, const kofn_sparse *S,
 static kofn_status even_rows(const kofn_matrix *a, const kofn_sparse *S,
                              int **out)
 {
-    kf_levels own = {NULL, NULL};
+    kf_scaling own = {NULL, NULL};
     kofn_matrix dense = {NULL, 0, 0, 0, KOFN_F64};
     kofn_sparse sparse = S ? *S : (kofn_sparse){.rows = 0};
     double *val = NULL;
     kofn_status st = even_columns(a, S, &own.col);
 
     if (!st)
-        st = S ? kf_level_values(S, &own, &val)
-               : kf_level_copy(a, NULL, own.col, 1, &dense);
+        st = S ? kf_scaling_values(S, &own, &val)
+               : kf_scaling_copy(a, NULL, own.col, 1, &dense);
     sparse.val = val;
     if (!st)
         st = rows_of(&dense, S ? &sparse : NULL, ALIKE, out);
     kf_free(val);
     kf_free(dense.data);
-    kf_levels_free(&own);
+    kf_scaling_free(&own);
     return st;
 }
 
@@ -224,19 +224,19 @@ static kofn_status even_rows(const kofn_matrix *a, const kofn_sparse *S,
 static kofn_status dense_columns_of(const kofn_matrix *a, const int *row,
                                     int digits, int **out)
 {
-    kofn_matrix raised = *a;
+    kofn_matrix scaled = *a;
     kf_scales s = {.count = 0};
     kofn_status st = KOFN_OK;
 
     if (row)
-        st = kf_level_copy(a, row, NULL, 1, &raised);
+        st = kf_scaling_copy(a, row, NULL, 1, &scaled);
     if (!st)
-        st = kf_scales_of_columns(&raised, &s);
+        st = kf_scales_of_columns(&scaled, &s);
     if (!st)
         st = even_out(s.of, s.count, digits, out);
     kf_scales_free(&s);
     if (row)
-        kf_free(raised.data);
+        kf_free(scaled.data);
     return st;
 }
 
@@ -286,70 +286,72 @@ static bool has_zeros(const kofn_matrix *a)
  * both differ in size, a row may only seem large because of its columns; then
  * even_rows decides.  Without zeros in the matrix the norms are reliable. */
 static kofn_status levels_of(const kofn_matrix *a, const kofn_sparse *S,
-                             bool rows, bool cols, kf_levels *out)
+                             bool rows, bool cols, kf_scaling *out)
 {
     size_t m = S ? S->rows : a->rows, n = S ? S->cols : a->cols;
 
-    *out = (kf_levels){NULL, NULL};
+    *out = (kf_scaling){NULL, NULL};
     if (rows)
         TRY(rows_of(a, S, ALIKE, &out->row));
-    if (cols || kf_levels_change(out, m, 0))
+    if (cols || kf_scaling_change(out, m, 0))
         TRY(columns_of(a, S, out->row, &out->col));
-    if (!kf_levels_change(out, m, 0) ||
-        !kf_levels_change(&(kf_levels){NULL, out->col}, 0, n) ||
+    if (!kf_scaling_change(out, m, 0) ||
+        !kf_scaling_change(&(kf_scaling){NULL, out->col}, 0, n) ||
         !(S || has_zeros(a)))
         return KOFN_OK;
-    kf_levels_free(out);
+    kf_scaling_free(out);
     TRY(even_rows(a, S, &out->row));
-    return cols || kf_levels_change(out, m, 0)
+    return cols || kf_scaling_change(out, m, 0)
                ? columns_of(a, S, out->row, &out->col)
                : KOFN_OK;
 }
 
-static kofn_status all_or_none(kofn_status st, kf_levels *out)
+static kofn_status all_or_none(kofn_status st, kf_scaling *out)
 {
     if (st)
-        kf_levels_free(out);
+        kf_scaling_free(out);
     return st;
 }
 
-kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
-                         kf_levels *out)
+kofn_status kf_scaling_of(const kofn_matrix *a, bool rows, bool cols,
+                          kf_scaling *out)
 {
     return all_or_none(levels_of(a, NULL, rows, cols, out), out);
 }
 
-kofn_status kf_levels_of_sparse(const kofn_sparse *S, bool cols, kf_levels *out)
+kofn_status kf_scaling_of_sparse(const kofn_sparse *S, bool cols,
+                                 kf_scaling *out)
 {
     return all_or_none(levels_of(NULL, S, true, cols, out), out);
 }
 
-kofn_status kf_levels_of_input(const kofn_matrix *a, bool rows, kf_levels *out)
+kofn_status kf_scaling_of_input(const kofn_matrix *a, bool rows,
+                                kf_scaling *out)
 {
-    *out = (kf_levels){NULL, NULL};
+    *out = (kf_scaling){NULL, NULL};
     return rows ? rows_of(a, NULL, ALIKE_INPUT, &out->row)
                 : dense_columns_of(a, NULL, ALIKE_INPUT, &out->col);
 }
 
-bool kf_levels_change(const kf_levels *l, size_t rows, size_t cols)
+bool kf_scaling_change(const kf_scaling *l, size_t rows, size_t cols)
 {
     bool yes = false;
 
     for (size_t i = 0; l->row && i < rows; i++)
-        yes |= l->row[i] != 0 && l->row[i] != KF_LEVEL_ZERO;
+        yes |= l->row[i] != 0 && l->row[i] != KF_SCALING_ZERO;
     for (size_t j = 0; l->col && j < cols; j++)
-        yes |= l->col[j] != 0 && l->col[j] != KF_LEVEL_ZERO;
+        yes |= l->col[j] != 0 && l->col[j] != KF_SCALING_ZERO;
     return yes;
 }
 
-void kf_levels_free(kf_levels *l)
+void kf_scaling_free(kf_scaling *l)
 {
     kf_free(l->row);
     kf_free(l->col);
-    *l = (kf_levels){NULL, NULL};
+    *l = (kf_scaling){NULL, NULL};
 }
 
-/* ---- raised -------------------------------------------------------------- */
+/* ---- equilibrated operands ----------------------------------------------- */
 
 /* Columns that are scaled together: their factors are made once for all rows.
  */
@@ -431,8 +433,8 @@ static void raise_all(const kofn_matrix *from, raising *r, const int *row,
     }
 }
 
-void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
-                       int sign)
+void kf_scaling_multiply(const kofn_matrix *a, const int *row, const int *col,
+                         int sign)
 {
     raising r = {.col = col, .sign = sign};
 
@@ -440,16 +442,16 @@ void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
         raise_all(a, &r, row, a);
 }
 
-void kf_level_lower(const kofn_matrix *a, const int *row, const int *col,
-                    double by)
+void kf_scaling_divide(const kofn_matrix *a, const int *row, const int *col,
+                       double by)
 {
     raising r = {.col = col, .sign = -1, .all = -ilogb(by)};
 
     raise_all(a, &r, row, a);
 }
 
-kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
-                          int sign, kofn_matrix *out)
+kofn_status kf_scaling_copy(const kofn_matrix *a, const int *row,
+                            const int *col, int sign, kofn_matrix *out)
 {
     raising r = {.col = col, .sign = sign};
 
@@ -458,8 +460,8 @@ kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
     return KOFN_OK;
 }
 
-kofn_status kf_level_values(const kofn_sparse *a, const kf_levels *l,
-                            double **out)
+kofn_status kf_scaling_values(const kofn_sparse *a, const kf_scaling *l,
+                              double **out)
 {
     double *val = kf_new(a->ptr[a->rows], sizeof *val);
 

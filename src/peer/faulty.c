@@ -1,26 +1,27 @@
-/* liars.c -- finds wrong pieces, if errors are looked for.
+/* faulty.c -- finds wrong partial products, if errors are looked for.
  *
- * K + s pieces of a group are requested; s is the number that is needed to
- * identify the faulty nodes that may lie together (code/promise.h).  The
- * decider compares them.  If the right ones decode, it sends the list of the
- * pieces that it compared, the *evidence*, including the wrong ones.  All other
- * nodes fetch the same pieces, compare them with weights of their own, and
- * leave out what they find wrong themselves.  So the decider is trusted only to
- * say which pieces to compare.  Nodes that got the same bytes find the same,
- * and decode from the same pieces.
+ * K + s partial products of a group are requested; s is the number that is
+ * needed to identify the faulty nodes that may lie together (code/bounds.h).
+ * The decider compares them.  If the right ones decode, it sends the list of
+ * the partial products that it compared, the *evidence*, including the wrong
+ * ones.  All other nodes fetch the same partial products, compare them with
+ * weights of their own, and leave out what they find wrong themselves.  So the
+ * decider is trusted only to say which partial products to compare.  Nodes that
+ * got the same bytes find the same, and decode from the same partial products.
  *
  * A node gathers its own evidence if that of the decider does not suffice, or
- * does not come: it asks all others.  If even all pieces do not show which are
- * wrong, the iteration has failed, and no node continues from it.
+ * does not come: it asks all others.  If even all partial products do not show
+ * which are wrong, the iteration has failed, and no node continues from it.
  *
- * Evidence is part of the node.  These functions compare no pieces themselves:
- * CHECK is a task for the host, which returns its finding as an event.
+ * Evidence is part of the node.  These functions compare no partial products
+ * themselves: CHECK is a task for the host, which returns its finding as an
+ * event.
  */
 #include "node.h"
 
 /* Waits, in multiples of the patience: for a decision of a leader at a later
- * iterate; for one of any other leader; for late pieces, which are then left
- * out. */
+ * iterate; for one of any other leader; for late partial products, which are
+ * then left out. */
 #define PAST_AFTER 4
 #define OWN_AFTER 24
 #define LAST_AFTER 32
@@ -30,7 +31,7 @@ bool kf_peer_checks(const kf_node *n)
     return n->opt.errors != KOFN_ERRORS_NONE;
 }
 
-/* ---- number of pieces requested ------------------------------------------ */
+/* ---- number of partial products requested -------------------------------- */
 
 /* True if it is a member, and the first entry of that member.  Among
  * duplicates, one that is not known as faulty comes first. */
@@ -62,8 +63,8 @@ kf_voices kf_peer_voices(const kf_node *n)
     return v;
 }
 
-/* Returns the voices for a comparison of the pieces in `c`.  If some seat may
- * have a zero result, `silent` counts all seats. */
+/* Returns the voices for a comparison of the partial products in `c`.  If some
+ * seat may have a zero result, `silent` counts all seats. */
 static kf_voices voices(const kf_node *n, const kf_cluster *c)
 {
     kf_voices v = n->voices;
@@ -100,28 +101,29 @@ size_t kf_peer_heads(const kf_node *n)
     return kf_max(n->members, kf_min(n->max_seats, heads));
 }
 
-/* Returns the number of pieces that identify the nodes that may be faulty, in
- * addition to the `known` ones. */
+/* Returns the number of partial products that identify the nodes that may be
+ * faulty, in addition to the `known` ones. */
 static size_t least(const kf_node *n, size_t known)
 {
-    const kf_promise *p = &n->on->promise;
+    const kf_bounds *p = &n->on->bounds;
     kf_voices v = n->voices;
 
     v.all = n->heads;
     v.known = known;
-    return p->surely + kf_promise_vouch(p, &v);
+    return p->surely + kf_bounds_vouch(p, &v);
 }
 
 /* Other nodes may not know a faulty node that this one knows.  If this node
- * continued with fewer pieces than they request, it would leave them behind for
- * good, because its iterate would have too few witnesses.  So it requests the
- * number for no known faulty node, if that many nodes are there. */
+ * continued with fewer partial products than they request, it would leave them
+ * behind for good, because its iterate would have too few witnesses.  So it
+ * requests the number for no known faulty node, if that many nodes are there.
+ */
 size_t kf_peer_awaited(const kf_node *n)
 {
     size_t known = n->voices.known, sound = 1;
 
     if (!kf_peer_checks(n))
-        return n->on->promise.enough;
+        return n->on->bounds.enough;
     if (known == 0)
         return least(n, 0);
     for (const kf_other *o = n->other; o != kf_end(n); o++)
@@ -131,9 +133,9 @@ size_t kf_peer_awaited(const kf_node *n)
 
 /* If matrices change, no node makes an iterate alone.  So the number of
  * witnesses must not exceed the number of nodes that can make an iterate, or
- * nodes without it would stay behind for good.  As for pieces, f is at most the
- * number that may be faulty among all nodes that are there, without the known
- * ones. */
+ * nodes without it would stay behind for good.  As for partial products, f is
+ * at most the number that may be faulty among all nodes that are there, without
+ * the known ones. */
 size_t kf_node_confirmed_by(const kf_node *n)
 {
     kf_voices v = n->voices;
@@ -142,8 +144,8 @@ size_t kf_node_confirmed_by(const kf_node *n)
     if (!n->opt.changes || !kf_peer_checks(n))
         return n->opt.confirm;
     v.all = kf_max(kf_max(n->heads, kf_peer_count(n, false)), n->opt.quorum);
-    for (size_t i = 0; i < n->course.stages; i++)
-        lie = kf_max(lie, kf_promise_vouch(&n->stage[i].promise, &v));
+    for (size_t i = 0; i < n->course.products; i++)
+        lie = kf_max(lie, kf_bounds_vouch(&n->product[i].bounds, &v));
     return kf_min(n->opt.confirm, 1 + lie);
 }
 
@@ -177,7 +179,7 @@ static bool is_known_liar(const kf_node *n, size_t rank)
     return false;
 }
 
-/* True if no member has another piece, or will send one in time. */
+/* True if no member has another partial product, or will send one in time. */
 static bool is_last(const kf_node *n, const kf_cluster *c)
 {
     for (size_t r = 0; r < n->members; r++)
@@ -190,13 +192,14 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
     bool enough = c->count >= kf_max(c->need, kf_peer_awaited(n));
-    bool by_itself = (n->mine | n->own) & kf_bit(group);
-    kf_answers a; /* of all pieces, which decides how they are compared */
+    bool by_itself = (n->mine | n->local) & kf_bit(group);
+    kf_answers
+        a; /* of all partial products, which decides how they are compared */
 
     if (c->decoder || n->final || n->failed_check || kf_node_is_stuck(n) ||
         !by_itself || (c->shown && !c->judged))
         return KOFN_OK;
-    if (!enough && (c->count <= n->on->promise.surely || !is_last(n, c)))
+    if (!enough && (c->count <= n->on->bounds.surely || !is_last(n, c)))
         return KOFN_OK;
     TRY(kf_peer_find_decoder(n, c->have, c->count, false, &a));
     if (!a.decoder) {
@@ -206,8 +209,8 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
     return show(c, c->have, c->count, a.decoder);
 }
 
-/* Stops serving our piece of this iterate: no node needs it, or it asks again.
- * Requests for a later iterate stay. */
+/* Stops serving our partial product of this iterate: no node needs it, or it
+ * asks again. Requests for a later iterate stay. */
 static void take_back(kf_node *n, size_t group)
 {
     for (kf_other *o = n->other; o != kf_end(n); o++)
@@ -222,7 +225,7 @@ kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
     kf_answers a;
 
     *sound &= count >= least(n, n->voices.known);
-    if (!*sound || c->shown || n->own & kf_bit(group))
+    if (!*sound || c->shown || n->local & kf_bit(group))
         return KOFN_OK;
     TRY(kf_peer_find_decoder(n, seats, count, false, &a));
     *sound = a.decoder != NULL;
@@ -249,7 +252,7 @@ bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
         out->decoder = c->all;
         out->last = c->shown >= c->count && is_last(n, c);
         v = voices(n, c);
-        out->verdicts = kf_promise_verdicts(&n->on->promise, &v);
+        out->verdicts = kf_bounds_verdicts(&n->on->bounds, &v);
         return true;
     }
     return false;
@@ -262,30 +265,32 @@ kofn_status kf_peer_fail(kf_node *n, kofn_status st)
     return kf_peer_beat_all(n);
 }
 
-/* Repeats the iterate or fails.  Either all pieces were compared and it is not
- * clear which are wrong, or some disagree under KOFN_ERRORS_DETECT. */
+/* Repeats the iterate or fails.  Either all partial products were compared and
+ * it is not clear which are wrong, or some disagree under KOFN_ERRORS_DETECT.
+ */
 static kofn_status give_up(kf_node *n, size_t group, kofn_status st)
 {
     if (n->mine & kf_bit(group)) {
-        n->decided |= kf_bit(group); /* so that all compare the same pieces */
+        n->decided |=
+            kf_bit(group); /* so that all compare the same partial products */
         TRY(kf_peer_tell_now(n));
     }
     return kf_peer_give_up(n, st == KOFN_CORRUPT ? st : KOFN_TOOFEW);
 }
 
-/* Requests more pieces than were compared. */
+/* Requests more partial products than were compared. */
 static kofn_status widen(kf_node *n, size_t group, size_t wanted)
 {
     kf_cluster *c = &n->cluster[group];
 
     c->need = kf_max(c->need, wanted);
-    n->own |= kf_bit(group);
-    TRY(kf_peer_ask_pieces(n, true));
+    n->local |= kf_bit(group);
+    TRY(kf_peer_ask_partials(n, true));
     return kf_peer_gather(n, group);
 }
 
-/* Decides the group from the evidence without the pieces that the verdict
- * excludes. */
+/* Decides the group from the evidence without the partial products that the
+ * verdict excludes. */
 static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
 {
     kf_cluster *c = &n->cluster[group];
@@ -332,8 +337,8 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
     if (ev->task->last || (corrupt && n->opt.errors == KOFN_ERRORS_DETECT))
         return give_up(n, group, ev->verdict);
     return widen(n, group,
-                 corrupt ? kf_promise_apart(&n->on->promise, c->shown,
-                                            ev->task->verdicts.liars)
+                 corrupt ? kf_bounds_apart(&n->on->bounds, c->shown,
+                                           ev->task->verdicts.liars)
                          : c->shown + 1);
 }
 
@@ -350,9 +355,9 @@ kofn_status kf_peer_tick_checks(kf_node *n)
     late = kf_elapsed_or_wake(n, n->began, OWN_AFTER * each) ||
            (kf_peer_leader_went_on(n) &&
             kf_elapsed_or_wake(n, n->began, PAST_AFTER * each));
-    if (late && (n->own | n->done) != n->on->all) {
-        n->own |= n->on->all & ~n->done;
-        TRY(kf_peer_ask_pieces(n, true));
+    if (late && (n->local | n->done) != n->on->all) {
+        n->local |= n->on->all & ~n->done;
+        TRY(kf_peer_ask_partials(n, true));
     }
     if (late)
         kf_elapsed_or_wake(n, n->began, LAST_AFTER * each + 1);

@@ -1,4 +1,4 @@
-/* check.c -- the invariants of a node of a mesh between steps.
+/* assert_state.c -- the invariants of a node of a mesh between steps.
  *
  * Reads the node and changes nothing.  Tests call it after every step, so it
  * may be slow. */
@@ -55,7 +55,7 @@ static const char *check_group(const kf_node *n, size_t group)
 
     for (size_t i = 1; i < c->count; i++)
         if (c->have[i] <= c->have[i - 1])
-            return "seats of pieces do not ascend";
+            return "seats of partial products do not ascend";
     if (c->decoder && !(n->decided & kf_bit(group)))
         return "a group has a decoder and no decision";
     if (n->members && mine != ((n->mine & kf_bit(group)) != 0))
@@ -63,7 +63,7 @@ static const char *check_group(const kf_node *n, size_t group)
     return NULL;
 }
 
-const char *kf_node_check(const kf_node *n)
+const char *kf_node_assert_state(const kf_node *n)
 {
     const char *wrong = check_members(n);
 

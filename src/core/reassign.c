@@ -1,4 +1,4 @@
-/* short.c -- asks only for missing results.
+/* reassign.c -- asks only for missing results.
  *
  * It walks through the cells of a ledger, and asks the least loaded workers for
  * the results that are missing.
@@ -200,7 +200,7 @@ static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group)
+kofn_status kf_reassign(kofn_core *c, kf_round *r, size_t group)
 {
     redeal d = {.core = c, .round = r, .group = group};
     kofn_status st;

@@ -1,5 +1,5 @@
-/* heal.c -- makes blocks of operands that have changed, for workers that have
- * none.
+/* rebuild.c -- makes blocks of operands that have changed, for workers that
+ * have none.
  *
  * The placed matrix is out of date, so a block is made from the blocks of other
  * workers.  The operand is read as by kofn_fetch, but one window of strips at a
@@ -26,10 +26,10 @@ static void next_operand(const kofn_job *j, kf_window *w)
 
 static kofn_status begin_window(kofn_job *j)
 {
-    kf_heal *h = &j->heal;
+    kf_rebuild *h = &j->rebuild;
 
     if (h->among == 0) {
-        h->among = j->lease.healing.count;
+        h->among = j->lease.rebuilding.count;
         h->window.operand = h->window.at = 0;
         next_operand(j, &h->window);
     }
@@ -40,10 +40,11 @@ static kofn_status begin_window(kofn_job *j)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* Encodes the window that was read for the seats being healed, and sends it. */
+/* Encodes the window that was read for the seats being rebuilt, and sends it.
+ */
 static kofn_status pass_on(kofn_job *j)
 {
-    kf_heal *h = &j->heal;
+    kf_rebuild *h = &j->rebuild;
     kf_window *w = &h->window;
     const kf_use *use = kf_core_use(j->core, KOFN_USES * (uint32_t)w->operand);
     kf_block **blocks = kf_new(h->among, sizeof *blocks);
@@ -52,42 +53,42 @@ static kofn_status pass_on(kofn_job *j)
         blocks ? kf_window_resident(j, w, use->plan, &r) : KOFN_NOMEM;
 
     if (!st)
-        st = kf_data_encode(&r, use->code, j->lease.healing.seat, h->among,
+        st = kf_data_encode(&r, use->code, j->lease.rebuilding.seat, h->among,
                             blocks);
     kf_resident_free(&r);
     if (!st)
         st = kf_lease_send(j,
-                           (kf_msg){.type = KF_MSG_PIECE,
+                           (kf_msg){.type = KF_MSG_SLICE,
                                     .operand = (uint32_t)w->operand,
                                     .velocity = w->velocity,
                                     .round = j->start.number,
                                     .lo = w->at,
                                     .hi = w->to},
-                           &j->lease.healing, h->among, blocks);
+                           &j->lease.rebuilding, h->among, blocks);
     kf_free(blocks);
     return st;
 }
 
-/* Reports to the workers being healed that they have all pieces. */
+/* Reports to the workers being rebuilt that they have all pieces. */
 static kofn_status end_batch(kofn_job *j)
 {
-    kf_heal *h = &j->heal;
+    kf_rebuild *h = &j->rebuild;
 
     for (size_t i = 0; i < h->among; i++) {
-        kf_msg m = {.type = KF_MSG_PIECE,
-                    .worker = j->lease.healing.worker[i],
+        kf_msg m = {.type = KF_MSG_SLICE,
+                    .worker = j->lease.rebuilding.worker[i],
                     .round = j->start.number};
 
         TRY(j->port->send(j->port, &m));
     }
-    kf_lease_healed(j, h->among);
+    kf_lease_rebuilt(j, h->among);
     h->among = 0;
     return KOFN_OK;
 }
 
 static kofn_status end_window(kofn_job *j)
 {
-    kf_window *w = &j->heal.window;
+    kf_window *w = &j->rebuild.window;
 
     w->at = w->to;
     if (w->at < kf_window_strips(j, w))
@@ -106,7 +107,7 @@ static kofn_status lost(const kofn_job *j)
                    "operand %zu has changed, and the %zu workers that are "
                    "left do not determine it%s; restart from the matrix that "
                    "was fetched last",
-                   j->heal.window.operand, kf_core_live(j->core),
+                   j->rebuild.window.operand, kf_core_live(j->core),
                    j->opt.errors ? " beyond doubt" : "");
 }
 
@@ -117,14 +118,14 @@ static kofn_status what_came(const kofn_job *j, const product *p)
     if (p->ended > 0 || p->ended == KOFN_TOOFEW)
         return lost(j);
     return p->ended ? kf_fail(p->ended, "operand %zu: %s",
-                              j->heal.window.operand, p->why)
+                              j->rebuild.window.operand, p->why)
                     : KOFN_OK;
 }
 
 /* Takes a window that has come: passes it on and begins the next reading. */
 static kofn_status take_window(kofn_job *j)
 {
-    kf_heal *h = &j->heal;
+    kf_rebuild *h = &j->rebuild;
     kf_window *w = &h->window;
     kofn_status st = what_came(j, w->reading);
 
@@ -158,39 +159,39 @@ static size_t windows(const kofn_job *j)
 {
     size_t spare = kf_core_live(j->core) - kf_job_enough(j);
 
-    return kf_ceil_div(j->lease.healing.count, spare + 1);
+    return kf_ceil_div(j->lease.rebuilding.count, spare + 1);
 }
 
 /* True if it is time to read a window.  Some are read before each product.  If
- * products wait for healed workers, all are read, but not while other workers
+ * products wait for rebuilt workers, all are read, but not while other workers
  * store blocks that were made here. */
 static bool is_time(const kofn_job *j, const product *next)
 {
-    const kf_heal *h = &j->heal;
+    const kf_rebuild *h = &j->rebuild;
 
-    if (j->lease.healing.count == 0)
+    if (j->lease.rebuilding.count == 0)
         return false;
     if (kf_job_has_enough(j) && !is_awaited(j))
         return next && (next->number != h->last || h->windows < windows(j));
-    return kf_core_storing(j->core) <= j->lease.healing.count;
+    return kf_core_storing(j->core) <= j->lease.rebuilding.count;
 }
 
-kofn_status kf_heal_take(kofn_job *j)
+kofn_status kf_rebuild_take(kofn_job *j)
 {
-    const product *p = j->heal.window.reading;
+    const product *p = j->rebuild.window.reading;
 
     if (p && p->ended != KOFN_AGAIN)
         TRY(take_window(j));
-    p = j->heal.window.reading;
+    p = j->rebuild.window.reading;
     return p && kf_job_starves(j, p) &&
-                   kf_core_storing(j->core) <= j->lease.healing.count
+                   kf_core_storing(j->core) <= j->lease.rebuilding.count
                ? lost(j) /* no worker with any of it can come */
                : KOFN_OK;
 }
 
-kofn_status kf_heal_begin(kofn_job *j, const product *next)
+kofn_status kf_rebuild_begin(kofn_job *j, const product *next)
 {
-    kf_heal *h = &j->heal;
+    kf_rebuild *h = &j->rebuild;
 
     h->among = kf_lease_forget_gone(j, h->among);
     if (!is_time(j, next))
@@ -201,5 +202,5 @@ kofn_status kf_heal_begin(kofn_job *j, const product *next)
     }
     h->windows++;
     TRY(begin_window(j));
-    return kf_heal_take(j); /* no worker may be left to answer */
+    return kf_rebuild_take(j); /* no worker may be left to answer */
 }

@@ -1,4 +1,4 @@
-/* turn.c -- the transpose of a dense matrix, at the speed of memory.
+/* transpose.c -- the transpose of a dense matrix, at the speed of memory.
  *
  * Squares of four by four are transposed in vectors.  They move along eight
  * rows of the result, so that each cache line of the input is used whole.
@@ -67,7 +67,7 @@ SQUARE(square_f32, float, floats, some_floats)
 ROWS(rows_f64, double, square_f64)
 ROWS(rows_f32, float, square_f32)
 
-void kf_mat_turn(const kofn_matrix *from, const kofn_matrix *to)
+void kf_mat_transpose(const kofn_matrix *from, const kofn_matrix *to)
 {
     assert(from->dtype == to->dtype && from->rows >= to->cols &&
            from->cols >= to->rows);

@@ -1,4 +1,4 @@
-/* check.c -- checks the invariants of the coordinator between steps.
+/* assert_state.c -- checks the invariants of the coordinator between steps.
  *
  * It changes nothing.  Tests call it after every step, so it may be slow. */
 #include "state.h"
@@ -43,7 +43,7 @@ static const char *check_round(const kofn_core *c, const kf_round *r)
     return kf_product_wrong(&r->p);
 }
 
-const char *kf_core_check(const kofn_core *c)
+const char *kf_core_assert_state(const kofn_core *c)
 {
     const char *wrong = kf_fleet_check(&c->fleet);
 

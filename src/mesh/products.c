@@ -1,21 +1,21 @@
-/* stage.c -- the products of a mesh with their data: factors, and the piece of
- * a seat's block.
+/* products.c -- the products of a mesh with their data: factors, and the
+ * partial product of a seat's block.
  *
- * Owns the blocks, the coded inputs and the outputs of the stages.  A
+ * Owns the blocks, the coded inputs and the outputs of the products.  A
  * computation receives packets from time to time, and may be stopped. */
 #include "spread.h"
 
 #include "code/operation.h"
 #include "data/kernel.h"
 
-kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t)
+kf_host_product_data *kf_host_product(const kf_host *h, uint64_t t)
 {
-    return &h->product[kf_course_stage(&h->course, t)];
+    return &h->product[kf_course_product(&h->course, t)];
 }
 
 /* ---- sizes --------------------------------------------------------------- */
 
-size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo)
+size_t kf_host_strips(const kf_host_product_data *p, size_t group, size_t *lo)
 {
     size_t span = p->plan->span, each = span / p->groups;
     size_t more = span % p->groups; /* the first ones have one more */
@@ -29,19 +29,19 @@ static kofn_dtype dtype_of(const kofn_plan *p)
     return p->layout.problem.dtype;
 }
 
-kofn_matrix kf_host_piece_shape(const kf_mesh_product *p, size_t strips,
-                                uint32_t seat, void *numbers)
+kofn_matrix kf_host_partial_shape(const kf_host_product_data *p, size_t strips,
+                                  uint32_t seat, void *numbers)
 {
     const kofn_layout *L = &p->plan->layout;
-    size_t rows = strips * (seat == KOFN_NO_SEAT ? L->wants : L->lanes);
+    size_t rows = strips * (seat == KOFN_NO_SEAT ? L->wants : L->components);
 
     return (kofn_matrix){numbers, rows, p->width, p->width, dtype_of(p->plan)};
 }
 
-size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips,
-                           uint32_t seat)
+size_t kf_host_partial_bytes(const kf_host_product_data *p, size_t strips,
+                             uint32_t seat)
 {
-    kofn_matrix m = kf_host_piece_shape(p, strips, seat, NULL);
+    kofn_matrix m = kf_host_partial_shape(p, strips, seat, NULL);
 
     return m.rows * m.cols * kf_dtype_size(m.dtype);
 }
@@ -123,7 +123,7 @@ static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
  * can check its products. */
 static kofn_status check_change(const kofn_program *p, size_t i)
 {
-    const kofn_stage *s = &p->stage[i];
+    const kofn_mesh_product *s = &p->product[i];
 
     if (!p->change)
         return s->read ? kf_fail(KOFN_INVAL,
@@ -166,8 +166,8 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
                                    "contiguous, float64");
     TRY(kf_mat_check_matrix(v, "the vector"));
     TRY(kf_mat_check_finite(v, "the vector"));
-    for (size_t i = 0; i < p->stages; i++) {
-        const kofn_stage *s = &p->stage[i];
+    for (size_t i = 0; i < p->products; i++) {
+        const kofn_mesh_product *s = &p->product[i];
 
         if (s->operand >= p->operands)
             return kf_fail(KOFN_INVAL, "stage %zu is of matrix %u of %zu", i,
@@ -184,19 +184,19 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
 /* ---- life ---------------------------------------------------------------- */
 
 static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan,
-                              unsigned raises)
+                              unsigned kind)
 {
     o->coded = *o->sparse;
-    TRY(kf_raise_sparse(raises, &o->coded, &o->levels, &o->raised));
+    TRY(kf_equilibrate_sparse(kind, &o->coded, &o->scaling, &o->scaled));
     return kf_resident_sparse(&o->resident, plan, &o->coded);
 }
 
 static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan,
-                             unsigned raises)
+                             unsigned kind)
 {
     kofn_matrix coded = o->dense;
 
-    TRY(kf_raise_dense(raises, &coded, &o->levels, &o->raised));
+    TRY(kf_equilibrate_dense(kind, &coded, &o->scaling, &o->scaled));
     TRY(kf_resident_dense(&o->resident, plan, &coded));
     o->resident.most = kf_mat_most(&coded);
     return kf_mat_check_finite(&coded, "the matrix");
@@ -207,18 +207,18 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
 {
     const kofn_problem *pb = &plan->layout.problem;
     const kofn_operand *from = &h->program.operand[which];
-    unsigned raises = kf_raise_kind(plan, h->opt.errors);
+    unsigned kind = kf_equilibrate_kind(plan, h->opt.errors);
     kf_mesh_operand *o = &h->operand[which];
 
-    if (o->plan) /* an earlier stage has made it */
+    if (o->plan) /* an earlier product has made it */
         return KOFN_OK;
     o->plan = plan;
     o->sparse = from->sparse;
     TRY(kf_code_new(&o->code, plan));
     if (o->sparse)
-        return sparse_new(o, plan, raises);
+        return sparse_new(o, plan, kind);
     o->dense = *from->dense;
-    TRY(dense_new(o, plan, raises));
+    TRY(dense_new(o, plan, kind));
     /* with room for sums of a row or column; the input is unscaled */
     o->resident.by = kf_range_resident(o->resident.most,
                                        (double)kf_max(pb->m, pb->n), pb->dtype);
@@ -227,8 +227,8 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
 
 static kofn_status product_new(kf_host *h, size_t i)
 {
-    const kofn_stage *s = &h->program.stage[i];
-    kf_mesh_product *p = &h->product[i];
+    const kofn_mesh_product *s = &h->program.product[i];
+    kf_host_product_data *p = &h->product[i];
     const kofn_layout *L;
     size_t cols;
 
@@ -249,29 +249,29 @@ static kofn_status product_new(kf_host *h, size_t i)
     h->single |= dtype_of(p->plan) != KOFN_F64;
     h->largest =
         kf_max(h->largest,
-               kf_max(kf_host_piece_bytes(p, p->plan->span, 0),
-                      kf_host_piece_bytes(p, p->plan->span, KOFN_NO_SEAT)));
+               kf_max(kf_host_partial_bytes(p, p->plan->span, 0),
+                      kf_host_partial_bytes(p, p->plan->span, KOFN_NO_SEAT)));
     return h->program.change ? KOFN_OK : kf_secret_new(p);
 }
 
-kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v)
+kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v)
 {
     TRY(check_course(&h->program, &h->opt));
     TRY(check(&h->program, v));
     h->course =
-        (kf_course){h->program.stages, h->program.turns, h->program.after};
+        (kf_course){h->program.products, h->program.turns, h->program.after};
     TRY_ZERO(h->operand, h->program.operands);
-    TRY_ZERO(h->product, h->program.stages);
-    for (size_t i = 0; i < h->program.stages; i++)
+    TRY_ZERO(h->product, h->program.products);
+    for (size_t i = 0; i < h->program.products; i++)
         TRY(product_new(h, i));
     h->on = h->product;
     return h->program.change ? kf_changing_new(h) : KOFN_OK;
 }
 
-void kf_host_stages_free(kf_host *h)
+void kf_host_products_free(kf_host *h)
 {
     kf_changing_free(h);
-    for (size_t i = 0; h->product && i < h->program.stages; i++) {
+    for (size_t i = 0; h->product && i < h->program.products; i++) {
         kf_code_free(h->product[i].code);
         kofn_plan_free(h->product[i].reader);
         kf_buffer_drop(h->product[i].out);
@@ -282,16 +282,15 @@ void kf_host_stages_free(kf_host *h)
         kf_block_drop(h->operand[i].block);
         kf_code_free(h->operand[i].code);
         kf_resident_free(&h->operand[i].resident);
-        kf_levels_free(&h->operand[i].levels);
-        kf_free(h->operand[i].raised);
+        kf_scaling_free(&h->operand[i].scaling);
+        kf_free(h->operand[i].scaled);
         kf_free(h->operand[i].norms);
     }
     kf_free(h->product);
     kf_free(h->operand);
 }
 
-/* ---- the job
- * --------------------------------------------------------------- */
+/* ---- the job ------------------------------------------------------------- */
 
 static uint64_t digest_dense(uint64_t d, const kofn_matrix *A)
 {
@@ -341,16 +340,16 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
     return kf_buffer_view(&h->in, h->v, &m);
 }
 
-/* Divides the input by the factors of the raised matrix.  Lines of the input
- * itself are not raised.  The vectors of nodes may differ by rounding, so nodes
- * would not all raise the lines by the same factor.  If the original input is
+/* Divides the input by the factors of the scaled matrix.  Lines of the input
+ * itself are not scaled.  The vectors of nodes may differ by rounding, so nodes
+ * would not all scale the lines by the same factor.  If the original input is
  * not needed, it is changed in place. */
 static kofn_status lower_input(kf_host *h)
 {
-    const kf_levels *held = &h->on->of->levels;
+    const kf_scaling *held = &h->on->of->scaling;
     const kofn_matrix *in = &h->in->m;
 
-    bool lowers = kf_raise_lowers(held, h->on->plan);
+    bool lowers = kf_equilibrate_divides(held, h->on->plan);
 
     if (!lowers || (h->program.change && h->program.input)) {
         h->lowered = kf_buffer_keep(h->in);
@@ -360,7 +359,7 @@ static kofn_status lower_input(kf_host *h)
     }
     if (!lowers)
         return KOFN_OK;
-    kf_raise_lower(held, h->on->plan, &h->lowered->m);
+    kf_equilibrate_divide(held, h->on->plan, &h->lowered->m);
     return kf_mat_check_finite(&h->lowered->m,
                                "what is to be multiplied, with what the matrix "
                                "is divided by");
@@ -427,9 +426,9 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
                             kf_buffer **out)
 {
-    const kf_mesh_product *p = h->on;
+    const kf_host_product_data *p = h->on;
     size_t lo, strips = kf_host_strips(p, group, &lo);
-    kofn_matrix r = kf_host_piece_shape(p, strips, seat, NULL);
+    kofn_matrix r = kf_host_partial_shape(p, strips, seat, NULL);
     kf_msg m = {.row = (uint32_t)block->row,
                 .lo = lo,
                 .hi = lo + strips,
@@ -448,4 +447,23 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
     }
     *out = m.result;
     return st;
+}
+
+kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
+                            kf_source *source)
+{
+    const kofn_decoder *d = t->decoder;
+    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
+
+    for (size_t i = 0; i < d->seats; i++) {
+        kf_buffer *p = kf_host_partial(&h->now[t->group], d->seat[i]);
+
+        if (!p)
+            return kf_fail(
+                KOFN_STATE,
+                "the partial product of seat %u, group %u, is not here",
+                d->seat[i], t->group);
+        source[i] = (kf_source){&p->m, lo, lo + strips};
+    }
+    return KOFN_OK;
 }

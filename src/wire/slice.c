@@ -1,11 +1,11 @@
-/* piece.c -- the numbers of a block, some at a time.
+/* slice.c -- the numbers of a block, some at a time.
  *
  * The coordinator never has a whole block for a worker on another machine.
  * Coded rows are mixed when the worker requests them, and plain rows are sent
  * from their place in A.  So the coordinator's memory does not grow with the
  * number of workers.
  *
- * The caller owns the buffer of a piece.  At most one piece is in memory for
+ * The caller owns the buffer of a slice.  At most one slice is in memory for
  * each worker.
  */
 #include "wire.h"
@@ -23,7 +23,7 @@ static size_t own_sections(const kf_block *b)
         return 0;
     if (b->subset)
         return b->subset->formula ? ROW_SECTIONS : 0;
-    return b->A ? SPARSE_SECTIONS : b->lanes;
+    return b->A ? SPARSE_SECTIONS : b->components;
 }
 
 size_t kf_wire_sections(const kf_block *b)
@@ -73,8 +73,8 @@ void kf_wire_section(const kf_block *b, size_t section, size_t *units,
         *units = b->subset->held;
         *bytes = (section == ROWS ? b->subset->X.cols : 1) * sizeof(double);
     } else if (!b->A) {
-        *units = b->lane[section].rows;
-        *bytes = b->lane[section].cols * kf_dtype_size(b->dtype);
+        *units = b->component[section].rows;
+        *bytes = b->component[section].cols * kf_dtype_size(b->dtype);
     } else if (section == ENDS) {
         *units = b->used * b->rows;
         *bytes = sizeof(uint64_t);
@@ -102,7 +102,7 @@ static kofn_status room(kf_bytes *b, size_t bytes)
 
 /* ---- dense --------------------------------------------------------------- */
 
-/* Sub-block t of a coded lane, rows [lo, hi) of its parts. */
+/* Sub-block t of a coded component, rows [lo, hi) of its parts. */
 static kofn_status mix_rows(const kf_block *b, const kf_row *row, size_t lo,
                             size_t hi, kofn_matrix into)
 {
@@ -126,15 +126,15 @@ static kofn_status mix_rows(const kf_block *b, const kf_row *row, size_t lo,
 }
 
 /* Sub-blocks stand side by side, or one below the other (block.c). */
-static kofn_status mix_lane(const kf_block *b, size_t lane, size_t lo,
-                            size_t hi, void *p)
+static kofn_status mix_component(const kf_block *b, size_t component, size_t lo,
+                                 size_t hi, void *p)
 {
     size_t inner = b->from->plan->layout.inner, rows = b->from->parts.rows;
     kofn_matrix into = {p, 0, b->from->parts.cols, b->cols, b->dtype};
     bool below = b->rows > rows;
 
     for (size_t t = 0; t < inner; t++) {
-        const kf_row *row = &b->coded[lane * inner + t];
+        const kf_row *row = &b->coded[component * inner + t];
         size_t first = below ? kf_max(lo, t * rows) : lo;
         size_t last = below ? kf_min(hi, (t + 1) * rows) : hi;
 
@@ -149,10 +149,10 @@ static kofn_status mix_lane(const kf_block *b, size_t lane, size_t lo,
     return KOFN_OK;
 }
 
-static kofn_status dense_piece(const kf_block *b, size_t lane, size_t lo,
+static kofn_status dense_slice(const kf_block *b, size_t component, size_t lo,
                                size_t hi, kf_bytes *scratch, const void **at)
 {
-    const kofn_matrix *a = &b->lane[lane];
+    const kofn_matrix *a = &b->component[component];
     size_t row = b->cols * kf_dtype_size(b->dtype);
 
     if (a->data && a->ld == a->cols) {
@@ -162,7 +162,7 @@ static kofn_status dense_piece(const kf_block *b, size_t lane, size_t lo,
     TRY(room(scratch, (hi - lo) * row));
     *at = scratch->p;
     if (!a->data)
-        return mix_lane(b, lane, lo, hi, scratch->p);
+        return mix_component(b, component, lo, hi, scratch->p);
     for (size_t i = lo; i < hi; i++)
         memcpy(scratch->p + (i - lo) * row, kf_at(a, i, 0), row);
     return KOFN_OK;
@@ -219,7 +219,7 @@ static kofn_matrix rows_or_numbers(const kf_subset *s, size_t section)
                            : (kofn_matrix){s->y, s->X.rows, 1, 1, KOFN_F64};
 }
 
-static kofn_status subset_piece(const kf_subset *s, size_t section, size_t lo,
+static kofn_status subset_slice(const kf_subset *s, size_t section, size_t lo,
                                 size_t hi, kf_bytes *scratch, const void **at)
 {
     kofn_matrix m = rows_or_numbers(s, section);
@@ -244,7 +244,7 @@ static kofn_status subset_piece(const kf_subset *s, size_t section, size_t lo,
     return KOFN_OK;
 }
 
-kofn_status kf_piece_from(const kf_block *b, size_t section, size_t lo,
+kofn_status kf_slice_from(const kf_block *b, size_t section, size_t lo,
                           size_t hi, kf_bytes *scratch, const void **at)
 {
     size_t units, bytes;
@@ -258,9 +258,9 @@ kofn_status kf_piece_from(const kf_block *b, size_t section, size_t lo,
                        units, lo, hi);
     b = block_of(b, &section);
     if (b->subset)
-        return subset_piece(b->subset, section, lo, hi, scratch, at);
+        return subset_slice(b->subset, section, lo, hi, scratch, at);
     if (!b->A)
-        return dense_piece(b, section, lo, hi, scratch, at);
+        return dense_slice(b, section, lo, hi, scratch, at);
     TRY(room(scratch, (hi - lo) * bytes));
     *at = scratch->p;
     if (section == ENDS)
@@ -272,14 +272,14 @@ kofn_status kf_piece_from(const kf_block *b, size_t section, size_t lo,
 
 /* ---- at the worker ------------------------------------------------------- */
 
-void *kf_piece_into(const kf_block *b, size_t section, size_t lo)
+void *kf_slice_into(const kf_block *b, size_t section, size_t lo)
 {
     b = block_of(b, &section);
     if (b->subset)
         return section == ROWS ? kf_at(&b->subset->X, lo, 0)
                                : b->subset->y + lo;
     if (!b->A)
-        return kf_at(&b->lane[section], lo, 0);
+        return kf_at(&b->component[section], lo, 0);
     if (section == ENDS)
         return (size_t *)(uintptr_t)b->A->ptr + 1 + lo;
     if (section == COLUMNS)
@@ -316,13 +316,13 @@ static kofn_status check_block(const kf_block *b)
         return check_rows(b->subset);
     if (b->A)
         return check_sparse(b);
-    for (size_t l = 0; l < b->lanes; l++)
-        if (b->lane[l].rows)
-            TRY(kf_mat_check_finite(&b->lane[l], "a block"));
+    for (size_t l = 0; l < b->components; l++)
+        if (b->component[l].rows)
+            TRY(kf_mat_check_finite(&b->component[l], "a block"));
     return KOFN_OK;
 }
 
-kofn_status kf_pieces_check(const kf_block *b)
+kofn_status kf_slices_check(const kf_block *b)
 {
     for (; b; b = b->next)
         TRY(check_block(b));

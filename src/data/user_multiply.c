@@ -1,5 +1,6 @@
-/* own.c -- products by a worker's own function.  They are cut so that a call
- * takes about the preferred work, and added up if the inner dimension is cut.
+/* user_multiply.c -- products by a worker's own function.  They are cut so that
+ * a call takes about the preferred work, and added up if the inner dimension is
+ * cut.
  *
  * Owns its scratch within a call.  The worker's function is called on the
  * worker's thread and may fail; its status becomes the status of the task. */
@@ -8,17 +9,17 @@
 /* Fewer rows per call are slow if the other factor has many columns. */
 #define LEAST_ROWS 64
 
-typedef struct piece {
+typedef struct tile {
     size_t rows, depth;
-} piece;
+} tile;
 
-/* Chooses the piece: whole rows if affordable, because then nothing is added
+/* Chooses the tile: whole rows if affordable, because then nothing is added
  * up. */
-static piece piece_of(size_t rows, size_t depth, size_t cols, double work)
+static tile tile_of(size_t rows, size_t depth, size_t cols, double work)
 {
     size_t least = cols == 1 ? 1 : kf_min(rows, LEAST_ROWS);
     double fit = work / ((double)depth * (double)cols);
-    piece p = {rows, depth};
+    tile p = {rows, depth};
 
     if (fit < (double)rows)
         p.rows = (size_t)fit;
@@ -42,7 +43,7 @@ static void add_to(void *to, const void *from, size_t n, kofn_dtype dtype)
 }
 
 /* Calls the worker's own function once.  For a factor that stays, its place in
- * the lane is passed too. */
+ * the component is passed too. */
 static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
 {
     const kofn_matrix *stays = f.left ? &f.B : &f.A;
@@ -52,8 +53,8 @@ static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
 
     f.row = off / f.whole.ld;
     f.col = off % f.whole.ld;
-    f.version = w->own->version;
-    return w->own->multiply(w->own->ctx, &f, &out);
+    f.version = w->user->version;
+    return w->user->multiply(w->user->ctx, &f, &out);
 }
 
 /* Multiplies some rows of a in steps of `depth`; `room` holds the result of a
@@ -79,15 +80,15 @@ static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
     return KOFN_OK;
 }
 
-kofn_status kf_own_multiply(const kf_work *w, const kofn_factors *all, bool add,
-                            void *to)
+kofn_status kf_user_multiply_tiles(const kf_work *w, const kofn_factors *all,
+                                   bool add, void *to)
 {
     const kofn_matrix *a = &all->A, *b = &all->B;
     size_t size = kf_dtype_size(a->dtype), at = 0;
     kofn_status st = KOFN_OK;
 
     while (at < a->rows && !st) {
-        piece p = piece_of(a->rows - at, a->cols, b->cols, w->own->work);
+        tile p = tile_of(a->rows - at, a->cols, b->cols, w->user->work);
         bool adds = add || p.depth < a->cols;
         kofn_factors f = *all;
         void *room = adds ? kf_new(p.rows * b->cols, size) : NULL;

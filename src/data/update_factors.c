@@ -1,52 +1,54 @@
-/* side.c -- U and V of a change A += U' V, mixed for blocks.
+/* update_factors.c -- U and V of a change A += U' V, mixed for blocks.
  *
  * A block changes by the product of two mixtures.  One mixes the columns of U
  * as the rows of A are mixed in the block.  The other mixes the columns of V as
- * the columns of A are (math/training.md 8).  A mixture that all lanes or all
- * seats have in common is made once.  If a matrix is not cut, seats hold
+ * the columns of A are (math/training.md 8).  A mixture that all components or
+ * all seats have in common is made once.  If a matrix is not cut, seats hold
  * multiples of it, and V is multiplied by the factor.
  *
- * Owns the mixtures of one change, which seats may share, until kf_side_free.
+ * Owns the mixtures of one change, which seats may share, until
+ * kf_update_factor_free.
  */
 #include "data.h"
 
 /* Cuts U or V so that a part has the number of columns of a part of A in this
  * direction. */
-static kofn_status side_new(kf_side *s, const kofn_matrix *a, size_t groups,
-                            double by)
+static kofn_status side_new(kf_update_factor *s, const kofn_matrix *a,
+                            size_t groups, double by)
 {
     s->dtype = a->dtype;
     s->by = by;
     return kf_parts_new(&s->parts, a, 1, groups * s->cut);
 }
 
-static void side_free(kf_side *s)
+static void side_free(kf_update_factor *s)
 {
     kf_buffer_drop(s->common);
     kf_parts_free(&s->parts);
 }
 
-static void choose(kf_side *s, size_t group)
+static void choose(kf_update_factor *s, size_t group)
 {
     s->part = s->parts.part + group * s->cut;
     kf_buffer_drop(s->common);
     s->common = NULL;
 }
 
-/* Makes the mixtures with these factors, lanes x cut, side by side; col: 0, 1,
+/* Makes the mixtures with these factors, components x cut, side by side; col:
+ * 0, 1,
  * ... */
-static kofn_status mix(const kf_side *s, const double *factor, uint32_t *col,
-                       kf_buffer **out)
+static kofn_status mix(const kf_update_factor *s, const double *factor,
+                       uint32_t *col, kf_buffer **out)
 {
     size_t rows = s->parts.rows, cols = s->parts.cols;
-    kf_mixed *mixed = kf_new(s->lanes, sizeof *mixed);
-    kf_row *row = kf_new(s->lanes, sizeof *row);
+    kf_mixed *mixed = kf_new(s->components, sizeof *mixed);
+    kf_row *row = kf_new(s->components, sizeof *row);
     kofn_status st = KOFN_NOMEM;
 
     *out = NULL;
     if (mixed && row)
-        st = kf_buffer_new(out, rows, s->lanes * cols, s->dtype);
-    for (size_t l = 0; !st && l < s->lanes; l++) {
+        st = kf_buffer_new(out, rows, s->components * cols, s->dtype);
+    for (size_t l = 0; !st && l < s->components; l++) {
         kofn_matrix into = (*out)->m;
 
         into.data = kf_at(&into, 0, l * cols);
@@ -56,7 +58,7 @@ static kofn_status mix(const kf_side *s, const double *factor, uint32_t *col,
         mixed[l] = (kf_mixed){&row[l], into, s->by};
     }
     if (!st)
-        st = kf_mix(mixed, s->lanes, s->part, s->cut, rows, cols);
+        st = kf_mix(mixed, s->components, s->part, s->cut, rows, cols);
     kf_free(mixed);
     kf_free(row);
     if (st) {
@@ -66,8 +68,8 @@ static kofn_status mix(const kf_side *s, const double *factor, uint32_t *col,
     return st;
 }
 
-static kofn_status take(kf_side *s, const double *factor, uint32_t *col,
-                        kf_buffer **out)
+static kofn_status take(kf_update_factor *s, const double *factor,
+                        uint32_t *col, kf_buffer **out)
 {
     if (!s->alike)
         return mix(s, factor, col, out);
@@ -79,19 +81,19 @@ static kofn_status take(kf_side *s, const double *factor, uint32_t *col,
 
 /* ---- both ---------------------------------------------------------------- */
 
-kofn_status kf_sides_new(kf_sides *s, const kf_resident *r,
-                         const kofn_matrix *U, const kofn_matrix *V)
+kofn_status kf_update_factors_new(kf_update_factors *s, const kf_resident *r,
+                                  const kofn_matrix *U, const kofn_matrix *V)
 {
     const kofn_layout *L = &r->plan->layout;
     kofn_cut cut = L->cut[0];
 
-    *s = (kf_sides){
+    *s = (kf_update_factors){
         .u = {.cut = cut.rows, .alike = cut.rows == 1},
         .v = {.cut = cut.cols, .alike = cut.cols == 1 && cut.rows > 1}};
-    s->u.lanes = s->u.alike ? 1 : L->lanes;
-    s->v.lanes = s->v.alike ? 1 : L->lanes;
-    s->f = kofn_layout_table(L->lanes, cut.rows);
-    s->g = kofn_layout_table(L->lanes, cut.cols);
+    s->u.components = s->u.alike ? 1 : L->components;
+    s->v.components = s->v.alike ? 1 : L->components;
+    s->f = kofn_layout_table(L->components, cut.rows);
+    s->g = kofn_layout_table(L->components, cut.cols);
     s->col = kf_new(kf_max(cut.rows, cut.cols), sizeof *s->col);
     if (!s->f || !s->g || !s->col)
         return KOFN_NOMEM;
@@ -104,7 +106,7 @@ kofn_status kf_sides_new(kf_sides *s, const kf_resident *r,
     return KOFN_OK;
 }
 
-void kf_sides_free(kf_sides *s)
+void kf_update_factors_free(kf_update_factors *s)
 {
     side_free(&s->u);
     side_free(&s->v);
@@ -113,12 +115,13 @@ void kf_sides_free(kf_sides *s)
     kf_free(s->col);
 }
 
-void kf_sides_choose(kf_sides *s, size_t group)
+void kf_update_factors_choose(kf_update_factors *s, size_t group)
 {
     choose(&s->u, group);
 }
 
-kofn_status kf_sides_take(kf_sides *s, kf_code *code, size_t local, kf_msg *m)
+kofn_status kf_update_factors_take(kf_update_factors *s, kf_code *code,
+                                   size_t local, kf_msg *m)
 {
     kofn_status st;
 
