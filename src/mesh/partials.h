@@ -4,6 +4,8 @@
 #ifndef KF_MESH_PARTIALS_H
 #define KF_MESH_PARTIALS_H
 
+#include <kofn/transport.h>
+
 #include "data/data.h"
 
 #define KF_LOCAL UINT32_MAX
