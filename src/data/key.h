@@ -41,7 +41,7 @@ typedef struct kf_key {
 } kf_key;
 
 /* Makes the key of an operand.  norm[g][strip] is the norm of the rows of group
- * g that are coded together in that strip.  `raised` has the digits by which
+ * g that are coded together in that strip.  `scaled` has the digits by which
  * rows were scaled up, or is NULL.  Rows of zeros that were scaled do not
  * count: scaling them down makes any decoded number 0. */
 kofn_status kf_key_new(kf_key **out, const kf_resident *r, double *const *norm,

@@ -351,7 +351,7 @@ void kf_scaling_free(kf_scaling *l)
     *l = (kf_scaling){NULL, NULL};
 }
 
-/* ---- raised -------------------------------------------------------------- */
+/* ---- equilibrated operands ----------------------------------------------- */
 
 /* Columns that are scaled together: their factors are made once for all rows.
  */

@@ -146,8 +146,7 @@ static void add_columns(double *to, const kofn_matrix *x, size_t lo,
     }
 }
 
-/* ---- one test
- * ---------------------------------------------------------------- */
+/* ---- one test ------------------------------------------------------------ */
 
 typedef struct screen {
     const kf_factors *f;

@@ -106,8 +106,7 @@ static kofn_status read_entry(kf_text *t, size_t *index, double *value)
     return read_number(t, word, "value", value);
 }
 
-/* ---- all lines
- * --------------------------------------------------------------- */
+/* ---- all lines ----------------------------------------------------------- */
 
 static kofn_status add_entry(listing *l, size_t j, double v)
 {

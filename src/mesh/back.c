@@ -121,8 +121,7 @@ bool kf_back_waits(const kf_host *h)
            kf_host_now(h) - h->back.since < kf_back_patience(h);
 }
 
-/* ---- returning
- * ------------------------------------------------------------ */
+/* ---- returning ----------------------------------------------------------- */
 
 /* Adds the counts of the coordinator of a node. */
 static void add(kofn_node_view *sum, const kofn_node_view *v)

@@ -101,8 +101,7 @@ double kf_host_room(const kf_host *h, size_t numbers, double most)
     return room_of(h, h->noise, numbers, most);
 }
 
-/* ---- ways
- * ----------------------------------------------------------------- */
+/* ---- ways ---------------------------------------------------------------- */
 
 /* Two nodes that leave out different partial products decode from different
  * ones, so their products differ by rounding.  This also holds for all that

@@ -13,8 +13,7 @@
 
 #include "code/operation.h"
 
-/* ---- scales of results
- * ----------------------------------------------------- */
+/* ---- scales of results --------------------------------------------------- */
 
 static kofn_status know_norms(kf_host_product_data *p)
 {
@@ -87,8 +86,7 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     return KOFN_OK;
 }
 
-/* ---- faulty senders
- * -------------------------------------------------------- */
+/* ---- faulty senders ------------------------------------------------------ */
 
 /* Records that the peer sent something wrong. */
 static void strike(kf_host *h, kofn_peer peer, uint32_t seat)

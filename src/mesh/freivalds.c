@@ -32,8 +32,7 @@
 #define MAY_DIFFER 1e-9
 #define SHOULD_DIFFER 1e-13
 
-/* ---- the secret rows
- * ------------------------------------------------------- */
+/* ---- the secret rows ----------------------------------------------------- */
 
 /* Adds x = A(i, j) to (secret row) A; for a left product, to A (secret
  * column). */
@@ -97,7 +96,7 @@ kofn_status kf_secret_new(kf_host_product_data *p)
         memcpy(&bits, &s->row[i], sizeof bits);
         s->row[i] = kf_weight64(bits);
     }
-    raise_weights(p, rows);
+    scale_weights(p, rows);
     multiply(p);
     return KOFN_OK;
 }
@@ -114,8 +113,7 @@ void kf_mesh_freivalds_widen(kf_host *h)
     h->freivalds.noise = fmax(h->freivalds.noise, SHOULD_DIFFER);
 }
 
-/* ---- faulty senders
- * ------------------------------------------------------- */
+/* ---- faulty senders ------------------------------------------------------ */
 
 /* A vector of the input or of the product; all are multiplied in the same way.
  * It is a column, or in left products a row. */

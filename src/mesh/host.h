@@ -8,6 +8,7 @@
 
 #include "changing.h"
 #include "note.h"
+#include "partials.h"
 
 #include "base/blame.h"
 #include "data/compare.h"
@@ -279,7 +280,7 @@ typedef struct kf_host {
     kf_buffer *packed;             /* v as it is sent, or NULL */
     kf_pool vectors;      /* memory of vectors that were sent or came */
     kf_buffer *in;        /* the input that is made from v, or NULL */
-    kf_buffer *lowered;   /* the input for blocks with raised lines */
+    kf_buffer *lowered;   /* the input for blocks with scaled rows or columns */
     kf_messages messages; /* the input mixed for seats, if it is cut */
     double *square; /* squares of the norms of its lines, or NULL (spread.c) */
     /* largest ratio of the norms of lines that are mixed (spread.c) */

@@ -35,8 +35,7 @@ static uint64_t turn_at(const kf_host *h, uint64_t t)
     return h->program.change ? kf_course_turn(&h->course, t) : t;
 }
 
-/* ---- the list of files
- * ----------------------------------------------------- */
+/* ---- the list of files --------------------------------------------------- */
 
 static void forget(kf_keeping *k, size_t i)
 {
@@ -307,8 +306,7 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
     return KOFN_AGAIN;
 }
 
-/* ---- resuming
- * --------------------------------------------------------------- */
+/* ---- resuming ------------------------------------------------------------ */
 
 /* Sets the seat of the node, and forgets the files of other seats.  If no seat
  * is given, it is that with the newest files. */

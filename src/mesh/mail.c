@@ -26,8 +26,7 @@ static bool speaks_for(const kf_host *h, kf_route *r,
     return true;
 }
 
-/* ---- sending
- * --------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------- */
 
 static void sent(void *buffer)
 {
@@ -262,8 +261,7 @@ kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
     return KOFN_OK;
 }
 
-/* ---- lost peers
- * ------------------------------------------------------------ */
+/* ---- lost peers ---------------------------------------------------------- */
 
 /* True if this node has another connection to it. */
 static bool can_reach(const kf_host *h, const kf_route *r)
@@ -313,8 +311,7 @@ kofn_status kf_mail_exclude(kf_host *h, kofn_peer peer)
     return KOFN_OK;
 }
 
-/* ---- receiving
- * ------------------------------------------------------------- */
+/* ---- receiving ----------------------------------------------------------- */
 
 static kofn_status tell_node(kf_host *h, const kf_route *from,
                              const kf_note *note, bool *take)

@@ -78,8 +78,7 @@ kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
     return KOFN_OK;
 }
 
-/* ---- packing
- * -------------------------------------------------------------- */
+/* ---- packing ------------------------------------------------------------- */
 
 size_t kf_mesh_norms_count(const kf_host *h)
 {

@@ -184,7 +184,7 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
 /* ---- life ---------------------------------------------------------------- */
 
 static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan,
-                              unsigned raises)
+                              unsigned kind)
 {
     o->coded = *o->sparse;
     TRY(kf_equilibrate_sparse(raises, &o->coded, &o->levels, &o->raised));
@@ -192,7 +192,7 @@ static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan,
 }
 
 static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan,
-                             unsigned raises)
+                             unsigned kind)
 {
     kofn_matrix coded = o->dense;
 
@@ -216,9 +216,9 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
     o->sparse = from->sparse;
     TRY(kf_code_new(&o->code, plan));
     if (o->sparse)
-        return sparse_new(o, plan, raises);
+        return sparse_new(o, plan, kind);
     o->dense = *from->dense;
-    TRY(dense_new(o, plan, raises));
+    TRY(dense_new(o, plan, kind));
     /* with room for sums of a row or column; the input is unscaled */
     o->resident.by = kf_range_resident(o->resident.most,
                                        (double)kf_max(pb->m, pb->n), pb->dtype);
@@ -290,8 +290,7 @@ void kf_host_products_free(kf_host *h)
     kf_free(h->operand);
 }
 
-/* ---- the job
- * --------------------------------------------------------------- */
+/* ---- the job ------------------------------------------------------------- */
 
 static uint64_t digest_dense(uint64_t d, const kofn_matrix *A)
 {
@@ -341,9 +340,9 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
     return kf_buffer_view(&h->in, h->v, &m);
 }
 
-/* Divides the input by the factors of the raised matrix.  Lines of the input
- * itself are not raised.  The vectors of nodes may differ by rounding, so nodes
- * would not all raise the lines by the same factor.  If the original input is
+/* Divides the input by the factors of the scaled matrix.  Lines of the input
+ * itself are not scaled.  The vectors of nodes may differ by rounding, so nodes
+ * would not all scale the lines by the same factor.  If the original input is
  * not needed, it is changed in place. */
 static kofn_status lower_input(kf_host *h)
 {
@@ -448,4 +447,23 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
     }
     *out = m.result;
     return st;
+}
+
+kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
+                            kf_source *source)
+{
+    const kofn_decoder *d = t->decoder;
+    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
+
+    for (size_t i = 0; i < d->seats; i++) {
+        kf_buffer *p = kf_host_partial(&h->now[t->group], d->seat[i]);
+
+        if (!p)
+            return kf_fail(
+                KOFN_STATE,
+                "the partial product of seat %u, group %u, is not here",
+                d->seat[i], t->group);
+        source[i] = (kf_source){&p->m, lo, lo + strips};
+    }
+    return KOFN_OK;
 }

@@ -79,8 +79,7 @@ void kf_borrowed_forget(kf_host *h)
     c->asks = 0;
 }
 
-/* ---- lending
- * --------------------------------------------------------------- */
+/* ---- lending ------------------------------------------------------------- */
 
 kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
                              const kf_note *asked)
@@ -335,8 +334,7 @@ static kofn_status ask(kf_host *h, size_t blocks)
     return KOFN_AGAIN;
 }
 
-/* ---- our own
- * --------------------------------------------------------------- */
+/* ---- our own ------------------------------------------------------------- */
 
 /* Computes the window of our block.  KOFN_TOOFEW: more are needed. */
 static kofn_status make_rows(const kf_host *h, const kf_borrowed *local)

@@ -27,8 +27,7 @@
 #define PER_ITERATE 512
 #define PER_SECOND 16384
 
-/* ---- identities
- * ------------------------------------------------------------ */
+/* ---- identities ---------------------------------------------------------- */
 
 kf_route *kf_route_of(const kf_host *h, kofn_peer peer)
 {
@@ -112,8 +111,7 @@ bool kf_route_is_arriving(const kf_host *h, const kf_route *r)
            (double)a.age * (double)a.body_bytes <= (double)most * (double)a.at;
 }
 
-/* ---- quarantine
- * ------------------------------------------------------------ */
+/* ---- quarantine ---------------------------------------------------------- */
 
 /* Returns its entry in the quarantine list, or NULL. */
 static kf_quarantine *find_liar(const kf_host *h, const kf_route *r,
@@ -191,8 +189,7 @@ bool kf_route_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation)
     return r->incarnation == incarnation;
 }
 
-/* ---- limits
- * ---------------------------------------------------------------- */
+/* ---- limits -------------------------------------------------------------- */
 
 /* Gives a peer more credit: nodes need more notes with each iterate, and a few
  * with time. */

@@ -219,8 +219,7 @@ bool kf_sketch_vouches(const kf_host *h)
     return !are_compared(h) || h->sketches.right == h->changing.turn;
 }
 
-/* ---- sending and receiving
- * ------------------------------------------------- */
+/* ---- sending and receiving ----------------------------------------------- */
 
 size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
 {

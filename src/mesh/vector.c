@@ -15,8 +15,7 @@
  * holds, which may be wrong. */
 #include "host.h"
 
-/* ---- the whole vector
- * ------------------------------------------------------ */
+/* ---- the whole vector ---------------------------------------------------- */
 
 size_t kf_mesh_vector_bytes(const kf_host *h)
 {

@@ -192,7 +192,8 @@ static void same_components(const kf_block *a, const kf_block *b)
                 double x = number_at(a, l, i, j), y = number_at(b, l, i, j);
 
                 if (!(fabs(x - y) <= most))
-                    fail_msg("lane %zu, %zu, %zu: %g, not %g", l, i, j, y, x);
+                    fail_msg("component %zu, %zu, %zu: %g, not %g", l, i, j, y,
+                             x);
             }
 }
 
@@ -473,7 +474,7 @@ static void blocks_that_travel(void **state)
     assert_int_equal(held, 0);
     kofn_set_alloc(NULL, NULL);
     print_message(
-        "lanes: %zu plain, %zu coded, %zu zero, %zu side by side, %zu "
+        "components: %zu plain, %zu coded, %zu zero, %zu side by side, %zu "
         "below; %zu sparse, %zu sums\n",
         m.dense, m.coded, m.zero, m.beside, m.below, m.sparse, m.sums);
     assert_true(m.dense && m.coded && m.zero && m.beside && m.below &&

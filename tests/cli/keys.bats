@@ -43,7 +43,7 @@ works() { # works NAME [OPTION...]
     json 'o["corrupted_names"] == ["bert"] and o["may_lie"] == 1 and o["rel_error"] < 1e-9' <out.json
     kofn replay run.jsonl
     grep -q '"p":4' run.jsonl
-    grep -q '"seats":1' run.jsonl
+    grep -q '"workers_per_principal":1' run.jsonl
 }
 
 @test "keys: a revoked key is refused, an added key is accepted" {

@@ -63,7 +63,7 @@ m['kofn_sent_bytes_total', ''] == o['sent_bytes'] and \
 m['kofn_received_bytes_total', ''] == o['received_bytes'] and \
 m['kofn_results_late_total', ''] == o['late'] and \
 abs(m['kofn_round_seconds_sum', ''] - o['seconds']) < 1e-6 and \
-m['kofn_tasks_total', 'fate=\"wasted\"'] + m['kofn_tasks_total', 'fate=\"cancelled\"'] \
+m['kofn_tasks_total', 'outcome=\"wasted\"'] + m['kofn_tasks_total', 'outcome=\"cancelled\"'] \
 == o['late'])(__import__('json').loads(__import__('os').environ['OUT']))"
     done
 }

@@ -526,8 +526,9 @@ TEST_FILE(guard_test)
              "guard: a round waits for the results that its mode needs"),
         TEST(zeros_do_not_count,
              "guard: results that are zero by design do not count"),
-        TEST(zeros_in_the_promise,
-             "guard: the promise leaves out results that are zero by design"),
+        TEST(
+            zeros_in_the_promise,
+            "guard: results that are zero by design do not count in the bounds"),
         TEST(detect_fails_at_once,
              "guard: detect fails without names, and the next round is right"),
         TEST(

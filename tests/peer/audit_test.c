@@ -153,7 +153,7 @@ static void small_rows_are_audited(void **state)
 
         up(&b, left);
         make_wide(&b, left);
-        digits = left ? b.operand.levels.col : b.operand.levels.row;
+        digits = left ? b.operand.scaling.col : b.operand.scaling.row;
         assert_non_null(digits);
         for (size_t i = 0; i < ROWS; i++) {
             double *next = b.product.out->m.data, wrong;
