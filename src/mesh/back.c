@@ -155,7 +155,7 @@ static kofn_status begin_at_start(kf_host *h)
         if (o->plan) /* as in a node that has just joined */
             TRY(kf_equilibrate_restart(
                 kf_equilibrate_kind(o->plan, h->opt.errors), &o->dense,
-                &o->levels));
+                &o->scaling));
     }
     TRY(kf_buffer_new(&body, start->m.rows, start->m.cols, KOFN_F64));
     memcpy(body->m.data, start->m.data, kf_buffer_bytes(start));

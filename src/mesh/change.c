@@ -103,7 +103,7 @@ kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
     if (st)
         return kf_fail_in(st, "turn %llu changes matrix %u",
                           (unsigned long long)turn, operand);
-    return kf_equilibrate_change(&o->levels, U, V, out->owned);
+    return kf_equilibrate_change(&o->scaling, U, V, out->owned);
 }
 
 void kf_changing_done(kf_turn_change *a)
@@ -254,7 +254,7 @@ static void begin_turn(kf_host *h, uint64_t turn)
     h->changing.turn = turn;
     for (size_t i = 0; turn > 0 && i < h->program.operands; i++)
         if (h->operand[i].plan)
-            kf_equilibrate_await(&h->operand[i].levels,
+            kf_equilibrate_await(&h->operand[i].scaling,
                                  h->operand[i].dense.rows,
                                  h->operand[i].dense.cols);
 }

@@ -63,11 +63,11 @@ static void multiply(kf_host_product_data *p)
             add_entry(p, i, A->col[e], A->val[e]);
 }
 
-/* Raises the weights of rows that were raised, in left products of columns.  So
- * these count like the others, and their scale is that of the raised ones. */
-static void raise_weights(kf_host_product_data *p, size_t rows)
+/* Scales the weights of rows that were scaled, in left products of columns.  So
+ * these count like the others, and their scale is that of the scaled ones. */
+static void scale_weights(kf_host_product_data *p, size_t rows)
 {
-    const kf_scaling *l = &p->of->levels;
+    const kf_scaling *l = &p->of->scaling;
     const int *digits = p->plan->op->left ? l->col : l->row;
 
     for (size_t i = 0; digits && i < rows; i++)

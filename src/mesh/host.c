@@ -15,15 +15,6 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-static void drop_partials(kf_partials *p)
-{
-    for (size_t g = 0; p && g < KF_MAX_GROUPS; g++) {
-        for (size_t i = 0; i < p[g].count; i++)
-            kf_buffer_drop(p[g].partial[i].data);
-        p[g].count = 0;
-    }
-}
-
 /* Discards all that was made from the iterate, which is repeated. */
 static kofn_status begin_again(kf_host *h)
 {
@@ -32,7 +23,7 @@ static kofn_status begin_again(kf_host *h)
     kf_node_look(h->node, &view);
     h->again = view.again;
     h->at = view.at;
-    drop_partials(h->now);
+    kf_host_drop_partials(h->now);
     kf_host_forget_input(h);
     kf_comparison_void(h);
     kf_comparison_forget(h);
@@ -63,57 +54,6 @@ kofn_status kf_host_step(kf_host *h, const kf_node_event *ev)
     return kf_host_act(h, NULL);
 }
 
-/* ---- partial products ---------------------------------------------------- */
-
-kf_buffer *kf_host_partial(const kf_partials *p, uint32_t seat)
-{
-    for (size_t i = 0; i < p->count; i++)
-        if (p->partial[i].seat == seat)
-            return p->partial[i].data;
-    return NULL;
-}
-
-kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
-                            kf_source *source)
-{
-    const kofn_decoder *d = t->decoder;
-    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
-
-    for (size_t i = 0; i < d->seats; i++) {
-        kf_buffer *p = kf_host_partial(&h->now[t->group], d->seat[i]);
-
-        if (!p)
-            return kf_fail(
-                KOFN_STATE,
-                "the partial product of seat %u, group %u, is not here",
-                d->seat[i], t->group);
-        source[i] = (kf_source){&p->m, lo, lo + strips};
-    }
-    return KOFN_OK;
-}
-
-/* Stores a partial product, and takes over the buffer. */
-kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_peer from, kf_buffer *data)
-{
-    kf_partials *p = &h->now[group];
-    kofn_status st = KOFN_OK;
-
-    for (size_t i = 0; i < p->count; i++)
-        if (p->partial[i].seat == seat) {
-            kf_buffer_drop(p->partial[i].data);
-            p->partial[i] = (kf_partial){seat, from, data};
-            return KOFN_OK;
-        }
-    st = kf_grow(&p->partial, &p->cap, p->count, sizeof *p->partial);
-    if (st) {
-        kf_buffer_drop(data);
-        return st;
-    }
-    p->partial[p->count++] = (kf_partial){seat, from, data};
-    return KOFN_OK;
-}
-
 void kf_host_advance(kf_host *h, kofn_iterate_id at)
 {
     kf_partials *p = h->before;
@@ -128,7 +68,7 @@ void kf_host_advance(kf_host *h, kofn_iterate_id at)
     h->now = p;
     h->at = at;
     h->on = kf_host_product(h, at.step);
-    drop_partials(h->now);
+    kf_host_drop_partials(h->now);
     kf_buffer_drop(h->packed);
     h->packed = NULL;
     kf_route_recall(h);
@@ -290,7 +230,7 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
     kofn_status st = source ? KOFN_OK : KOFN_NOMEM;
     kf_back back = {.by = 1 / h->on->of->resident.by};
 
-    kf_equilibrate_back(&h->on->of->levels, &(kf_scaling){NULL, NULL}, plan,
+    kf_equilibrate_back(&h->on->of->scaling, &(kf_scaling){NULL, NULL}, plan,
                         &back);
     if (h->on->mixes && !st && !(st = kf_host_input(h)))
         st = kf_mesh_spread_check(h, d);
@@ -671,7 +611,7 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
 
 static void free_partials(kf_partials *p)
 {
-    drop_partials(p);
+    kf_host_drop_partials(p);
     for (size_t g = 0; p && g < KF_MAX_GROUPS; g++)
         kf_free(p[g].partial);
     kf_free(p);

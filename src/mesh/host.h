@@ -13,21 +13,6 @@
 #include "base/blame.h"
 #include "data/compare.h"
 
-#define KF_LOCAL UINT32_MAX
-
-/* A partial product of a group.  Without a seat (KOFN_NO_SEAT): the result of
- * the group. */
-typedef struct kf_partial {
-    uint32_t seat;
-    kofn_peer from; /* KF_LOCAL: made here */
-    kf_buffer *data;
-} kf_partial;
-
-typedef struct kf_partials {
-    kf_partial *partial;
-    size_t count, cap;
-} kf_partials;
-
 #define KF_PRINTS 16
 #define KF_KEPT 4 /* latest announced checkpoints of a connection */
 
@@ -146,9 +131,9 @@ typedef struct kf_mesh_operand {
     const kofn_sparse *sparse; /* or NULL */
     const kofn_plan *plan;
     kf_resident resident;
-    /* by how much its lines are raised before they are coded */
-    kf_scaling levels;
-    void *raised;      /* the raised numbers, or NULL: none are raised */
+    /* digits by which its rows and columns are scaled before coding */
+    kf_scaling scaling;
+    void *scaled;      /* the scaled numbers; NULL: nothing is scaled */
     kofn_sparse coded; /* if it is sparse: the matrix with these numbers */
     kf_code *code;     /* the code that encodes blocks */
     kf_block *block;   /* NULL, or of no use, while host.seat is KOFN_NO_SEAT */
@@ -371,18 +356,15 @@ kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
 /* Does the actions of the last step of the node.  *take, unless NULL, becomes
  * true if a body must be kept. */
 kofn_status kf_host_act(kf_host *h, bool *take);
-/* Returns NULL if it is not here. */
-kf_buffer *kf_host_partial(const kf_partials *p, uint32_t seat);
-/* Fills in the partial products that the decoder of a task uses; all must be
- * here. */
-kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
-                            kf_source *source);
-kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_peer from, kf_buffer *data);
 kofn_status kf_host_random(void *into, size_t bytes);
 /* Moves to another iterate; the partial products of the old one become
  * `before`. */
 void kf_host_advance(kf_host *h, kofn_iterate_id at);
+
+/* partials.c */
+/* Stores a partial product, and takes over the buffer. */
+kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
+                         kofn_peer from, kf_buffer *data);
 
 /* result.c */
 /* Sets *over if the node has ended with the result that was agreed on.  Then
@@ -399,6 +381,10 @@ kofn_status kf_host_doubt(kf_host *h);
 kofn_status kf_host_say_why(const kf_host *h, kofn_status st);
 
 /* products.c */
+/* Fills in the partial products that the decoder of a task uses; all must be
+ * here. */
+kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
+                            kf_source *source);
 kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v);
 void kf_host_products_free(kf_host *h);
 /* Returns the product that is computed from iterate t. */
@@ -445,7 +431,7 @@ kofn_status kf_changing_lose(kf_host *h);
 /* Drops our blocks, which were found wrong.  If those that replace them are
  * wrong, too, the vector that made them is in doubt. */
 kofn_status kf_changing_wrong(kf_host *h);
-/* The change of a matrix by a turn, raised as the matrix is. */
+/* The change of a matrix by a turn, scaled as the matrix is. */
 typedef struct kf_turn_change {
     kofn_turn_change to;
     void *owned[2]; /* numbers of U and V */

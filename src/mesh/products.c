@@ -187,7 +187,7 @@ static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan,
                               unsigned kind)
 {
     o->coded = *o->sparse;
-    TRY(kf_equilibrate_sparse(raises, &o->coded, &o->levels, &o->raised));
+    TRY(kf_equilibrate_sparse(kind, &o->coded, &o->scaling, &o->scaled));
     return kf_resident_sparse(&o->resident, plan, &o->coded);
 }
 
@@ -196,7 +196,7 @@ static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan,
 {
     kofn_matrix coded = o->dense;
 
-    TRY(kf_equilibrate_dense(raises, &coded, &o->levels, &o->raised));
+    TRY(kf_equilibrate_dense(kind, &coded, &o->scaling, &o->scaled));
     TRY(kf_resident_dense(&o->resident, plan, &coded));
     o->resident.most = kf_mat_most(&coded);
     return kf_mat_check_finite(&coded, "the matrix");
@@ -207,7 +207,7 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
 {
     const kofn_problem *pb = &plan->layout.problem;
     const kofn_operand *from = &h->program.operand[which];
-    unsigned raises = kf_equilibrate_kind(plan, h->opt.errors);
+    unsigned kind = kf_equilibrate_kind(plan, h->opt.errors);
     kf_mesh_operand *o = &h->operand[which];
 
     if (o->plan) /* an earlier product has made it */
@@ -282,8 +282,8 @@ void kf_host_products_free(kf_host *h)
         kf_block_drop(h->operand[i].block);
         kf_code_free(h->operand[i].code);
         kf_resident_free(&h->operand[i].resident);
-        kf_scaling_free(&h->operand[i].levels);
-        kf_free(h->operand[i].raised);
+        kf_scaling_free(&h->operand[i].scaling);
+        kf_free(h->operand[i].scaled);
         kf_free(h->operand[i].norms);
     }
     kf_free(h->product);
@@ -346,7 +346,7 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
  * not needed, it is changed in place. */
 static kofn_status lower_input(kf_host *h)
 {
-    const kf_scaling *held = &h->on->of->levels;
+    const kf_scaling *held = &h->on->of->scaling;
     const kofn_matrix *in = &h->in->m;
 
     bool lowers = kf_equilibrate_divides(held, h->on->plan);

@@ -11,70 +11,6 @@
 
 #define FARTHEST (UINT64_MAX / 4) /* so that no count overflows */
 
-/* ---- actions ------------------------------------------------------------- */
-
-static kofn_status act(kf_node *n, kf_node_action a)
-{
-    TRY(kf_grow(&n->todo.action, &n->todo.cap, n->todo.count,
-                sizeof *n->todo.action));
-    n->todo.action[n->todo.count++] = a;
-    return KOFN_OK;
-}
-
-kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note)
-{
-    note.from = n->opt.incarnation;
-    if (note.type != KF_NOTE_PARTIAL) /* a result names its epoch */
-        note.epoch = n->epoch;
-    return act(n,
-               (kf_node_action){.type = KF_NODE_SEND, .to = to, .note = note});
-}
-
-kofn_status kf_peer_take(kf_node *n, const kf_note *note)
-{
-    return act(n, (kf_node_action){.type = KF_NODE_TAKE, .note = *note});
-}
-
-kofn_status kf_peer_erred(kf_node *n, const kf_other *who)
-{
-    return act(n, (kf_node_action){.type = KF_NODE_ERRED,
-                                   .to = who->incarnation,
-                                   .principal = who->principal});
-}
-
-/* Completes a note.  Its pointers may have moved, or become void, since it was
- * written.  Returns false if it is void. */
-static bool complete(const kf_node *n, kf_note *note)
-{
-    if (note->type == KF_NOTE_EPOCH) {
-        note->epoch = n->epoch;
-        note->member = n->member;
-        note->members = n->members;
-    }
-    if (note->type != KF_NOTE_DECIDE)
-        return true;
-    for (size_t i = 0; i < 2; i++)
-        if (n->decisions[i].groups &&
-            kf_same_iterate(note->at, n->decisions[i].at)) {
-            note->epoch = n->decisions[i].epoch;
-            note->coded = n->decisions[i].groups;
-            note->list = n->decisions[i].list;
-            note->listed = n->decisions[i].listed;
-            return true;
-        }
-    return false;
-}
-
-bool kf_node_next(kf_node *n, kf_node_action *out)
-{
-    while (n->todo.next < n->todo.count) {
-        *out = n->todo.action[n->todo.next++];
-        if (out->type != KF_NODE_SEND || complete(n, &out->note))
-            return true;
-    }
-    return false;
-}
-
 /* ---- state of this node -------------------------------------------------- */
 
 bool kf_peer_idle(const kf_node *n)
@@ -565,8 +501,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_RESTORED:
         return kf_peer_restore(n, ev->note);
     case KF_NODE_LOST:
-        n->holds = KOFN_NO_SEAT; /* the partial products that were made from
-                                    them stay */
+        n->holds = KOFN_NO_SEAT; /* what was made from them stays */
         break;
     case KF_NODE_DOUBT:
         kf_peer_doubt(n);

@@ -292,7 +292,7 @@ TEST_FILE(wrap_test)
              "wire: block specifications with sizes that wrap are refused"),
         TEST(tasks, "wire: tasks with sizes that wrap are refused"),
         TEST(many_components,
-             "wire: 60000 lanes without numbers cost no memory in a task"),
+             "wire: 60000 components without numbers cost no memory in a task"),
         TEST(batches, "wire: batches beyond the points are refused"),
         TEST(workers, "wire: a worker refuses blocks with sizes that wrap"),
     };

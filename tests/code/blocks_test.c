@@ -685,8 +685,9 @@ TEST_FILE(blocks_test)
              "blocks: a block that answers for two seats is refused"),
         TEST(sums_of_two_outer_products,
              "blocks: sums of two outer products are refused"),
-        TEST(every_component_counts,
-             "blocks: a block is rebuilt only if all its lanes are determined"),
+        TEST(
+            every_component_counts,
+            "blocks: a block is rebuilt only if all its components are determined"),
         TEST(nothing_is_an_outer_product,
              "blocks: an empty block counts as an outer product"),
         TEST(nothing_to_read, "blocks: impossible readers are refused"),

@@ -372,7 +372,7 @@ TEST_FILE(sparse_test)
         TEST(faulty_worker_is_located,
              "sparse: a faulty worker of a left product is located"),
         TEST(components_from_the_left,
-             "sparse: a left product of four lanes is right"),
+             "sparse: a left product of four components is right"),
         TEST(work_is_counted_and_stopped,
              "sparse: work is counted by entries and can be stopped"),
         TEST(refusals, "sparse: cuts by columns and float32 are refused"),

@@ -275,7 +275,7 @@ TEST_FILE(tile_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_cut, "tile: products are right in every cut (15 shapes)"),
-        TEST(components_of_zeros, "tile: a lane without rows gives zeros"),
+        TEST(components_of_zeros, "tile: a component without rows gives zeros"),
         TEST(products_stop, "tile: a product stops at every check for a stop"),
         TEST(sums_stop,
              "tile: a sum over strips stops at every check for a stop"),

@@ -139,7 +139,7 @@ static void make_wide(audit_case *b, bool left)
     }
     assert_ok(
         kf_equilibrate_dense(kf_equilibrate_kind(b->plan, KOFN_ERRORS_NONE),
-                             &raised, &b->operand.levels, &b->operand.raised));
+                             &raised, &b->operand.scaling, &b->operand.scaled));
 }
 
 /* The check works on rows scaled to size 1. So it finds an error in the
@@ -170,8 +170,8 @@ static void small_rows_are_audited(void **state)
             assert_at_most(fabs(next[i] - b.exact[i]), unseen);
             kf_secret_free(&b.product.secret);
         }
-        kf_scaling_free(&b.operand.levels);
-        kf_free(b.operand.raised);
+        kf_scaling_free(&b.operand.scaling);
+        kf_free(b.operand.scaled);
         down(&b);
     }
 }
