@@ -84,7 +84,7 @@ static kofn_status divide(void *ud, uint64_t t, kofn_matrix *product,
 /* Runs a program of your own: v <- A v / (N + 1), three times. */
 static void own_program(void *ud, kofn_transport *t)
 {
-    const kofn_stage stage = {.plan = plan};
+    const kofn_mesh_product product = {.plan = plan};
     kofn_matrix A = matrix(a, N, N), v = matrix(((node *)ud)->power, N, 1);
     const kofn_operand operand = KOFN_DENSE(&A);
     kofn_program program = KOFN_PROGRAM_INIT;
@@ -92,8 +92,8 @@ static void own_program(void *ud, kofn_transport *t)
     kofn_node_view end = KOFN_NODE_VIEW_INIT;
     double scalar[KOFN_SCALARS];
 
-    program.stage = &stage;
-    program.stages = 1;
+    program.product = &product;
+    program.products = 1;
     program.operand = &operand;
     program.operands = 1;
     program.output = divide;
