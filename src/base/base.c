@@ -8,6 +8,7 @@
 #include "base.h"
 #include "number.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -121,6 +122,7 @@ void kf_give(void *to, const void *all, size_t bytes)
 {
     size_t has;
 
+    assert(bytes >= sizeof has);
     if (!to)
         return;
     has = size_of(to);
@@ -236,6 +238,7 @@ kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size)
     void *old;
     char *now;
 
+    assert(size > 0);
     if (n <= had)
         return KOFN_OK;
     for (; want < n; want *= 2)

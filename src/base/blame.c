@@ -42,6 +42,8 @@ void kf_blame_warn(kf_blame *one, unsigned sure)
 
 void kf_blame_leave(const kf_blame *one, kf_blame *all)
 {
+    assert(one->wrong <= all->wrong);
+    assert(one->times <= all->times);
     all->wrong -= one->wrong;
     all->times -= one->times;
 }

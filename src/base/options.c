@@ -6,6 +6,8 @@
 
 #include "base.h"
 
+#include <assert.h>
+
 /* Written by place, so that a field of kofn_options without a row does not
  * compile. */
 static const kofn_options first = KOFN_OPTIONS_INIT;
@@ -139,6 +141,7 @@ kofn_status kf_option_check(size_t i, const void *at)
     const kofn_option *w = &table[i];
     double x = get(w, at);
 
+    assert(i < KF_OPTIONS);
     if (x == 0 || (may_be_never(w) && x < 0) || in_range(w, x) ||
         (is_time(w) && *(const kofn_time *)at == KOFN_NEVER))
         return KOFN_OK;

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 
 #include <Random123/philox.h>
+#include <assert.h>
 
 static philox4x32_ctr_t draw(kf_rng *r)
 {
@@ -21,6 +22,7 @@ void kf_rng_refill(kf_rng *r)
 {
     philox4x32_ctr_t x = draw(r);
 
+    assert(r->left == 0);
     for (size_t i = 0; i < 4; i++)
         r->out[i] = x.v[i];
     r->left = 4;

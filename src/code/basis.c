@@ -19,6 +19,7 @@
 
 #include "base/rng.h"
 
+#include <assert.h>
 #include <math.h>
 
 size_t kf_basis_components(kf_basis b)
@@ -39,6 +40,8 @@ static void octant(uint64_t num, uint64_t den, double *c, double *s)
 {
     double a = 0.78539816339744830962 * (double)num / (double)den;
 
+    assert(den > 0);
+    assert(num <= den);
     *c = cos(a);
     *s = sin(a);
 }
@@ -88,6 +91,7 @@ double kf_code_chebyshev_point(size_t i, size_t n)
 {
     double c, s;
 
+    assert(n > 0);
     kf_code_cossin(2 * spread(i, n) + 1, 4 * n, &c, &s);
     return c;
 }
@@ -99,6 +103,7 @@ static double level(size_t k)
 {
     double scale = 1;
 
+    assert(k > 0);
     for (size_t four = 2; four <= k; four *= 4) {
         scale /= 2;
         if (four > SIZE_MAX / 4)
@@ -112,6 +117,7 @@ static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
 {
     double q[4];
 
+    assert(block < k);
     for (int i = 0; i < 4; i++)
         q[i] = ((double)(kf_rng_u32(r) >> 16) + 0.5) / 32768 - 1;
     for (size_t s = 0; s < 4; s++)
@@ -136,6 +142,7 @@ static void random_entry(const kf_family *f, double *rows, size_t seat,
 
 static void unit_rows(double *rows, size_t components, size_t k, size_t block)
 {
+    assert(block < k);
     for (size_t s = 0; s < components; s++)
         rows[s * components * k + components * block + s] = 1;
 }
@@ -147,6 +154,7 @@ static void light_rows(const kf_family *f, size_t i, double *rows)
     size_t k = f->k, start = i < f->n ? i * k / f->n : 0;
     size_t count = i < f->n ? f->weight : k;
 
+    assert(f->weight <= k);
     for (size_t j = 0; j < count; j++)
         random_entry(f, rows, i, (start + j) % k, level(count));
 }
@@ -264,6 +272,7 @@ kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
     kf_vectors a = {rows ? r : k, rows ? k : r, NULL, rows ? k : 1,
                     rows ? 1 : k};
 
+    assert(k <= n);
     *state = NULL;
     if (b != KF_BASIS_HAAR || r == 0)
         return KOFN_OK;
@@ -289,6 +298,8 @@ kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
  * thousands (docs/numerics.md). */
 static size_t least_weight(size_t n, size_t k)
 {
+    assert(k <= n);
+    assert(n > 0);
     return kf_ceil_div(k * (n - k + 1), n);
 }
 

@@ -13,6 +13,7 @@
 
 #include "operation.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* ---- outer products ------------------------------------------------------ */
@@ -44,6 +45,7 @@ static size_t largest(const double *E, size_t n)
 {
     size_t at = 0;
 
+    assert(n > 0);
     for (size_t i = 1; i < n; i++)
         if (fabs(E[i]) > fabs(E[at]))
             at = i;
@@ -61,6 +63,8 @@ static bool eliminate(const double *E, size_t rows, size_t cols, double *f,
     double of_f = rows > 1 || most == 0 ? 1 : E[at];
     double of_g = rows == 1 || most == 0 ? 1 : E[at];
 
+    assert(rows > 0);
+    assert(cols > 0);
     for (size_t i = 0; i < rows; i++)
         f[i] = E[i + rows * col] / of_f;
     for (size_t j = 0; j < cols; j++)
@@ -195,6 +199,7 @@ static void errors_of(const regeneration *t, const double *x, size_t l,
     const double *E = t->E + l * t->parts;
     double size = 0, gain = 0, rest = 0;
 
+    assert(l < t->code->plan->layout.components);
     x += l * t->results;
     for (size_t r = 0; r < t->results; r++)
         gain = hypot(gain, x[r] * t->norm[r]);
@@ -230,6 +235,7 @@ static kofn_status solve(regeneration *t, const uint32_t *seats, size_t n,
     double condition, noise = 0, off = 0;
     const kf_seat *wanted;
 
+    assert(n > 0);
     t->G = kf_arrays_table(&t->arrays, t->results, t->parts);
     t->norm = kf_arrays_table(&t->arrays, n, components);
     t->E = kf_arrays_table(&t->arrays, components, t->parts);

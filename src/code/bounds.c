@@ -5,6 +5,8 @@
  * Owns nothing: pure functions of numbers. */
 #include "bounds.h"
 
+#include <assert.h>
+
 static size_t beyond(size_t n, size_t enough)
 {
     return n - kf_min(n, enough);
@@ -25,6 +27,7 @@ kf_bounds kf_bounds_of(const kofn_plan *plan, size_t group, kofn_errors errors)
     bool compared = errors != KOFN_ERRORS_NONE;
     kf_bounds p = {.errors = errors, .enough = kf_code_enough(plan, compared)};
 
+    assert(plan->layout.threshold > 0);
     p.surely = compared && plan->layout.submessages > 1
                    ? p.enough
                    : plan->layout.threshold;
@@ -94,6 +97,8 @@ kf_verdicts kf_bounds_verdicts(const kf_bounds *p, const kf_voices *v)
         to.independent = kf_max(to.independent, beyond(over, v->silent + 1));
     to.liars = beyond(to.liars, v->known);
     to.independent = beyond(to.independent, v->known);
+    assert(to.most <= v->here);
+    assert(to.liars <= to.independent);
     return to;
 }
 

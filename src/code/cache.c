@@ -31,6 +31,7 @@ kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget)
 {
     kf_cache *cache = kf_zero(1, sizeof *cache);
 
+    assert(c);
     *out = cache;
     if (!cache)
         return KOFN_NOMEM;

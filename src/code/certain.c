@@ -21,6 +21,8 @@
  * if time runs out, it proves nothing. */
 #include "syndrome.h"
 
+#include <assert.h>
+
 /* Allowance for the rounding of the remaining lengths. */
 #define SAFETY 1.01
 /* If not all sets are tried, no set found may be within this multiple of the
@@ -62,6 +64,7 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
 {
     size_t n = count * p->components, q = t->q;
 
+    assert(count <= p->nodes);
     p->q = q;
     p->m = m;
     p->held = held;
@@ -98,6 +101,8 @@ static double overlap(const kf_proof *p, size_t i, size_t j)
 {
     double in_common = 0, all = 0;
 
+    assert(i < p->count);
+    assert(j < p->count);
     for (size_t k = 0; k < p->components; k++) {
         const double *x = p->X + (i * p->components + k) * p->m;
 
@@ -118,6 +123,7 @@ static void sort_others(kf_proof *p, size_t j)
 {
     size_t n = 0;
 
+    assert(j < p->count);
     for (uint32_t i = 0; i < p->count; i++) {
         size_t at = n;
 
@@ -141,6 +147,8 @@ static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
     double least =
         keep * kf_code_length(p->X + j * components * m, components * m);
 
+    assert(j < p->count);
+    assert(keep > 0);
     memcpy(x, p->X + j * components * m, components * m * sizeof *x);
     memset(p->used, 0, p->nodes);
     for (size_t i = 0; i + 1 < p->count; i++) {
@@ -193,6 +201,7 @@ static double *columns_left(const kf_proof *p, size_t i, size_t depth)
 {
     size_t each = p->components * p->q, all = p->nodes * each;
 
+    assert(i < p->candidates);
     return (depth ? p->deeper + (depth - 1) * all : p->W) +
            p->candidate[i] * each;
 }

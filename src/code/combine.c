@@ -163,6 +163,7 @@ static void sweep(const call *c, kf_combine_block b, const used *u, panel p)
     size_t passes = kf_ceil_div(p.m, c->simd->rows), width = p.to - p.from;
     double *acc = b.acc;
 
+    assert(p.from <= p.to);
     b.k = u->count;
     b.src = u->src;
     b.col = u->col;
@@ -205,6 +206,7 @@ static void tile(const call *c, size_t chunk, double *acc, panel p)
     kf_combine_block b = {.acc = acc, .ldacc = p.to - p.from, .begin = p.from};
     used u;
 
+    assert(chunk > 0);
     for (size_t j = 0; j < c->k; j += chunk) {
         b.first = j == 0;
         b.last = c->k - j <= chunk;
@@ -322,6 +324,8 @@ void kf_combine_sums(const kf_combine_tile *t, const void *const *src,
     size_t chunk = kf_ceil_div(t->k, kf_ceil_div(t->k, most));
     used u;
 
+    assert(t->k > 0);
+    assert(t->m > 0);
     for (size_t j = 0; j < t->k; j += chunk, b.first = false) {
         find_used(&u, &c, j, kf_min(chunk, t->k - j));
         sweep(&c, b, &u, (panel){0, t->m, 0, t->len});

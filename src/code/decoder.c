@@ -17,6 +17,7 @@
 #include "operation.h"
 #include "sift.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Largest allowed difference of D G from W relative to W, in addition to the
@@ -71,6 +72,7 @@ static kofn_status find_duplicate_ids(kf_sift *s)
 /* Chooses the results that depend on an unknown symbol. */
 static void choose_rows(kf_sift *s)
 {
+    assert(s->rows == 0);
     for (size_t r = 0; r < s->results; r++)
         for (size_t e = 0; e < s->row[r]->n; e++)
             if (s->from[s->row[r]->col[e]] < 0) {
@@ -152,6 +154,7 @@ static kofn_status measure_noise(kofn_decoder *d, const kf_sift *s,
     size_t terms = L->adjoint ? 1 : rows ? L->cut[0].rows : L->cut[0].cols;
     double sum = 0;
 
+    assert(d->wants > 0);
     for (size_t w = 0; w < d->wants; w++)
         if (d->copy[w] >= 0)
             sum += s->weight[d->copy[w]] * s->weight[d->copy[w]];
@@ -194,6 +197,7 @@ static void fill_mixed(const kofn_decoder *d, const kf_sift *s, const double *W,
 static double distance(size_t rows, const kf_sift *s, double *D,
                        const double *G, double *W)
 {
+    assert(rows > 0);
     kf_code_subtract_product(&(kf_difference){rows, s->results, s->symbols, D,
                                               s->results, G, s->symbols, W,
                                               s->symbols});
@@ -208,6 +212,8 @@ static kofn_status solve_wants(kofn_decoder *d, kf_sift *s, const double *W,
     double *G = kf_arrays_table(&s->arrays, s->results, s->symbols);
     double *M = kf_arrays_table(&s->arrays, d->mixed, s->symbols);
 
+    assert(d->mixed > 0);
+    assert(W);
     d->D = kofn_layout_table(d->mixed, s->results);
     TRY(d->D ? kf_arrays_status(&s->arrays) : KOFN_NOMEM);
     fill_rows(s, G);
@@ -261,6 +267,7 @@ static kofn_status distance_of_all(const kofn_decoder *d, kf_sift *s,
     double *x = kf_arrays_table(&s->arrays, s->symbols, PROBES);
     double *y = kf_arrays_table(&s->arrays, s->results, PROBES);
 
+    assert(d->mixed == d->wants);
     TRY(kf_arrays_status(&s->arrays));
     for (uint32_t k = 0; k < PROBES; k++) {
         kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, k, 1);

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "operation.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@
  * needs fewer draws, but n is small). */
 static void random_subset(kf_rng *r, uint32_t *out, size_t k, size_t n)
 {
+    assert(k <= n);
     for (size_t i = 0, taken = 0; taken < k; i++)
         if (kf_rng_below(r, n - i) < k - taken)
             out[taken++] = (uint32_t)i;
@@ -66,6 +68,7 @@ static size_t seats_enough(const kofn_layout *L)
 static void answers_of(const uint32_t *seat, size_t seats, size_t each,
                        size_t submessages, uint32_t *answer)
 {
+    assert(each <= submessages);
     for (size_t i = 0; i < seats; i++)
         for (size_t t = 0; t < each; t++)
             answer[i * each + t] =
@@ -82,6 +85,7 @@ static kofn_status noise_of(const kofn_layout *L, kf_code *code,
     kofn_decoder *d = NULL;
     kofn_status st;
 
+    assert(seats > 0);
     do {
         answers_of(seat, seats, each, L->submessages, answer);
         st = kf_decoder_new(&d, code, answer, seats * each, false);
@@ -102,6 +106,7 @@ static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
         kf_arrays_new(&a, seats * L->submessages, sizeof *answer);
     kofn_status st = kf_arrays_status(&a);
 
+    assert(trials <= TRIALS);
     for (size_t t = 0; t < trials && !st; t++) {
         kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, (uint32_t)t, 0);
 

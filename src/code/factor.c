@@ -25,6 +25,7 @@
 
 #include "combine.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* The times to read a number from memory, and to keep one in the cache, in
@@ -70,6 +71,7 @@ void kf_factor_free(kf_factor *f)
 static const double *column(const kofn_decoder *d, const kf_factor *f, size_t a,
                             size_t component)
 {
+    assert(component < f->components);
     return d->D + a * f->components + component;
 }
 
@@ -111,6 +113,7 @@ static size_t gather(const kofn_decoder *d, const kf_factor *f,
 {
     size_t sets = 0, at = 0;
 
+    assert(count > 0);
     while (at < count) {
         size_t first = at++;
 
@@ -131,6 +134,8 @@ static kofn_status add_block(kf_factor *f, size_t first, size_t count,
 {
     block *b = &f->block[f->blocks];
 
+    assert(count > 0);
+    assert(rank > 0);
     *b = (block){first, count, f->rows, rank,
                  kf_arrays_new(&f->owned, rank * count, sizeof *b->Z)};
     if (!b->Z)
@@ -233,6 +238,7 @@ static kofn_status add_submessage(const kofn_decoder *d, kf_factor *f,
 /* Computes V = D Z'. For a set of equal columns, V is that column. */
 static void fill_V(const kofn_decoder *d, const kf_factor *f, const block *b)
 {
+    assert(f->V);
     for (size_t w = 0; w < d->mixed; w++)
         for (size_t r = 0; r < b->rank; r++) {
             const double *z = b->Z + r * b->count;
@@ -316,6 +322,8 @@ kofn_status kf_decoder_factor(kofn_decoder *d, size_t components,
     kf_factor *f;
     kofn_status st;
 
+    assert(!d->factor);
+    assert(submessages > 0);
     if (d->mixed < FEWEST)
         return KOFN_OK;
     TRY_ZERO(f, 1);
@@ -335,6 +343,7 @@ static size_t width_of(const kf_factor *f, size_t len)
 {
     size_t row = f->rows * f->components * sizeof(double);
 
+    assert(f->rows > 0);
     return kf_min(len, kf_max(WAITING / row / STEP * STEP, NARROWEST));
 }
 

@@ -27,6 +27,8 @@
 
 #include "base/vectors.h"
 
+#include <assert.h>
+
 #define VECTORS KF_VECTORS()
 /* For functions inlined into VECTORS functions. */
 #define INLINE __attribute__((always_inline)) static inline
@@ -84,6 +86,7 @@ VECTORS static void multiply_quaternions(kf_fit *f, size_t i, size_t j)
     size_t q = f->q, ld = f->rows / 4 + 1;
     double B[4][4];
 
+    assert(j <= i);
     for (size_t l = 0; l < 4; l++)
         for (size_t k = 0; k < 4; k++)
             B[l][k] = kf_code_dot(f->columns + (i * 4 + l) * q,
@@ -101,6 +104,7 @@ VECTORS static void multiply_numbers(kf_fit *f, size_t i, size_t j)
 {
     size_t q = f->q, ld = f->rows + 1;
 
+    assert(j <= i);
     f->A[i * ld + j] = f->A[j * ld + i] =
         kf_code_dot(f->columns + i * q, f->columns + j * q, q);
 }
@@ -126,6 +130,7 @@ VECTORS static void multiply_all(kf_fit *f)
 
 void kf_fit_of(kf_fit *f, const kf_syndromes *t, size_t c)
 {
+    assert(c < t->columns);
     f->q = t->q;
     for (size_t j = 0; j < f->rows; j++)
         kf_code_get_column(t, j, f->columns + j * f->q);
@@ -239,6 +244,7 @@ static void find_rows(kf_fit *f, const uint32_t *nodes, size_t m)
     uint32_t each = (uint32_t)(f->components / f->parts);
     size_t n = m / each;
 
+    assert(m % (f->components / f->parts) == 0);
     for (size_t s = 0; s < KF_SETS; s++) {
         uint32_t *at = f->at + s;
 
@@ -329,6 +335,8 @@ static void draw(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
     uint32_t *set = f->sets;
     const uint64_t *x = f->random;
 
+    assert(want <= n);
+    assert(times <= KF_SETS);
     kf_rng_fill(&f->rng, f->random, times * want);
     for (; times > 0; times--, set += want)
         for (size_t i = 0; i < want; i++) {
@@ -343,6 +351,7 @@ bool kf_fit_choose(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
     double rest = b->left;
     bool found = false;
 
+    assert(want <= n);
     while (rest > 0 && !found) {
         kf_rng was = f->rng;
         unsigned more;

@@ -13,6 +13,8 @@
  * never be too small, but may be too large. */
 #include "syndrome.h"
 
+#include <assert.h>
+
 /* Number of starting nodes, those that hide most alone. */
 #define STARTS 4
 /* Multiply-adds for trying all sets: some milliseconds, once for each survivor
@@ -32,6 +34,7 @@ static double entry(const hidden *h, size_t want, size_t result)
 {
     size_t results = h->rivals.nodes * h->rivals.components;
 
+    assert(result < results);
     return h->D ? h->D[want * results + result] : want == result;
 }
 
@@ -64,6 +67,7 @@ static bool extend(hidden *h, size_t n)
  * wanted parts.  U: the first n nodes. */
 static double gain(const hidden *h, size_t n)
 {
+    assert(n <= h->rivals.nodes);
     double worst = 0;
 
     for (size_t w = 0; w < h->wants; w++)
@@ -78,6 +82,8 @@ static double worst_set(hidden *h, size_t n, size_t from, size_t few)
 {
     double worst = 0;
 
+    assert(n <= few);
+    assert(few <= h->rivals.nodes);
     if (n == few)
         return gain(h, n);
     for (size_t i = from; i + few <= h->rivals.nodes + n; i++) {
@@ -125,6 +131,8 @@ static double hide_behind(hidden *h, size_t few)
     uint32_t node = 0;
     size_t n = 1;
 
+    assert(few > 0);
+    assert(few <= r->nodes);
     for (uint32_t i = 1; i < r->nodes; i++)
         if (h->alone[i] > h->alone[node])
             node = i;
@@ -150,6 +158,7 @@ static double worst_few(hidden *h, size_t few)
 {
     double worst = 0;
 
+    assert(few <= h->rivals.nodes);
     if (cost(h, few) <= TRYING_ALL)
         return worst_set(h, 0, 0, few);
     for (uint32_t i = 0; i < h->rivals.nodes; i++) {

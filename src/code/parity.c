@@ -17,6 +17,8 @@
 #include "sift.h"
 #include "syndrome.h"
 
+#include <assert.h>
+
 /* The relative length that rounding in QR leaves of a dependent column.  If a
  * small column were taken for dependent, honest results would violate the
  * parities.  If rounding is taken for a column, only a parity is lost. */
@@ -36,6 +38,7 @@ static kofn_status fill(sieve *p)
     for (size_t r = 0; r < s->results; r++)
         if (!kf_sift_is_plain(s, r))
             s->use[s->rows++] = (uint32_t)r;
+    assert(s->rows <= s->results);
     kf_qr_new(f, &s->arrays, s->rows, s->unknown, s->rows);
     f->pick = kf_arrays_new(&s->arrays, f->n, sizeof *f->pick);
     f->nothing = NOTHING * sqrt((double)s->rows);
@@ -58,6 +61,7 @@ static void null_space(const kf_qr *f, double *N)
 {
     size_t q = f->m - f->rank;
 
+    assert(f->rank <= f->m);
     for (size_t i = 0; i < q; i++)
         N[(f->rank + i) * q + i] = 1;
     for (size_t j = f->rank; j-- > 0;)
@@ -69,6 +73,7 @@ static void null_space(const kf_qr *f, double *N)
 /* Computes B' = [-G_QK, I_Q]' N, results x q. */
 static void combine(const kf_sift *s, const double *N, size_t q, double *B)
 {
+    assert(q <= s->rows);
     for (size_t i = 0; i < s->rows; i++) {
         const kf_row *g = s->row[s->use[i]];
         double over = 1 / s->weight[s->use[i]];
@@ -87,6 +92,7 @@ static void combine(const kf_sift *s, const double *N, size_t q, double *B)
 /* Orthonormalises by Gram-Schmidt, each row twice. */
 static void orthonormalise(double *H, size_t q, size_t n, double *along)
 {
+    assert(q <= n);
     for (size_t i = 0; i < q; i++) {
         double *h = H + i * n, norm;
 
@@ -108,6 +114,7 @@ static kofn_status parities(sieve *p, size_t q, double **H)
     double *N = kf_arrays_table(&s->arrays, s->rows, q);
     double *B = kf_arrays_table(&s->arrays, s->results, q);
 
+    assert(q <= s->rows);
     TRY(kf_arrays_status(&s->arrays));
     *H = kofn_layout_table(q, s->results);
     if (!*H)
@@ -133,6 +140,7 @@ kofn_status kf_parity(kf_code *c, const uint32_t *seats, size_t n, double **H,
         st = fill(&p);
     if (!st) {
         kf_qr_factor(&p.f);
+        assert(p.f.rank <= p.s.rows);
         *q = p.s.rows - p.f.rank;
         st = parities(&p, *q, H);
     }

@@ -22,6 +22,7 @@
  * order on every machine, so it uses no BLAS and no fused multiply-add. */
 #include "qr.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Columns of an ill-conditioned matrix fade step by step; such noise must show.
@@ -39,7 +40,9 @@ static kofn_status factor_both(both *b, size_t wide)
 {
     kf_qr *f = &b->first, *g = &b->second;
 
+    assert(!g->A);
     kf_qr_factor(f);
+    assert(f->rank <= f->n);
     if (f->rank == f->n)
         return KOFN_OK;
     kf_qr_new(g, &b->arrays, f->n, f->rank, wide);
@@ -54,6 +57,8 @@ static kofn_status factor_both(both *b, size_t wide)
 /* Computes X := T^-1 X, or T'^-1 X, with the triangle of a factored matrix. */
 static void solve_upper(const kf_qr *f, size_t n, double *X, size_t cols)
 {
+    assert(n <= f->n);
+    assert(n <= f->m);
     for (size_t i = n; i-- > 0;) {
         kf_code_subtract_product(
             &(kf_difference){1, n - i - 1, cols, f->A + i * f->n + i + 1, f->n,
@@ -65,6 +70,8 @@ static void solve_upper(const kf_qr *f, size_t n, double *X, size_t cols)
 
 static void solve_lower(const kf_qr *f, size_t n, double *X, size_t cols)
 {
+    assert(n <= f->n);
+    assert(n <= f->m);
     for (size_t i = 0; i < n; i++) {
         for (size_t c = 0; c < cols; c++)
             X[i * cols + c] /= f->A[i * f->n + i];
@@ -81,6 +88,7 @@ static void apply(both *b, double *Y, size_t wants, double *X, double *Dt)
     kf_qr *f = &b->first, *g = &b->second;
     size_t r = f->rank;
 
+    assert(f->pick);
     for (size_t j = 0; j < r; j++)
         kf_qr_reflect(f, j, wants, Y + j * wants, wants);
     memset(X, 0, f->n * wants * sizeof *X);
@@ -155,6 +163,7 @@ static kofn_status solve(both *b, const kf_equation *q, double *D,
     double *X = kf_arrays_table(a, results, wants);
     double *Dt = kf_arrays_table(a, results, wants);
 
+    assert(!b->first.A);
     kf_qr_new(&b->first, a, symbols, results, wants);
     b->first.pick = kf_arrays_new(a, results, sizeof *b->first.pick);
     b->first.nothing = 0x1p-52 * (double)kf_max(symbols, results);

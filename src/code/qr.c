@@ -4,6 +4,7 @@
  * multiply-add.  Works in the caller's arrays. */
 #include "qr.h"
 
+#include <assert.h>
 #include <math.h>
 
 void kf_qr_new(kf_qr *f, kf_arrays *a, size_t m, size_t n, size_t wide)
@@ -19,6 +20,8 @@ void kf_qr_reflect(const kf_qr *f, size_t j, size_t cols, double *B, size_t ldb)
 {
     size_t rows = f->m - j;
 
+    assert(j < f->m);
+    assert(j < f->n);
     f->v[0] = -f->tau[j];
     for (size_t i = 1; i < rows; i++)
         f->v[i] = -f->tau[j] * f->A[(j + i) * f->n + j];
@@ -60,6 +63,8 @@ static double pivot(kf_qr *f, size_t j)
 {
     size_t best = j, was = f->pick[j];
 
+    assert(f->pick);
+    assert(j < f->n);
     memset(f->w, 0, f->n * sizeof *f->w);
     for (size_t i = j; i < f->m; i++)
         for (size_t c = j; c < f->n; c++)
@@ -86,6 +91,7 @@ static bool exhausted(const kf_qr *f, size_t j, double left)
 
 void kf_qr_factor(kf_qr *f)
 {
+    assert(f->rank == 0);
     for (size_t j = 0; f->pick && j < f->n; j++)
         f->pick[j] = j;
     for (size_t j = 0; j < kf_min(f->m, f->n); j++, f->rank++)

@@ -10,6 +10,8 @@
  * of such blocks. */
 #include "code.h"
 
+#include <assert.h>
+
 #define LANES 4
 
 bool kf_code_quaternions(const kf_row *g)
@@ -55,6 +57,7 @@ bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none)
 /* Copies the first of every four columns. */
 static void first_components(size_t m, size_t n, const double *A, double *first)
 {
+    assert(n % LANES == 0);
     for (size_t i = 0; i < m * n; i += LANES)
         *first++ = A[i];
 }
@@ -63,6 +66,8 @@ void kf_code_all_components(size_t m, size_t n, const double *first, double *A)
 {
     size_t blocks = n / LANES;
 
+    assert(m % LANES == 0);
+    assert(n % LANES == 0);
     for (size_t i = 0; i < m; i += LANES)
         for (size_t b = 0; b < blocks; b++) {
             double q[LANES];
@@ -83,6 +88,8 @@ kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
     size_t blocks = n / LANES;
     double *from = kofn_layout_table(k + m, blocks), *to = from + k * blocks;
 
+    assert(m % LANES == 0);
+    assert(k % LANES == 0);
     if (!from)
         return KOFN_NOMEM;
     first_components(k, n, B, from);

@@ -8,6 +8,8 @@
 
 #include "base/vectors.h"
 
+#include <assert.h>
+
 /* A direction with less length than this left depends on the others. */
 #define DEPENDENT 1e-10
 
@@ -19,6 +21,7 @@ double kf_rivals_take_out(const double *Q, size_t n, size_t len, double *v)
 {
     double was = kf_code_dot(v, v, len), is = was;
 
+    assert(n <= len);
     for (int pass = 0; pass < 2 && n > 0; pass++) {
         for (size_t i = 0; i < n; i++)
             kf_axpy(len, -kf_code_dot(Q + i * len, v, len), Q + i * len, v);
@@ -33,6 +36,7 @@ size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v)
 {
     double *to = Q + n * len, was = kf_code_length(v, len), is;
 
+    assert(n <= len);
     memcpy(to, v, len * sizeof *v);
     is = kf_rivals_take_out(Q, n, len, to);
     if (!(is > DEPENDENT * was))
@@ -47,6 +51,7 @@ size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v)
 void kf_rivals_new(kf_rivals *r, kf_arrays *a, size_t nodes, size_t components,
                    size_t q)
 {
+    assert(components > 0);
     *r = (kf_rivals){.nodes = nodes, .components = components, .q = q};
     r->H = kf_arrays_new(a, nodes * components * q, sizeof *r->H);
     r->W = kf_arrays_new(a, nodes * components * q, sizeof *r->W);
@@ -56,6 +61,7 @@ void kf_rivals_new(kf_rivals *r, kf_arrays *a, size_t nodes, size_t components,
 
 void kf_rivals_of(kf_rivals *r, size_t q, const double *H, size_t ld)
 {
+    assert(r->nodes * r->components <= ld);
     r->q = q;
     for (size_t j = 0; j < r->nodes * r->components; j++)
         for (size_t i = 0; i < q; i++)
@@ -71,12 +77,15 @@ void kf_rivals_begin(kf_rivals *r)
 const double *kf_rivals_column(const kf_rivals *r, size_t node,
                                size_t component)
 {
+    assert(node < r->nodes);
+    assert(component < r->components);
     return r->H + (node * r->components + component) * r->q;
 }
 
 size_t kf_rivals_directions(double *Q, size_t n, size_t len, const double *W,
                             size_t columns)
 {
+    assert(n <= len);
     for (const double *w = W; w < W + columns * len; w += len)
         if (n < len && kf_code_dot(w, w, len) > DEPENDENT * DEPENDENT)
             n = kf_rivals_add(Q, n, len, w);
@@ -86,6 +95,7 @@ size_t kf_rivals_directions(double *Q, size_t n, size_t len, const double *W,
 /* Makes an orthonormal basis of the remaining columns of a node. */
 static size_t own_directions(kf_rivals *r, size_t node)
 {
+    assert(node < r->nodes);
     return kf_rivals_directions(
         r->owned, 0, r->q, r->W + node * r->components * r->q, r->components);
 }

@@ -6,6 +6,7 @@
 
 #include "operation.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* One rounding changes a number by at most 0.42 u of it, root mean square.  The
@@ -29,6 +30,7 @@ static double terms_of(const kofn_layout *L)
     double cols = (double)pb->n / (double)L->cut[0].cols;
     double terms;
 
+    assert(op);
     if (pb->dtype == KOFN_F32 && pb->p == 1 && cols > KF_PANEL)
         cols = KF_PANEL + cols / KF_PANEL;
     if (op->factors == 0) /* rounding inside the user's function is unknown */

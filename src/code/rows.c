@@ -6,6 +6,7 @@
 
 #include "operation.h"
 
+#include <assert.h>
 #include <math.h>
 
 kofn_status kf_code_new(kf_code **out, const kofn_plan *plan)
@@ -21,6 +22,7 @@ kofn_status kf_code_new(kf_code **out, const kofn_plan *plan)
 
 void kf_code_uneven(kf_code *c)
 {
+    assert(c->cap == 0);
     c->uneven = true;
 }
 
@@ -88,6 +90,7 @@ static kofn_status compress(kf_row *r, kf_arrays *a, const double *dense,
         r->col[r->n] = (uint32_t)i;
         r->val[r->n++] = dense[i];
     }
+    assert(r->n == count);
     return KOFN_OK;
 }
 
@@ -129,6 +132,7 @@ static double largest_norm(const kf_row *rows, size_t components, size_t inner)
 {
     double top = 0;
 
+    assert(inner > 0);
     for (size_t l = 0; l < components; l++) {
         double sum = 0;
 

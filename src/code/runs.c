@@ -9,6 +9,7 @@
  * change only the order of work, never a result. */
 #include "code.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Most rows in a run; and the time to read a number from memory, in
@@ -24,6 +25,8 @@ static double cost_with(const kofn_decoder *d, size_t i, size_t end, bool *used,
 {
     const double *row = d->D + (end - 1) * d->results;
 
+    assert(i < end);
+    assert(end <= d->mixed);
     for (size_t r = 0; r < d->results; r++)
         if (row[r] != 0 && !used[r]) {
             used[r] = true;
@@ -40,6 +43,8 @@ static kofn_status find_runs(kofn_decoder *d)
     double *cost = kf_arrays_table(&a, m + 1, 1);
     bool *used = kf_arrays_new(&a, d->results, sizeof *used);
 
+    assert(!d->run);
+    assert(m <= LONGEST);
     d->run = kf_new(m, sizeof *d->run);
     a.failed |= !d->run;
     for (size_t i = a.failed ? 0 : m; i-- > 0;) {

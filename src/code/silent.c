@@ -11,10 +11,13 @@
 
 #include "operation.h"
 
+#include <assert.h>
+
 /* True if part i of `parts` equal parts of n numbers has more than `lo`
  * numbers. */
 static bool goes_on(size_t n, size_t parts, size_t i, size_t lo)
 {
+    assert(parts > 0);
     return i * kf_ceil_div(n, parts) + lo < n;
 }
 
@@ -73,6 +76,7 @@ bool kf_code_is_sparse_part(const kofn_plan *p, size_t group)
 {
     size_t blocks, inputs;
 
+    assert(group < p->layout.groups);
     if (p->op->factors == 0) /* parts are numbers passed to a function */
         return false;
     count_parts(p, group, 0, &blocks, &inputs);
@@ -84,6 +88,7 @@ bool kf_code_has_no_zero_result(const kofn_plan *p, size_t group, size_t lo)
 {
     size_t blocks, inputs;
 
+    assert(group < p->layout.groups);
     count_parts(p, group, lo, &blocks, &inputs);
     return p->op->factors == 0 || (blocks == p->parts && inputs == p->parts1);
 }
@@ -93,6 +98,7 @@ bool kf_code_is_zero_result(const kofn_plan *p, const kf_seat *seat,
 {
     size_t inner = p->layout.inner;
 
+    assert(group < p->layout.groups);
     for (size_t i = 0; i < p->layout.components * inner; i++)
         if (!block_is_empty(p, &seat->E0[i], group, lo) &&
             !(seat->E1 && input_is_empty(p, &seat->E1[i % inner])))

@@ -12,6 +12,7 @@
 
 #include "base/vectors.h"
 
+#include <assert.h>
 #include <math.h>
 
 #define VECTORS KF_VECTORS()
@@ -138,6 +139,9 @@ void kf_code_subtract_product(const kf_difference *d)
     subtract_tile *tile = tile_here();
     size_t down = d->m / DOWN * DOWN;
 
+    assert(d->k <= d->lda);
+    assert(d->n <= d->ldb);
+    assert(d->n <= d->ldc);
     for (size_t c = 0; c < d->n; c += PANEL) {
         size_t width = kf_min(PANEL, d->n - c);
         size_t tiled = width / TILE * TILE, paired = width / 2 * 2;
@@ -166,6 +170,8 @@ void kf_code_subtract_product(const kf_difference *d)
 static kofn_status factor_columns(size_t n, double *P, size_t ld, size_t *swap,
                                   size_t from, size_t to)
 {
+    assert(from <= to);
+    assert(to <= n);
     for (size_t j = from; j < to; j++) {
         size_t best = j;
 
@@ -193,6 +199,7 @@ static kofn_status factor_columns(size_t n, double *P, size_t ld, size_t *swap,
  * row that was exchanged with i. */
 static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
 {
+    assert(n <= ld);
     for (size_t at = 0; at < n; at += BLOCK) {
         size_t end = kf_min(at + BLOCK, n), left = n - end;
         double *right = P + at * ld + end;
@@ -211,6 +218,8 @@ static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
 /* Substitutes back rows at .. end-1; the rows below are done. */
 static void back(const kf_system *s, size_t at, size_t end)
 {
+    assert(at < end);
+    assert(end <= s->n);
     for (size_t next = end; next > at; next--) {
         size_t i = next - 1;
         const double *row = s->P + i * s->ldp;
@@ -225,6 +234,8 @@ static void back(const kf_system *s, size_t at, size_t end)
 /* Solves U X = B and overwrites B. */
 static void substitute_back(const kf_system *s)
 {
+    assert(s->n <= s->m);
+    assert(s->n <= s->ldp);
     for (size_t end = s->n, at; end > 0; end = at) {
         at = (end - 1) / BLOCK * BLOCK;
         kf_code_subtract_product(&(kf_difference){
@@ -236,6 +247,7 @@ static void substitute_back(const kf_system *s)
 
 static void substitute(const kf_system *s, const size_t *swap)
 {
+    assert(s->cols <= s->ldb);
     for (size_t i = 0; i < s->n; i++)
         if (swap[i] != i)
             swap_rows(s->cols, s->B + i * s->ldb, s->B + swap[i] * s->ldb);
@@ -280,6 +292,8 @@ kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
     size_t *swap = kf_new(n, sizeof *swap);
     kofn_status st;
 
+    assert(n <= ldp);
+    assert(cols <= ldb);
     if (!swap)
         return KOFN_NOMEM;
     equilibrate(n, P, ldp, cols, B, ldb);
@@ -321,6 +335,7 @@ static double reflector(size_t j, size_t m, const double *P, size_t ldp,
 {
     double scale = 0, norm = 0, alpha, head;
 
+    assert(j < m);
     for (size_t i = j; i < m; i++)
         scale = fmax(scale, fabs(P[i * ldp + j]));
     if (!(scale > 0))
@@ -343,6 +358,8 @@ kofn_status kf_code_least_squares(const kf_system *s)
                 .w = kf_new(kf_max(s->n, PANEL), sizeof *r.w)};
     kofn_status st = r.v && r.w ? KOFN_OK : KOFN_NOMEM;
 
+    assert(s->n <= s->m);
+    assert(s->cols <= s->ldb);
     for (size_t j = 0; !st && j < s->n; j++) {
         size_t rows = s->m - j;
 

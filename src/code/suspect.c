@@ -38,6 +38,7 @@
  */
 #include "syndrome.h"
 
+#include <assert.h>
 #include <float.h>
 
 /* Relative rounding of the syndromes themselves. */
@@ -89,6 +90,7 @@ typedef struct state {
 
 static kofn_status set_up(state *s, const kf_evidence *e)
 {
+    assert(e->components > 0);
     *s = (state){.e = e,
                  .nodes = e->nodes,
                  .components = e->components,
@@ -106,6 +108,7 @@ static kofn_status set_up(state *s, const kf_evidence *e)
 /* Allocates the state that is needed only for a disagreement. */
 static kofn_status set_up_search(state *s)
 {
+    assert(!s->pick);
     kf_arrays *a = &s->arrays;
 
     s->accused = kf_arrays_new(a, s->nodes, 1);
@@ -162,6 +165,7 @@ static kofn_status fill_base(state *s)
 {
     kf_syndromes *t = &s->base;
 
+    assert(s->Y);
     TRY(kf_syndromes_fill(t, s->e->H, s->Y));
     for (size_t n = 0; n < s->nodes; n++)
         if (s->out_of_range[n])
@@ -189,6 +193,7 @@ static bool agree(const kf_syndromes *t)
  * confirm that the rest agree. */
 static size_t room(const kf_syndromes *t)
 {
+    assert(t->components > 0);
     return t->q == 0 ? 0 : (t->q - 1) / t->components;
 }
 
@@ -283,6 +288,7 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
                    fmin(GUESSING_SHARE * s->budget, TIMES_OVER * cost * sets)};
     double best = HUGE_VAL;
 
+    assert(c < t->columns);
     s->budget -= b.left;
     kf_fit_of(&s->fit, t, c);
     for (; want > 0 && want < alive &&
@@ -310,10 +316,12 @@ static bool explain_column(state *s, const kf_syndromes *t, size_t c)
 {
     size_t alive = 0, n, news = 0;
 
+    assert(c < s->e->columns);
     for (uint32_t i = 0; i < s->nodes; i++)
         if (!s->out_of_range[i] && (!s->held[i] || t == &s->base))
             s->pick[alive++] = i;
     n = guess(s, t, c, alive);
+    assert(n <= alive);
     for (size_t i = 0; i < n; i++) {
         uint32_t node = s->best[i];
 
@@ -449,6 +457,7 @@ static bool by_accident(state *s, size_t doubted)
     kf_spectrum *p = &s->spectrum;
     double level, dims, chance;
 
+    assert(doubted > 0);
     strike_held(s, &s->trial, s->nodes);
     dims = (double)s->trial.q / (s->e->closed ? 4 : 1);
     kf_syndromes_copy(&s->trial, &s->base);
@@ -611,6 +620,7 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
         return KOFN_CORRUPT;
     TRY(search(s, most, &liars, level));
     *count += liars;
+    assert(*count <= most);
     for (size_t n = 0; n < s->nodes; n++)
         if (s->held[n])
             bad[n] = s->certain[n] ? KF_LOCATED : KF_DOUBTED;

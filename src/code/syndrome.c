@@ -7,6 +7,8 @@
 
 #include "base/vectors.h"
 
+#include <assert.h>
+
 #define VECTORS KF_VECTORS()
 
 /* A shorter column of H depends on those that were struck. */
@@ -21,6 +23,7 @@ void kf_syndromes_new(kf_syndromes *t, kf_arrays *a, const kf_evidence *e,
 {
     size_t rows = e->nodes * e->components, ld = rows + e->columns;
 
+    assert(e->components > 0);
     *t = (kf_syndromes){.q = e->q,
                         .components = e->components,
                         .rows = rows,
@@ -37,6 +40,7 @@ kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H, const double *Y)
     const void **from;
     void **to;
 
+    assert(t->first == t->memory);
     TRY_NEW(from, t->rows + t->q);
     to = (void **)(uintptr_t)(from + t->rows);
     for (size_t r = 0; r < t->rows; r++)
@@ -53,6 +57,9 @@ kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H, const double *Y)
 
 void kf_syndromes_copy(kf_syndromes *to, const kf_syndromes *from)
 {
+    assert(to != from);
+    assert(to->ld == from->ld);
+    assert(to->components == from->components);
     to->q = from->q;
     to->first = to->memory;
     memcpy(to->first, from->first, from->q * from->ld * sizeof *from->first);
@@ -60,6 +67,7 @@ void kf_syndromes_copy(kf_syndromes *to, const kf_syndromes *from)
 
 void kf_code_get_column(const kf_syndromes *t, size_t j, double *out)
 {
+    assert(j < t->ld);
     for (size_t i = 0; i < t->q; i++)
         out[i] = t->first[i * t->ld + j];
 }
@@ -70,6 +78,8 @@ static void strike_column(kf_syndromes *t, size_t j)
 {
     double norm = 0, alpha, head;
 
+    assert(t->q > 0);
+    assert(j < t->rows);
     kf_code_get_column(t, j, t->v);
     for (size_t i = 0; i < t->q; i++) {
         norm += t->v[i] * t->v[i];
@@ -96,6 +106,7 @@ static void strike_column(kf_syndromes *t, size_t j)
 
 void kf_syndromes_strike(kf_syndromes *t, size_t node)
 {
+    assert(node * t->components < t->rows);
     for (size_t l = 0; l < t->components && t->q > 0; l++)
         strike_column(t, node * t->components + l);
 }
@@ -137,6 +148,7 @@ double kf_code_syndrome_norm(const kf_syndromes *t)
 
 double kf_code_column_syndrome_norm(const kf_syndromes *t, size_t c)
 {
+    assert(c < t->columns);
     return kf_code_view(t, t->rows + c) / t->allowance[c] / column_limit(t);
 }
 
@@ -178,6 +190,7 @@ static void close_columns(const kf_evidence *e, const double *Y, double *out)
 static void fill(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
                  const double *Y)
 {
+    assert(!e->closed || t->components == 4);
     if (e->closed) {
         close_columns(e, Y, p->all);
         memset(p->C, 0, t->q * p->columns * sizeof *p->C);
@@ -247,6 +260,8 @@ static inline bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j,
            ab = kf_code_dot(a, b, m);
     double zeta, t, cosine;
 
+    assert(i < j);
+    assert(j < p->q);
     if (!(fabs(ab) > 1e-15 * sqrt(aa) * sqrt(bb)) || aa <= nothing ||
         bb <= nothing)
         return false;

@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* A norm of n entries of noise is practically always below sqrt(n) + KF_TAIL.
@@ -210,6 +211,7 @@ static inline double kf_code_sets(size_t n, size_t k)
 {
     double sets = 1;
 
+    assert(k <= n);
     for (size_t i = 0; i < k; i++)
         sets *= (double)(n - i) / (double)(i + 1);
     return sets;

@@ -15,6 +15,7 @@
 
 #include "operation.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Allocates scratch without initialization. */
@@ -43,6 +44,7 @@ static double rounding_of(const kf_code *c, const kf_seat *seat,
     size_t inner = c->plan->layout.inner, factors = c->plan->op->factors;
     double block = squares(seat->E0 + component * inner, inner), owned;
 
+    assert(component < c->plan->layout.components);
     if (factors == 0)
         return sqrt(squares(&seat->G[component], 1));
     owned = sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
@@ -58,6 +60,7 @@ bool kf_sift_is_plain(const kf_sift *s, size_t result)
 {
     const kf_row *row = s->row[result];
 
+    assert(result < s->results);
     return is_unit(row) && s->from[row->col[0]] == (int32_t)result;
 }
 
@@ -104,6 +107,7 @@ kofn_status kf_sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
     }
     for (size_t i = 0, known = 0; i < s->symbols; i++)
         s->place[i] = (uint32_t)(s->from[i] < 0 ? s->unknown++ : known++);
+    assert(s->unknown <= s->symbols);
     return KOFN_OK;
 }
 
@@ -114,6 +118,7 @@ static void fill_system(const kf_sift *s, double *P, double *K)
 {
     size_t known = s->symbols - s->unknown;
 
+    assert(s->unknown <= s->symbols);
     for (size_t q = 0; q < s->rows; q++) {
         const kf_row *g = s->row[s->use[q]];
 
@@ -169,6 +174,8 @@ static kofn_status invert(kf_sift *s, const double *P, double *W)
     double *T = room(s, n, n);
     double *X = kf_arrays_table(&s->arrays, n, wide);
 
+    assert(s->rows == n);
+    assert(n % components == 0);
     TRY(kf_arrays_status(&s->arrays));
     memcpy(T, P, n * n * sizeof *T);
     for (size_t i = 0; i < wide; i++)
@@ -187,6 +194,7 @@ static kofn_status invert_tall(kf_sift *s, const double *P, double *W)
     size_t m = s->rows, n = s->unknown;
     double *T = room(s, m, n), *X = room(s, m, m);
 
+    assert(m >= n);
     TRY(kf_arrays_status(&s->arrays));
     memcpy(T, P, m * n * sizeof *T);
     set_identity(m, X, 1);
@@ -251,6 +259,7 @@ kofn_status kf_solve_unknown(kf_sift *s, double **D, double *condition,
     double *W = room(s, unknown, rows);
     double *K = kf_arrays_table(&s->arrays, rows, s->symbols - unknown);
 
+    assert(unknown <= rows);
     *D = kofn_layout_table(unknown, s->results);
     TRY(*D ? kf_arrays_status(&s->arrays) : KOFN_NOMEM);
     fill_system(s, P, K);

@@ -14,6 +14,7 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* ---- the resident operand ------------------------------------------------ */
@@ -70,12 +71,15 @@ size_t kf_data_part_index(const kofn_plan *p, size_t group, size_t j)
 {
     size_t rows = p->layout.cut[0].rows;
 
+    assert(group < p->layout.groups);
+    assert(j < p->parts);
     return j / rows * rows * p->layout.groups + group * rows + j % rows;
 }
 
 const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
                                     size_t j)
 {
+    assert(!r->A);
     return &r->parts.part[kf_data_part_index(r->plan, group, j)];
 }
 
@@ -83,6 +87,7 @@ const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
 
 kf_block *kf_block_keep(kf_block *b)
 {
+    assert(atomic_load(&b->refs) > 0);
     atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
     return b;
 }
@@ -125,6 +130,7 @@ kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t components,
     size_t each = rows * cols * kf_dtype_size(of->m.dtype);
     kf_block *b;
 
+    assert(components * each <= kf_buffer_bytes(of));
     *out = NULL;
     TRY_ZERO(b, 1);
     b->component = kf_new(components, sizeof *b->component);
@@ -150,6 +156,7 @@ static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
     const kofn_layout *L = &r->plan->layout;
     kf_block *b;
 
+    assert(group < L->groups);
     TRY_ZERO(*out, 1);
     b = *out;
     atomic_init(&b->refs, 1);
@@ -187,6 +194,7 @@ kofn_matrix kf_block_component(const kf_block *b, void *all, size_t l)
 {
     size_t each = b->rows * b->cols * kf_dtype_size(b->dtype);
 
+    assert(l < b->components);
     return (kofn_matrix){all ? (char *)all + l * each : NULL,
                          b->component[l].rows, b->cols, b->cols, b->dtype};
 }
@@ -201,6 +209,7 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
     size_t parts = r->plan->parts, inner = r->plan->layout.inner;
     size_t *place;
 
+    assert(b->rows % inner == 0);
     TRY_NEW(place, parts);
     b->components *= inner;
     b->rows /= inner;
@@ -298,6 +307,7 @@ static kofn_status combine_components(const kf_resident *r, size_t group,
     kofn_matrix *part;
     kofn_status st;
 
+    assert(n > 0);
     TRY_NEW(part, p->parts);
     for (size_t j = 0; j < p->parts; j++)
         part[j] = *kf_resident_part(r, group, j);
@@ -379,6 +389,8 @@ static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
     const kf_seat *rows;
     kf_block *b;
 
+    assert(!r->A);
+    assert(p->op->factors > 0);
     TRY(kf_code_seat(code, kf_local(p, seat), &rows));
     TRY(block_new(out, r, kf_group(p, seat)));
     b = *out;

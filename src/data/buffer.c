@@ -5,6 +5,8 @@
  * buffer. */
 #include "data.h"
 
+#include <assert.h>
+
 static kofn_status put_around(kf_buffer **out, const kofn_matrix *m)
 {
     TRY_ZERO(*out, 1);
@@ -46,6 +48,7 @@ kofn_status kf_buffer_around(kf_buffer **out, const kofn_matrix *m,
                              void (*release)(void *from, void *own), void *from,
                              void *own)
 {
+    assert(release);
     TRY(put_around(out, m));
     (*out)->release = release;
     (*out)->from = from;
@@ -57,6 +60,7 @@ kofn_status kf_buffer_around(kf_buffer **out, const kofn_matrix *m,
  */
 static bool reshape(kf_buffer *p, size_t rows, size_t cols, kofn_dtype dtype)
 {
+    assert(atomic_load(&p->refs) == 1);
     if (rows * cols * kf_dtype_size(dtype) > p->capacity)
         return false;
     p->m.rows = rows;

@@ -13,6 +13,8 @@
 #include "base/rng.h"
 #include "mat/mat.h"
 
+#include <assert.h>
+
 /* ---- memory -------------------------------------------------------------- */
 
 /* Copies components that are views of A, because A must not be changed. */
@@ -20,6 +22,8 @@ static kofn_status make_own(kf_block *b)
 {
     void *all;
 
+    assert(!b->A);
+    assert(!b->subset);
     if (b->changes)
         return KOFN_OK;
     TRY(kf_block_room(b, &all));
@@ -42,6 +46,7 @@ kofn_status kf_block_set_moving(kf_block *b)
 
 kofn_matrix kf_block_velocity(const kf_block *b, size_t l)
 {
+    assert(l < b->components);
     if (b->velocity)
         return kf_block_component(b, b->velocity, l);
     return (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
@@ -80,6 +85,8 @@ static void change(const kofn_change *c, const kofn_matrix *u,
     double ahead = c->nesterov ? c->momentum : 0;
     double before = c->step * ahead, after = -c->step * (1 + ahead);
 
+    assert(u->rows == v->rows);
+    assert(A->ld == A->cols);
     if (!M) {
         kf_mat_add_transposed(u, v, -c->step, 1 - c->step * c->decay, A);
         return;
@@ -97,6 +104,7 @@ static void change(const kofn_change *c, const kofn_matrix *u,
 
 static kofn_matrix columns(const kofn_matrix *a, size_t first, size_t cols)
 {
+    assert(first + cols <= a->cols);
     return (kofn_matrix){kf_at(a, 0, first), a->rows, cols, a->ld, a->dtype};
 }
 
@@ -116,6 +124,7 @@ static void change_components(kf_block *b, const kf_msg *m)
     const kofn_matrix *U = &m->in->m, *V = &m->with->m;
     size_t all = stacks(b, m) ? b->components : 1, rows = all * b->rows;
 
+    assert(b->changes);
     for (size_t l = 0; l < b->components; l += all) {
         kofn_matrix A = b->component[l], M = A;
         kofn_matrix u = columns(U, U->cols > rows ? l * rows : 0, rows);

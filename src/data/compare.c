@@ -21,6 +21,7 @@
 #include "code/suspect.h"
 #include "scale.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
@@ -82,6 +83,7 @@ VECTORS static void draw_places(double *weight, size_t n, uint64_t key)
 
 static double weight_of_tile(const sketch *s, size_t at)
 {
+    assert(at % TILE == 0);
     return s->length <= BUCKETS
                ? 1
                : kf_weight64(kf_mix64(kf_state64(s->key, TILE + at / TILE)));
@@ -118,6 +120,8 @@ static void fill_factors(sketch *s, size_t at, size_t n)
 {
     double whole = weight_of_tile(s, at);
 
+    assert(n <= TILE);
+    assert(at + n <= s->length);
     for (size_t k = 0; k < n;) {
         size_t strip = (at + k) / s->width, col = (at + k) % s->width;
         size_t run = kf_min(n - k, s->width - col);
@@ -163,6 +167,8 @@ static void add_tile(sketch *s, size_t at, size_t n)
         const kf_source *from = &s->c->source[r / components];
         size_t strip =
             r % components * (from->hi - from->lo) + s->c->lo - from->lo;
+        assert(from->lo <= s->c->lo);
+        assert(s->c->hi <= from->hi);
         const char *y = kf_at(from->result, strip, 0);
 
         if (from->result->dtype == KOFN_F64)
@@ -177,6 +183,7 @@ static void add_tile(sketch *s, size_t at, size_t n)
 /* Returns the number of entries in bucket k. */
 static size_t in_bucket(const sketch *s, size_t k)
 {
+    assert(k < s->buckets);
     return (s->length - k + s->buckets - 1) / s->buckets;
 }
 
@@ -210,6 +217,7 @@ static kofn_status scale_rows(sketch *s)
     size_t components = s->rows / d->seats, full = s->length % s->buckets;
     double first = root_of(s, 0), rest = root_of(s, s->buckets - 1);
 
+    assert(s->rows % d->seats == 0);
     for (size_t i = 0; i < d->seats; i++) {
         double *Y = s->Y + i * components * s->buckets, over;
         const kf_seat *seat;
@@ -231,6 +239,8 @@ static kofn_status make_sketch(sketch *s, const kf_compare *c)
     const kofn_matrix *first = c->source[0].result;
     bool wide = first->dtype == KOFN_F64;
 
+    assert(c->lo < c->hi);
+    assert(c->decoder->seats > 0);
     s->c = c;
     s->width = first->cols;
     s->length = (c->hi - c->lo) * s->width;
@@ -391,6 +401,8 @@ static kofn_status to_output(const kf_compare *c, const sketch *s,
     size_t few = kf_compare_few(c, c->decoder->seats - found->count, located);
     double hidden = c->hidden;
 
+    assert(found->doubted <= found->count);
+    assert(found->count <= c->decoder->seats);
     if (*floor == HUGE_VAL)
         return KOFN_OK;
     if (found->count)
@@ -423,6 +435,7 @@ static kofn_status judge(const kf_compare *c, const sketch *s, uint8_t *flag,
     kofn_status st;
     size_t count;
 
+    assert(c->H || c->q == 0);
     e.q = c->q;
     e.H = c->H;
     e.columns = s->buckets;
@@ -574,6 +587,7 @@ static void sparse_row_norms(const kf_resident *r, size_t group, double *row)
 kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
                                    double *row)
 {
+    assert(group < r->plan->layout.groups);
     memset(row, 0, (r->A ? r->plan->span : r->parts.rows) * sizeof *row);
     if (r->A)
         sparse_row_norms(r, group, row);
@@ -614,6 +628,7 @@ kofn_status kf_data_scales_of_columns(const kofn_matrix *part, size_t parts,
 {
     bool all_fit = true;
 
+    assert(by > 0);
     memset(col, 0, cols * sizeof *col);
     for (size_t j = 0; j < parts; j++)
         kf_scale_add_squares(&part[j], col);

@@ -8,6 +8,7 @@
 #include "port.h"
 #include <kofn/core.h>
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "base/rng.h"
@@ -273,6 +274,7 @@ void kf_subset_free(kf_subset *s);
 /* Returns the first row of part `part` of `parts`, of `rows` rows in all. */
 static inline size_t kf_part_begin(size_t rows, size_t part, size_t parts)
 {
+    assert(part <= parts);
     return part * rows / parts;
 }
 /* Sets `at` and `held`. */

@@ -12,6 +12,7 @@
 
 #include "code/combine.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Bytes of results in a tile.  A smaller tile fits the second-level cache
@@ -67,6 +68,9 @@ static place place_of(const kofn_plan *p, size_t group, size_t want, size_t lo,
     size_t r = group * L->grid_rows + want % L->grid_rows;
     place at = {r * p->span + lo, want / L->grid_rows * width, 0, 0};
 
+    assert(want < L->wants);
+    assert(lo <= hi);
+    assert(hi <= p->span);
     if (at.row < out->rows)
         at.rows = kf_min(hi - lo, out->rows - at.row);
     if (at.col < out->cols)
@@ -79,6 +83,8 @@ static void put_rows(kofn_matrix *out, const place *at, const char *from,
 {
     size_t size = kf_dtype_size(out->dtype);
 
+    assert(stride >= at->cols);
+    assert(!at->rows || at->row + at->rows <= out->rows);
     if (at->rows && stride == at->cols && out->ld == at->cols) {
         memcpy(kf_at(out, at->row, at->col), from, at->rows * at->cols * size);
         return;
@@ -140,6 +146,8 @@ static const char *result_rows(const decoding *j, size_t r, size_t lo)
     size_t components = j->plan->layout.components;
     const kf_source *s = &j->source[r / components];
 
+    assert(r < j->d->results);
+    assert(s->lo <= lo);
     return kf_at(s->result, r % components * (s->hi - s->lo) + lo - s->lo, 0);
 }
 
@@ -292,6 +300,7 @@ kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
     size_t row = kf_max(1, d->results) * j.width * size;
     size_t step = kf_max(1, TILE / row);
 
+    assert(band.group < plan->layout.groups);
     j.far = kf_combine_is_far((band.hi - band.lo) *
                               (row + d->mixed * j.width * size));
     TRY(room(&scratch->src, &scratch->srcs, d->results + 1, sizeof(void *)));
@@ -304,6 +313,8 @@ kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
                  kf_factor_room(d->factor, (band.hi - band.lo) * j.width), 1));
     for (size_t at = band.lo, end; at < band.hi; at = end) {
         end = kf_max(kf_min(at + step, band.hi), straight(&j, at, band.hi));
+        assert(at < end);
+        assert(end <= band.hi);
         copy_plain(&j, at, end);
         if (d->mixed && row_by_row(&j))
             for (size_t i = at; i < end; i++)

@@ -4,14 +4,20 @@
  * tiles whether to stop, and must then return at once. */
 #include "kernel.h"
 
+#include <assert.h>
+
 /* Return a view of rows [lo, hi), and of columns [lo, hi), of a matrix. */
 static kofn_matrix some_rows(const kofn_matrix *a, size_t lo, size_t hi)
 {
+    assert(lo <= hi);
+    assert(hi <= a->rows);
     return (kofn_matrix){kf_at(a, lo, 0), hi - lo, a->cols, a->ld, a->dtype};
 }
 
 static kofn_matrix some_cols(const kofn_matrix *a, size_t lo, size_t hi)
 {
+    assert(lo <= hi);
+    assert(hi <= a->cols);
     return (kofn_matrix){kf_at(a, 0, lo), a->rows, hi - lo, a->ld, a->dtype};
 }
 
@@ -36,6 +42,7 @@ static size_t evenly(size_t n, size_t least)
 {
     size_t parts = kf_max(1, n / least);
 
+    assert(least > 0);
     return kf_max(1, n / parts + (n % parts > 0));
 }
 
@@ -69,6 +76,8 @@ static kofn_matrix part_of(const stack *x, size_t at, size_t end, size_t in,
     kofn_matrix part = {NULL, end - at, to - in, x->component->ld,
                         x->component->dtype};
 
+    assert(at < end);
+    assert(x->components == 1 || x->room);
     part.data = kf_at(&x->component[at / each], x->lo + at % each, in);
     if (x->components == 1)
         return part;
@@ -90,6 +99,7 @@ static kofn_status multiply(const kf_work *w, const stack *x,
     size_t row = y->cols * kf_dtype_size(y->dtype);
     tile t = tile_of(rows, depth, y->cols);
 
+    assert(y->rows == depth);
     for (size_t at = 0; at < rows; at += t.rows)
         for (size_t in = 0; in == 0 || in < depth; in += t.depth) {
             size_t end = kf_min(in + t.depth, depth);
@@ -119,6 +129,7 @@ static kofn_status stacked(const kf_block *b, const kf_work *w)
     bool begun = false;
     kofn_status st;
 
+    assert(!w->left);
     x.room = kf_new(rows * t.depth, kf_dtype_size(b->dtype));
     if (!x.room)
         return KOFN_NOMEM;
@@ -147,6 +158,7 @@ static kofn_status own_rows(const kofn_matrix *component, const kf_work *w,
                       .whole = *component,
                       .left = w->left};
 
+    assert(w->user);
     return kf_user_multiply_tiles(w, &f, false, to);
 }
 
@@ -195,6 +207,7 @@ static kofn_status product(const kf_work *w, const kofn_factors *f, bool add,
  * one after the other. */
 static size_t span_of(const kf_block *b, const kf_work *w)
 {
+    assert((w->left ? w->in->cols : w->in->rows) % b->components == 0);
     return (w->left ? w->in->cols : w->in->rows) / b->components;
 }
 
@@ -237,6 +250,7 @@ kofn_status kf_data_inner_dense(const kf_block *b, const kf_work *w)
     bool begun = false;
     kofn_status st = add_strips(b, w, w->lo, kf_min(w->hi, span), &begun);
 
+    assert(w->hi - w->lo <= span);
     if (!st && w->hi > span)
         st = add_strips(b, w, 0, w->hi - span, &begun);
     if (!st && !begun)
@@ -266,6 +280,7 @@ kofn_status kf_data_gram_dense(const kf_block *b, const kf_work *w)
     kofn_status st = KOFN_OK;
     void *t;
 
+    assert(b->components == 1);
     memset(w->out->data, 0, w->out->rows * size);
     if (a->rows == 0)
         return KOFN_OK;
@@ -297,6 +312,7 @@ kofn_status kf_data_read_dense(const kf_block *b, const kf_work *w)
 {
     size_t n = w->hi - w->lo, row = b->cols * kf_dtype_size(b->dtype);
 
+    assert(w->hi <= b->rows);
     for (size_t l = 0; l < b->components; l++) {
         kofn_matrix component =
             w->velocity ? kf_block_velocity(b, l) : b->component[l];

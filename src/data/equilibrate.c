@@ -14,6 +14,8 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
+
 /* True if rows or columns of A may be mixed.  A joiner may get a mixture even
  * if the first workers have plain parts, so only a code of a single part mixes
  * nothing. */
@@ -101,6 +103,7 @@ kofn_status kf_equilibrate_change(const kf_scaling *l, kofn_matrix *U,
 {
     kofn_matrix scaled_U, scaled_V;
 
+    assert(U->rows == V->rows);
     owned[0] = owned[1] = NULL;
     if (!kf_scaling_any(l))
         return KOFN_OK;

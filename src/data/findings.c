@@ -13,6 +13,7 @@
 
 #include "base/rng.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <sys/random.h>
@@ -105,6 +106,7 @@ static kofn_status settle(inquiry *q, const kf_line *s, bool column,
 {
     size_t length = column ? q->f.m : q->f.p;
 
+    assert(s->at < (column ? q->f.p : q->f.m));
     if (s->full || affords(q, 1, length)) {
         spend(q, length);
         return column ? kf_recompute_entries(&q->r, NULL, 0, &s->at, 1)

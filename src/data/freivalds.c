@@ -18,6 +18,7 @@
 
 #include "base/rng.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 
@@ -46,6 +47,9 @@ void kf_freivalds_weights(const kf_factors *f, bool column, size_t at,
                                (uint32_t)at, (uint32_t)((uint64_t)at >> 32));
     double squares = 0;
 
+    assert(sums <= KF_SUMS);
+    assert(sums <= lines);
+    assert(at < lines);
     if (lines == sums) { /* nothing is mixed */
         memset(w, 0, sums * sizeof *w);
         w[at] = sqrt((double)sums);
@@ -89,6 +93,7 @@ void kf_freivalds_levels(kf_line *s, const kf_factors *f, size_t sums,
 {
     double tiny = 0;
 
+    assert(sums > 0);
     if (!s->scale.zero && smallest != INT_MAX)
         tiny = ldexp((double)f->terms,
                      f->least + 2 - s->scale.exponent - smallest);
@@ -111,6 +116,7 @@ double kf_freivalds_floor(const kf_freivalds *v, bool all, bool columns)
 
 kf_scale kf_freivalds_row_scale(const kf_factors *f, size_t i)
 {
+    assert(i < f->m);
     if (f->tolerance > 0)
         return f->row;
     if (f->S)
@@ -134,6 +140,7 @@ static void draw_strip(kf_freivalds *v, size_t lo, size_t rows, double sign)
 {
     double w[KF_SUMS];
 
+    assert(rows <= v->strip);
     for (size_t i = 0; i < rows; i++) {
         kf_freivalds_weights(v->f, false, lo + i, v->f->m, v->down, w);
         for (size_t q = 0; q < v->down; q++)
@@ -294,6 +301,7 @@ static void load_A(kf_freivalds *v, const kf_line *s, size_t i)
 {
     const kf_factors *f = v->f;
 
+    assert(i < v->strip);
     if (!f->S)
         kf_scale_row(kf_at(f->A, s->at, 0), f->n, f->A->dtype, s->scale, NULL,
                      v->a + i * f->n);

@@ -11,6 +11,7 @@
  * or honest answers would be accused. */
 #include "compare.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
@@ -51,6 +52,7 @@ static double squares_of_margins(const kf_source *from, const double *col,
 {
     double least = least_of(x->dtype), sum = 0;
 
+    assert(weight > 0);
     if (from->lo || from->hi != x->rows) /* only some strips: no information */
         return NAN;
     for (size_t e = 0; e < x->rows; e++)
@@ -89,6 +91,7 @@ kofn_status kf_data_scales_of_gram(const kf_compare *c, const double *col,
     double least = least_of(x->dtype), top = largest(col, x, least);
     double all = 0, squares = 0, scale;
 
+    assert(x->cols == 1);
     for (size_t e = 0; e < x->rows; e++) {
         double z = share(col, x, e, least, top);
 

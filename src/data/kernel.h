@@ -7,6 +7,8 @@
 
 #include "data.h"
 
+#include <assert.h>
+
 /* A worker's own function for products. */
 typedef struct kf_user_multiply {
     kofn_multiply_fn multiply;
@@ -103,6 +105,7 @@ static inline size_t kf_stride(double each, bool deep)
     double n = KF_LOOK_UP_WORK / (each + 1),
            least = deep ? KF_LOOK_UP_DEPTH : 1;
 
+    assert(each >= 0);
     return n < least ? (size_t)least : (size_t)n;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/vectors.h"
 
+#include <assert.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -98,6 +99,8 @@ static double dot(const double *f, const kofn_matrix *x, size_t first, size_t n)
 {
     const void *at = kf_at(x, first, 0);
 
+    assert(x->cols == 1);
+    assert(first + n <= x->rows);
     return x->dtype == KOFN_F64 ? dot_f64(f, at, n) : dot_f32(f, at, n);
 }
 
@@ -111,16 +114,20 @@ static double norm_of(const kofn_plan *p, double *const *norm, size_t row)
 {
     size_t band = row / p->span;
 
+    assert(band / p->layout.cut[0].rows < p->layout.groups);
     return norm[band / p->layout.cut[0].rows][row % p->span];
 }
 
 static double *sum_of(const kf_key *k, size_t q, size_t row)
 {
+    assert(q < KF_KEY_SUMS);
+    assert(row < k->rows);
     return k->sum + (q * k->runs + row / k->run) * k->cols;
 }
 
 static double scale_of(const kf_key *k, size_t q, size_t row)
 {
+    assert(row < k->rows);
     return k->scale[q * k->rows + row];
 }
 
@@ -251,6 +258,7 @@ static void add_change(const kf_key *k, size_t at, double by,
     size_t q = at / k->runs, run = at % k->runs;
     size_t end = kf_min(k->rows, (run + 1) * k->run);
 
+    assert(at < KF_KEY_SUMS * k->runs);
     for (size_t t = 0; t < U->rows; t++) {
         double f = 0;
 
@@ -281,6 +289,9 @@ kofn_status kf_key_change(kf_key *k, const kf_resident *r,
 {
     double *by;
 
+    assert(U->rows == V->rows);
+    assert(U->cols == k->rows);
+    assert(V->cols <= k->cols);
     if (!k->speed)
         TRY_MADE(k->speed, kofn_layout_table(KF_KEY_SUMS * k->runs, k->cols));
     TRY_NEW(by, k->cols);
@@ -372,6 +383,7 @@ static void add_scaled_vector(const kf_key *k, const kf_keyed *of, size_t lo,
     const int *row = of->back->row;
     double y[TILE], more[TILE];
 
+    assert(of->out->cols == 1);
     for (size_t at = lo; at < hi; at += TILE) {
         size_t n = kf_min(TILE, hi - at);
 
@@ -428,6 +440,7 @@ static void add_rows(const kf_key *k, const kf_keyed *of, size_t run,
     size_t lo = run * k->run, hi = kf_min(k->rows, lo + k->run);
     size_t cols = of->out->cols;
 
+    assert(run < k->runs);
     memset(room, 0, KF_KEY_SUMS * cols * sizeof *room);
     for (size_t q = 0; q < KF_KEY_SUMS; q++)
         s[q] = (sums){.of = room + q * cols,
@@ -472,6 +485,7 @@ static bool are_small(const kf_keyed *of, const sums *s, double scales)
     double tiny = scales * (of->out->dtype == KOFN_F64 ? DBL_MIN : FLT_MIN);
     double error = FAR * sqrt(s->squares) * of->error;
 
+    assert(of->cols > 0);
     for (size_t j = 0; j < of->out->cols; j++)
         if (!(fabs(s->of[j]) <=
               error * of->col[j % of->cols] + tiny + least(of, s, j)))

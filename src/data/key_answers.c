@@ -8,6 +8,7 @@
  * Owns the sums of a call; answers and operands are borrowed and only read. */
 #include "key.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* As in key.c. */
@@ -51,6 +52,7 @@ static kofn_status sum_up(sums *s, uint64_t secret)
     const kf_keyed_answers *of = s->of;
     const kofn_plan *p = of->plan;
 
+    assert(of->lo < of->hi);
     TRY_NEW(s->weight, of->hi - of->lo);
     TRY_MADE(s->part, kofn_layout_table(p->parts, s->cols));
     TRY_NEW(s->row, p->layout.inner * s->cols);
@@ -83,6 +85,7 @@ static void make_row(const sums *s, const kf_seat *seat, size_t l)
 {
     size_t inner = s->of->plan->layout.inner;
 
+    assert(l < s->of->plan->layout.components);
     memset(s->row, 0, inner * s->cols * sizeof *s->row);
     for (size_t t = 0; t < inner; t++) {
         const kf_row *E = &seat->E0[l * inner + t];
@@ -102,6 +105,8 @@ static void subtract(const sums *s, const kf_source *from, size_t l,
     const kofn_matrix *y = from->result;
     size_t first = l * (from->hi - from->lo) + of->lo - from->lo;
 
+    assert(from->lo <= of->lo);
+    assert(of->hi <= from->hi);
     memset(s->left, 0, y->cols * sizeof *s->left);
     for (size_t i = 0; i < of->hi - of->lo; i++)
         kf_key_add(s->left, s->weight[i], kf_at(y, first + i, 0), y->cols,
@@ -129,6 +134,7 @@ static kofn_status test(const sums *s, size_t i, bool *right)
     const kf_seat *seat;
     kf_buffer *message;
 
+    assert(i < of->decoder->seats);
     *right = true;
     TRY(kf_code_seat(of->code, local, &seat));
     message =

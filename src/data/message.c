@@ -12,6 +12,8 @@
 #include "code/combine.h"
 #include "code/operation.h"
 
+#include <assert.h>
+
 static bool coded(const kofn_plan *p)
 {
     return p->parts1 > 1 || p->layout.adjoint;
@@ -48,6 +50,7 @@ static kofn_status begin(kf_messages *m, const kofn_plan *plan,
 {
     kofn_cut cut = cut_of(plan);
 
+    assert(by > 0);
     kf_messages_release(m);
     m->plan = plan;
     m->lent = lent;
@@ -91,6 +94,7 @@ void kf_messages_free(kf_messages *m)
 
 kf_buffer *kf_messages_take(const kf_messages *m, size_t row)
 {
+    assert(!coded(m->plan) || row < m->rows);
     return kf_buffer_keep(coded(m->plan) ? m->row[row] : m->plain);
 }
 
@@ -236,6 +240,9 @@ kofn_status kf_messages_mix(kf_messages *m, const kofn_decoder *d, size_t lo,
                  .dst = kf_new(d->results, sizeof *x.dst)};
     kofn_status st = x.V && x.src && x.dst ? make_room(m, d) : KOFN_NOMEM;
 
+    assert(lo < hi);
+    assert(hi <= m->plan->span);
+    assert(m->plan->layout.adjoint);
     if (!st) {
         transpose(d, x.V);
         /* parts beyond the input's edge are zero and must not be read */

@@ -6,6 +6,8 @@
 
 #include "code/combine.h"
 
+#include <assert.h>
+
 /* Sources and destinations of a call of the engine.  It does not read sources
  * with zero coefficients; parts without rows have only such. */
 typedef struct mixing {
@@ -20,6 +22,7 @@ static void fill(double *D, const kf_mixed *mixed, size_t n,
     for (size_t i = 0; i < n; i++)
         for (size_t e = 0; e < mixed[i].row->n; e++) {
             size_t j = mixed[i].row->col[e];
+            assert(j < parts);
 
             if (part[j].rows)
                 D[i * parts + j] = mixed[i].by * mixed[i].row->val[e];

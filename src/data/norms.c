@@ -23,6 +23,7 @@ kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
     size_t rows = r->A ? r->plan->span : r->parts.rows;
     size_t cols = r->A ? r->A->cols : r->parts.cols;
 
+    assert(group < r->plan->layout.groups);
     if (*out)
         return KOFN_OK;
     TRY_NEW(*out, columns ? cols : rows);
@@ -96,6 +97,7 @@ static kofn_status stretch(const kofn_matrix *a, double by, double *out)
     double squares = 0;
     kofn_matrix g;
 
+    assert(by > 0);
     TRY(kf_mat_new(&g, SLICE, SLICE, a->dtype));
     for (size_t at = 0; at < a->rows; at += SLICE) {
         kofn_matrix slice = {kf_at(a, at, 0), kf_min(SLICE, a->rows - at),
@@ -113,6 +115,7 @@ static void add_squares(const growth *g, double *sum)
     const kofn_matrix *a = g->by;
     size_t end = kf_min(a->cols, g->first + g->parts * g->width);
 
+    assert(g->width > 0);
     for (size_t at = g->first; at < end; at += g->width) {
         kofn_matrix part = {kf_at(a, 0, at), a->rows,
                             kf_min(g->width, end - at), a->ld, a->dtype};
@@ -162,6 +165,8 @@ kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
     growth rows = {change, U, 0, 0, p->rows, L->cut[0].rows};
     growth cols = {change, V, 0, 0, p->cols, L->cut[0].cols};
 
+    assert(U->rows == V->rows);
+    assert(!r->A);
     TRY(stretch(V, r->by, &rows.gain));
     TRY(stretch(U, r->by, &cols.gain));
     for (size_t g = 0; g < L->groups; g++) {

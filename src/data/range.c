@@ -17,6 +17,7 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -56,6 +57,7 @@ double kf_range_resident(double most, double terms, kofn_dtype dtype)
 {
     int scaled = most > 0 ? up(exponent(most), dtype) : 0;
 
+    assert(terms >= 1);
     return power(scaled, exponent(most) + scaled + exponent(terms) -
                              (dtype == KOFN_F64 ? TOP_F64 : TOP_F32));
 }
@@ -112,6 +114,7 @@ bool kf_range_has_room(const kofn_plan *use, const kf_resident *r, double most)
 
 double kf_range_back(const kofn_plan *use, const kf_resident *r, double by)
 {
+    assert(by > 0);
     for (unsigned i = 0; i < use->op->factors; i++)
         by *= r->by;
     return 1 / by;

@@ -12,6 +12,8 @@
 #include "code/bounds.h"
 #include "kernel.h"
 
+#include <assert.h>
+
 #define CACHE_BYTES ((size_t)1 << 20)
 
 void kf_reading_free(kf_reading *r)
@@ -72,6 +74,8 @@ static kofn_status choose(kf_reading *r, bool velocity)
 {
     size_t rows = r->plan->layout.components * (r->hi - r->lo);
 
+    assert(r->lo < r->hi);
+    assert(r->hi <= r->plan->span);
     if (velocity && !r->zeros)
         r->zeros = kf_zero(rows * r->cols, kf_dtype_size(r->dtype));
     if (velocity && !r->zeros)
@@ -137,6 +141,8 @@ kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found)
     kf_answers a;
     kofn_status st;
 
+    assert(r->row);
+    assert(r->col);
     *found = (kf_found){.bad = r->bad};
     TRY(choose(r, velocity));
     TRY(kf_answers_judge(r->cache, r->plan, r->seat, r->n, r->hidden, &a));

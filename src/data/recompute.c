@@ -8,6 +8,7 @@
  * alone and must not use C. */
 #include "freivalds.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -56,6 +57,7 @@ static size_t load_row(const kf_recompute *r, size_t i, line *l)
     const kf_factors *f = r->f;
     size_t n = f->S ? f->S->ptr[i + 1] - f->S->ptr[i] : f->n;
 
+    assert(i < f->m);
     l->x = r->a;
     for (size_t k = 0; k < n; k++)
         l->x[k] = f->S ? f->S->val[f->S->ptr[i] + k] : kf_mat_entry(f->A, i, k);
@@ -68,6 +70,7 @@ static void load_columns(const kf_recompute *r, const size_t *col, size_t from,
 {
     const kf_factors *f = r->f;
 
+    assert(count <= r->batch);
     for (size_t c = 0; c < count; c++)
         l[c].x = r->b + c * f->n;
     for (size_t k = 0; k < f->n; k++)
@@ -148,6 +151,7 @@ static kofn_status look(kf_recompute *r, size_t i, size_t j, const line *a,
     total s = {.terms = terms};
     double was = kf_mat_entry(f->C, i, j), is;
 
+    assert(j < f->p);
     s.exact = dot(a->x, b->x, index, terms, &s.size);
     is = ldexp(s.exact, a->exponent + b->exponent);
 

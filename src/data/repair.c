@@ -11,6 +11,7 @@
  * it. */
 #include "kernel.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* The noise above which other blocks determine a block too badly. */
@@ -38,6 +39,7 @@ static kofn_matrix component_from(const kf_block *b, bool velocity, size_t l,
     kofn_matrix component =
         velocity ? kf_block_velocity(b, l) : b->component[l];
 
+    assert(l < b->components);
     if (component.rows)
         component.data = kf_at(&component, lo, 0);
     return component;
@@ -99,6 +101,7 @@ static kofn_status mix(mixture *m, const kf_block *b, bool velocity, size_t lo,
 {
     size_t rows = others->block[0]->rows, count = 0;
 
+    assert(lo + rows <= b->rows);
     for (size_t i = 0; i < m->n; i++)
         m->component[i] = component_from(others->block[i / b->components],
                                          velocity, i % b->components, 0);
@@ -139,6 +142,7 @@ kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,
     mixture m = {.n = 0};
     kofn_status st = mixture_new(&m, b->components, others->n * b->components);
 
+    assert(b->changes);
     if (!st)
         st = kf_code_regenerator(code, others->seat, others->n, seat, m.x,
                                  &predicted);

@@ -6,6 +6,7 @@
 
 #include "base/vectors.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -193,6 +194,7 @@ static void multiply_plain(const void *x, size_t n, kofn_dtype dtype, double by,
 void kf_scale_row(const void *x, size_t n, kofn_dtype dtype, kf_scale row,
                   const kf_scales *col, double *to)
 {
+    assert(!col || n <= col->count);
     if (abs(row.exponent) <= KF_SCALE_PLAIN && (!col || col->plain)) {
         multiply_plain(x, n, dtype, ldexp(row.over, -row.exponent),
                        col ? col->by : NULL, to);

@@ -12,6 +12,7 @@
 #include "data.h"
 #include "scale.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -369,6 +370,7 @@ typedef struct raising {
 
 static void choose_columns(raising *r, size_t first, size_t cols)
 {
+    assert(first < cols);
     r->first = first;
     r->n = kf_min(TOGETHER, cols - first);
     r->most = 0;
@@ -415,6 +417,8 @@ static void raise_all(const kofn_matrix *from, raising *r, const int *row,
 {
     size_t size = kf_dtype_size(from->dtype);
 
+    assert(to->rows == from->rows);
+    assert(to->cols == from->cols);
     for (size_t j = 0; j < from->cols; j += TOGETHER) {
         choose_columns(r, j, from->cols);
         for (size_t i = 0; i < from->rows; i++) {
@@ -438,6 +442,7 @@ void kf_scaling_multiply(const kofn_matrix *a, const int *row, const int *col,
 {
     raising r = {.col = col, .sign = sign};
 
+    assert(sign == 1 || sign == -1);
     if (row || col)
         raise_all(a, &r, row, a);
 }
@@ -447,6 +452,7 @@ void kf_scaling_divide(const kofn_matrix *a, const int *row, const int *col,
 {
     raising r = {.col = col, .sign = -1, .all = -ilogb(by)};
 
+    assert(by > 0);
     raise_all(a, &r, row, a);
 }
 

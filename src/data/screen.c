@@ -17,6 +17,7 @@
 
 #include "base/vectors.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 
@@ -107,6 +108,8 @@ VECTORS static void widen(double *to, const float *x, size_t n)
 static kofn_matrix doubles_of(const kofn_matrix *x, size_t lo, size_t rows,
                               size_t col, size_t n, double *tile)
 {
+    assert(rows <= STRIP);
+    assert(n <= ACROSS);
     if (x->dtype == KOFN_F64)
         return (kofn_matrix){kf_at(x, lo, col), rows, n, x->ld, KOFN_F64};
     for (size_t i = 0; i < rows; i++)
@@ -171,6 +174,7 @@ static bool is_near_one(kf_scale s)
 /* Draws the weights, each over the norm of its line. */
 static void draw(screen *s)
 {
+    assert(s->count <= s->length);
     for (size_t k = 0; k < s->length; k++) {
         kf_scale by = s->by_columns ? s->row[k] : s->col.of[k];
         double *w = s->W + k * KF_SUMS;
@@ -246,6 +250,7 @@ static bool rows_are_usual(screen *s)
 {
     const kf_factors *f = s->f;
 
+    assert(!s->by_columns);
     s->smallest = s->col.smallest;
     draw(s);
     know_B(s);
@@ -287,6 +292,7 @@ static bool columns_are_usual(screen *s)
 {
     const kf_factors *f = s->f;
 
+    assert(s->by_columns);
     s->smallest = INT_MAX;
     if (!find_norms(f, 0, f->m, s->row))
         return false;

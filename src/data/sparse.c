@@ -7,10 +7,14 @@
 
 #include "code/combine.h"
 
+#include <assert.h>
+
 /* Finds the rows of A for rows [lo, hi) of a part, cut off at the end of A. */
 static void part_rows(const kf_block *b, size_t j, size_t lo, size_t hi,
                       size_t *from, size_t *to)
 {
+    assert(j < b->used);
+    assert(lo <= hi);
     *from = kf_min(b->first[j] + lo, b->A->rows);
     *to = kf_min(b->first[j] + hi, b->A->rows);
 }
@@ -53,6 +57,7 @@ static void mix_rows(const kf_block *b, const kofn_matrix *in, size_t lo,
 {
     size_t length = (hi - lo) * in->cols;
 
+    assert(in->rows == b->A->cols);
     for (size_t j = 0; j < b->used; j++) {
         double *t = m->each + j * length;
         size_t from, to;
@@ -78,6 +83,7 @@ kofn_status kf_data_rows_sparse(const kf_block *b, const kf_work *w)
                  .dst = kf_new(b->components, sizeof *m.dst)};
     kofn_status st = m.each && m.src && m.dst ? KOFN_OK : KOFN_NOMEM;
 
+    assert(w->hi <= b->rows);
     for (size_t at = w->lo; at < w->hi && !st; at += step) {
         size_t end = kf_min(at + step, w->hi);
 
@@ -146,6 +152,7 @@ static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
 {
     wide of = {w->in, w->in->cols / b->components};
 
+    assert(step > 0);
     for (size_t at = lo; at < hi; at += step) {
         if (at > lo && kf_is_stopped(w))
             return KOFN_AGAIN;
@@ -162,6 +169,7 @@ kofn_status kf_data_left_inner_sparse(const kf_block *b, const kf_work *w)
     double *mixed = kf_new(w->in->rows * step, sizeof *mixed);
     kofn_status st = mixed ? KOFN_OK : KOFN_NOMEM;
 
+    assert(w->in->cols % b->components == 0);
     memset(w->out->data, 0, w->out->rows * w->out->cols * sizeof *mixed);
     if (!st)
         st = add_strips(b, w, w->lo, kf_min(w->hi, span), step, mixed);

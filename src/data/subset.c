@@ -9,6 +9,8 @@
 #include "base/vectors.h"
 #include "code/combine.h"
 
+#include <assert.h>
+
 void kf_subset_free(kf_subset *s)
 {
     if (!s)
@@ -23,6 +25,7 @@ void kf_subset_free(kf_subset *s)
 
 static kofn_status list_parts(kf_subset *s, const kf_row *held)
 {
+    assert(held->n <= s->of);
     s->parts = held->n;
     TRY_NEW(s->part, held->n);
     for (size_t e = 0; e < held->n; e++)
@@ -128,6 +131,7 @@ kofn_status kf_subset_new(kf_subset **out, const kf_resident *r, kf_code *code,
 
 static char *value_of(const kf_subset *s, size_t k, kofn_dtype dtype)
 {
+    assert(k < s->parts);
     return (char *)s->value + k * s->segments * s->span * kf_dtype_size(dtype);
 }
 
@@ -265,6 +269,7 @@ kofn_status kf_subset_submessage(const kf_block *b, const kf_work *w)
     kf_subset *s = b->subset;
     size_t n = s->parts * s->segments;
 
+    assert(w->submessage < s->submessages);
     if (s->product != w->product)
         TRY(evaluate(s, w));
     for (size_t l = 0; l < s->components; l++)

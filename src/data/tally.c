@@ -5,6 +5,8 @@
  * for the life of the job. */
 #include "data.h"
 
+#include <assert.h>
+
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan)
 {
     const kofn_layout *L = &plan->layout;
@@ -53,6 +55,8 @@ static kofn_matrix value_of(const kf_tally *t, const kofn_plan *plan, size_t j)
 {
     kofn_dtype dtype = plan->layout.problem.dtype;
 
+    assert(t->value);
+    assert(j < t->parts);
     return (kofn_matrix){(char *)t->value +
                              j * plan->span * kf_dtype_size(dtype),
                          plan->span, 1, 1, dtype};
@@ -64,6 +68,7 @@ static const kf_back plainly = {.by = 1};
 static kofn_status remember(kf_tally *t, const kofn_plan *plan,
                             const kofn_decoder *d, const kf_source *source)
 {
+    assert(t->age);
     for (size_t i = 0; i < d->seats; i++)
         TRY(kf_range_restore(source[i].result, &plainly));
     for (size_t j = 0; j < t->parts; j++)
@@ -90,6 +95,8 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
     kofn_status st = value && known ? remember(t, plan, d, source) : KOFN_NOMEM;
     size_t n = 0;
 
+    assert(plan->layout.remembers);
+    assert(plan->parts == t->parts);
     for (size_t j = 0; j < t->parts && !st; j++) {
         t->weight[j] = t->known[j];
         if (!t->known[j])

@@ -11,11 +11,14 @@
  */
 #include "data.h"
 
+#include <assert.h>
+
 /* Cuts U or V so that a part has the number of columns of a part of A in this
  * direction. */
 static kofn_status side_new(kf_update_factor *s, const kofn_matrix *a,
                             size_t groups, double by)
 {
+    assert(s->cut > 0);
     s->dtype = a->dtype;
     s->by = by;
     return kf_parts_new(&s->parts, a, 1, groups * s->cut);
@@ -29,6 +32,7 @@ static void side_free(kf_update_factor *s)
 
 static void choose(kf_update_factor *s, size_t group)
 {
+    assert((group + 1) * s->cut <= s->parts.count);
     s->part = s->parts.part + group * s->cut;
     kf_buffer_drop(s->common);
     s->common = NULL;

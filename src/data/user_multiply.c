@@ -6,6 +6,8 @@
  * worker's thread and may fail; its status becomes the status of the task. */
 #include "kernel.h"
 
+#include <assert.h>
+
 /* Fewer rows per call are slow if the other factor has many columns. */
 #define LEAST_ROWS 64
 
@@ -21,6 +23,7 @@ static tile tile_of(size_t rows, size_t depth, size_t cols, double work)
     double fit = work / ((double)depth * (double)cols);
     tile p = {rows, depth};
 
+    assert(rows > 0);
     if (fit < (double)rows)
         p.rows = (size_t)fit;
     if (p.rows >= least)
@@ -51,6 +54,7 @@ static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
                  kf_dtype_size(f.whole.dtype);
     kofn_matrix out = {to, f.A.rows, f.B.cols, f.B.cols, f.A.dtype};
 
+    assert(f.whole.ld > 0);
     f.row = off / f.whole.ld;
     f.col = off % f.whole.ld;
     f.version = w->user->version;
@@ -64,6 +68,8 @@ static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
 {
     size_t numbers = f->A.rows * f->B.cols;
 
+    assert(f->A.cols == f->B.rows);
+    assert(!add || room);
     for (size_t at = 0; at < f->A.cols; at += depth, add = true) {
         size_t n = kf_min(depth, f->A.cols - at);
         kofn_factors some = *f;
@@ -89,6 +95,7 @@ kofn_status kf_user_multiply_tiles(const kf_work *w, const kofn_factors *all,
 
     while (at < a->rows && !st) {
         tile p = tile_of(a->rows - at, a->cols, b->cols, w->user->work);
+        assert(p.rows > 0);
         bool adds = add || p.depth < a->cols;
         kofn_factors f = *all;
         void *room = adds ? kf_new(p.rows * b->cols, size) : NULL;

@@ -7,6 +7,8 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
+
 /* True if the strips of the components of a summed input are valid; they may
  * continue with the first one. */
 static bool within(const kf_work *w, size_t strips, size_t components,
@@ -14,6 +16,7 @@ static bool within(const kf_work *w, size_t strips, size_t components,
 {
     size_t span = strips / components;
 
+    assert(components > 0);
     return strips % components == 0 && span <= most && w->lo < span &&
            w->hi - w->lo <= span;
 }
@@ -102,6 +105,7 @@ static double full_components(const kf_block *b)
  * continue with the first. */
 static double numbers(const kf_block *b, size_t lo, size_t hi)
 {
+    assert(lo <= hi);
     if (!b->A)
         return full_components(b) * (double)(hi - lo) * (double)b->cols;
     return kf_data_sparse_entries(b, lo, kf_min(hi, b->rows)) +
@@ -350,6 +354,7 @@ kofn_status kf_data_compute(const kf_block *b, const kofn_matrix *in, size_t lo,
 {
     kf_work w = {.in = in, .out = out, .lo = lo, .hi = hi};
 
+    assert(lo <= hi);
     return function_for(kf_kernel_of(KF_HOW_ROWS), b)(b, &w);
 }
 

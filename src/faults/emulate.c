@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "data/kernel.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* The clock of a computation: real time where the worker's own way to multiply
@@ -23,6 +24,8 @@ kofn_status kf_emulate(kf_exposed *x, const kf_block *b, const kf_msg *m,
     kofn_time began = now(x);
     kofn_status st;
 
+    assert(x->sleep_for);
+    assert(x->stopped);
     *took = 0;
     if (!b)
         return kf_fail(KOFN_STATE, "there is no block to work on");

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 
+#include <assert.h>
 #include <float.h>
 #include <stdlib.h>
 
@@ -40,6 +41,7 @@ double kf_faults_speed(const kofn_faults *w, uint32_t worker)
  * is drawn anew, and the other rounds are like the round before. */
 static bool straggles(const kofn_faults *w, uint32_t worker, unsigned round)
 {
+    assert(w->straggle > 0);
     for (;; round--) {
         kf_rng r = kf_rng_stream(w->seed, KF_FOR_STRAGGLE, worker, round);
         bool drawn = kf_rng_uniform(&r) < w->straggle;
@@ -119,6 +121,8 @@ static void flip_bit(kofn_matrix *a, size_t i, size_t j, kf_rng *r)
     size_t bit = kf_rng_below(r, 8 * kf_dtype_size(a->dtype));
     unsigned char *p = kf_at(a, i, j);
 
+    assert(i < a->rows);
+    assert(j < a->cols);
     p[bit / 8] ^= (unsigned char)(1u << bit % 8);
 }
 

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "io/io.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { UNIFORM, MAX, ONOFF, STICKY };
@@ -31,6 +32,8 @@ typedef struct maker {
 
 static double *at(const maker *k, size_t t, size_t w)
 {
+    assert(t < k->rounds);
+    assert(w < k->workers);
     return &k->slow[t * k->workers + w];
 }
 
@@ -107,6 +110,7 @@ static void cast_lots(window *v)
 {
     const maker *k = v->k;
 
+    assert(v->t < k->rounds);
     for (size_t w = 0; w < k->workers; w++) {
         kf_rng r = dice_of(k, v->t, w);
         bool again =
@@ -126,6 +130,7 @@ static void slide(window *v)
     if (!v->bursty) {
         for (size_t w = 0; from > 0 && w < k->workers; w++)
             v->used -= *at(k, from - 1, w) > 0;
+        assert(v->used <= (size_t)k->x.N);
         v->room = (size_t)k->x.N - v->used;
         return;
     }
@@ -142,6 +147,7 @@ static void slide(window *v)
 /* May this worker be slow now? */
 static bool may(const window *v, size_t worker)
 {
+    assert(worker < v->k->workers);
     if (!v->bursty || v->first[worker] == v->t)
         return v->room > 0;
     return v->t - v->first[worker] < (size_t)v->k->x.B;

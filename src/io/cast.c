@@ -9,6 +9,7 @@
  */
 #include "io.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -93,6 +94,8 @@ kofn_status kf_io_cast(kf_file *f, const size_t shape[2], kf_kind kind,
                                        : (uint64_t)1 << 53;
     double *to;
 
+    assert(kind.size > 0);
+    assert(kind.size <= sizeof(uint64_t));
     TRY(kf_file_dense(f, rows, cols));
     to = f->owned;
     for (size_t i = 0; i < rows; i++) {

@@ -4,6 +4,7 @@
  * and may not read beyond the end of the line. */
 #include "csv.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 
@@ -101,6 +102,7 @@ static kf_scan scan_comma(const kf_field *f, double *value)
     const char *next;
     kf_scan found;
 
+    assert(f->from <= f->to);
     if (n >= sizeof text || memchr(f->from, '.', n))
         return KF_WORD;
     memcpy(text, f->from, n);
@@ -117,6 +119,7 @@ kf_scan kf_csv_scan(const kf_table *tb, const kf_field *f, double *value)
     const char *next;
     kf_scan found = kf_scan_number(f->from, f->to, &next, value);
 
+    assert(f->from <= f->to);
     if (next != f->to)
         return has_commas(tb) ? scan_comma(f, value) : KF_WORD;
     if (found != KF_NAN || !tb->infinite ||

@@ -4,6 +4,8 @@
  * Owns nothing: what is allocated goes into the kofn_file. */
 #include "io.h"
 
+#include <assert.h>
+
 kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols, size_t size)
 {
     size_t need;
@@ -30,6 +32,7 @@ kofn_status kf_file_dense(kf_file *f, size_t rows, size_t cols)
 {
     size_t n;
 
+    assert(!f->owned);
     if (!kf_mul(rows, cols, &n))
         return kf_fail(KOFN_NOMEM, "%zu x %zu numbers do not fit in memory",
                        rows, cols);
@@ -43,6 +46,8 @@ kofn_status kf_file_dense(kf_file *f, size_t rows, size_t cols)
 kofn_status kf_file_odd(const kf_file *f, kofn_status st, size_t i, size_t j,
                         const char *what)
 {
+    assert(i < f->dense.rows);
+    assert(j < f->dense.cols);
     if (f->shown.dims == 1)
         return kf_fail(st, "element [%zu] is %s", i, what);
     return kf_fail(st, "element [%zu, %zu] is %s", i, j, what);

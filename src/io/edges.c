@@ -14,6 +14,8 @@
 #include "io.h"
 #include "text.h"
 
+#include <assert.h>
+
 typedef struct edges {
     size_t count, nodes;
     size_t line; /* of the largest number */
@@ -145,6 +147,7 @@ static kofn_status place(const edges *e, kf_text t, kofn_sparse *s)
     size_t *ptr = kf_sparse_ptr(s), room, i, j;
     bool fits = true;
 
+    assert(s->rows == e->nodes);
     while (next_edge(&t)) {
         TRY(read_edge(&t, &i, &j));
         if (i >= e->nodes || j >= e->nodes)

@@ -15,6 +15,7 @@
 
 #include "base/raise.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -217,6 +218,7 @@ static kofn_status parse_packed(kf_file *f, const kf_input *in)
     char *path = kf_strdup(in->path);
     kofn_status st = KOFN_NOMEM;
 
+    assert(!f->unpacked);
     if (path) {
         if (kf_io_has_suffix(path, ".gz"))
             path[strlen(path) - 3] = 0;
@@ -244,6 +246,7 @@ static kofn_status map_opened(int fd, kf_file *f, kf_input *in)
     struct stat st;
     void *p;
 
+    assert(!f->map);
     if (fstat(fd, &st) != 0)
         return kf_io_errno_fail("read", in->path, errno);
     if (S_ISDIR(st.st_mode))

@@ -13,6 +13,7 @@
  */
 #include "io.h"
 
+#include <assert.h>
 #include <zlib.h>
 
 #define MOST ((size_t)1 << 30)  /* zlib counts in 32 bits */
@@ -46,6 +47,8 @@ static int some(flow *f)
     size_t most = kf_min(f->room - f->out, MOST);
     int answer;
 
+    assert(f->out < f->room);
+    assert(f->fed <= f->in->length);
     if (f->z.avail_in == 0) {
         size_t n = kf_min(f->in->length - f->fed, MOST);
 
@@ -64,6 +67,7 @@ static kofn_status damaged(const flow *f, int answer)
 {
     size_t at = f->fed - f->z.avail_in;
 
+    assert(f->z.avail_in <= f->fed);
     if (answer == Z_MEM_ERROR)
         return KOFN_NOMEM; /* kf_new has said so */
     if (answer == Z_BUF_ERROR && at == f->in->length)
@@ -89,6 +93,7 @@ static kofn_status next_member(flow *f)
 {
     size_t at = f->fed - f->z.avail_in, zeros = 0;
 
+    assert(f->z.avail_in <= f->fed);
     if (is_member(f->in, at)) {
         inflateReset(&f->z);
         return KOFN_OK;
@@ -128,6 +133,7 @@ static kofn_status widen(flow *f, size_t room)
     if (!kf_mul(f->in->length, SWELL, &most))
         most = SIZE_MAX;
     room = kf_min(room, most);
+    assert(f->out <= room);
     to = kf_new(room, 1);
     if (!to)
         return KOFN_NOMEM;

@@ -11,6 +11,8 @@
 #include "io.h"
 #include "text.h"
 
+#include <assert.h>
+
 typedef struct listing {
     size_t rows, cols, entries; /* that have been read */
     kofn_sparse *to;            /* NULL: entries are only counted */
@@ -151,6 +153,7 @@ static kofn_status read_rows(listing *l, kf_text t)
 
 static kofn_status begin(kf_file *f, const listing *found, listing *l)
 {
+    assert(!f->sparse);
     *l = (listing){.room = found->entries};
     f->sparse = kf_io_sparse_new(found->rows, found->cols, found->entries);
     l->to = f->sparse;

@@ -23,6 +23,8 @@
 #include "io.h"
 #include "text.h"
 
+#include <assert.h>
+
 typedef enum symmetry { GENERAL, SYMMETRIC, SKEW } symmetry;
 
 typedef enum values { REAL, DOUBLE, INTEGER, UNSIGNED, PATTERN } values;
@@ -357,6 +359,8 @@ static kofn_status place_entries(const market *m, kf_text t, kofn_sparse *s)
     size_t room = kf_io_sparse_lay(s);
     bool fits = true;
 
+    assert(s->rows == m->rows);
+    assert(s->cols == m->cols);
     for (size_t k = 0; k < m->entries && fits; k++) {
         entry e;
 
@@ -376,6 +380,7 @@ static kofn_status read_coordinate(const market *m, const kf_text *t,
 {
     size_t room = m->entries;
 
+    assert(m->coordinate);
     /* Twice is a little too much, because the diagonal is not counted
      * before. */
     if (m->symmetry != GENERAL && !kf_mul(room, 2, &room))
@@ -393,6 +398,7 @@ static kofn_status read_array(const market *m, kf_text *t, kf_file *f)
     double *a, v;
     size_t n = m->cols, have = 0;
 
+    assert(!m->coordinate);
     TRY(kf_file_dense(f, m->rows, m->cols));
     a = f->owned;
     for (size_t j = 0; j < m->cols; j++) {

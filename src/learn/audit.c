@@ -4,6 +4,8 @@
  * The audit owns the kept state; the loop owns the state in use. */
 #include "audit.h"
 
+#include <assert.h>
+
 /* A correct descent does not multiply its loss by this factor. */
 #define GROWN 10
 
@@ -11,6 +13,7 @@ static void copy(const kf_audit *a, bool keep)
 {
     char *kept = a->kept;
 
+    assert(kept);
     for (size_t i = 0; i < KF_AUDIT_PARTS; i++) {
         if (a->part[i].bytes && keep)
             memcpy(kept, a->part[i].at, a->part[i].bytes);
@@ -24,6 +27,7 @@ kofn_status kf_audit_begin(kf_audit *a, kofn_job *job,
                            const kf_audit_part part[KF_AUDIT_PARTS],
                            const double *loss)
 {
+    assert(loss);
     size_t bytes = 0;
 
     *a = (kf_audit){.every = job ? kofn_audited(job) : 1, .loss = loss};

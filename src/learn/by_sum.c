@@ -12,6 +12,7 @@
 #include "regress.h"
 #include "watch.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* ---- what a worker computes ---------------------------------------------- */
@@ -31,6 +32,7 @@ typedef struct every {
  * rows has the stride of X, since `step` may exceed its rows. */
 static kofn_matrix rows_of(const kofn_matrix *X, every p)
 {
+    assert(p.step > 0);
     size_t n = p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
 
     return (kofn_matrix){(double *)X->data + (n ? p.first : 0) * X->ld, n,
@@ -135,6 +137,8 @@ const kofn_formula kofn_formulas[] = {
 
 static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
 {
+    assert(parts > 0);
+    assert(part <= parts);
     return part * r->X.rows / parts;
 }
 
@@ -146,6 +150,8 @@ static kofn_status sum_round(kf_descent *d, const double *v, double what)
     kofn_matrix in = kf_learn_column(d->in, n + 1),
                 out = kf_learn_column(d->out, n + 1);
 
+    assert(d->in);
+    assert(d->out);
     memcpy(d->in, v, n * sizeof *v);
     d->in[n] = what;
     return kf_learn_round_of(d, false, &in, &out);

@@ -13,12 +13,14 @@
 #include "base/report.h"
 #include "mat/mat.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* ---- plans --------------------------------------------------------------- */
 
 static kofn_problem problem_of(const kofn_net *net, size_t l, size_t room)
 {
+    assert(l < net->shape.layers);
     return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_MATMUL, net->widths[l + 1],
                                            net->widths[l] + 1, room,
                                            net->shape.dtype, false);
@@ -155,6 +157,7 @@ static kofn_status product(kf_coded *c, size_t layer, bool left,
     uint32_t number;
     kofn_status st;
 
+    assert(layer > 0);
     TRY(kofn_put_at(c->job, layer - 1, left, in, out, &number));
     c->midway = true;
     st = kf_learn_wait(c->job, number, c->look, &rep);
@@ -176,6 +179,8 @@ static kofn_status forward(kf_coded *c, size_t layer, const kofn_matrix *X,
     kofn_matrix in = laid(c->in, X->cols, X->rows, X->dtype);
     kofn_matrix S = laid(c->out, out->cols, out->rows, out->dtype);
 
+    assert(X->dtype == out->dtype);
+    assert(X->rows == out->rows);
     kf_mat_transpose(X, &in);
     TRY(product(c, layer, false, &in, &S));
     kf_mat_transpose(&S, out);
@@ -188,6 +193,8 @@ static kofn_status back(kf_coded *c, size_t layer, const kofn_matrix *D,
 {
     kofn_matrix C = laid(c->out, out->rows, out->cols + 1, out->dtype);
 
+    assert(D->dtype == out->dtype);
+    assert(D->rows == out->rows);
     TRY(product(c, layer, true, D, &C));
     C.cols = out->cols;
     kf_mat_copy(&C, out);
@@ -209,6 +216,7 @@ static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
 
 static kofn_status change_all(kf_coded *c, const kofn_change *change)
 {
+    assert(c->p.count <= c->p.room);
     for (size_t l = 0; l < c->net->shape.layers; l++) {
         kofn_matrix D = c->p.D[l], X = c->p.X[l];
 
@@ -274,6 +282,8 @@ static kofn_status move_layer(kf_coded *c, size_t l, const double *velocity,
     const kofn_change change = {.size = sizeof change, .momentum = 1};
     size_t room = U->rows, m = U->cols, n = V->cols;
 
+    assert(room > 0);
+    assert(U->rows == V->rows);
     for (size_t at = 0; at < m; at += room) {
         U->rows = V->rows = kf_min(room, m - at);
         memset(U->data, 0, U->rows * m * kf_dtype_size(U->dtype));

@@ -13,6 +13,7 @@
 #include "vector.h"
 #include "watch.h"
 
+#include <assert.h>
 #include <float.h>
 
 #define FEW 8   /* steps that are always taken, even if the rest seems small */
@@ -71,6 +72,7 @@ static kofn_status advance(probe *b, size_t n, bool *over)
 {
     double pp = kf_learn_dot(b->p, b->p, n), pq, next, by;
 
+    assert(b->rr > 0);
     TRY(b->here ? product_here(b, b->p, NULL, b->q)
                 : kf_learn_curved(b->d, b->at, b->p, b->q));
     pq = kf_learn_dot(b->p, b->q, n);
@@ -114,6 +116,7 @@ static kofn_status look(probe *b, size_t n, double *distance)
     double gradient;
     bool over;
 
+    assert(n > 0);
     memcpy(b->p, b->r, n * sizeof *b->p);
     memset(b->x, 0, n * sizeof *b->x);
     b->rr = kf_learn_dot(b->r, b->r, n);

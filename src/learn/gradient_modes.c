@@ -25,6 +25,7 @@
 #include "base/report.h"
 #include "mat/mat.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* ---- products on this thread --------------------------------------------- */
@@ -109,6 +110,7 @@ kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
         kf_learn_round(d->job, left, in, out,
                        (kf_look){d->r->opt.watch ? look : NULL, d}, &rep);
 
+    assert(d->job);
     if (st == KOFN_AGAIN)
         return st;
     if (st == KOFN_PARTIAL && has_holes(out))
@@ -173,6 +175,10 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
     const kofn_regression *r = d->r;
     size_t m = r->X.rows;
 
+    assert(d->margin);
+    assert(d->z);
+    assert(which.lo < which.hi);
+    assert(which.hi <= which.of);
     TRY(kf_learn_limit(d, which));
     if (!d->knows_margins)
         TRY(kf_learn_margins(d, w, d->margin));
@@ -222,6 +228,7 @@ static kofn_status check_gram(const kofn_regression *r)
 /* Computes X' y and y' y, once. */
 static kofn_status know_Xy(kofn_regression *r)
 {
+    assert(r->y);
     if (r->Xy)
         return KOFN_OK;
     TRY_NEW(r->Xy, r->X.cols);
@@ -249,6 +256,7 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
     const kofn_regression *r = d->r;
     size_t n = r->X.cols;
 
+    assert(r->Xy);
     (void)which; /* X' X w always covers all points */
     TRY(gram(d, w, d->g));
     *F = (kf_learn_dot(w, d->g, n) - 2 * kf_learn_dot(w, r->Xy, n) + r->yy) / 2;
@@ -306,6 +314,8 @@ void kf_learn_mean(const kf_descent *d, double points, const double *at,
 /* Returns the number of points, of m, that p selects. */
 static double count(kf_some p, size_t m)
 {
+    assert(p.of > 0);
+    assert(p.lo <= p.hi);
     size_t rest = kf_min(kf_max(m % p.of, p.lo), p.hi) - p.lo;
 
     return (double)(m / p.of * (p.hi - p.lo) + rest);
@@ -344,6 +354,8 @@ kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
     double *before = d->g;
     kofn_status st;
 
+    assert(g);
+    assert(d->there);
     for (size_t j = 0; j < kf_learn_features(d); j++)
         d->there[j] = from[j] + t * p[j];
     d->g = g;
@@ -357,6 +369,8 @@ double kf_learn_losses_along(const kf_descent *d, double t, double *slope)
     const kofn_regression *r = d->r;
     double F = 0, at[256], z[256];
 
+    assert(d->margin);
+    assert(d->line);
     *slope = 0;
     for (size_t k = 0; k < r->X.rows; k += 256) {
         size_t n = kf_min(256, r->X.rows - k);
@@ -378,6 +392,7 @@ static kofn_status curved_by_difference(kf_descent *d, const double *at,
     size_t n = kf_learn_features(d);
     double size = kf_norm(at, n), step = 1e-5 * (size > 0 ? size : 1), F;
 
+    assert(out != d->g);
     step /= kf_norm(p, n);
     TRY(kf_learn_gradient_along(d, at, step, p, out, &F));
     for (size_t j = 0; j < n; j++)
@@ -392,6 +407,8 @@ static kofn_status curved_by_margins(kf_descent *d, const double *p,
     const kofn_regression *r = d->r;
     kofn_status st = kf_learn_margins(d, p, d->line);
 
+    assert(d->line);
+    assert(d->z);
     for (size_t i = 0; i < r->X.rows && !st; i++)
         d->z[i] = kf_loss_second(r->opt.loss, d->margin[i]) * d->line[i];
     return st ? st : back(d, d->z, out);

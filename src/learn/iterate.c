@@ -17,6 +17,7 @@
 
 #include <kofn/peer.h>
 
+#include <assert.h>
 #include <math.h>
 
 static kofn_status with_defaults(kofn_iterate_options *o,
@@ -67,6 +68,7 @@ static int look(void *ud)
 static kofn_status coded_product(iteration *it, kofn_matrix *out,
                                  kofn_report *rep)
 {
+    assert(it->job);
     kofn_status st =
         kf_learn_round(it->job, false, it->v, out,
                        (kf_look){it->opt.watch ? look : NULL, it}, rep);
@@ -92,6 +94,8 @@ static kofn_status iterate(iteration *it, double *next)
     kofn_iterate_result *res = &it->res;
     kofn_report rep = KOFN_REPORT_INIT;
 
+    assert(!it->mesh);
+    assert(it->update);
     res->converged = res->change < it->opt.tolerance;
     while (!res->converged && res->iterations < it->opt.max_iterations) {
         TRY(product(it, &out, &rep));
@@ -121,6 +125,7 @@ static kofn_status mesh_output(void *ud, uint64_t t, kofn_matrix *product,
     iteration *it = ud;
     kofn_matrix *result = it->v;
 
+    assert(v->dtype == KOFN_F64);
     it->v = v;
     scalar[CHANGE] = it->update(it, product->data);
     it->v = result;
@@ -182,6 +187,7 @@ static kofn_status run(iteration *it, kofn_iterate_result *res)
     double *next = NULL;
     kofn_status st;
 
+    assert(it->update);
     TRY(kf_begun(res, "KOFN_ITERATE_RESULT_INIT"));
     it->result = res;
     it->res = (kofn_iterate_result){.size = sizeof it->res, .change = HUGE_VAL};

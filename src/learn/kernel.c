@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "mat/mat.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -81,6 +82,7 @@ static kofn_status parse(kernel *k, const char *text)
 
 static double value(const kernel *k, const double *x, const double *z, size_t n)
 {
+    assert(k->s > 0);
     double dot, far = 0, y = 1;
 
     if (k->kind == RBF) { /* not |x|^2 + |z|^2 - 2 x.z, which cancels */

@@ -13,6 +13,7 @@
 #include "vector.h"
 #include "watch.h"
 
+#include <assert.h>
 #include <float.h>
 
 #define PAIRS 10
@@ -82,6 +83,7 @@ static void learn(kf_lbfgs *b, const kf_descent *d, const double *w)
     size_t n = kf_learn_features(d);
     double *s = b->s + b->next * n, *y = b->y + b->next * n, sy, size;
 
+    assert(b->next < PAIRS);
     if (!b->stepped)
         return;
     for (size_t j = 0; j < n; j++) {
@@ -104,6 +106,8 @@ static void direct(kf_lbfgs *b, const double *g, size_t n)
     size_t last = (b->next + PAIRS - 1) % PAIRS;
     double scale = 1;
 
+    assert(b->next < PAIRS);
+    assert(b->kept <= PAIRS);
     for (size_t j = 0; j < n; j++)
         p[j] = -g[j];
     for (size_t k = 0; k < b->kept; k++) {
@@ -145,6 +149,7 @@ static kofn_status by_round(const line *l, point *at)
     kofn_status st =
         kf_learn_gradient_along(d, l->w, at->t, l->p, d->g, &at->F);
 
+    assert(d->pairs);
     if (st == KOFN_NONFINITE) { /* the step is far too long */
         at->F = HUGE_VAL;
         return KOFN_OK;
@@ -252,6 +257,7 @@ kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F)
     kf_lbfgs *b = d->pairs;
     bool known = b->known;
 
+    assert(b);
     b->known = false;
     if (!known)
         return kf_learn_gradient_at(d, w, KF_ALL, F);
@@ -267,6 +273,7 @@ kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
     point at = {.t = 1};
     bool found;
 
+    assert(b);
     learn(b, d, w);
     direct(b, d->g, n);
     TRY(begin_line(&l, b));

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "mat/mat.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 
@@ -125,6 +126,8 @@ static void draw_row(const kofn_matrix *W, size_t l, size_t i, uint64_t seed)
     size_t inputs = W->cols - 1;
     double most = sqrt(6.0 / (double)(inputs + W->rows));
 
+    assert(i < W->rows);
+    assert(W->cols > 1);
     for (size_t j = 0; j < inputs; j++)
         kf_mat_put(W, i, j, most * (2 * kf_rng_uniform(&r) - 1));
     kf_mat_put(W, i, inputs, 0);
@@ -263,6 +266,7 @@ static kofn_status go_through(kf_passes *p, const kofn_matrix *X,
     size_t n = p->net->widths[p->net->shape.layers];
     const kofn_matrix *last = &p->X[p->net->shape.layers];
 
+    assert(from < X->rows);
     kf_passes_begin(p);
     for (size_t i = from; i < kf_min(from + CHUNK, X->rows); i++)
         kf_passes_put(p, kf_at(X, i, 0), y ? kf_at(y, i, 0) : NULL);

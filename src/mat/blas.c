@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include "mat.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -138,6 +139,7 @@ static void set_threads(const counts *c, int n)
     void (*set)(int);
     void (*set_wide)(long);
 
+    assert(n > 0);
     if (c->wide) {
         LOOK_UP(set_wide, c->set);
         set_wide(n);

@@ -6,6 +6,7 @@
 
 #include "base/vectors.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <limits.h>
 #include <math.h>
@@ -17,6 +18,7 @@
 static kofn_status check_place(const void *numbers, size_t size,
                                const char *name)
 {
+    assert(size > 0);
     if ((uintptr_t)numbers % size == 0)
         return KOFN_OK;
     return kf_fail(KOFN_INVAL,
@@ -243,6 +245,9 @@ void kf_mat_narrow(const double *from, size_t n, kofn_dtype type, void *to)
 
 void kf_mat_copy(const kofn_matrix *from, const kofn_matrix *to)
 {
+    assert(from->dtype == to->dtype);
+    assert(from->rows <= to->rows);
+    assert(from->cols <= to->cols);
     size_t row = from->cols * kf_dtype_size(from->dtype);
 
     if (from->rows && from->ld == from->cols && to->ld == from->cols) {
@@ -264,6 +269,8 @@ static size_t inside(size_t whole, size_t each, size_t i)
 /* Pads a part: copies its numbers, with zeros below and to the right. */
 static void pad(kofn_matrix *part, const kf_parts *p, char **space)
 {
+    assert(part->rows <= p->rows);
+    assert(part->cols <= p->cols);
     kofn_matrix all = {*space, p->rows, p->cols, p->cols, part->dtype};
     size_t size = kf_dtype_size(part->dtype);
 
@@ -355,6 +362,11 @@ static void gemm(double alpha, factor a, factor b, double beta,
     int k = (int)(a.transposed ? a.m->rows : a.m->cols);
     int lda = (int)a.m->ld, ldb = (int)b.m->ld, ldc = (int)c->ld;
 
+    assert(c->rows == (a.transposed ? a.m->cols : a.m->rows));
+    assert(c->cols == (b.transposed ? b.m->rows : b.m->cols));
+    assert((size_t)k == (b.transposed ? b.m->cols : b.m->rows));
+    assert(a.m->dtype == c->dtype);
+    assert(b.m->dtype == c->dtype);
     if (c->dtype == KOFN_F64)
         cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a.m->data, lda,
                     b.m->data, ldb, beta, c->data, ldc);
@@ -381,6 +393,8 @@ void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
     int lda = (int)a->ld, ldb = (int)b->ld;
     bool wide = a->dtype == KOFN_F64;
 
+    assert(a->cols == b->rows);
+    assert(a->dtype == b->dtype);
     if (is_empty(&c, a->cols, add))
         return;
     if (n == 1 && wide)
@@ -418,6 +432,8 @@ void kf_mat_square(const kofn_matrix *a, kofn_matrix *c)
     int n = (int)a->rows, k = (int)a->cols;
     int lda = (int)a->ld, ldc = (int)c->ld;
 
+    assert(a->rows <= c->ld);
+    assert(c->dtype == a->dtype);
     if (n == 0)
         return;
     if (c->dtype == KOFN_F64)
@@ -448,6 +464,10 @@ static void multiply_row(const kofn_sparse *a, size_t i, const double *b,
 void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                             const kofn_matrix *b, double *c)
 {
+    assert(lo <= hi);
+    assert(hi <= a->rows);
+    assert(b->rows == a->cols);
+    assert(b->dtype == KOFN_F64);
     for (size_t i = lo; i < hi; i++)
         multiply_row(a, i, b->data, b->ld, b->cols, c + (i - lo) * b->cols);
 }
@@ -455,6 +475,8 @@ void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
 void kf_mat_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
                                size_t lo, double *c)
 {
+    assert(lo + b->cols <= a->rows);
+    assert(b->dtype == KOFN_F64);
     for (size_t r = 0; r < b->rows; r++) {
         const double *x = kf_at(b, r, 0);
         double *to = c + r * a->cols;
@@ -489,6 +511,8 @@ static kofn_status multiply_wide(const kofn_matrix *A, const kofn_matrix *in,
     kofn_matrix a = {0}, b = {0};
     kofn_status st = kf_mat_new(&a, band, A->cols, KOFN_F64);
 
+    assert(A->dtype == KOFN_F32);
+    assert(A->cols == in->rows);
     if (!st)
         st = kf_mat_new(&b, in->rows, in->cols, KOFN_F64);
     for (size_t i = 0; i < in->rows && !st; i++)

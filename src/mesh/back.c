@@ -17,6 +17,8 @@
  * quarantined. */
 #include "keep.h"
 
+#include <assert.h>
+
 #define MOST_ATTEMPTS 16 /* of a run */
 #define MOST_VAIN 3      /* in succession, without a new checkpoint */
 #define WANTS 32 /* wait for other nodes, in silences; `give_up` is added */
@@ -25,6 +27,7 @@ static uint64_t job_of(const kf_host *h, unsigned attempt)
 {
     uint64_t number = attempt;
 
+    assert(attempt <= MOST_ATTEMPTS);
     return attempt ? kf_hash(h->back.job, &number, sizeof number) : h->back.job;
 }
 
@@ -66,6 +69,7 @@ static bool counts(const kf_host *h, size_t i, unsigned attempt)
 {
     const kf_route *r = &h->route[i];
 
+    assert(i < h->routes);
     for (size_t j = 0; j < i; j++)
         if (h->route[j].principal == r->principal && !h->route[j].over &&
             h->route[j].incarnation && h->route[j].attempt >= attempt)
@@ -149,6 +153,7 @@ static kofn_status begin_at_start(kf_host *h)
     kf_buffer *body;
     kofn_status st;
 
+    assert(h->back.start);
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
 
@@ -174,6 +179,7 @@ kofn_iterate_id kf_back_iterate(const kf_host *h, kofn_iterate_id kept)
 /* Starts from a checkpoint before turn `before`, with a new coordinator. */
 static kofn_status begin(kf_host *h, uint64_t before)
 {
+    assert(!h->node);
     TRY(begin_at_start(h));
     TRY(kf_keep_rewind(h, before));
     h->at = kf_back_iterate(h, h->at);
@@ -193,6 +199,8 @@ static kofn_status go(kf_host *h, unsigned attempt)
     kofn_node_view view;
     kofn_status st;
 
+    assert(attempt > b->attempt);
+    assert(attempt <= MOST_ATTEMPTS);
     b->vain = vain ? b->vain + 1 : 1;
     b->kept = kept;
     b->times++;

@@ -12,6 +12,7 @@
 #include "base/mix.h"
 #include "base/vectors.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Smallest noise that is assumed, also of a node that has decoded nothing. */
@@ -78,6 +79,8 @@ static double weighted_sum(uint64_t key, const double *x, size_t n,
     double sum[LANES] = {0}, top[LANES] = {0}, all = 0;
     size_t i = add(key, x, n, sum, top);
 
+    assert(i <= n);
+    assert(n - i < 4 * LANES);
     for (; i < n; i++) {
         all += weigh(kf_mix64(kf_state64(key, i))) * x[i];
         *most = fmax(*most, fabs(x[i]));
@@ -92,12 +95,14 @@ static double weighted_sum(uint64_t key, const double *x, size_t n,
 static double room_of(const kf_host *h, double noise, size_t numbers,
                       double most)
 {
+    assert(most >= 0);
     noise = fmax(noise, h->single ? NOISE_F32 : NOISE);
     return DEVIATIONS * sqrt((double)numbers) * 2 * noise * most;
 }
 
 double kf_host_room(const kf_host *h, size_t numbers, double most)
 {
+    assert(numbers > 0);
     return room_of(h, h->noise, numbers, most);
 }
 
@@ -110,6 +115,8 @@ double kf_host_room(const kf_host *h, size_t numbers, double most)
 
 void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d)
 {
+    assert(group < h->on->groups);
+    assert(d->seats > 0);
     h->from[group] = kf_hash(group + 1, d->seat, d->seats * sizeof *d->seat);
 }
 
@@ -149,6 +156,7 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
     if (h->opt.errors == KOFN_ERRORS_NONE)
         return d;
     kf_host_wrote(h, t, &first, &rows);
+    assert(first + rows <= h->v->m.rows);
     d.exact = kf_hash(t, scalar, KOFN_SCALARS * sizeof *scalar);
     d.exact = kf_hash(d.exact, v + first, rows * sizeof *v) | 1;
     d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +

@@ -9,6 +9,8 @@
  * window.  Only the node's own counts may exclude a node. */
 #include "host.h"
 
+#include <assert.h>
+
 static void drop_lent(kf_changing *c, uint32_t seat)
 {
     for (size_t i = c->lents; i > 0; i--)
@@ -43,6 +45,8 @@ static kofn_status look(kf_host *h, uint32_t operand)
     kf_reading r;
     kofn_status st = kf_reading_new(&r, h->operand[operand].plan, c->lents + 1);
 
+    assert(operand == c->window.operand);
+    assert(c->window.lo < c->window.hi);
     r.lo = c->window.lo;
     r.hi = c->window.hi;
     for (size_t i = 0; i < c->lents && !st; i++) {

@@ -19,6 +19,8 @@
 #include "data/kernel.h"
 #include "mat/mat.h"
 
+#include <assert.h>
+
 /* bytes; a window of this size is never too large */
 #define SMALL ((size_t)1 << 20)
 
@@ -27,6 +29,7 @@ kofn_status kf_changing_new(kf_host *h)
     kf_changing *c = &h->changing;
     size_t recalls = h->program.recalls, bytes = 0;
 
+    assert(recalls >= 2);
     c->small = SMALL;
     c->line = kf_zero(recalls, 2 * sizeof *c->line);
     if (!c->line)
@@ -62,6 +65,8 @@ static kofn_status narrow(const step *s, size_t lo, size_t rows, kf_buffer **in)
            components = all->cols / whole;
     kf_buffer *out;
 
+    assert(lo + rows <= whole);
+    assert(all->cols % whole == 0);
     if (rows == whole)
         return KOFN_OK;
     TRY(kf_buffer_new(&out, all->rows, components * rows, all->dtype));
@@ -97,6 +102,8 @@ kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
     kofn_matrix *U = &out->to.U, *V = &out->to.V;
     kofn_status st;
 
+    assert(operand < h->program.operands);
+    assert(o->plan);
     *out = (kf_turn_change){.to.change = KOFN_CHANGE_INIT};
     TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->to));
     st = kf_data_check_change(&o->plan->layout.problem, U, V);
@@ -149,8 +156,11 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
     step s = {0};
     kofn_status st = begin_step(h, &s, turn, operand);
 
+    assert(turn > 0);
+    assert(operand < h->program.operands);
     if (!st && seat != KOFN_NO_SEAT) {
         kf_block *block = h->operand[operand].block;
+        assert(block);
 
         st = change_block(&s, block, seat, 0);
         if (!st)
@@ -270,6 +280,7 @@ kofn_status kf_changing_turn(kf_host *h)
     kf_changing *c = &h->changing;
     uint64_t turn = kf_course_turn(&h->course, h->at.step), was = c->turn;
 
+    assert(turn >= was);
     if (turn == was)
         return KOFN_OK;
     begin_turn(h, turn);
@@ -285,6 +296,8 @@ kofn_status kf_changing_turn(kf_host *h)
 
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
 {
+    assert(seat != KOFN_NO_SEAT);
+    assert(turn <= h->changing.turn);
     kf_borrowed_forget(h);
     /* they were made from the vector */
     h->changing.unsure = h->changing.turn > 0;
@@ -322,6 +335,7 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     uint64_t *remote = c->line + recalls; /* scratch */
     bool met = false;
 
+    assert(h->program.change);
     memcpy(remote, lines, recalls * sizeof *remote);
     begin_turn(h, kf_course_turn(&h->course, h->at.step));
     last = c->turn < was ? c->turn : was;

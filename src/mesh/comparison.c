@@ -13,6 +13,8 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
+
 /* ---- scales of results --------------------------------------------------- */
 
 static kofn_status know_norms(kf_host_product_data *p)
@@ -67,6 +69,8 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     size_t strips = kf_host_strips(h->on, t->group, &c->lo);
     const double *rows, *cols;
 
+    assert(t->decoder);
+    assert(t->group < h->on->groups);
     TRY(know_norms(h->on));
     rows = o->norms ? kf_mesh_norms_rows(o, false) : h->on->norms;
     cols = o->norms ? kf_mesh_norms_cols(o) : h->on->norms;
@@ -103,6 +107,7 @@ static void strike(kf_host *h, kofn_peer peer, uint32_t seat)
 void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
                               const kf_found *found)
 {
+    assert(found->doubted <= found->count);
     for (size_t i = 0; i + found->doubted < found->count; i++)
         strike(h, r->block[found->bad[i]].from, r->seat[found->bad[i]]);
 }
@@ -198,6 +203,7 @@ static void judge_all(kf_host *h, const kf_node_task *t, const kf_found *found,
 {
     const kf_partials *p = &h->now[t->group];
 
+    assert(t->group < h->on->groups);
     for (uint32_t i = 0; i < t->decoder->seats; i++)
         for (size_t k = 0; k < p->count; k++)
             if (p->partial[k].seat == t->decoder->seat[i])
@@ -226,6 +232,7 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
     kf_found found = {.count = 0};
     kofn_status st = KOFN_OK;
 
+    assert(t->type == KF_NODE_TASK_CHECK);
     while (h->comparison.cap < n && !st)
         st = kf_grow(&h->comparison.bad, &h->comparison.cap, h->comparison.cap,
                      sizeof *h->comparison.bad);
@@ -239,6 +246,8 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
     h->comparison.local = false;
     if (ev->verdict == KOFN_OK || ev->verdict == KOFN_CORRUPT)
         judge_all(h, t, &found, ev->verdict == KOFN_OK);
+    assert(found.count <= n);
+    assert(found.doubted <= found.count);
     ev->bad = found.bad;
     ev->bad_count = found.count;
     ev->doubted = found.doubted;
@@ -251,6 +260,7 @@ kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t)
     kf_buffer *again;
     bool same;
 
+    assert(t->group < h->on->groups);
     h->comparison.local = false;
     if (!h->program.change || h->seat == KOFN_NO_SEAT || !was)
         return KOFN_OK;

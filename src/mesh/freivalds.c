@@ -18,6 +18,7 @@
  */
 #include "host.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
@@ -52,6 +53,7 @@ static void multiply(kf_host_product_data *p)
     const kofn_sparse *A = p->of->sparse;
     const kofn_matrix *dense = &p->of->dense;
 
+    assert(A || dense->dtype == KOFN_F64);
     for (size_t i = 0; !A && i < dense->rows; i++) {
         const double *from = kf_at(dense, i, 0);
 
@@ -124,6 +126,7 @@ typedef struct line {
 
 static line line_of(const kf_host *h, const kofn_matrix *m, size_t which)
 {
+    assert(which < (h->on->plan->op->left ? m->rows : m->cols));
     if (h->on->plan->op->left)
         return (line){kf_at(m, which, 0), m->cols, 1};
     return (line){kf_at(m, 0, which), m->rows, m->ld};
@@ -131,6 +134,7 @@ static line line_of(const kf_host *h, const kofn_matrix *m, size_t which)
 
 static size_t lines(const kf_host *h)
 {
+    assert(h->in);
     return h->on->plan->op->left ? h->in->m.rows : h->in->m.cols;
 }
 
@@ -141,6 +145,7 @@ static double weight(const kf_host *h, size_t which)
     line v = line_of(h, &h->in->m, which);
     double sum = 0;
 
+    assert(h->on->secret.most);
     for (size_t j = 0; j < v.n; j++)
         sum += h->on->secret.most[j] * fabs(v.at[j * v.step]);
     return sum;
@@ -191,6 +196,7 @@ kofn_status kf_mesh_freivalds_make(kf_host *h)
     kofn_matrix *out = &h->on->out->m;
     bool left = h->on->plan->op->left;
 
+    assert(!h->program.change);
     TRY(kf_host_input(h));
     in = &h->in->m;
     if (sparse && left) {
@@ -206,6 +212,8 @@ kofn_status kf_mesh_freivalds_make(kf_host *h)
 
 void kf_mesh_freivalds_accuse(kf_mesh_freivalds *a, kofn_peer peer)
 {
+    assert(peer != KF_LOCAL);
+    assert(a->liars <= KF_MOST_LIARS);
     for (size_t i = 0; i < a->liars; i++)
         if (a->liar[i] == peer)
             return;
@@ -270,6 +278,7 @@ static kofn_status wrong_partial(kf_host *h, const kf_block *block,
     kf_buffer *again;
 
     TRY(kf_host_compute(h, block, partial->seat, group, NULL, &again));
+    assert(kf_buffer_bytes(partial->data) == kf_buffer_bytes(again));
     *wrong = !kf_mesh_alike(partial->data->m.data, again->m.data,
                             again->m.rows * again->m.cols, room);
     kf_buffer_drop(again);
@@ -284,6 +293,7 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
     kofn_status st;
     double room;
 
+    assert(from != KF_LOCAL);
     TRY(room_of(h, seat, &room));
     TRY(kf_host_encode(h->on->of, seat, &block));
     st = KOFN_OK;

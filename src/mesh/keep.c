@@ -22,6 +22,7 @@
  * damaged file is renamed and never used. */
 #include "keep.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 
@@ -39,6 +40,7 @@ static uint64_t turn_at(const kf_host *h, uint64_t t)
 
 static void forget(kf_keeping *k, size_t i)
 {
+    assert(i < k->files);
     k->file[i] = k->file[--k->files];
 }
 
@@ -126,6 +128,7 @@ static bool suffice(const kf_host *h, size_t holders, kofn_iterate_id at)
     kofn_node_view view;
     size_t needed;
 
+    assert(h->opt.every > 0);
     kf_node_look(h->node, &view);
     needed = view.members;
     if (h->opt.errors != KOFN_ERRORS_NONE && turn % h->opt.every != 0 &&
@@ -170,6 +173,7 @@ static bool is_missed(const kf_host *h, uint64_t turn)
 {
     uint64_t after = turn % h->opt.every, again = kf_max(h->opt.every / 8, 1);
 
+    assert(h->opt.every > 0);
     return turn > after && after % again == 0 &&
            kf_keep_last(h, turn) < turn - after &&
            kf_host_now(h) - h->keeping.tried >= HEDGES * kf_host_hedge(h);
@@ -193,6 +197,7 @@ static kofn_status confirm_own(kf_host *h, bool *same)
     size_t bytes;
     kofn_status st;
 
+    assert(h->node);
     TRY(kf_mesh_vector_body(h, &body, &bytes));
     st = kf_host_confirm_local(h, body->m.data,
                                kf_at(&body->m, KOFN_SCALARS, 0), same);
@@ -288,6 +293,7 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
 {
     kf_keeping *k = &h->keeping;
 
+    assert(seat != KOFN_NO_SEAT);
     for (size_t i = 0; i < k->files; i++) {
         const kf_kept f = k->file[i];
         kofn_status st;

@@ -20,6 +20,7 @@
 
 #include "io/out.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ static kofn_status path_of(const kf_host *h, const kf_kept *k,
                      k->seat, (unsigned long long)k->turn,
                      k->whole ? "kept" : "draft");
 
+    assert(h->opt.keep);
     return n > 0 && n < LONGEST
                ? KOFN_OK
                : kf_fail(KOFN_INVAL, "the folder's name has more than %d bytes",
@@ -73,6 +75,9 @@ kofn_status kf_kept_rename(const kf_host *h, const kf_kept *k,
 {
     char from[LONGEST], there[LONGEST];
 
+    assert(k->turn == to->turn);
+    assert(!k->whole);
+    assert(to->whole);
     TRY(path_of(h, k, from));
     TRY(path_of(h, to, there));
     return rename(from, there) == 0 ? KOFN_OK : fail("rename", from);
@@ -114,6 +119,7 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
     kf_buffer *body;
     kofn_status st;
 
+    assert(operand < h->program.operands);
     if (kf_borrowed_whole(h, operand) == 0) /* it does not change */
         return put(o, sum, &bytes, sizeof bytes);
     TRY(kf_borrowed_body(h, operand, 0, h->operand[operand].block->rows, &body,
@@ -148,6 +154,8 @@ kofn_status kf_kept_write(kf_host *h, const kf_kept *k)
     char path[LONGEST];
     kf_out o;
 
+    assert(!k->whole);
+    assert(k->seat == h->seat);
     TRY(path_of(h, k, path));
     TRY(kf_out_open(&o, path));
     return kf_out_close(&o, put_all(h, k, &o));
@@ -254,6 +262,8 @@ static kofn_status view_of(kf_buffer *all, size_t at, size_t bytes,
 {
     kofn_matrix part = {(char *)all->m.data + at, bytes / 8, 1, 1, KOFN_F64};
 
+    assert(at % 8 == 0);
+    assert(at + bytes <= kf_buffer_bytes(all));
     return kf_buffer_view(out, all, &part);
 }
 
@@ -309,6 +319,8 @@ static kofn_status block_of(const kf_mesh_operand *o, size_t seat,
 {
     kofn_status st;
 
+    assert(half > 0);
+    assert(bytes == half || bytes == 2 * half);
     TRY(kf_data_empty_blocks(&o->resident, o->code, &seat, 1, out));
     st = kf_block_write(*out, false, 0, (*out)->rows, from);
     if (!st && bytes > half)
@@ -350,6 +362,7 @@ static kofn_status restore(kf_host *h, const kf_kept *k, kf_buffer *all,
     kf_buffer *body;
     kofn_status st;
 
+    assert(h->node);
     TRY(view_of(all, p->vector, kf_mesh_vector_bytes(h), &body));
     note.digest = kf_host_digest(h, note.at.step, body->m.data,
                                  kf_at(&body->m, KOFN_SCALARS, 0));

@@ -7,6 +7,8 @@
  */
 #include "keep.h"
 
+#include <assert.h>
+
 #define MOST_WAITING 4096
 /* waiting packets for one peer, which may ask without end */
 #define MOST_FOR_ONE 512
@@ -39,6 +41,7 @@ static kofn_status try_send(kf_host *h, const kf_waiting *w)
 {
     kofn_status st;
 
+    assert(w->bytes == 0 || w->body);
     if (w->body)
         kf_buffer_keep(w->body);
     st = h->t->send(h->t, w->peer, w->head, sizeof w->head,
@@ -165,6 +168,7 @@ static kf_buffer *partial_body(const kf_host *h, const kf_note *note)
                   note->at.lineage == h->before_at.lineage;
     kf_buffer *p;
 
+    assert(note->group < KF_MAX_GROUPS);
     if (!now && !before)
         return NULL;
     p = kf_host_partial(&(now ? h->now : h->before)[note->group], note->seat);
@@ -221,6 +225,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
     kf_route *r = kf_route_of(h, peer);
     kofn_status st;
 
+    assert(peer != KF_LOCAL);
     if (r && too_soon(h, r, note))
         return KOFN_OK;
     if (r && note->type == KF_NOTE_VECTOR)
@@ -251,6 +256,7 @@ kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
 {
     kf_note out = *note;
 
+    assert(to != h->opt.incarnation);
     if (note->type == KF_NOTE_ASK) {
         TRY(kf_vector_quorum_ask(h, to, note));
         out.decoded = kf_mesh_part_suffices(h);
@@ -416,6 +422,7 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
         kf_host_way_take(h, &note->digest);
         return kf_mesh_vector_take(h, note->at, body);
     }
+    assert(note->group < on->groups);
     strips = kf_host_strips(on, note->group, &lo);
     body->m = kf_host_partial_shape(on, strips, note->seat, body->m.data);
     if (note->seat == KOFN_NO_SEAT) { /* it stays, to be sent to others */

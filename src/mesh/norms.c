@@ -12,6 +12,7 @@
 
 #include "data/compare.h"
 
+#include <assert.h>
 #include <float.h>
 
 /* Returns the number of norms of rows of parts and of columns.  The velocity
@@ -34,6 +35,7 @@ kofn_status kf_mesh_norms_new(kf_host *h)
 
         if (!o->plan || h->opt.errors == KOFN_ERRORS_NONE)
             continue;
+        assert(!o->norms);
         o->norms = kf_zero(half(o), 2 * sizeof *o->norms);
         if (!o->norms)
             return KOFN_NOMEM;
@@ -46,11 +48,13 @@ kofn_status kf_mesh_norms_new(kf_host *h)
 
 const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity)
 {
+    assert(o->norms);
     return o->norms + (velocity ? half(o) : 0);
 }
 
 const double *kf_mesh_norms_cols(const kf_mesh_operand *o)
 {
+    assert(o->norms);
     return o->norms + o->resident.parts.rows;
 }
 
@@ -63,6 +67,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
     kf_turn_change a;
     kofn_status st = kf_changing_ask(h, turn, operand, &a);
 
+    assert(turn > 0);
     if (!st)
         st = kf_data_grow_norms(&o->resident, &a.to.change, &a.to.U, &a.to.V,
                                 &(kf_norms){norm, speed, NULL});

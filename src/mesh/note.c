@@ -4,6 +4,8 @@
  * caller frees.  A note that is incomplete or invalid is refused here. */
 #include "note.h"
 
+#include <assert.h>
+
 #define MAGIC UINT32_C(0x6e666f6b) /* "kofn" */
 #define SUM_AT 84
 #define BODY_SUM_AT 88
@@ -33,6 +35,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 static void put(unsigned char *p, uint64_t x, size_t bytes)
 {
+    assert(bytes <= 8);
     for (size_t i = 0; i < bytes; i++)
         p[i] = (unsigned char)(x >> 8 * i);
 }
@@ -41,6 +44,7 @@ static uint64_t get(const unsigned char *p, size_t bytes)
 {
     uint64_t x = 0;
 
+    assert(bytes <= 8);
     for (size_t i = 0; i < bytes; i++)
         x |= (uint64_t)p[i] << 8 * i;
     return x;
@@ -65,6 +69,9 @@ static uint32_t head_sum(const unsigned char *head)
 void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
                    uint64_t job, const void *body, size_t body_bytes)
 {
+    assert(note->type >= KF_NOTE_BEAT);
+    assert(note->type <= KF_NOTE_SKETCH);
+    assert(body_bytes == 0 || body);
     put(head, MAGIC, 4);
     put(head + 4, KF_NOTE_VERSION, 2);
     put(head + 6, (uint64_t)note->type, 2);
@@ -160,6 +167,7 @@ static kofn_status unpack_members(kf_note *note, const unsigned char *body,
 {
     kf_member *m = kf_new(bytes / KF_NOTE_MEMBER, sizeof *m);
 
+    assert(bytes % KF_NOTE_MEMBER == 0);
     *room = m;
     if (!m)
         return KOFN_NOMEM;
@@ -176,6 +184,7 @@ static kofn_status unpack_list(kf_note *note, const unsigned char *body,
 {
     uint32_t *list = kf_new(bytes / 4, sizeof *list);
 
+    assert(bytes % 4 == 0);
     *room = list;
     if (!list)
         return KOFN_NOMEM;

@@ -8,6 +8,8 @@
 #include "code/operation.h"
 #include "data/kernel.h"
 
+#include <assert.h>
+
 kf_host_product_data *kf_host_product(const kf_host *h, uint64_t t)
 {
     return &h->product[kf_course_product(&h->course, t)];
@@ -20,6 +22,8 @@ size_t kf_host_strips(const kf_host_product_data *p, size_t group, size_t *lo)
     size_t span = p->plan->span, each = span / p->groups;
     size_t more = span % p->groups; /* the first ones have one more */
 
+    assert(p->groups <= span);
+    assert(group < p->groups);
     *lo = group * each + kf_min(group, more);
     return each + (group < more);
 }
@@ -35,6 +39,8 @@ kofn_matrix kf_host_partial_shape(const kf_host_product_data *p, size_t strips,
     const kofn_layout *L = &p->plan->layout;
     size_t rows = strips * (seat == KOFN_NO_SEAT ? L->wants : L->components);
 
+    assert(strips > 0);
+    assert(strips <= p->plan->span);
     return (kofn_matrix){numbers, rows, p->width, p->width, dtype_of(p->plan)};
 }
 
@@ -210,6 +216,7 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
     unsigned kind = kf_equilibrate_kind(plan, h->opt.errors);
     kf_mesh_operand *o = &h->operand[which];
 
+    assert(which < h->program.operands);
     if (o->plan) /* an earlier product has made it */
         return KOFN_OK;
     o->plan = plan;
@@ -329,6 +336,8 @@ kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
 {
     size_t which = seat;
 
+    assert(seat != KOFN_NO_SEAT);
+    assert(o->code);
     return kf_data_encode(&o->resident, o->code, &which, 1, block);
 }
 
@@ -337,6 +346,7 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
 {
     kofn_matrix m = {h->v->m.data, rows, cols, cols, KOFN_F64};
 
+    assert(rows * cols == h->v->m.rows);
     return kf_buffer_view(&h->in, h->v, &m);
 }
 
@@ -349,6 +359,8 @@ static kofn_status lower_input(kf_host *h)
     const kf_scaling *held = &h->on->of->scaling;
     const kofn_matrix *in = &h->in->m;
 
+    assert(h->in);
+    assert(!h->lowered);
     bool lowers = kf_equilibrate_divides(held, h->on->plan);
 
     if (!lowers || (h->program.change && h->program.input)) {
@@ -370,6 +382,7 @@ static kofn_status make_input(kf_host *h)
     const kofn_plan *p = h->on->plan;
     size_t rows = rows_of(p, p->op->in), cols = cols_of(p, p->op->in);
 
+    assert(!h->in);
     if (!h->program.input && !h->on->reader)
         return view_vector(h, rows, cols);
     TRY(kf_buffer_new(&h->in, rows, cols, dtype_of(p)));
@@ -426,6 +439,7 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
                             kf_buffer **out)
 {
+    assert(block);
     const kf_host_product_data *p = h->on;
     size_t lo, strips = kf_host_strips(p, group, &lo);
     kofn_matrix r = kf_host_partial_shape(p, strips, seat, NULL);

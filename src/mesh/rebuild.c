@@ -19,6 +19,8 @@
 
 #include "data/kernel.h"
 
+#include <assert.h>
+
 #define LONGEST 5 /* times that the wait is doubled */
 /* silences without a new window, after which no node can lend one */
 #define IN_VAIN 4
@@ -33,6 +35,7 @@ static size_t bytes_of_row(const kf_host *h, uint32_t operand)
 {
     kf_extent e = kf_extent_of(h->operand[operand].plan);
 
+    assert(changes(h, operand));
     return e.components * e.cols *
            kf_dtype_size(h->operand[operand].plan->layout.problem.dtype);
 }
@@ -56,6 +59,7 @@ size_t kf_borrowed_whole(const kf_host *h, uint32_t operand)
 
 void kf_borrowed_drop(kf_changing *c, size_t i)
 {
+    assert(i < c->lents);
     kf_block_drop(c->lent[i].block);
     for (c->lents--; i < c->lents; i++)
         c->lent[i] = c->lent[i + 1];
@@ -109,6 +113,8 @@ kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
     size_t half = kf_borrowed_bytes(h, operand, lo, hi);
     char *at;
 
+    assert(b);
+    assert(half > 0);
     *bytes = (b->velocity ? 2 : 1) * half;
     TRY(kf_buffer_new(body, *bytes / 8, 1, KOFN_F64));
     at = (*body)->m.data;
@@ -134,6 +140,8 @@ static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
     kf_buffer *numbers;
     kofn_status st;
 
+    assert(w->lo < w->hi);
+    assert(kf_buffer_bytes(body) >= half);
     TRY(kf_buffer_view(&numbers, body, &of));
     st = kf_block_around(out, numbers, e.components, rows, e.cols);
     kf_buffer_drop(numbers);
@@ -181,6 +189,7 @@ static kofn_status new_lent(kf_changing *c, const kf_borrowed *l)
     size_t at = c->lents;
     kofn_status st = kf_grow(&c->lent, &c->lent_cap, at, sizeof *c->lent);
 
+    assert(l->block);
     if (st) {
         kf_block_drop(l->block);
         return st;
@@ -228,6 +237,7 @@ kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
                      .lo = c->window.lo};
     size_t was;
 
+    assert(r->incarnation == note->from);
     if (note->seat == KOFN_NO_SEAT) {
         r->lends_none = true;
         return KOFN_OK;
@@ -315,6 +325,7 @@ static kofn_status ask(kf_host *h, size_t blocks)
     size_t left = blocks;
     kofn_time now = kf_host_now(h);
 
+    assert(blocks > 0);
     if (c->asked && now - c->asked < longer(h))
         return KOFN_AGAIN;
     if (c->since == 0)
@@ -344,6 +355,7 @@ static kofn_status make_rows(const kf_host *h, const kf_borrowed *local)
                    .block = kf_new(c->lents, sizeof *o.block)};
     kofn_status st = o.seat && o.block ? KOFN_OK : KOFN_NOMEM;
 
+    assert(local->from == KF_LOCAL);
     for (size_t i = 0; i < c->lents && !st; i++)
         if (kf_borrowed_serves(h, &c->lent[i])) {
             o.seat[o.n] = c->lent[i].seat;
@@ -385,6 +397,8 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
     size_t rows = kf_extent_of(p).rows - lo;
     size_t most = kf_borrowed_whole(h, operand) / p->layout.max_seats;
 
+    assert(operand < h->program.operands);
+    assert(lo < kf_extent_of(p).rows);
     c->bytes = kf_min(c->bytes, kf_max(most, c->small));
     rows = kf_min(rows, kf_max(c->bytes / bytes_of_row(h, operand), 1));
     c->window = (kf_mesh_window){operand, lo, lo + rows, c->turn};
@@ -408,6 +422,7 @@ static kofn_status begin(kf_host *h, uint32_t seat)
     kf_changing *c = &h->changing;
     size_t which = seat;
 
+    assert(seat != KOFN_NO_SEAT);
     kf_borrowed_forget(h);
     for (size_t i = 0; i < h->routes; i++)
         h->route[i].lends_none = false;
@@ -435,6 +450,7 @@ static void close_window(kf_host *h)
 {
     kf_changing *c = &h->changing;
 
+    assert(c->turn >= c->window.turn);
     for (size_t i = 0; i < h->routes; i++)
         h->route[i].lends_none = !lends(h, h->route[i].peer);
     for (size_t i = c->lents; i > 0; i--)
@@ -462,6 +478,7 @@ static kofn_status finish(kf_host *h, uint32_t seat)
 
     for (size_t i = 0; i < c->lents; i++) {
         kf_mesh_operand *o = &h->operand[c->lent[i].operand];
+        assert(c->lent[i].from == KF_LOCAL);
 
         c->lent[i].block->empty = false;
         kf_block_drop(o->block);
@@ -481,6 +498,7 @@ kofn_status kf_borrowed_make(kf_host *h, uint32_t seat)
     size_t more;
     kofn_status st;
 
+    assert(h->program.change);
     if (!is_begun(h, seat))
         TRY(begin(h, seat));
     if (c->asked == 0)

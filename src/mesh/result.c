@@ -9,6 +9,8 @@
  * Owns nothing.  It may not repair a vector. */
 #include "host.h"
 
+#include <assert.h>
+
 kofn_status kf_host_confirm_local(kf_host *h, const double *scalar,
                                   const double *v, bool *same)
 {
@@ -49,6 +51,7 @@ kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
 {
     kofn_node_view view;
 
+    assert(st != KOFN_OK);
     kf_node_look(h->node, &view);
     if (h->blown.step == h->at.step && h->blown.lineage == h->at.lineage)
         return kf_fail(KOFN_NONFINITE,

@@ -16,6 +16,8 @@
  * Owns the routes and the quarantine list.  Other nodes are not informed. */
 #include "host.h"
 
+#include <assert.h>
+
 #define MOST_INCARNATIONS 8 /* of one principal that has a name */
 #define MOST_DOUBLED 8      /* times that a wait is doubled */
 #define NO_NAME (UINT64_C(1) << 63)
@@ -48,6 +50,7 @@ static uint64_t principal_of(const kf_host *h, kofn_peer peer)
 
 kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out)
 {
+    assert(peer != KF_LOCAL);
     *out = kf_route_of(h, peer);
     if (*out)
         return KOFN_OK;
@@ -94,6 +97,7 @@ kofn_status kf_route_tell(kf_route *r, kf_buffer **body)
 {
     kf_buffer *view;
 
+    assert(*body);
     TRY(kf_buffer_view(&view, *body, &(*body)->m));
     kf_buffer_drop(*body);
     *body = view;
@@ -131,6 +135,7 @@ static kf_quarantine *place_for_liar(kf_host *h)
 {
     kf_quarantine *least = h->liar;
 
+    assert(h->liars <= KF_MOST_QUARANTINED);
     if (h->liars < KF_MOST_QUARANTINED)
         return &h->liar[h->liars++];
     for (size_t i = 1; i < h->liars; i++)
@@ -161,6 +166,7 @@ void kf_route_quarantine(kf_host *h, const kf_route *r)
         *q = (kf_quarantine){.named = named,
                              .who = named ? r->principal : r->incarnation};
     }
+    assert(q->times <= MOST_DOUBLED);
     q->until =
         kf_host_now(h) + (kf_node_reported(h->node)->silence << q->times);
     q->times += q->times < MOST_DOUBLED;
@@ -200,6 +206,8 @@ static void give_credit(kf_host *h, kf_route *r)
     uint64_t iterates =
         kf_min(h->at.step - r->t, (BURST + FLOOD) / PER_ITERATE);
 
+    assert(notes >= 0);
+    assert(h->at.step >= r->t);
     r->since += notes * each;
     r->t = h->at.step;
     if (notes > BURST + FLOOD)
@@ -211,6 +219,7 @@ static void give_credit(kf_host *h, kf_route *r)
 
 bool kf_route_spend(kf_host *h, kf_route *r, bool *floods)
 {
+    assert(!r->over);
     give_credit(h, r);
     r->credit--;
     *floods = r->credit <= -FLOOD;

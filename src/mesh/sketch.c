@@ -27,10 +27,13 @@
 #include "base/rng.h"
 #include "data/kernel.h"
 
+#include <assert.h>
+
 #define HEDGES 4 /* wait for the sketches of all; then fewer suffice */
 
 static void drop(kf_sketches *s, size_t i)
 {
+    assert(i < s->sketches);
     kf_buffer_drop(s->sketch[i].data);
     s->sketch[i] = s->sketch[--s->sketches];
 }
@@ -56,6 +59,7 @@ static bool is_of(const kf_sketch *k, const kf_sketched *of)
 static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
                     double *w, size_t n)
 {
+    assert(n > 0);
     return kf_data_weigh(
         kf_rng_stream(kf_mix64(kf_state64(h->job ^ of->line, of->turn)),
                       KF_FOR_SKETCH, operand, 0),
@@ -91,6 +95,7 @@ static kofn_status put(kf_host *h, kf_sketch k)
     kf_sketch *was = replaced_by(s, &k);
     kofn_status st;
 
+    assert(k.data);
     if (was) {
         kf_buffer_drop(was->data);
         *was = k;
@@ -116,6 +121,7 @@ static kofn_status make(kf_host *h, uint32_t operand)
                      .line = h->sketches.last.line};
     kofn_status st = KOFN_NOMEM;
 
+    assert(h->sketches.last.seat == h->seat);
     if (w)
         st = kf_buffer_new(&own.data, halves * rows, 1, KOFN_F64);
     if (!st) {
@@ -163,6 +169,7 @@ static kofn_status sketch_all(kf_host *h)
 {
     const kf_changing *c = &h->changing;
 
+    assert(h->seat != KOFN_NO_SEAT);
     h->sketches.last =
         (kf_sketched){.turn = c->turn,
                       .line = c->line[c->turn % h->program.recalls],
@@ -182,6 +189,7 @@ static void begin_comparing(kf_host *h)
 {
     kf_sketches *s = &h->sketches;
 
+    assert(are_compared(h));
     s->of = s->last;
     s->began = kf_host_now(h);
     s->tried = 0;
@@ -252,6 +260,7 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
 {
     uint64_t turn = kf_course_turn(&h->course, note->at.step);
 
+    assert(r->incarnation == note->from);
     /* A node may only send the sketch of the seat that it has. */
     if (!body || kf_course_end(&h->course, turn) != note->at.step ||
         note->seat == KOFN_NO_SEAT ||
@@ -358,6 +367,7 @@ static kofn_status conclude(kf_host *h)
 {
     kf_sketches *s = &h->sketches;
 
+    assert(s->on);
     s->done++;
     if (!are_local(h, &s->of))
         return KOFN_OK;

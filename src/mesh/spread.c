@@ -14,6 +14,7 @@
 #include "code/operation.h"
 #include "data/scale.h"
 
+#include <assert.h>
 #include <math.h>
 
 #define TOLERANCE_F64 1e-9
@@ -24,6 +25,7 @@ kofn_status kf_mesh_spread_new(kf_host_product_data *p, bool left)
     const kofn_layout *L = &p->plan->layout;
     size_t parts = left ? L->cut[1].rows : L->cut[1].cols;
 
+    assert(p->code);
     p->mixes = false;
     for (size_t n = 0; parts > 1 && n < L->seats; n++) {
         const kf_seat *s;
@@ -57,6 +59,7 @@ static double spread_of(const double *square, size_t lines, size_t each)
 {
     double spread = 1;
 
+    assert(each > 0);
     for (size_t i = 0; i < each; i++) {
         double least = HUGE_VAL, most = 0;
 
@@ -73,6 +76,7 @@ static double spread_of(const double *square, size_t lines, size_t each)
 /* Computes the squares of the norms of lines, once for each input. */
 static kofn_status know_squares(kf_host *h)
 {
+    assert(h->lowered);
     bool left = h->on->plan->op->left;
     const kofn_matrix *in = &h->lowered->m;
 
@@ -121,6 +125,7 @@ static void clear(const kofn_matrix *out, bool left, size_t line)
 {
     size_t n = left ? out->cols : out->rows;
 
+    assert(line < lines_of(out, left));
     for (size_t i = 0; i < n; i++)
         kf_mat_put(out, left ? line : i, left ? i : line, 0);
 }

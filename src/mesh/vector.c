@@ -15,6 +15,8 @@
  * holds, which may be wrong. */
 #include "host.h"
 
+#include <assert.h>
+
 /* ---- the whole vector ---------------------------------------------------- */
 
 size_t kf_mesh_vector_bytes(const kf_host *h)
@@ -26,6 +28,7 @@ size_t kf_mesh_vector_bytes(const kf_host *h)
 
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out)
 {
+    assert(bytes % sizeof(double) == 0);
     TRY(kf_pool_take(&h->vectors, bytes / sizeof(double), 1, KOFN_F64, out));
     kf_pool_give(&h->vectors, kf_buffer_keep(*out));
     return KOFN_OK;
@@ -87,6 +90,7 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at, kf_buffer *body)
     bool again = h->node && at.step == h->at.step, doubtful;
     kf_buffer *v;
 
+    assert(kf_buffer_bytes(body) >= kf_mesh_vector_bytes(h));
     doubt(h, &doubtful);
     part.rows = h->v->m.rows;
     part.data = (char *)body->m.data + sizeof h->scalar;
@@ -133,6 +137,7 @@ static bool is_past(const kf_host *h, kofn_iterate_id base)
 /* Returns the base of a part, as its note names it. */
 static kofn_iterate_id base_of(const kf_note *note)
 {
+    assert(note->coded > 0);
     return (kofn_iterate_id){note->coded - 1, note->decoded};
 }
 
@@ -144,6 +149,8 @@ static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
 {
     size_t all = 0;
 
+    assert(base <= t);
+    assert(t - base <= KF_PAST);
     for (uint64_t i = base + 1; i <= t; i++) {
         size_t first, rows;
         double *v;
@@ -170,6 +177,7 @@ static size_t bytes_since(const kf_host *h, uint64_t base, uint64_t t)
 
 void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note)
 {
+    assert(note->type == KF_NOTE_VECTOR);
     note->coded = note->decoded = 0;
     if (!h->program.wrote || !is_past(h, r->base) ||
         r->base.step == h->at.step ||

@@ -26,6 +26,7 @@
 #include "base/mix.h"
 #include "base/vectors.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Allowed differences, relative to the sum of the magnitudes of all entries.
@@ -92,6 +93,7 @@ static void add(components *to, const double weight[SPAN], double own,
     double sum[LANES] = {0}, size[LANES] = {0};
     size_t i = 0;
 
+    assert(n <= SPAN);
     for (; i + LANES <= n; i += LANES)
         for (size_t k = 0; k < LANES; k++) {
             double y = weight[i + k] * x[i + k];
@@ -151,6 +153,7 @@ uint64_t kf_vector_quorum_local(const kf_host *h, uint64_t key)
  * doubled, because some may be faulty or late. */
 static size_t prints_wanted(const kf_host *h)
 {
+    assert(kf_node_confirmed_by(h->node) >= 1);
     return 2 * (kf_node_confirmed_by(h->node) - 1);
 }
 
@@ -193,6 +196,7 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
     size_t left = prints_wanted(h);
     bool all;
 
+    assert(incarnation != 0);
     h->vector_quorum.asked = incarnation;
     all = asks_all(h, ask);
     h->vector_quorum.from = ask->at;
@@ -256,6 +260,7 @@ void kf_vector_quorum_print(kf_route *r, const kf_note *note)
 {
     size_t i = r->prints++ % KF_PRINTS;
 
+    assert(note->type == KF_NOTE_PRINT);
     r->print[i].t = note->at.step;
     r->print[i].final = note->final;
     r->print[i].taken = note->digest.taken;
@@ -265,6 +270,7 @@ void kf_vector_quorum_print(kf_route *r, const kf_note *note)
 void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
                              kf_buffer *body)
 {
+    assert(note->type == KF_NOTE_VECTOR);
     if (note->from != h->vector_quorum.asked || !body)
         return;
     kf_buffer_drop(h->vector_quorum.body);
@@ -280,6 +286,8 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
  * It is made once, and compared whenever something comes. */
 static void expect(const kf_host *h, kf_route *r)
 {
+    assert(h->vector_quorum.body);
+    assert(r->key != 0);
     const double *body = h->vector_quorum.body->m.data;
 
     if (!r->expected.made)

@@ -4,6 +4,7 @@
  * its link. It may not wait: timers of the loop do everything. */
 #include "inside.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -61,6 +62,7 @@ static void clear(kf_dial *d)
 
 static void connected(uv_poll_t *poll, int status, int events)
 {
+    assert(((const kf_link *)poll->data)->state == KF_DIALLING);
     kf_link *l = poll->data;
     int error = 0;
     socklen_t size = sizeof error;
@@ -86,6 +88,7 @@ static bool connect_to(kf_dial *d, const struct sockaddr *at, socklen_t bytes)
 {
     int fd;
 
+    assert(!d->link);
     kf_low_begin();
     fd = kf_low_end(
         socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -151,6 +154,7 @@ static void begin(kf_dial *d)
     kf_place place;
     kofn_status st = kf_place_there(d->address, &place, host, &port);
 
+    assert(!d->looking);
     if (st == KOFN_AGAIN) {
         d->look.data = d;
         d->looking =
@@ -228,6 +232,8 @@ kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who)
 
 void kf_dial_free(kf_dial *d)
 {
+    assert(!d->looking);
+    assert(!d->link);
     clear(d);
     kf_free(d->address);
     kf_free(d);

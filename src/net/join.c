@@ -8,6 +8,8 @@
  * owner only after its greeting was accepted. */
 #include "inside.h"
 
+#include <assert.h>
+
 #define HOLD (500 * KF_MILLI) /* time that a mesh waits for its own dials */
 #define GRACE KOFN_SECOND     /* to close after a refusal */
 #define BEATS 3               /* beats in the time after which a peer is lost */
@@ -20,6 +22,8 @@ static bool come(kf_link *l)
     kf_transport *t = l->t;
     bool room = !kf_grow(&t->peer, &t->peers_cap, t->peers, sizeof *t->peer);
 
+    assert(l->state != KF_PEER);
+    assert(l->dial || t->strangers > 0);
     t->starved += !room;
     if (!room || t->next == UINT32_MAX)
         return false;
@@ -82,6 +86,7 @@ static bool let_in(kf_link *l)
 {
     kf_transport *t = l->t;
 
+    assert(!l->dial);
     if (t->mesh && same_node(l)) {
         send_away(l);
         return true;
@@ -112,6 +117,7 @@ static bool welcomed(kf_link *l)
     kf_transport *t = l->t;
     kf_link *other = t->mesh ? same_node(l) : NULL;
 
+    assert(l->dial);
     memcpy(l->dial->node, l->node, KF_NODE);
     if (t->mesh && memcmp(l->node, t->node, KF_NODE) == 0) {
         snprintf(t->trouble, sizeof t->trouble,
@@ -135,6 +141,7 @@ static void sent_away(kf_link *l)
 {
     kf_transport *t = l->t;
 
+    assert(l->dial);
     memcpy(l->dial->node, l->node, KF_NODE);
     if (!t->mesh || !same_node(l))
         snprintf(t->trouble, sizeof t->trouble, "%s closed the connection",
@@ -168,6 +175,8 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
  * lent and will be released, nothing can be sent. */
 static void part(kf_link *l)
 {
+    assert(l->state == KF_PEER);
+    assert(l->tray);
     kf_link_unlist(l);
     kf_packets_clear(l);
     kf_packets_close(l);

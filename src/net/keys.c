@@ -8,6 +8,7 @@
  * listed. */
 #include "keys.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/pem.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME])
     const kf_keys *k = l->t->keys;
     const kf_card *is, *wanted;
 
+    assert(k);
     if (k->ca)
         return kf_card_name(x, name) &&
                (!who || !*who || strcmp(who, name) == 0);
@@ -41,6 +43,7 @@ bool kf_keys_name(const kf_link *l, char name[KF_NAME])
 {
     X509 *x = SSL_get0_peer_certificate(l->tls);
 
+    assert(l->tls);
     return x && kf_keys_know(l, x, name);
 }
 
@@ -453,6 +456,7 @@ bool kf_keys_renew(kf_keys *k)
     kf_cards is = {0};
     uint64_t now;
 
+    assert(k->ca || k->allow);
     if (k->ca) {
         renew_ca(k);
         return false;

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* struct tcp_info */
 #include "inside.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,6 +34,7 @@ ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
     kf_passing room;
     ssize_t n;
 
+    assert(!l->tls || parts == 2);
     if (l->tls)
         return rewatch(l, waits, kf_tls_write(l, part));
     if (l->with && l->frame_at == 0)
@@ -159,6 +161,7 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
 {
     kf_link *l = kf_zero(1, sizeof *l);
 
+    assert(fd >= 0);
     t->starved += !l;
     if (!l || uv_poll_init(&t->loop, &l->poll, fd)) {
         kf_free(l);
@@ -221,6 +224,7 @@ void kf_link_end(kf_link *l)
         l->dial->lost = t->redial = true;
         l->dial = NULL;
     } else if (was >= KF_REFUSED && was <= KF_HELD) {
+        assert(t->strangers > 0);
         t->strangers--;
         t->refused.strange++;
     }
@@ -254,6 +258,7 @@ void kf_link_make_room(kf_transport *t, bool shake, size_t most, uint64_t *why)
 
 void kf_link_refuse(kf_link *l)
 {
+    assert(l->state == KF_SHAKING);
     kf_tls_free(l);
     shutdown(l->fd, SHUT_WR);
     l->state = KF_REFUSED;

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* accept4 */
 #include "inside.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -81,6 +82,7 @@ static void turn_away(kf_transport *t)
 {
     int fd;
 
+    assert(t->listening >= 0);
     kf_low_begin();
     close(t->spare);
     fd = accept4(t->listening, NULL, NULL, SOCK_CLOEXEC);
@@ -189,6 +191,7 @@ kofn_status kf_listen(kf_transport *t, const char *address)
 {
     int error;
 
+    assert(!t->open);
     TRY(kf_place_vacant(address));
     TRY(listen_there(t, address));
     error = errno;

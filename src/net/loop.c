@@ -15,6 +15,7 @@
  * the lock, and releases it before it calls back. */
 #include "inside.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -39,6 +40,7 @@ static void look_after_peer(kf_link *l)
     kf_transport *t = l->t;
     kofn_time now = t->awake;
 
+    assert(l->state == KF_PEER);
     if (l->calm && now - l->heard > t->patience / 4 * 3)
         kf_link_listen(l);
     if (!l->calm && now - l->busy > t->patience && !l->have && !l->left)
@@ -71,6 +73,7 @@ static void tick(uv_timer_t *timer)
     kf_transport *t = timer->data;
     kofn_time now = kf_clock();
 
+    assert(now >= t->ticked);
     t->awake +=
         now - t->ticked < t->silence / GAP ? now - t->ticked : t->silence / GAP;
     t->ticked = now;
@@ -196,6 +199,7 @@ static bool hear_again(kf_transport *t)
  * sleeps. */
 static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
 {
+    assert(t->here);
     for (bool first = true;; first = false) {
         kofn_time now = kf_clock();
         bool lately = now - t->passed < KF_MILLI;
@@ -308,6 +312,7 @@ kofn_status kf_net_loop_keep(kf_transport *t)
     sigset_t all, was;
     int error;
 
+    assert(!t->kept_by);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &was);
     error = pthread_create(&t->keeper, NULL, keep, t);
@@ -324,6 +329,7 @@ kofn_status kf_net_loop_open(kf_transport *t)
     kf_low low;
     int error;
 
+    assert(!t->looping);
     kf_low_fill(&low);
     error = uv_loop_init(&t->loop);
     if (!error) /* this may open a pipe */

@@ -16,6 +16,7 @@
 
 #include "base/raise.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -106,6 +107,7 @@ void kf_low_discard(int fd)
 {
     const struct linger none = {0};
 
+    assert(fd >= 0);
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     if (fcntl(fd, F_GET_SEALS) >= 0) { /* a memory file */
         close(fd);

@@ -4,6 +4,7 @@
  * Owns that context, one for the process. */
 #include "keys.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <stdio.h>
@@ -53,6 +54,7 @@ void kf_openssl_end(const kf_errors *e)
 {
     int error = errno; /* the caller reads it afterwards */
 
+    assert(e->count <= KF_ERRORS);
     if (ERR_peek_error())
         ERR_clear_error();
     for (size_t i = 0; i < e->count; i++) {

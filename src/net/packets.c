@@ -11,6 +11,7 @@
  * received into the memory where it stays. Called with the lock. */
 #include "inside.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -161,6 +162,7 @@ static void set_windows(kf_link *l, size_t links)
     const kf_transport *t = l->t;
     size_t full = t->peer_bytes, own = full;
 
+    assert(links > 0);
     if (links > FULL && !l->dial && !l->local)
         own = full * FULL * FULL / (links * links);
     own = kf_max(own, kf_min(full, LEAST));
@@ -197,6 +199,7 @@ static void release_tray(kf_transport *t, kf_tray *b)
     *(b->before ? &b->before->after : &t->ended) = b->after;
     if (b->after)
         b->after->before = b->before;
+    assert(b->account->ended > 0);
     b->account->ended--;
     release_account(t, b->account);
     kf_free(b->farewell);
@@ -225,6 +228,9 @@ static kf_arrival *take_first(kf_tray *b, int channel)
 {
     kf_arrival *in = b->line[channel].first;
 
+    assert(in);
+    assert(b->cost >= cost(in));
+    assert(b->link || b->account->left_over >= cost(in));
     b->line[channel].first = in->next;
     b->cost -= cost(in);
     if (!b->link)
@@ -270,6 +276,7 @@ bool kf_packets_open(kf_link *l)
     kf_tray *b = kf_zero(1, sizeof *b);
     kf_arrival *in = NULL;
 
+    assert(!l->tray);
     if (b) {
         b->peer = l->number;
         b->account = account_of(l);
@@ -297,16 +304,19 @@ bool kf_packets_open(kf_link *l)
 
 void kf_packets_append(kf_link *l, kf_arrival *in)
 {
+    assert(l->tray);
     put(l->t, l->tray, in, in->urgent ? KF_URGENT : KF_BULK);
 }
 
 void kf_packets_close(kf_link *l)
 {
+    assert(l->tray);
     kf_transport *t = l->t;
     kf_tray *b = l->tray;
     kf_account *a = b->account;
     size_t most = t->peer_bytes + t->peer_bytes / 4;
 
+    assert(a->links > 0);
     l->tray = NULL;
     a->links--;
     a->ended++;
@@ -411,6 +421,8 @@ void kf_packets_sent(kf_transport *t, kf_channel *a)
 {
     kf_departure *o = a->first, **list;
 
+    assert(o);
+    assert(a->queued >= o->body.bytes + KF_COST);
     a->first = o->next;
     if (!a->first)
         a->last = &a->first;
@@ -430,6 +442,7 @@ void kf_packets_clear(kf_link *l)
             kf_packets_sent(l->t, a);
         kf_packets_free(l->t, a->coming);
         a->coming = NULL;
+        assert(!a->asks || l->t->asking > 0);
         l->t->asking -= a->asks;
         a->asks = false;
     }

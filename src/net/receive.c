@@ -6,6 +6,7 @@
  */
 #include "inside.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #define TURN ((size_t)4 << 20) /* bytes of one connection in one turn */
@@ -64,6 +65,7 @@ static void arrived(kf_link *l, int channel)
     kf_channel *a = &l->channel[channel];
     kf_arrival *in = a->coming;
 
+    assert(in);
     a->coming = NULL;
     if (l->state == KF_PARTING) { /* the owner takes nothing more */
         a->taken += cost(in);
@@ -115,6 +117,7 @@ static bool make_room(kf_link *l, int channel)
     kf_arrival *in = l->channel[channel].coming,
                *large = kf_packets_new(l->t, in->bytes);
 
+    assert(!in->body);
     if (!large)
         return false;
     in->room = large->room;
@@ -266,6 +269,8 @@ static void chunk_came(kf_link *l, size_t n)
 {
     kf_arrival *in = l->channel[l->into].coming;
 
+    assert(n <= l->left);
+    assert(in->at + n <= in->bytes);
     in->at += n;
     l->left -= n;
     if (l->left == 0 && in->at == in->bytes)

@@ -5,6 +5,7 @@
  * lock; never blocks. */
 #include "inside.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #define TURN ((size_t)4 << 20) /* bytes of one connection in one turn */
@@ -13,6 +14,7 @@
 
 void kf_net_put_number(unsigned char *at, uint64_t n, int bytes)
 {
+    assert(bytes <= 8);
     for (int i = 0; i < bytes; i++)
         at[i] = (unsigned char)(n >> 8 * i);
 }
@@ -21,6 +23,7 @@ uint64_t kf_net_number(const unsigned char *at, int bytes)
 {
     uint64_t n = 0;
 
+    assert(bytes <= 8);
     for (int i = bytes; i-- > 0;)
         n = n << 8 | at[i];
     return n;
@@ -45,6 +48,8 @@ kf_greeting kf_net_send_greeting(const kf_transport *t)
 static void frame(kf_link *l, kf_word word, int channel, size_t chunk,
                   uint64_t number)
 {
+    assert(l->frame_at == l->frame_bytes);
+    assert(l->body_bytes == 0);
     memset(l->frame, 0, KF_HEADER);
     l->frame[0] = (unsigned char)word;
     l->frame[1] = (unsigned char)channel;
@@ -59,6 +64,7 @@ static void frame(kf_link *l, kf_word word, int channel, size_t chunk,
 
 static void frame_head(kf_link *l, const void *head, size_t bytes)
 {
+    assert(l->frame_bytes + bytes <= sizeof l->frame);
     kf_net_put_number(l->frame + 2, bytes, 2);
     if (bytes)
         memcpy(l->frame + KF_HEADER, head, bytes);
@@ -145,6 +151,7 @@ static bool next_chunk(kf_link *l, int channel)
         l->sending = channel;
         return true;
     }
+    assert(o->at <= o->body.bytes);
     chunk = kf_min(o->body.bytes - o->at, KF_CHUNK);
     if (filed || !fits)
         chunk = 0; /* announce the body only */
@@ -211,6 +218,7 @@ static bool write_some(kf_link *l, size_t *written)
     ssize_t n;
     size_t of_frame;
 
+    assert(l->frame_at <= l->frame_bytes);
     memcpy(&part[1].iov_base, &l->body, sizeof l->body); /* it is not changed */
     n = kf_link_write(l, part, 2);
     if (n < 0) {
@@ -295,6 +303,9 @@ kofn_status kf_net_send_packet(kf_link *l, kf_departure *o, bool urgent)
     kf_channel *a = &l->channel[urgent];
     size_t most = urgent ? t->peer_bytes / 4 : t->peer_bytes;
 
+    assert(l->state == KF_PEER);
+    assert(o->head_bytes <= KOFN_HEAD_MAX);
+    assert(!o->begun);
     if (a->first && a->queued + o->body.bytes + KF_COST > most) {
         t->full = true;
         return KOFN_AGAIN;

@@ -8,6 +8,7 @@
  * Owns nothing. Called with the lock; never blocks. */
 #include "keys.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define SHAKES 8 /* handshake steps in a pass of the loop */
@@ -43,6 +44,7 @@ static bool gathered(kf_link *l)
 
 static void has_failed(kf_link *l)
 {
+    assert(l->tls);
     kf_tls_say_why(l);
     if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
         l->t->refused.keyless++;
@@ -83,6 +85,7 @@ void kf_shake(kf_link *l)
     unsigned waits = l->waits;
     bool done;
 
+    assert(l->state == KF_SHAKING);
     if (l->t->shakes >= SHAKES)
         return; /* it is ready again in the next pass */
     if (!l->dial && !waits && !gathered(l))

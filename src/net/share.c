@@ -19,6 +19,7 @@
 
 #include "base/raise.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -80,6 +81,7 @@ void *kf_share_map(int fd, size_t bytes)
     struct stat s;
     void *at = MAP_FAILED;
 
+    assert(fd >= 0);
     if (seals >= 0 && (seals & needed) == needed && fstat(fd, &s) == 0 &&
         s.st_size >= 0 && (uint64_t)s.st_size == bytes)
         at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
@@ -110,6 +112,7 @@ bool kf_share_filed(kf_transport *t, kf_share *s)
 {
     size_t files = 0;
 
+    assert(s->users > 0);
     if (s->fd == NONE_YET && s->users > 1) {
         for (const kf_share *k = t->shares; k; k = k->next)
             files += k->fd >= 0;
@@ -122,6 +125,7 @@ void kf_share_leave(kf_transport *t, kf_share *s)
 {
     kf_share **at = &t->shares;
 
+    assert(!s || s->users > 0);
     if (!s || --s->users > 0)
         return;
     while (*at != s)
@@ -138,6 +142,7 @@ void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s)
 {
     struct cmsghdr *c;
 
+    assert(s->fd >= 0);
     memset(room, 0, CMSG_SPACE(sizeof s->fd));
     m->msg_control = room;
     m->msg_controllen = CMSG_SPACE(sizeof s->fd);

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "keys.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ static bool empty_bundle(kf_link *l)
 {
     kf_bundle *b = l->bundle;
 
+    assert(b->at <= b->end);
     if (b->at < b->end) {
         ssize_t m = send_now(l, b->bytes + b->at, b->end - b->at);
 
@@ -57,6 +59,7 @@ static ssize_t add_to_bundle(kf_link *l, const void *bytes, size_t n)
 {
     kf_bundle *b = l->bundle;
 
+    assert(b->end <= sizeof b->bytes);
     if (n > sizeof b->bytes - b->end && !empty_bundle(l))
         return -1;
     n = kf_min(n, sizeof b->bytes - b->end);
@@ -113,6 +116,7 @@ static ssize_t take_record(kf_link *l, void *bytes, size_t room)
         errno = EAGAIN;
         return -1;
     }
+    assert(l->record_at <= l->record_have);
     n = kf_min(room, l->record_have - l->record_at);
     memcpy(bytes, l->record + l->record_at, n);
     l->record_at += n;
@@ -198,6 +202,7 @@ bool kf_tls_new(kf_link *l)
 {
     BIO *b;
 
+    assert(!l->tls);
     pthread_once(&once, begin);
     b = BIO_new(method);
     l->tls = SSL_new(l->t->keys->context);
@@ -243,6 +248,7 @@ static void say_who(const kf_link *l, char *to, size_t room)
     const kf_dial *d = l->dial;
     const char *why = "another process listens there, or its keys are new";
 
+    assert(l->dial);
     if (d->met[0] && d->who[0]) {
         snprintf(to, room,
                  "%s has another key than is expected there: its certificate "
@@ -332,6 +338,7 @@ static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
     const char *from = part[1].iov_base; /* NULL: there is no body */
     size_t bytes = part[0].iov_len + part[1].iov_len - at;
 
+    assert(at < part[0].iov_len + part[1].iov_len);
     if (front) { /* a short packet goes in one record */
         bytes = kf_min(bytes, sizeof t->record);
         memcpy(t->record, (const char *)part[0].iov_base + at, front);

@@ -5,6 +5,8 @@
  * when it is taken.  The node owns the queue. */
 #include "node.h"
 
+#include <assert.h>
+
 static kofn_status act(kf_node *n, kf_node_action a)
 {
     TRY(kf_grow(&n->todo.action, &n->todo.cap, n->todo.count,
@@ -15,6 +17,7 @@ static kofn_status act(kf_node *n, kf_node_action a)
 
 kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note)
 {
+    assert(to != n->opt.incarnation);
     note.from = n->opt.incarnation;
     if (note.type != KF_NOTE_PARTIAL) /* a result names its epoch */
         note.epoch = n->epoch;

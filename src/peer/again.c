@@ -20,6 +20,8 @@
  */
 #include "node.h"
 
+#include <assert.h>
+
 #define MOST 5     /* times that an iterate is repeated */
 #define LONGEST 16 /* silences to wait until the leader repeats it */
 /* silences, and multiples of the patience, for which all may be idle */
@@ -32,6 +34,8 @@ bool kf_node_is_stuck(const kf_node *n)
 
 kofn_status kf_peer_give_up(kf_node *n, kofn_status st)
 {
+    assert(st != KOFN_OK);
+    assert(!kf_node_is_stuck(n));
     if (n->unsettled.agains >= MOST || n->opt.errors == KOFN_ERRORS_DETECT)
         return kf_peer_fail(n, st);
     n->unsettled.stuck = st;
@@ -44,6 +48,8 @@ kofn_status kf_peer_give_up(kf_node *n, kofn_status st)
  * silences. */
 static kofn_time wait(const kf_node *n)
 {
+    assert(n->unsettled.agains >= 1);
+    assert(n->unsettled.agains <= MOST);
     if (!kf_leads(n))
         return LONGEST * n->opt.silence;
     return n->unsettled.agains < 3
@@ -55,6 +61,8 @@ static kofn_status begin_again(kf_node *n)
 {
     kf_node_digest digest = kf_peer_digest(n);
 
+    assert(kf_leads(n));
+    assert(kf_node_is_stuck(n));
     n->at.lineage = kf_mix64(kf_state64(n->at.lineage, 2));
     n->ever.again++;
     n->began = n->now;
@@ -128,6 +136,7 @@ static size_t count_whole(const kf_node *n)
     for (const kf_other *o = n->other; o != kf_end(n); o++) {
         if (!kf_live(n, o) || o->rank == KF_NONE || o->stranded)
             continue;
+        assert(o->rank < n->members);
         if (o->wish != n->member[o->rank].seat)
             return KF_NONE;
         whole++;

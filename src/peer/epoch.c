@@ -35,6 +35,9 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
 {
     bool decode;
 
+    assert(kf_before(n->epoch, e));
+    assert(n->members > 0);
+    assert(n->members <= n->member_cap);
     n->epoch = e;
     n->ever.epochs++;
     for (kf_other *o = n->other; o != kf_end(n); o++)
@@ -147,6 +150,7 @@ kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note)
 {
     kf_other *leader = kf_peer_find(n, note->epoch.proposer);
 
+    assert(o->incarnation == note->from);
     if (kf_before(note->epoch, n->epoch))
         return kf_peer_send(n, note->from, (kf_note){.type = KF_NOTE_EPOCH});
     if (kf_same_epoch(o->epoch, note->epoch))
@@ -161,6 +165,7 @@ kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note)
         leader->failed_terms++;
         leader->led = n->now;
     }
+    assert(note->members <= n->max_seats);
     TRY(kf_reach(&n->member, &n->member_cap, note->members, sizeof *n->member));
     memcpy(n->member, note->member, note->members * sizeof *n->member);
     n->members = note->members;
@@ -188,6 +193,7 @@ static uint32_t free_seat(const kf_node *n, const kf_member *m, size_t count,
     size_t most = n->max_seats;
     uint32_t seat = 0;
 
+    assert(count <= n->max_seats);
     if (wish < most && wish != KOFN_NO_SEAT && !taken(m, count, wish))
         return wish;
     while (seat < most && seat < KOFN_NO_SEAT && taken(m, count, seat))
@@ -199,6 +205,7 @@ static uint32_t free_seat(const kf_node *n, const kf_member *m, size_t count,
  * is missing. */
 static bool still_prompt(const kf_node *n, size_t rank, bool stalled)
 {
+    assert(rank < n->members);
     if (stalled)
         return n->member[rank].prompt && !(kf_peer_decides(n, rank) & ~n->done);
     return n->member[rank].prompt ||
@@ -217,6 +224,7 @@ static void admit(const kf_node *n, kf_member *m, size_t *count,
 {
     uint32_t seat = free_seat(n, m, *count, wish);
 
+    assert(incarnation != 0);
     if (seat != KOFN_NO_SEAT)
         m[(*count)++] = (kf_member){incarnation, seat, true};
 }
@@ -248,6 +256,7 @@ static size_t list_members(kf_node *n, kf_member *m, bool stalled)
         admit(n, m, &count, n->opt.incarnation,
               n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish);
     admit_others(n, m, &count);
+    assert(count <= n->members + n->others + 1);
     qsort(m, count, sizeof *m, by_seat);
     return count;
 }
@@ -261,6 +270,8 @@ static kofn_status propose(kf_node *n, bool stalled)
     bool seated = false;
     kf_member *m;
 
+    assert(!n->final);
+    assert(n->failed_check == KOFN_OK);
     TRY_NEW(m, room);
     count = list_members(n, m, stalled);
     for (size_t i = 0; i < count; i++)
@@ -397,6 +408,7 @@ static kofn_status take_over(kf_node *n)
     bool founding = n->epoch.number == 0, due;
     kofn_time first;
 
+    assert(!kf_leads(n));
     if (!kf_track_since(n, &n->lead.leaderless,
                         !leader || !kf_live(n, leader))) {
         first = kf_peer_patience(n);
@@ -422,6 +434,8 @@ static kofn_status take_over(kf_node *n)
 
 static kofn_status lead(kf_node *n)
 {
+    assert(kf_leads(n));
+    assert(n->rank != KF_NONE);
     if (n->decided == n->on->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
         return KOFN_OK; /* all is decided: a new epoch would void that */
     if (changed(n)) {

@@ -19,6 +19,8 @@
  */
 #include "node.h"
 
+#include <assert.h>
+
 /* Waits, in multiples of the patience: for a decision of a leader at a later
  * iterate; for one of any other leader; for late partial products, which are
  * then left out. */
@@ -60,6 +62,8 @@ kf_voices kf_peer_voices(const kf_node *n)
             seats += x->principal == o->principal && has_a_say(n, x);
         v.one = kf_max(v.one, seats);
     }
+    assert(v.known <= v.all);
+    assert(v.one <= kf_max(v.all, 1));
     return v;
 }
 
@@ -69,6 +73,7 @@ static kf_voices voices(const kf_node *n, const kf_cluster *c)
 {
     kf_voices v = n->voices;
 
+    assert(c->shown > 0);
     v.all = n->heads;
     v.here = c->shown;
     v.silent = n->on->silent ? kf_max(v.all, v.here) : 0;
@@ -108,6 +113,7 @@ static size_t least(const kf_node *n, size_t known)
     const kf_bounds *p = &n->on->bounds;
     kf_voices v = n->voices;
 
+    assert(known <= n->voices.known);
     v.all = n->heads;
     v.known = known;
     return p->surely + kf_bounds_vouch(p, &v);
@@ -157,12 +163,16 @@ static bool have_evidence(const kf_cluster *c)
 
     for (size_t i = 0; i < c->count; i++)
         here += kf_compares(c, c->have[i]);
+    assert(here <= c->shown);
     return c->shown > 0 && here == c->shown;
 }
 
 static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
                         const kofn_decoder *all)
 {
+    assert(count > 0);
+    assert(all != NULL);
+    assert(!c->decoder);
     TRY(kf_reach(&c->evidence, &c->evidence_cap, count, sizeof *c->evidence));
     memcpy(c->evidence, seat, count * sizeof *seat);
     c->shown = count;
@@ -173,6 +183,7 @@ static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
 
 static bool is_known_liar(const kf_node *n, size_t rank)
 {
+    assert(rank < n->members);
     for (const kf_other *o = n->other; n->voices.known && o != kf_end(n); o++)
         if (o->rank == rank && has_a_say(n, o))
             return o->liar;
@@ -196,6 +207,8 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
     kf_answers
         a; /* of all partial products, which decides how they are compared */
 
+    assert(group < n->on->groups);
+    assert(kf_peer_checks(n));
     if (c->decoder || n->final || n->failed_check || kf_node_is_stuck(n) ||
         !by_itself || (c->shown && !c->judged))
         return KOFN_OK;
@@ -213,6 +226,7 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
  * asks again. Requests for a later iterate stay. */
 static void take_back(kf_node *n, size_t group)
 {
+    assert(group < n->on->groups);
     for (kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_same_iterate(o->want, n->at))
             o->coded &= ~kf_bit(group);
@@ -224,6 +238,9 @@ kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
     kf_cluster *c = &n->cluster[group];
     kf_answers a;
 
+    assert(group < n->on->groups);
+    assert(kf_peer_checks(n));
+    assert(!c->decoder);
     *sound &= count >= least(n, n->voices.known);
     if (!*sound || c->shown || n->local & kf_bit(group))
         return KOFN_OK;
@@ -260,6 +277,7 @@ bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
 
 kofn_status kf_peer_fail(kf_node *n, kofn_status st)
 {
+    assert(st != KOFN_OK);
     n->failed_check = st;
     n->finished = n->now;
     return kf_peer_beat_all(n);
@@ -270,6 +288,7 @@ kofn_status kf_peer_fail(kf_node *n, kofn_status st)
  */
 static kofn_status give_up(kf_node *n, size_t group, kofn_status st)
 {
+    assert(group < n->on->groups);
     if (n->mine & kf_bit(group)) {
         n->decided |=
             kf_bit(group); /* so that all compare the same partial products */
@@ -283,6 +302,8 @@ static kofn_status widen(kf_node *n, size_t group, size_t wanted)
 {
     kf_cluster *c = &n->cluster[group];
 
+    assert(group < n->on->groups);
+    assert(!c->decoder);
     c->need = kf_max(c->need, wanted);
     n->local |= kf_bit(group);
     TRY(kf_peer_ask_partials(n, true));
@@ -299,6 +320,9 @@ static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
     size_t count = 0;
     kofn_status st;
 
+    assert(ev->verdict == KOFN_OK);
+    assert(ev->bad_count <= c->shown);
+    assert(ev->doubted <= ev->bad_count);
     if (!good)
         return KOFN_NOMEM;
     for (size_t i = 0; i < c->shown; i++) {
@@ -327,6 +351,8 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
     kf_cluster *c = &n->cluster[group];
     bool corrupt = ev->verdict == KOFN_CORRUPT;
 
+    assert(ev->task->type == KF_NODE_TASK_CHECK);
+    assert(group < n->on->groups);
     if (n->failed_check || kf_node_is_stuck(n) || c->decoder || c->judged ||
         !c->shown)
         return KOFN_OK;

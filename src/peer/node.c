@@ -70,6 +70,7 @@ kofn_status kf_peer_advance(kf_node *n, kofn_iterate_id to,
 {
     kf_decisions last = n->decisions[1];
 
+    assert(to.step >= n->at.step);
     n->unsettled.stuck = KOFN_OK;
     if (to.step > n->at.step)
         n->unsettled.agains = 0;
@@ -392,6 +393,7 @@ static kofn_time solo_after(const kf_node *n, bool deserted)
     kofn_time wait =
         (4 * n->opt.patience + busy) >> (n->single < 8 ? n->single : 8);
 
+    assert(n->idled != KF_LONG_AGO);
     if (n->catch_up.asked)
         return wait;
     if (deserted)

@@ -7,6 +7,8 @@
 
 #include "peer.h"
 
+#include <assert.h>
+
 /* Silences after which the nodes that could settle a disagreement count as
  * gone. */
 #define KF_UNSETTLED 8
@@ -234,6 +236,7 @@ static inline bool kf_before(kofn_epoch a, kofn_epoch b)
 
 static inline uint64_t kf_bit(size_t group)
 {
+    assert(group < KF_MAX_GROUPS);
     return UINT64_C(1) << group;
 }
 

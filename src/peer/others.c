@@ -53,6 +53,7 @@ static kf_other *reuse(kf_node *n, bool liars)
  * duplicates. */
 static void place_among(kf_node *n, kf_other *new)
 {
+    assert(new->incarnation != n->opt.incarnation);
     new->rank = kf_peer_rank_of(n, new->incarnation);
     for (kf_other *o = n->other; o != kf_end(n); o++)
         if (o != new && o->incarnation == new->incarnation)
@@ -65,6 +66,7 @@ kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
 {
     kf_other *o = kf_peer_find_one(n, incarnation, principal);
 
+    assert(incarnation != 0);
     *out = o;
     if (o)
         return KOFN_OK;
@@ -95,6 +97,8 @@ static bool is_there(const kf_node *n, const kf_other *o, bool or_ended)
 
 bool kf_peer_is_another(const kf_node *n, const kf_other *o, bool or_ended)
 {
+    assert(o >= n->other);
+    assert(o < kf_end(n));
     for (const kf_other *x = n->other; o->duplicate && x != o; x++)
         if (x->incarnation == o->incarnation && is_there(n, x, or_ended))
             return false;
@@ -135,6 +139,9 @@ static kf_voice *voice_of(const kf_node *n, size_t heard, size_t most,
 {
     kf_voice *least = n->voice;
 
+    assert(most > 0);
+    assert(most <= n->opt.confirm);
+    assert(heard <= most);
     for (size_t i = 0; i < heard; i++) {
         if (n->voice[i].principal == principal)
             return &n->voice[i];
@@ -160,6 +167,7 @@ uint64_t kf_peer_common(const kf_node *n,
             *voice = (kf_voice){o->principal, v};
         heard += v > 0 && another;
     }
+    assert(heard <= enough);
     for (size_t i = 0; i < heard; i++)
         common = n->voice[i].value < common ? n->voice[i].value : common;
     return heard < enough ? 0 : common;
@@ -248,6 +256,7 @@ static kf_other *pick_among(kf_node *n, bool slow)
             continue;
         if (count > 0 && o->at.step > ahead[0]->at.step)
             count = 0;
+        assert(count < KF_MOST_LIVES);
         ahead[count++] = o;
     }
     return count ? ahead[(n->opt.incarnation + n->catch_up.tries) % count]
@@ -324,6 +333,7 @@ kofn_status kf_peer_catch_up(kf_node *n)
     }
     if (!n->votes.outvoted && o->final && kf_same_iterate(o->at, n->at))
         return kf_peer_advance(n, n->at, kf_peer_digest(n), true);
+    assert(!n->catch_up.asked || n->catch_up.tries > 0);
     if (n->catch_up.asked &&
         (!kf_elapsed_or_wake(n, n->catch_up.asked_at,
                              kf_longer(n->opt.hedge, n->catch_up.tries - 1)) ||
@@ -344,6 +354,7 @@ static kofn_status adopt(kf_node *n, const kf_note *note, bool taken)
 {
     kf_node_digest digest = note->digest;
 
+    assert(note->at.step >= n->at.step);
     digest.taken = taken;
     n->ever.adopted++;
     TRY(kf_peer_take(n, note));
@@ -370,6 +381,7 @@ kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
                   (!kf_same_iterate(note->at, n->at) &&
                    (note->final || note->from == n->epoch.proposer)));
 
+    assert(o->incarnation == note->from);
     o->slow = false;
     o->final |= note->final && kf_same_iterate(o->at, note->at);
     if ((!n->final || n->votes.outvoted) &&

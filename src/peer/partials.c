@@ -68,6 +68,7 @@ void kf_peer_set_deciders(kf_node *n)
 
         while (prompt && !(n->member[r].prompt && nth == 0))
             nth -= n->member[r++].prompt;
+        assert(!prompt || r < n->members);
         n->decider[g] = prompt ? r : leader;
     }
     n->mine = n->rank == KF_NONE ? 0 : kf_peer_decides(n, n->rank);
@@ -77,6 +78,7 @@ uint64_t kf_peer_decides(const kf_node *n, size_t rank)
 {
     uint64_t set = 0;
 
+    assert(rank < n->members);
     for (size_t g = 0; g < n->on->groups; g++)
         if (n->decider[g] == rank)
             set |= kf_bit(g);
@@ -110,6 +112,7 @@ static bool decodes(const kofn_decoder *d, uint32_t seat)
 /* True if the partial product of this seat is one of these. */
 static bool takes(const kf_node *n, const kf_cluster *c, uint32_t seat)
 {
+    assert(is_known(n, c));
     return kf_peer_checks(n) ? kf_compares(c, seat) : decodes(c->decoder, seat);
 }
 
@@ -129,6 +132,7 @@ static uint64_t wanted(const kf_node *n)
     uint64_t set = n->final ? 0 : n->mine | n->local | share(n, n->rank);
     uint64_t asked = n->local;
 
+    assert(n->rank < n->members);
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_same_iterate(o->want, n->at) && kf_live(n, o))
             asked |= o->coded;
@@ -147,6 +151,7 @@ static uint64_t wanted(const kf_node *n)
 
 bool kf_peer_wants(const kf_node *n, size_t group)
 {
+    assert(group < n->on->groups);
     return n->rank != KF_NONE && n->members > 0 && wanted(n) & kf_bit(group);
 }
 
@@ -227,6 +232,8 @@ kofn_status kf_peer_ask_partials(kf_node *n, bool again)
 /* Cancels the outstanding requests for partial products of a decided group. */
 static kofn_status say_enough(kf_node *n, size_t group)
 {
+    assert(n->opt.decoding == KOFN_DECODE_DISTRIBUTED);
+    assert(n->decided & kf_bit(group));
     for (kf_other *o = n->other; o != kf_end(n); o++) {
         if (o->rank == KF_NONE || !(o->asked_coded & kf_bit(group)) ||
             kf_has(&n->cluster[group], n->member[o->rank].seat))
@@ -309,6 +316,7 @@ kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
     uint64_t all = kf_peer_product_of(n, note->at.step)->all;
     bool fresh = !kf_same_iterate(note->at, o->want);
 
+    assert(o->incarnation == note->from);
     if (note->at.step < o->want.step)
         return KOFN_OK;
     if (fresh && !kf_wary(n))
@@ -334,6 +342,8 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat, kofn_incarnation by)
 {
     size_t i = c->count;
 
+    assert(seat != KOFN_NO_SEAT);
+    assert(!kf_has(c, seat));
     assert(c->count <= c->cap && c->count <= c->by_cap);
     TRY(kf_grow(&c->have, &c->cap, c->count, sizeof *c->have));
     TRY(kf_grow(&c->by, &c->by_cap, c->count, sizeof *c->by));
@@ -349,6 +359,7 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat, kofn_incarnation by)
 
 void kf_peer_drop_former(kf_node *n)
 {
+    assert(n->opt.changes);
     for (size_t g = 0; g < n->on->groups; g++) {
         kf_cluster *c = &n->cluster[g];
         size_t kept = 0;
@@ -393,6 +404,7 @@ static kofn_status list_decisions(kf_node *n)
 
 static kofn_status tell(kf_node *n, const kf_decisions *of, kofn_incarnation to)
 {
+    assert(of->groups != 0);
     return kf_peer_send(n, to, (kf_note){.type = KF_NOTE_DECIDE, .at = of->at});
 }
 
@@ -419,6 +431,7 @@ kofn_status kf_peer_tell_members(kf_node *n)
 {
     size_t fresh = 0;
 
+    assert(n->opt.decoding == KOFN_DECODE_REPLICATED);
     for (size_t g = 0; g < n->on->groups; g++)
         fresh += (n->decided & ~n->decisions[0].groups & kf_bit(g)) != 0;
     if (n->decided != n->on->all && fresh < kf_ceil_div(n->on->groups, 4))
@@ -432,6 +445,7 @@ static kofn_status try_decide(kf_node *n, size_t group)
     bool checks = kf_peer_checks(n);
     kf_answers a;
 
+    assert(group < n->on->groups);
     if (!checks && (c->decoder || c->count < n->on->plan->layout.enough ||
                     !(n->mine & kf_bit(group)) || n->final))
         return KOFN_OK;
@@ -466,6 +480,8 @@ kofn_status kf_peer_decide_all(kf_node *n)
 
 kofn_status kf_peer_made(kf_node *n, size_t group)
 {
+    assert(group < n->on->groups);
+    assert(n->holds != KOFN_NO_SEAT);
     n->made |= kf_bit(group);
     if (!kf_has(&n->cluster[group], n->holds))
         TRY(keep_seat(&n->cluster[group], n->holds, n->opt.incarnation));
@@ -475,6 +491,8 @@ kofn_status kf_peer_made(kf_node *n, size_t group)
 
 kofn_status kf_peer_decoded(kf_node *n, size_t group)
 {
+    assert(group < n->on->groups);
+    assert(!n->final);
     n->done |= kf_bit(group);
     return serve_all(n);
 }
@@ -485,6 +503,7 @@ static bool is_theirs(const kf_node *n, const kf_note *note)
 {
     size_t r = n->decider[note->group];
 
+    assert(note->group < n->on->groups);
     if (note->seat == KOFN_NO_SEAT)
         return n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
                kf_same_epoch(note->epoch, n->epoch) && r < n->members &&
@@ -521,6 +540,8 @@ static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
     kf_cluster *c = &n->cluster[group];
     kf_answers a;
 
+    assert(n->opt.decoding == KOFN_DECODE_REPLICATED);
+    assert(count >= n->on->plan->layout.enough);
     for (size_t i = 0; i < count; i++)
         *sound &=
             seats[i] < n->max_seats && (i == 0 || seats[i] > seats[i - 1]);

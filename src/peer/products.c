@@ -40,6 +40,7 @@ size_t kf_course_product(const kf_course *c, uint64_t t)
 
     if (!c->turns || t / each < c->turns)
         return t % each;
+    assert(c->after > 0);
     return each + (t - kf_course_end(c, c->turns)) % c->after;
 }
 
@@ -118,6 +119,8 @@ static size_t groups_compared(const kofn_plan *plan, size_t nodes,
     size_t each = kf_min(nodes, p.surely + kf_bounds_vouch(&p, &all));
     size_t groups = kf_min(nodes, LEAST_GROUPS);
 
+    assert(errors != KOFN_ERRORS_NONE);
+    assert(each > 0);
     while (groups < nodes && !suffice(groups, each, nodes))
         groups++;
     return groups;
@@ -130,6 +133,7 @@ size_t kf_node_groups(const kofn_mesh_product *product, size_t nodes,
     const kofn_plan *plan = kf_plan_use(product->plan, product->left);
     size_t groups = kf_min(nodes, KF_MAX_GROUPS);
 
+    assert(product->plan);
     if (errors != KOFN_ERRORS_NONE)
         groups = kf_min(groups, groups_compared(plan, nodes, errors));
     return kf_max(1, kf_min(groups, plan->span));
@@ -143,6 +147,8 @@ static kofn_status products_new(kf_peer_product *s,
         TRY(kf_code_reader(&s->reader, from->plan));
     s->plan = from->read ? s->reader : kf_plan_use(from->plan, from->left);
     s->groups = kf_node_groups(from, opt->groups, opt->errors);
+    assert(s->groups > 0);
+    assert(s->groups <= KF_MAX_GROUPS);
     s->all = s->groups == 64 ? UINT64_MAX : kf_bit(s->groups) - 1;
     s->bounds = kf_bounds_of(s->plan, 0, opt->errors);
     s->silent = !kf_code_has_no_zero_result(s->plan, 0, s->plan->span - 1);
@@ -162,6 +168,7 @@ static size_t enough_for(const kf_peer_product *s)
 kofn_status kf_peer_products_new(kf_node *n, const kofn_mesh_product *product,
                                  size_t products, const kf_node_options *opt)
 {
+    assert(!n->product);
     TRY(kf_node_products_check(product, products));
     if (opt->turns ? !opt->after || opt->after >= products : opt->after > 0)
         return kf_fail(
@@ -197,6 +204,7 @@ kofn_status kf_peer_members_decode(const kf_node *n, bool *decode)
     uint32_t *seat;
     kofn_status st = KOFN_OK;
 
+    assert(n->members > 0);
     *decode = true;
     TRY_NEW(seat, n->members);
     for (size_t r = 0; r < n->members; r++)

@@ -6,6 +6,8 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
+
 /* True if enough nodes have the result, this one included, for another to
  * believe it. */
 static bool can_be_believed(const kf_node *n)
@@ -40,6 +42,7 @@ static kofn_time serves_for(const kf_node *n, const kf_other *o)
 /* True if another node may still get the result from this node. */
 static bool is_awaited(const kf_node *n, const kf_other *o)
 {
+    assert(n->final);
     if (o->heard == KF_LONG_AGO ? !may_be_back(n, o)
                                 : o->final && kf_peer_has_local(n, o))
         return false;

@@ -13,6 +13,7 @@
  */
 #include "node.h"
 
+#include <assert.h>
 #include <float.h>
 
 /* ---- ballots ------------------------------------------------------------- */
@@ -56,6 +57,7 @@ static const kf_node_digest *digest_of(const kf_node *n, const kf_other *o,
     const kf_node_digest *d = digest_at(o, local->at);
     kofn_iterate_id result = o->final ? o->at : o->result;
 
+    assert(local->digest.exact != 0);
     if (d || !n->final || !(o->final || o->ended) ||
         !kf_same_iterate(local->at, n->at) || result.step != n->at.step)
         return d;
@@ -70,6 +72,7 @@ static bool put(kf_ballot *of, size_t *ever, kofn_iterate_id at,
 {
     size_t i = find(of, at);
 
+    assert(digest.exact != 0);
     if (i == KF_BALLOTS)
         i = (*ever)++ % KF_BALLOTS;
     else if (of[i].digest.exact == digest.exact)
@@ -160,6 +163,7 @@ static bool follows(const kf_node *n, const kf_ballot *local,
  * not cleared. */
 static void begin(const kf_node *n, tally *t, const kf_ballot *local)
 {
+    assert(local->digest.exact != 0);
     t->local = local;
     t->known = 0;
     t->mine = t->voters = !follows(n, local, &local->digest);
@@ -190,6 +194,7 @@ static void gather(const kf_node *n, const kf_ballot *local, tally *t)
             again |= voter[j - t->mine] == o->principal;
         if (again)
             continue;
+        assert(t->voters - t->mine < KF_MOST_LIVES);
         voter[t->voters++ - t->mine] = o->principal;
         if (d)
             t->of[t->known++] = d;
@@ -200,6 +205,7 @@ static bool is_most(const tally *t, const kf_node_digest *of)
 {
     size_t same = t->mine && alike(t, &t->local->digest, of);
 
+    assert(t->known + t->mine <= t->voters);
     for (size_t i = 0; i < t->known; i++)
         same += alike(t, t->of[i], of);
     return 2 * same > t->voters;
@@ -225,6 +231,7 @@ static bool others_agree(const tally *t)
 /* Reports the nodes with another iterate than the majority, beyond rounding. */
 static kofn_status tell_erred(kf_node *n, tally *t)
 {
+    assert(t->local->agreed);
     t->rounded = true;
     for (kf_other *o = n->other; o != kf_end(n); o++) {
         size_t k = find(o->ballot, t->local->at);
@@ -275,6 +282,7 @@ void kf_peer_spoil(kf_node *n, kf_node_digest digest)
  * no other node is left or sent a digest.  Its own vote alone is not enough. */
 static bool is_alone(const kf_node *n, const kf_ballot *local, const tally *t)
 {
+    assert(t->voters >= t->mine);
     return t->voters == t->mine && n->opt.nodes > 1 && n->final &&
            n->single == 0 && kf_same_iterate(local->at, n->at);
 }
@@ -285,6 +293,7 @@ static bool is_alone(const kf_node *n, const kf_ballot *local, const tally *t)
  */
 static void settle(kf_node *n, kf_ballot *local, tally *t)
 {
+    assert(!local->agreed);
     if (is_alone(n, local, t)) {
         n->votes.unsure = KOFN_TOOFEW;
         return;
@@ -308,6 +317,7 @@ static kofn_status count(kf_node *n, kf_ballot *local)
 {
     tally t;
 
+    assert(local->digest.exact != 0);
     gather(n, local, &t);
     if (!local->agreed)
         settle(n, local, &t);
@@ -320,6 +330,7 @@ static void settle_alone(kf_node *n)
 {
     bool all = true;
 
+    assert(n->votes.outvoted);
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_live(n, o) && kf_peer_has_right(n, o))
             return;

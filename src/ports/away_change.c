@@ -9,6 +9,8 @@
  * a worker's block, only the number of its updates. */
 #include "away.h"
 
+#include <assert.h>
+
 /* ---- updates ------------------------------------------------------------- */
 
 /* Packs the change with U and V. */
@@ -18,6 +20,8 @@ static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
     size_t numbers = KF_WIRE_CHANGE / kf_dtype_size(U->dtype), u, v;
     char *to;
 
+    assert(U->rows == V->rows);
+    assert(U->dtype == V->dtype);
     if (!kf_mul(U->rows, U->cols, &u) || !kf_mul(V->rows, V->cols, &v) ||
         !kf_add(u, v, &u) || !kf_add(u, numbers, &numbers))
         return kf_nomem(SIZE_MAX);
@@ -34,6 +38,7 @@ static bool too_far_behind(const worker *w, size_t bytes)
 {
     uint64_t behind = w->announced - w->done, least = 0;
 
+    assert(w->done <= w->announced);
     for (const kf_block *b = w->block; b; b = b->next)
         least += BEHIND_LEAST;
     if (behind < least)
@@ -46,6 +51,8 @@ static bool too_far_behind(const worker *w, size_t bytes)
  * since its queue of updates would only grow. */
 kofn_status kf_away_update(port *p, const kf_msg *m)
 {
+    assert(m->worker < p->workers);
+    assert(!p->worker[m->worker]->gone);
     worker *w = p->worker[m->worker];
     kf_block *b = w->block;
     kf_head h = {.type = KF_WIRE_UPDATE,
@@ -80,6 +87,7 @@ kofn_status kf_away_update(port *p, const kf_msg *m)
 
 kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
 {
+    assert(id < p->workers);
     worker *w = p->worker[id];
 
     if (h->block == w->block_id && h->updates == w->done + 1 &&
@@ -98,6 +106,7 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
 /* Sends strips in the state after the updates that were already sent. */
 kofn_status kf_away_strips(port *p, const kf_msg *m)
 {
+    assert(m->worker < p->workers);
     worker *w = p->worker[m->worker];
     const kf_block *b = kf_block_of(w->block, m->operand), *of = m->block;
     kf_head h = {.type = of ? KF_WIRE_STRIPS : KF_WIRE_WHOLE,

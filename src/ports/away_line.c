@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -58,6 +59,7 @@ double kf_away_level(port *p, kf_bucket *b, double rate)
 {
     kofn_time now = kf_away_now(&p->base);
 
+    assert(rate > 0);
     b->level -= (double)(now - b->since) * 1e-9 * rate;
     if (b->level < 0)
         b->level = 0;
@@ -67,11 +69,15 @@ double kf_away_level(port *p, kf_bucket *b, double rate)
 
 kf_bucket *kf_away_short_lived(port *p, uint32_t who)
 {
+    assert(who <= p->principals);
     return who ? &p->principal[who - 1].short_lived : &p->short_lived;
 }
 
 void kf_away_close_peer(port *p, worker *w)
 {
+    assert(!w->gone);
+    assert(p->needs >= w->asked);
+    assert(!w->to_store || p->stores > 0);
     w->gone = true;
     p->of_peer[w->peer] = 0;
     if (w->principal)
@@ -90,6 +96,7 @@ void kf_away_close_peer(port *p, worker *w)
 
 kofn_status kf_away_lose(port *p, uint32_t id)
 {
+    assert(id < p->workers);
     const worker *w = p->worker[id];
     kf_bucket *b = kf_away_short_lived(p, w->principal);
 
@@ -143,6 +150,7 @@ kofn_status kf_away_flush(port *p)
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
                          const kofn_lent *body)
 {
+    assert(id < p->workers);
     worker *w = p->worker[id];
 
     if (w->gone) {
@@ -177,6 +185,7 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
 
 void kf_away_evict(port *p, uint32_t id)
 {
+    assert(id < p->workers);
     worker *w = p->worker[id];
     char words[100];
 
@@ -196,6 +205,7 @@ kofn_status kf_away_hang_up(port *p, uint32_t id)
 
 kofn_status kf_away_strike(port *p, uint32_t id)
 {
+    assert(id < p->workers);
     worker *w = p->worker[id];
 
     p->base.dropped++;
@@ -214,6 +224,8 @@ kofn_status kf_away_enrol(port *p, const worker *like)
     uint32_t who = like->principal;
     worker *w;
 
+    assert(like->peer < p->peers);
+    assert(who <= p->principals);
     TRY(kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker));
     TRY_NEW(w, 1);
     *w = *like;
@@ -229,6 +241,7 @@ kofn_status kf_away_enrol(port *p, const worker *like)
 
 kofn_status kf_away_renew(port *p, uint32_t id)
 {
+    assert(id < p->workers);
     const worker *w = p->worker[id];
     worker now = {.peer = w->peer,
                   .principal = w->principal,

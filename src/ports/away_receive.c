@@ -5,6 +5,8 @@
  * dropped. */
 #include "away.h"
 
+#include <assert.h>
+
 /* ---- receiving ----------------------------------------------------------- */
 
 static void discard(port *p, kofn_packet *k)
@@ -231,6 +233,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     w->heard = kf_away_now(&p->base);
     if (!e->result) { /* the task was cancelled */
         kf_away_end(w, e);
+        assert(w->cancelled > 0);
         w->cancelled--;
         discard(p, k);
         return KOFN_OK;
@@ -300,6 +303,7 @@ static void tell_why(port *p, uint32_t id, const kf_head *h, kofn_packet *k)
 static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
+    assert(id < p->workers);
     kf_msg m = {.worker = id};
 
     if (h->job != p->job && h->type != KF_WIRE_HELLO)

@@ -6,6 +6,8 @@
 
 #include "data/kernel.h"
 
+#include <assert.h>
+
 /* ---- inputs -------------------------------------------------------------- */
 
 /* Packs only the strips of this task. */
@@ -16,6 +18,8 @@ static kofn_status pack_strips(const kf_msg *m, size_t components,
     bool left = kf_kernel_of(m->how)->left;
     size_t n = m->hi - m->lo;
 
+    assert(m->lo < m->hi);
+    assert(components > 0);
     TRY(kf_buffer_new(out, left ? in->rows * components : n * components,
                       left ? n : in->cols, in->dtype));
     kf_post_strips(in, m, components, (*out)->m.data, false);
@@ -166,6 +170,8 @@ static kofn_status post_work(port *p, const kf_msg *m)
 /* Records a task and sends it; takes over the buffer of the result. */
 static kofn_status send_work(port *p, kf_msg *m)
 {
+    assert(m->worker < p->workers);
+    assert(m->result);
     worker *w = p->worker[m->worker];
     kofn_status st = kf_grow(&w->pending, &w->pending_cap, w->pending_count,
                              sizeof *w->pending);
@@ -183,6 +189,7 @@ static kofn_status send_work(port *p, kf_msg *m)
 
 static kofn_status be(port *p, uint32_t id, const worker *who)
 {
+    assert(id < p->workers);
     worker *w = p->worker[id];
     bool moved = w->principal != who->principal;
 
@@ -221,6 +228,8 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
  * block. The time allowed for storing it depends on the block's size. */
 static kofn_status send_block(port *p, uint32_t id)
 {
+    assert(p->worker[id]->to_store);
+    assert(p->stores > 0);
     worker *w = p->worker[id];
     kf_head h = {.type = KF_WIRE_STORE,
                  .row = (uint32_t)w->to_store->row,
@@ -272,6 +281,7 @@ static kofn_status store(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
 
+    assert(m->block);
     p->stores += w->to_store == NULL;
     kf_block_drop(w->to_store);
     w->to_store = m->block;
@@ -291,6 +301,8 @@ kf_buffer *kf_away_end(worker *w, pending_task *e)
 {
     kf_buffer *result = e->result;
 
+    assert(e >= w->pending);
+    assert(e < w->pending + w->pending_count);
     *e = w->pending[--w->pending_count];
     return result;
 }
@@ -416,6 +428,7 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
     worker *w = p->worker[id];
     const need n = {h->block, h->which, h->lo, h->hi};
 
+    assert(w->asked <= NEEDS_MOST);
     /* it will request it again */
     if (w->asked == NEEDS_MOST || !is_slice(w, &n))
         return kf_away_strike(p, id);
@@ -442,6 +455,7 @@ static kofn_status post_slice(port *p, uint32_t id, const need *n)
     const void *at;
     kofn_status st;
 
+    assert(n->lo < n->hi);
     kf_wire_section(w->block, n->section, &units, &bytes);
     bytes *= n->hi - n->lo;
     w->served += bytes + SLICE_COST;
@@ -472,6 +486,9 @@ uint32_t kf_away_next(const port *p)
 
 kofn_status kf_away_serve(port *p, uint32_t id)
 {
+    assert(id < p->workers);
+    assert(p->worker[id]->asked > 0);
+    assert(p->needs > 0);
     worker *w = p->worker[id];
     need n = w->need[w->need_first];
 

@@ -6,6 +6,7 @@
  *
  * Owns the ends, their queues and threads until kofn_mesh_free. A packet has
  * one owner. The lock is not held during computation. */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -74,6 +75,7 @@ static letter *dequeue(end *e)
     e->first = l->next;
     if (!e->first)
         e->last = NULL;
+    assert(e->queued > 0);
     e->queued--;
     return l;
 }
@@ -272,6 +274,7 @@ kofn_status kofn_mesh_new(kofn_mesh **out)
 
 static kofn_status introduce(kofn_mesh *m, end *e)
 {
+    assert(e->number == m->ends);
     TRY(kf_grow(&m->end, &m->cap, m->ends, sizeof *m->end));
     for (size_t i = 0; i < m->ends; i++)
         if (!m->end[i]->closed) {

@@ -5,11 +5,14 @@
  */
 #include "post.h"
 
+#include <assert.h>
+
 kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
                          size_t size)
 {
     char *queue;
 
+    assert(*first + count <= *cap);
     if (*first + count == *cap && *first > *cap / 2) {
         memcpy(&queue, p, sizeof queue);
         memmove(queue, queue + *first * size, count * size);
@@ -91,6 +94,8 @@ void kf_post_components(char **to, const kf_block *b, size_t lo, size_t hi)
 {
     size_t bytes = (hi - lo) * b->cols * kf_dtype_size(b->dtype);
 
+    assert(lo <= hi);
+    assert(hi <= b->rows);
     for (size_t l = 0; l < b->components; l++) {
         kofn_matrix component = b->component[l];
 
@@ -110,6 +115,7 @@ void kf_post_components(char **to, const kf_block *b, size_t lo, size_t hi)
 static kofn_matrix strips(const kofn_matrix *in, bool left, size_t i, size_t lo,
                           size_t hi)
 {
+    assert(lo <= hi);
     return left ? (kofn_matrix){kf_at(in, i, lo), 1, hi - lo, in->ld, in->dtype}
                 : (kofn_matrix){kf_at(in, lo, 0), hi - lo, in->cols, in->ld,
                                 in->dtype};
@@ -122,6 +128,8 @@ void kf_post_strips(const kofn_matrix *in, const kf_msg *task,
     size_t span = (left ? in->cols : in->rows) / components;
     size_t end = kf_min(task->hi, span);
 
+    assert(components > 0);
+    assert(task->hi - task->lo <= span);
     for (size_t at = 0; at < components * span; at += span)
         for (size_t i = 0; i < (left ? in->rows : 1); i++) {
             kofn_matrix last = strips(in, left, i, at + task->lo, at + end);
@@ -193,6 +201,7 @@ static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
 {
     const kf_letter *from = &b->letter[b->first + i];
 
+    assert(i < b->count);
     *swapped = false;
     for (size_t k = i + 1; k < b->count; k++) {
         kf_letter *l = &b->letter[b->first + k];
@@ -208,6 +217,8 @@ static void inherit(kf_letter *l, const kf_letter *from)
 {
     kf_head h, with;
 
+    assert(!l->body.bytes);
+    assert(l->input == from->input);
     kf_head_read(&with, from->head, KF_HEAD); /* both were written here */
     kf_head_read(&h, l->head, KF_HEAD);
     h.body_sum = with.body_sum;

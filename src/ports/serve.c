@@ -11,6 +11,7 @@
  *
  * Owns the worker's block, tasks and outbox, on one thread. It decides nothing:
  * it refuses a task that it cannot do. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
     kf_buffer *p = m->result;
     kofn_lent lent;
 
+    assert(st || m->result);
     m->result = NULL;
     if (st) {
         kf_buffer_drop(p);
@@ -399,6 +401,8 @@ static void sleep_for(void *ud, double seconds)
  * queue may have changed afterwards. */
 static void work(server *s)
 {
+    assert(s->pending_count > 0);
+    assert(s->pending[s->first].msg.type == KF_MSG_WORK);
     kf_msg m = s->pending[s->first].msg;
     kf_block *b = kf_block_keep(m.block ? m.block : s->block.block_spec.block);
     kf_buffer *in = kf_buffer_keep(m.in);
@@ -434,6 +438,7 @@ static bool is_now(const server *s, const pending_task *e)
 /* True for a change that must wait for slices of its block. */
 static bool is_early(const server *s)
 {
+    assert(s->pending_count > 0);
     return s->pending[s->first].msg.type != KF_MSG_WORK &&
            !kf_serve_has_slices(s);
 }

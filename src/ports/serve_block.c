@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define SLICE_BYTES ((size_t)4 << 20) /* requested at a time */
@@ -21,6 +22,7 @@ bool kf_serve_has_slices(const server *s)
 
 void kf_serve_block_is_whole(server *s)
 {
+    assert(s->block.block_spec.block);
     s->block.whole = true;
     s->version++;
     kf_serve_say(s, KF_WIRE_STORED);

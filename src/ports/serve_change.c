@@ -5,6 +5,7 @@
  * change is reported, since no block may be wrong unnoticed. */
 #include "serve.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- checks -------------------------------------------------------------- */
@@ -93,6 +94,7 @@ static kofn_status take_update(const kf_head *h, kf_buffer *all, kf_msg *m)
     kofn_matrix V = {(char *)U.data + h->rows * h->cols * size, h->rows,
                      h->out_cols, h->out_cols, h->dtype};
 
+    assert(h->type == KF_WIRE_UPDATE);
     m->type = KF_MSG_UPDATE;
     TRY(kf_wire_read_change(&m->change, at));
     TRY(kf_buffer_view(&m->in, all, &U));
@@ -106,6 +108,7 @@ static kofn_status take(server *s, const kf_head *h, kofn_packet *k, kf_msg *m)
     kf_buffer *all;
     kofn_status st;
 
+    assert(b);
     TRY(kf_buffer_new(&all, 1, k->body_bytes / kf_dtype_size(h->dtype),
                       h->dtype));
     st = kf_post_take_body(s->t, k, h, &all);
@@ -187,6 +190,7 @@ static kofn_status is_in_order(const pending_task *e, const kf_block *b)
 {
     uint64_t then = b->updates + (e->msg.type == KF_MSG_UPDATE);
 
+    assert(b);
     if ((!e->msg.block && e->msg.type == KF_MSG_SLICE) || e->updates == then)
         return KOFN_OK;
     return kf_fail(KOFN_STATE,
@@ -197,6 +201,8 @@ static kofn_status is_in_order(const pending_task *e, const kf_block *b)
 
 void kf_serve_do_change(server *s)
 {
+    assert(s->pending_count > 0);
+    assert(s->pending[s->first].msg.type != KF_MSG_WORK);
     pending_task e = s->pending[s->first];
     kf_block *blocks = s->block.block_spec.block;
     const kf_block *b = kf_block_of(blocks, e.msg.operand);

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
+
 void kf_serve_finish(server *s, kofn_status st)
 {
     if (!s->over)
@@ -61,6 +63,7 @@ void kf_serve_refuse(server *s, kofn_status st)
 {
     kf_head h = {.type = KF_WIRE_BYE, .job = s->job, .block = s->block_id};
 
+    assert(st != KOFN_OK);
     kf_serve_post_words(s, &h, kofn_errmsg());
     kf_serve_finish(s, st);
 }
@@ -71,6 +74,7 @@ void kf_serve_refuse(server *s, kofn_status st)
  * after changes of the block. */
 void kf_serve_queue_up(server *s, pending_task e)
 {
+    assert(s->first + s->pending_count < s->cap);
     pending_task *queue = s->pending + s->first;
     size_t i = s->pending_count++;
 

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
+
 /* A call that is shorter than SOON doubles the work of the next. A call that is
  * longer than LONG reduces it. */
 #define SOON (KOFN_SECOND / 200)
@@ -17,6 +19,7 @@
  * would not help a slower function. */
 static void adapt(kf_user_multiply *user, double asked, kofn_time took)
 {
+    assert(took >= 0);
     if (took < SOON && asked > user->work / 2 && user->work < MOST)
         user->work *= 2;
     else if (took > LONG && asked < user->work)

@@ -7,6 +7,7 @@
 
 #include "data/kernel.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- inputs -------------------------------------------------------------- */
@@ -185,6 +186,7 @@ static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
     kf_buffer *both;
     kofn_status st;
 
+    assert(!h->block);
     if (!pair_bytes(h, &bytes) || bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT,
                        "the operands of task %u have %zu bytes, not %zu",

@@ -14,6 +14,7 @@
  * continue meanwhile. So the time of an event may be before that of the clock.
  *
  * Owns the workers and all messages in transit; uses no threads. */
+#include <assert.h>
 #include <math.h>
 
 #include "post.h"
@@ -103,6 +104,7 @@ static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
  * for every slot in `unused`. */
 static void free_slot(port *p, uint32_t id)
 {
+    assert(p->unused.count < p->unused.cap);
     p->slot[id].m = (kf_msg){0};
     p->unused.slot[p->unused.count++] = id;
 }
@@ -124,6 +126,7 @@ static uint32_t take(list *l, size_t i)
 {
     uint32_t slot = l->slot[i];
 
+    assert(i < l->count);
     memmove(l->slot + i, l->slot + i + 1, (--l->count - i) * sizeof *l->slot);
     return slot;
 }
@@ -141,6 +144,7 @@ static void drop_list(port *p, list *l)
 static kofn_status schedule(port *p, kofn_time after, uint32_t kind, uint32_t w,
                             uint32_t slot)
 {
+    assert(after >= 0);
     if (after >= KOFN_NEVER - p->at)
         return KOFN_OK; /* it never happens */
     return kf_heap_push(&p->heap, (kf_heap_entry){.time = p->at + after,
@@ -334,6 +338,7 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot)
     worker *w = &p->worker[id];
     kf_msg *m = &p->slot[slot].m;
 
+    assert(slot < p->slots);
     if (w->gone || p->slot[slot].cancelled) {
         drop_slot(p, slot);
         return KOFN_OK;

@@ -9,6 +9,7 @@
  * Owns the threads and their mailboxes. A message has one owner at a time. A
  * worker may access its own block and message, and nothing of the coordinator.
  */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -56,6 +57,7 @@ static kf_msg take_oldest(kf_inbox *b)
     const kf_msg *queue = b->msg + b->first;
     size_t oldest = 0;
 
+    assert(b->count > 0);
     for (size_t i = 0; i < b->count && queue[i].type == KF_MSG_WORK; i++)
         if (queue[i].round < queue[oldest].round)
             oldest = i;
@@ -463,6 +465,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
             return turn(p, m);
         st = receive_until(p, next < until ? next : until, m);
         if (st == KOFN_OK && m->type == KF_MSG_HELLO) {
+            assert(p->unheard > 0);
             p->unheard--;
         } else if (st == KOFN_OK && m->type != KF_MSG_UNRESPONSIVE &&
                    p->worker[m->worker]->dead) {

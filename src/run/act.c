@@ -7,6 +7,8 @@
 
 #include "base/number.h"
 
+#include <assert.h>
+
 static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_stopwatch watch = kf_job_start_work(j);
@@ -18,6 +20,7 @@ static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 
 static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
 {
+    assert(p);
     kf_msg m = {.type = KF_MSG_CANCEL,
                 .worker = a->worker,
                 .product = a->product,
@@ -155,6 +158,7 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
     kofn_status st = a->status;
     bool again = false;
 
+    assert(p->tasks);
     if (st == KOFN_OK && p->odd)
         again = p->measure.keyed && !p->measure.each; /* a wrong answer may be
                                                          NaN */
@@ -219,6 +223,7 @@ static kofn_status encode_inputs(kofn_job *j, product *p,
     kf_stopwatch watch;
     kofn_status st = KOFN_OK;
 
+    assert(n > 0);
     if (p->use->parts1 <= 1 && !kf_is_stream(j))
         return KOFN_OK;
     TRY_NEW(rows, n);

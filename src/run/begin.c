@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
+
 /* Decides how wrong results of this product are found.  Without a test by a
  * key, or after a failed one, equal errors are found only by comparing. */
 static void know_alike(const kofn_job *j, product *p)
@@ -26,6 +28,9 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
     kofn_event ev = {
         .type = KOFN_EV_BEGIN, .all = p->number == 0, .late_too = p->audited};
 
+    assert(!p->begun);
+    assert(p->ended == KOFN_AGAIN);
+    assert(!p->tasks);
     /* a single answer of a located worker is not believed */
     if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
         kf_job_code_it(j, p);
@@ -97,6 +102,7 @@ bool kf_job_starves(const kofn_job *j, const product *p)
 {
     kf_core_view v;
 
+    assert(p->begun);
     kf_core_look(j->core, p->core, &v);
     return v.needed > 0;
 }

@@ -10,6 +10,7 @@
 
 #include "data/key.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* ---- messages to the workers --------------------------------------------- */
@@ -32,6 +33,7 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
                 .round = j->start.number,
                 .change = *t->change};
 
+    assert(seat != SIZE_MAX);
     TRY(kf_update_factors_take(
         &t->sides, kf_core_use(j->core, KOFN_USES * t->operand)->code,
         kf_local(plan, seat), &m));
@@ -52,6 +54,7 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
     kofn_status st =
         kf_update_factors_new(&t.sides, &j->held[operand].resident, U, V);
 
+    assert(operand < j->operands);
     /* group by group, because seats of a group share work */
     for (size_t g = 0; !st && g < plan->layout.groups; g++) {
         kf_update_factors_choose(&t.sides, g);
@@ -114,6 +117,7 @@ static kofn_status let_grow(kf_held *h, const kofn_change *c, double gain)
     double step = c->nesterov ? G + fabs(c->momentum) * M : M;
     double most = A + fabs(c->step) * step;
 
+    assert(gain >= 0);
     if (!(most - most == 0) ||
         kf_range_resident(most, 1, h->plan->layout.problem.dtype) !=
             h->resident.by)
@@ -154,6 +158,7 @@ static kofn_status update(kofn_job *j, size_t operand,
     kofn_status st;
     void *owned[2];
 
+    assert(h->placed);
     TRY(kf_data_check_change(&h->plan->layout.problem, U, V));
     TRY(kf_job_await_start(j));
     /* blocks must not change while they are read */

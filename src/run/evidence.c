@@ -4,8 +4,11 @@
  * It excludes no worker and carries out nothing. */
 #include "job.h"
 
+#include <assert.h>
+
 void kf_evidence_ask(kofn_job *j, size_t operand)
 {
+    assert(operand < j->operands);
     j->held[operand].due = j->evidence.on = true;
 }
 
@@ -29,12 +32,14 @@ static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
 kofn_status kf_evidence_receive(kofn_job *j, const product *p,
                                 const kofn_action *a)
 {
+    assert(j->guard.count > 0);
     const kofn_event *v = &j->guard.verdict[j->guard.count - 1].event;
 
     /* a located worker of the first reading need not be certain again */
     size_t n = v->bad_count -
                (p->measure.drifts && j->evidence.second ? 0 : v->doubted);
 
+    assert(v->doubted <= v->bad_count);
     for (size_t i = 0; i < n; i++)
         TRY(accuse(j, p, kf_job_task(p, a->tasks[v->bad[i]])->worker));
     return KOFN_OK;
@@ -71,6 +76,7 @@ static bool read_again(kofn_job *j)
 
 bool kf_evidence_goes_on(kofn_job *j, size_t operand)
 {
+    assert(operand < j->operands);
     j->held[operand].due = false;
     while (operand < j->operands && !j->held[operand].due)
         operand++;
@@ -86,6 +92,7 @@ void kf_evidence_end(kofn_job *j)
 
 kf_block_evidence kf_evidence_forget(kofn_job *j, uint32_t worker)
 {
+    assert(worker < j->evidence.workers);
     kf_block_evidence *w = &j->evidence.worker[worker], was = *w;
 
     *w = (kf_block_evidence){.mending = was.mending};
@@ -94,5 +101,6 @@ kf_block_evidence kf_evidence_forget(kofn_job *j, uint32_t worker)
 
 void kf_evidence_mend(kofn_job *j, uint32_t worker)
 {
+    assert(worker < j->evidence.workers);
     j->evidence.worker[worker].mending = true;
 }

@@ -4,6 +4,8 @@
  * pool. */
 #include "job.h"
 
+#include <assert.h>
+
 /* ---- decoding ------------------------------------------------------------ */
 
 static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
@@ -13,6 +15,7 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
     size_t from = p->number == 0 ? p->lo : 0;
     kf_band band = {a->group, a->lo - from, a->hi - from};
 
+    assert(a->lo >= from);
     if (!a->decoder) {
         TRY(kf_data_add_up(source, a->count, &p->out));
         return kf_range_restore(&p->out, &p->back);
@@ -61,6 +64,7 @@ static void note_odd(product *p, const kofn_action *a, const kf_source *source)
 
 bool kf_job_overflows(product *p)
 {
+    assert(p->tasks);
     for (size_t i = 0; i < p->tasks->count && may_overflow(p); i++) {
         const kf_slot *t = &p->tasks->task[i];
 
@@ -91,6 +95,7 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
 /* Ends the tasks of a product.  `round`: the number to report. */
 static void close_tasks(kofn_job *j, product *p, unsigned round)
 {
+    assert(p->tasks);
     for (size_t i = 0; i < p->tasks->count; i++) {
         kf_buffer *came = p->tasks->task[i].result;
 
@@ -105,6 +110,7 @@ static void close_tasks(kofn_job *j, product *p, unsigned round)
 
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
 {
+    assert(p->ended == KOFN_AGAIN);
     p->rep.took = kf_job_now(j) - p->began;
     p->ended = st >= 0 && p->odd ? p->odd : st;
     p->rep.unchecked = p->as == KOFN_USE_PARTS;
@@ -113,6 +119,8 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
 
 void kf_job_begin_again(kofn_job *j, product *p)
 {
+    assert(p->begun);
+    assert(p->ended == KOFN_AGAIN);
     close_tasks(j, p, 0);
     if (p->as == KOFN_USE_PARTS)
         kf_job_code_it(j, p);

@@ -9,6 +9,7 @@
 #include "data/compare.h"
 #include "data/key.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <sys/random.h>
@@ -69,6 +70,7 @@ static kofn_status know_resident(kf_held *h, bool left, size_t group)
 {
     size_t groups = h->plan->layout.groups;
 
+    assert(group < groups);
     if (!h->norms)
         TRY_ZERO(h->norms, 2 * groups);
     return kf_data_norms(&h->resident, left, group,
@@ -201,6 +203,7 @@ static kofn_status know_operands(kf_held *h, kf_measure *of, size_t group,
     TRY(know_resident(h, left, group));
     TRY(know_input(of));
     norms = of->velocity ? h->speed : h->norms;
+    assert(norms);
     c->row = left ? of->input : norms[group];
     c->col = left ? norms[group + c->plan->layout.groups] : of->input;
     return KOFN_OK;
@@ -212,6 +215,7 @@ static void tell(kf_guard *g, kf_measure *of, const kofn_action *a,
 {
     const kofn_plan *use = of->messages->plan;
 
+    assert(g->count < g->cap);
     if (st == KOFN_OK) {
         of->floor = kf_larger(of->floor, found->floor);
         of->error = kf_larger(of->error, as_error(use, found->floor));
@@ -251,6 +255,7 @@ bool kf_guard_has_key(const kofn_plan *p)
 
 kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h)
 {
+    assert(!h->key);
     if (!kf_guard_has_key(h->plan))
         return KOFN_OK;
     for (size_t group = 0; group < h->plan->layout.groups; group++)
@@ -269,6 +274,7 @@ static double error_of(const kf_held *h, double noise)
         kf_compare_alarm(h->plan, n + (double)h->plan->parts, h->changes);
     double own = 0x1p-52 * (n + (double)kf_min(h->key->rows, h->key->run));
 
+    assert(h->key);
     return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own;
 }
 
@@ -388,6 +394,7 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
 
 bool kf_guard_next(kf_guard *g, kofn_event *ev)
 {
+    assert(g->next <= g->count);
     if (g->next == g->count) {
         forget_verdicts(g);
         return false;

@@ -6,6 +6,8 @@
 
 #include "base/options.h"
 
+#include <assert.h>
+
 /* ---- life ---------------------------------------------------------------- */
 
 /* Refuses bit flips if workers store no numbers to flip. */
@@ -232,6 +234,7 @@ static kofn_status check_place(const kofn_job *j, size_t operand, size_t rows,
 /* Completes an operand that is known: its parts can now be sent. */
 static kofn_status placed(kofn_job *j, kf_held *h)
 {
+    assert(!h->placed);
     if (j->port->away)
         TRY(kf_resident_away(&h->resident));
     if (j->opt.errors != KOFN_ERRORS_NONE)

@@ -19,6 +19,8 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
+
 /* The tables that a report points to. */
 typedef struct tables {
     size_t *rows, row_cap;
@@ -323,6 +325,7 @@ static inline void kf_job_feed_again(product *p)
  * groups. */
 static inline size_t kf_job_row(const product *p, size_t row, size_t group)
 {
+    assert(group < p->use->layout.groups);
     return row * p->use->layout.groups + group;
 }
 

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -191,6 +192,7 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
     bool judges = ev->type == KOFN_EV_VERDICT;
     bool cancels = ev->type == KOFN_EV_CANCEL;
 
+    assert((size_t)ev->type < sizeof names / sizeof *names);
     fprintf(j->file, "{\"t\":%" PRId64 ",\"ev\":\"%s\"", ev->now,
             names[ev->type]);
     if (!begins && !judges && !cancels && ev->type != KOFN_EV_ALARM)

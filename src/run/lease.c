@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
+
 /* ---- sending blocks ------------------------------------------------------ */
 
 static kofn_status add(kf_waiters *w, uint32_t worker, size_t seat)
@@ -34,6 +36,8 @@ kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
 {
     kofn_status st = KOFN_OK;
 
+    assert(m.type == KF_MSG_STORE || m.type == KF_MSG_SLICE);
+    assert(n <= to->count);
     for (size_t i = 0; i < n; i++) {
         m.worker = to->worker[i];
         m.block = blocks[i];
@@ -84,6 +88,7 @@ kofn_status kf_lease_hand_out(kofn_job *j)
     kf_stopwatch watch = kf_job_start_work(j);
     kofn_status st = blocks ? encode_blocks(j, blocks) : KOFN_NOMEM;
 
+    assert(j->lease.owed.count > 0);
     kf_job_count(
         j, &(kofn_report){.encoding = kf_job_end_work(j, watch, "encode")});
     j->lease.look_at = 0;
@@ -102,6 +107,7 @@ size_t kf_lease_forget_gone(kofn_job *j, size_t among)
     kf_waiters *w = &j->lease.rebuilding;
     size_t kept = 0, left = 0;
 
+    assert(among <= w->count);
     for (size_t i = 0; i < w->count; i++) {
         if (kf_core_worker(j->core, w->worker[i]) != KOFN_WORKER_STORING)
             continue;
@@ -193,6 +199,7 @@ uint32_t kf_lease_late(kofn_job *j, uint32_t from, kofn_time now)
     kf_lease *l = &j->lease;
     kofn_time most = kf_core_lease(j->core, half(j), l->pace);
 
+    assert(j->port->storing);
     if (from == 0 && now < l->look_at)
         return UINT32_MAX;
     if (from == 0)

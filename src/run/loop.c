@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
+
 /* ---- one pass of the loop ------------------------------------------------ */
 
 static kofn_status one_step(kofn_job *j, kofn_event *ev)
@@ -66,6 +68,7 @@ static void file_result(kofn_job *j, kf_msg *m)
     product *p = kf_job_find(j, m->product);
     kf_slot *s = p && kf_job_is_running(p) ? kf_job_task(p, m->task) : NULL;
 
+    assert(m->type == KF_MSG_RESULT || m->type == KF_MSG_FAILED);
     if (s && s->worker == m->worker)
         kf_pace_came(j, s, m->took);
     if (m->type == KF_MSG_RESULT && p)
@@ -144,6 +147,7 @@ static void waited(kofn_job *j, kofn_time t)
 {
     bool any = false;
 
+    assert(t >= 0);
     for (size_t i = 0; i < j->open.count; i++)
         if (kf_job_is_running(j->open.list[i])) {
             j->open.list[i]->rep.waiting += t;
@@ -255,6 +259,7 @@ static const kofn_fault_event *next_due(const kofn_job *j, const product *p,
 {
     const kofn_fault_event *h;
 
+    assert(j->loop.next_event <= j->opt.event_count);
     if (j->loop.next_event == j->opt.event_count)
         return NULL;
     h = &j->opt.events[j->loop.next_event];

@@ -13,6 +13,7 @@
 #include "base/report.h"
 #include "io/out.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 typedef struct metrics {
@@ -189,6 +190,7 @@ static kofn_status see(kf_observer *base, const kf_moment *m)
     kofn_time now;
 
     if (m->type == KF_TASK) {
+        assert(m->task);
         x->outcome[m->task->outcome]++;
         return KOFN_OK;
     }

@@ -11,6 +11,7 @@
 
 #include "data/compare.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
@@ -50,6 +51,8 @@ static void know_lines(kf_held *h)
 kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
                             const kofn_matrix *U, const kofn_matrix *V)
 {
+    assert(h->placed);
+    assert(U->rows == V->rows);
     TRY(kf_guard_know(h));
     if (!h->least) { /* the first change */
         h->speed = h->speed ? h->speed : new_lines(h);
@@ -69,6 +72,8 @@ kofn_status kf_guard_renew_rows(kf_held *h, const kf_resident *strips,
     double *more;
     kofn_status st = KOFN_OK;
 
+    assert(n == h->resident.parts.cols);
+    assert(at + strips->plan->span <= h->resident.parts.rows);
     if (!h->norms || !h->norms[groups]) /* nothing was measured */
         return KOFN_OK;
     more = kf_new(n, sizeof *more);
@@ -96,6 +101,7 @@ void kf_guard_renew_cols(kf_held *h, double **cols)
 
     if (!*cols)
         return;
+    assert(h->norms);
     kf_free(h->norms[groups]);
     h->norms[groups] = *cols;
     *cols = NULL;
@@ -109,6 +115,7 @@ kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A)
     kofn_matrix scaled = *A;
     kofn_status st = KOFN_OK;
 
+    assert(A->rows == h->plan->layout.problem.m);
     if (kf_scaling_any(&h->levels))
         st = kf_scaling_copy(A, h->levels.row, h->levels.col, 1, &scaled);
     if (!st)

@@ -6,6 +6,8 @@
 
 #include "data/key.h"
 
+#include <assert.h>
+
 /* ---- checks -------------------------------------------------------------- */
 
 kofn_status kf_job_check_whole(const kofn_job *j)
@@ -36,6 +38,8 @@ kofn_status kf_job_check_room(const kofn_job *j)
 
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as)
 {
+    assert(operand < j->operands);
+    assert(as <= KOFN_USE_PARTS);
     return kf_core_use(j->core, KOFN_USES * operand + (uint32_t)as)->plan;
 }
 
@@ -164,6 +168,7 @@ product *kf_job_last_idle(kofn_job *j)
 
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 {
+    assert(!p->tasks);
     p->number = p->core = 0;
     p->began = KOFN_NEVER;
     p->operand = 0;
@@ -186,6 +191,9 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 /* Opens the last idle product, at this place of the list. */
 static void open_at(kf_products *o, size_t at)
 {
+    assert(at <= o->count);
+    assert(o->count < KF_JOB_OPEN);
+    assert(o->idles > 0);
     product *p = o->idle[--o->idles];
 
     memmove(&o->list[at + 1], &o->list[at], (o->count++ - at) * sizeof p);
@@ -194,6 +202,8 @@ static void open_at(kf_products *o, size_t at)
 
 void kf_job_opened(kofn_job *j, product *p)
 {
+    assert(j->open.idles > 0);
+    assert(p == j->open.idle[j->open.idles - 1]);
     p->number = ++j->open.puts;
     p->count = j->open.step ? j->open.step : p->number;
     p->rep.rounds = 1;
@@ -215,6 +225,7 @@ void kf_job_close_product(kofn_job *j, product *p)
     kf_products *o = &j->open;
     size_t i = 0;
 
+    assert(o->idles < KF_JOB_OPEN);
     while (o->list[i] != p)
         i++;
     assert(i < o->count);
@@ -237,6 +248,7 @@ kofn_status kf_job_hold(const kofn_job *j, kf_held *h, const kofn_matrix *A,
     kofn_matrix scaled = *A;
     double most;
 
+    assert(!h->scaled);
     TRY(kf_mat_check_range(A, name, &most));
     TRY(kf_equilibrate_dense(kind, &scaled, &h->levels, &h->scaled));
     if (h->scaled)
@@ -329,6 +341,7 @@ static kofn_status take_input(const kf_held *h, product *p,
 
 void kf_job_code_it(const kofn_job *j, product *p)
 {
+    assert(p->as == KOFN_USE_PARTS);
     p->as = KOFN_USE_OWN;
     p->use = p->messages.plan = kf_job_plan(j, 0, KOFN_USE_OWN);
 }

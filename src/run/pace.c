@@ -29,6 +29,7 @@
 
 #include "data/kernel.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define SENT_LATE 10000 /* ns: a task that is sent later than this is noted */
@@ -133,6 +134,7 @@ static bool may_go(const kofn_job *j, const product *p, const kf_send_window *g,
 static void goes(const kofn_job *j, const product *p, kf_send_window *g,
                  kf_slot *s)
 {
+    assert(!s->awaited);
     if (g->awaited == 0)
         g->sent = kf_job_now(j);
     if (g->product != p->core)
@@ -146,6 +148,7 @@ kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s)
 {
     kf_send_window *g;
 
+    assert(s);
     if (p->use->layout.submessages == 1)
         return send_task(j, p, s);
     TRY(kf_reach(&j->paced.window, &j->paced.workers, (size_t)s->worker + 1,
@@ -209,6 +212,7 @@ bool kf_pace_cancel(kofn_job *j, kf_slot *s)
         return false;
     memmove(g->waiting + i, g->waiting + i + 1,
             (--g->end - i) * sizeof *g->waiting);
+    assert(j->paced.held > 0);
     j->paced.held--;
     return true;
 }
@@ -235,6 +239,7 @@ static kofn_status go_on(kofn_job *j, kf_send_window *g)
         if (s && !may_go(j, p, g, s))
             return KOFN_OK;
         g->first++;
+        assert(j->paced.held > 0);
         j->paced.held--;
         if (s) {
             goes(j, p, g, s);
@@ -265,6 +270,7 @@ static kofn_time times(double n, kofn_time t)
 {
     double all = n * (double)t;
 
+    assert(n >= 0);
     return all < (double)(KOFN_NEVER / 2) ? (kofn_time)all : KOFN_NEVER / 2;
 }
 
@@ -281,6 +287,7 @@ static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
     kf_coming c = {.part = 0};
     strides s = {g->way, KOFN_NEVER};
 
+    assert(worker < j->paced.workers);
     if (g->awaited == 0)
         return (strides){g->way, 0};
     if (j->port->coming && j->port->coming(j->port, worker, &c) &&

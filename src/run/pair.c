@@ -9,6 +9,8 @@
  * It is decoded in slices, so that messages are received in between. */
 #include "job.h"
 
+#include <assert.h>
+
 /* bytes of results that are decoded at a time */
 #define SLICE ((size_t)2 << 20)
 
@@ -52,6 +54,7 @@ static kofn_status lend(const kofn_job *j, product *p, const kofn_matrix *X,
     kf_held *first = &p->first;
     double most;
 
+    assert(!first->plan);
     first->plan = &p->shape;
     TRY(kf_job_hold(j, first, X, "X"));
     first->resident.lent = true;
@@ -132,6 +135,7 @@ kofn_status kf_pair_begin_round(kofn_job *j)
 {
     kf_stream_rounds *s = &j->stream;
 
+    assert(!s->in_round);
     for (size_t i = 0; i < j->open.count;
          i++) /* decoders do not live for ever */
         while (j->open.list[i]->undecoded.how.type &&
@@ -176,6 +180,7 @@ void kf_pair_end_round(kofn_job *j)
 {
     kofn_stream_round r;
 
+    assert(j->stream.in_round);
     j->stream.in_round = false;
     for (size_t i = 0; i < j->open.count; i++)
         if (kf_job_is_running(j->open.list[i]))
@@ -222,6 +227,8 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
 
 kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m)
 {
+    assert(m->row < p->blocks);
+    assert(p->block[m->row]);
     TRY(kf_reach(&j->stream.load, &j->stream.loads, (size_t)m->worker + 1,
                  sizeof *j->stream.load));
     m->block = kf_block_keep(p->block[m->row]);
@@ -238,6 +245,7 @@ kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
 {
     uint32_t *tasks = kf_new(a->count, sizeof *tasks);
 
+    assert(!p->undecoded.how.type);
     p->undecoded = (kf_undecoded){
         .how = *a, .source = source, .tasks = tasks, .round = j->stream.rounds};
     if (!tasks)
@@ -288,6 +296,8 @@ kofn_status kf_pair_decode_some(kofn_job *j, product *p)
 {
     kofn_action slice = p->undecoded.how;
 
+    assert(slice.type);
+    assert(slice.lo < slice.hi);
     slice.hi = kf_min(slice.hi, slice.lo + stride(p, &slice));
     TRY(kf_job_decode(j, p, &slice, p->undecoded.source));
     p->undecoded.how.lo = slice.hi;

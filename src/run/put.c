@@ -12,6 +12,8 @@
 
 #include "base/clock.h"
 
+#include <assert.h>
+
 /* Returns the product with this number of the caller, if it is put and not
  * taken; else NULL. */
 static product *find_number(const kofn_job *j, uint32_t number)
@@ -41,6 +43,7 @@ static product *next_to_begin(const kofn_job *j)
  * product are carried out, and workers that joined by them get a block too. */
 static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
 {
+    assert(!p->begun);
     if (kf_lease_await(j, &atmost) || !kf_job_all_came(j))
         return kf_job_pass(j, KOFN_NEVER, atmost);
     if (kf_job_is_due(j, p))
@@ -53,6 +56,7 @@ static kofn_status begin_now(kofn_job *j, uint32_t *number)
 {
     product *p = next_to_begin(j);
 
+    assert(j->open.count > 0);
     if (number)
         *number = j->open.puts;
     if (p != j->open.list[j->open.count - 1] || kf_core_storing(j->core) > 0 ||

@@ -18,6 +18,8 @@
  * one window at a time, and never waits in between. */
 #include "job.h"
 
+#include <assert.h>
+
 static void next_operand(const kofn_job *j, kf_window *w)
 {
     while (w->operand < j->operands && j->held[w->operand].changes == 0)
@@ -33,6 +35,7 @@ static kofn_status begin_window(kofn_job *j)
         h->window.operand = h->window.at = 0;
         next_operand(j, &h->window);
     }
+    assert(h->window.operand < j->operands);
     kf_window_next(j, &h->window);
     h->window.velocity = j->held[h->window.operand].moves;
     return kf_window_read(j, &h->window);
@@ -52,6 +55,8 @@ static kofn_status pass_on(kofn_job *j)
     kofn_status st =
         blocks ? kf_window_resident(j, w, use->plan, &r) : KOFN_NOMEM;
 
+    assert(h->among > 0);
+    assert(h->among <= j->lease.rebuilding.count);
     if (!st)
         st = kf_data_encode(&r, use->code, j->lease.rebuilding.seat, h->among,
                             blocks);
@@ -90,6 +95,7 @@ static kofn_status end_window(kofn_job *j)
 {
     kf_window *w = &j->rebuild.window;
 
+    assert(w->at < w->to);
     w->at = w->to;
     if (w->at < kf_window_strips(j, w))
         return KOFN_OK;
@@ -115,6 +121,7 @@ static kofn_status lost(const kofn_job *j)
  * wrong.  The message says why. */
 static kofn_status what_came(const kofn_job *j, const product *p)
 {
+    assert(p->ended != KOFN_AGAIN);
     if (p->ended > 0 || p->ended == KOFN_TOOFEW)
         return lost(j);
     return p->ended ? kf_fail(p->ended, "operand %zu: %s",
@@ -125,6 +132,7 @@ static kofn_status what_came(const kofn_job *j, const product *p)
 /* Takes a window that has come: passes it on and begins the next reading. */
 static kofn_status take_window(kofn_job *j)
 {
+    assert(j->rebuild.window.reading);
     kf_rebuild *h = &j->rebuild;
     kf_window *w = &h->window;
     kofn_status st = what_came(j, w->reading);
@@ -159,6 +167,7 @@ static size_t windows(const kofn_job *j)
 {
     size_t spare = kf_core_live(j->core) - kf_job_enough(j);
 
+    assert(kf_job_has_enough(j));
     return kf_ceil_div(j->lease.rebuilding.count, spare + 1);
 }
 
@@ -193,6 +202,7 @@ kofn_status kf_rebuild_begin(kofn_job *j, const product *next)
 {
     kf_rebuild *h = &j->rebuild;
 
+    assert(!h->window.reading);
     h->among = kf_lease_forget_gone(j, h->among);
     if (!is_time(j, next))
         return KOFN_OK;

@@ -17,6 +17,7 @@
 #include "base/base.h"
 #include "io/io.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* A worker's share of the round that is being reported. */
@@ -87,6 +88,7 @@ static kofn_status note_round(record *x, unsigned round)
     kofn_time first = first_of(x);
     line *l;
 
+    assert(round > 0);
     while (x->lines < round) {
         TRY(kf_grow(&x->line, &x->line_cap, x->lines, sizeof *x->line));
         x->line[x->lines++] = (line){NULL, 0};

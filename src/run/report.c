@@ -6,6 +6,8 @@
 
 #include "base/report.h"
 
+#include <assert.h>
+
 void kf_job_count(kofn_job *j, const kofn_report *more)
 {
     kf_report_add(&j->reported.rest, more);
@@ -122,6 +124,7 @@ kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a)
     kofn_report *r = &p->rep;
     kf_core_view v;
 
+    assert(p->tasks);
     kf_core_look(j->core, p->core, &v);
     TRY(fill_tables(j, &p->tables, p->use->layout.components, &v, r));
     r->noise = a->noise;

@@ -16,6 +16,8 @@
  * what it found. */
 #include "job.h"
 
+#include <assert.h>
+
 /* ---- verdicts ------------------------------------------------------------ */
 
 /* Has the worker store another block.  Its wrong block counts against it, in
@@ -69,6 +71,7 @@ static kofn_status renew(kofn_job *j)
     kf_resident r;
     kofn_status st = kf_window_resident(j, w, h->plan, &r);
 
+    assert(!w->reading);
     if (!st)
         st = kf_guard_renew_rows(h, &r, w->at, &j->scrub.cols);
     kf_resident_free(&r);
@@ -90,6 +93,7 @@ static kofn_status next_operand(kofn_job *j)
 
 static kofn_status take_window(kofn_job *j)
 {
+    assert(j->scrub.window.reading);
     kf_window *w = &j->scrub.window;
     kofn_status st = w->reading->ended;
     char why[512];
@@ -116,9 +120,11 @@ static kofn_status begin_window(kofn_job *j)
 {
     kf_window *w = &j->scrub.window;
 
+    assert(j->evidence.on);
     if (w->at == 0)
         for (w->operand = 0; !j->held[w->operand].due;)
             w->operand++;
+    assert(w->operand < j->operands);
     kf_window_next(j, w);
     return kf_window_read(j, w);
 }

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,6 +101,7 @@ static kofn_time since(const kf_task_outcomes *f, const kf_slot *t)
 
 static void end_task(kf_task_outcomes *f, kf_slot *t, kf_task_outcome outcome)
 {
+    assert(t->outcome == KF_OUTCOME_OUT || t->outcome == KF_OUTCOME_CANCELLED);
     t->outcome = outcome;
     t->over = f->now;
     if (!f->observers)
@@ -217,6 +219,7 @@ static kofn_status give(kf_task_outcomes *f, const kofn_action *a)
     kf_slots *t;
 
     TRY(kf_task_outcomes_open(f, a->product, &t));
+    assert(!t->count || t->task[t->count - 1].task < a->task);
     TRY(kf_grow(&t->task, &t->cap, t->count, sizeof *t->task));
     t->task[t->count++] = (kf_slot){.task = a->task,
                                     .worker = a->worker,

@@ -6,6 +6,8 @@
  * which begins at once.  At most one window is in memory. */
 #include "job.h"
 
+#include <assert.h>
+
 /* Returns the plan for whole parts of the window's strips, as if A had no
  * others. */
 static kofn_plan shape_of(const kf_window *w, const kofn_plan *p)
@@ -14,6 +16,7 @@ static kofn_plan shape_of(const kf_window *w, const kofn_plan *p)
     size_t strips = w->to - w->at;
     kofn_plan shape = *p;
 
+    assert(w->at < w->to);
     shape.layout.problem.n =
         kf_ceil_div(shape.layout.problem.n, cut.cols) * cut.cols;
     shape.layout.problem.m = p->layout.groups * cut.rows * strips;
@@ -23,6 +26,7 @@ static kofn_plan shape_of(const kf_window *w, const kofn_plan *p)
 
 static const kofn_plan *reader(const kofn_job *j, const kf_window *w)
 {
+    assert(w->operand < j->operands);
     return kf_job_plan(j, (uint32_t)w->operand, KOFN_USE_READ);
 }
 
@@ -51,6 +55,7 @@ static size_t width(const kofn_job *j, const kf_window *w)
 
 void kf_window_next(const kofn_job *j, kf_window *w)
 {
+    assert(w->at < kf_window_strips(j, w));
     w->to = kf_min(w->at + width(j, w), kf_window_strips(j, w));
     w->velocity = false;
 }
@@ -64,6 +69,8 @@ kofn_status kf_window_read(kofn_job *j, kf_window *w)
     kofn_matrix in = {&zero, 1, 1, 1, pb->dtype};
     product *p = kf_job_last_idle(j);
 
+    assert(!w->reading);
+    assert(w->to <= kf_window_strips(j, w));
     kf_free(w->into.data);
     w->into = (kofn_matrix){kf_new(pb->m * pb->n, kf_dtype_size(pb->dtype)),
                             pb->m, pb->n, pb->n, pb->dtype};

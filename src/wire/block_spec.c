@@ -9,6 +9,8 @@
  */
 #include "wire.h"
 
+#include <assert.h>
+
 enum { DENSE, SPARSE, SUM, EMPTY, KINDS };
 
 #define SOURCE_MOST (sizeof((kf_block_spec *)0)->source - 1)
@@ -17,6 +19,7 @@ enum { DENSE, SPARSE, SUM, EMPTY, KINDS };
 
 static kofn_status put(kf_bytes *b, const void *p, size_t n)
 {
+    assert(n == 0 || p);
     TRY(kf_reach(&b->p, &b->cap, b->n + n, 1));
     if (n)
         memcpy(b->p + b->n, p, n);
@@ -46,6 +49,8 @@ static kofn_status put_all(kf_bytes *b, const size_t *x, size_t n)
 
 static kofn_status write_dense(const kf_block *b, kf_bytes *out)
 {
+    assert(b->coded);
+    assert(b->from);
     const kf_resident *r = b->from;
     const kofn_layout *L = &r->plan->layout;
 
@@ -70,6 +75,7 @@ static kofn_status write_dense(const kf_block *b, kf_bytes *out)
 /* Writes which components of the block are not zero throughout. */
 static kofn_status write_empty(const kf_block *b, kf_bytes *out)
 {
+    assert(b->empty);
     for (size_t l = 0; l < b->components; l++)
         TRY(put_number(out, b->component[l].rows > 0));
     return KOFN_OK;
@@ -79,6 +85,7 @@ static kofn_status write_sparse(const kf_block *b, kf_bytes *out)
 {
     size_t units, bytes;
 
+    assert(b->A);
     kf_wire_section(b, 1, &units, &bytes);
     TRY(PUT_NUMBERS(out, b->A->rows, units, b->used));
     TRY(put_all(out, b->first, b->used));
@@ -87,6 +94,7 @@ static kofn_status write_sparse(const kf_block *b, kf_bytes *out)
 
 static kofn_status write_sum(const kf_block *b, kf_bytes *out)
 {
+    assert(b->subset);
     const kf_subset *s = b->subset;
     size_t name = s->formula ? strlen(s->formula->name) : 0;
 
@@ -106,6 +114,7 @@ static kofn_status write_sum(const kf_block *b, kf_bytes *out)
 
 static kofn_status put_digest(const kf_block *b, kf_bytes *out)
 {
+    assert(b->from);
     const kf_resident *r = b->from;
     kf_operand o = {.digest = r->digest};
     uint64_t digest;
@@ -304,6 +313,7 @@ static kofn_status make_components(reader *r, kf_block *b, size_t full)
 {
     size_t units = 0, bytes = 0;
 
+    assert(full <= b->components);
     TRY(demand(r, !r->broken && kf_mul(full, b->rows, &units) &&
                       kf_mul(units, b->cols, &units) &&
                       kf_mul(units, kf_dtype_size(b->dtype), &bytes) &&

@@ -4,6 +4,8 @@
  * only when its digest is that of the coordinator's operand. */
 #include "wire.h"
 
+#include <assert.h>
+
 static kofn_status other_numbers(void)
 {
     return kf_fail(KOFN_SHAPE, "the operand's file is not what the coordinator "
@@ -25,6 +27,7 @@ static size_t list_mixtures(const kf_block_spec *r, kf_mixed *jobs)
     size_t inner = r->rows / b->components, n = 0;
     bool below = b->rows > r->part_rows;
 
+    assert(r->rows % b->components == 0);
     for (size_t i = 0; i < r->rows; i++) {
         kofn_matrix *component = &b->component[i / inner], sub = *component;
         size_t t = i % inner;
@@ -68,6 +71,7 @@ static kofn_status build_dense(kf_block_spec *r, const kofn_matrix *A)
 static kofn_status copy_sections(kf_block_spec *r, const kf_block *whole,
                                  size_t n)
 {
+    assert(n <= kf_wire_sections(r->block));
     for (size_t section = 0; section < n; section++) {
         kf_bytes scratch = {0};
         size_t units, bytes, there;

@@ -6,6 +6,7 @@
 #include "wire.h"
 
 #define XXH_INLINE_ALL
+#include <assert.h>
 #include <xxhash.h>
 
 static uint64_t digest_dense(const kofn_matrix *part)
@@ -47,6 +48,7 @@ static uint64_t digest_part(const kf_operand *o, size_t part)
     uint64_t known = o->digest ? o->digest[part] : 0, made;
     kofn_matrix rows;
 
+    assert(part < o->parts);
     if (known)
         return known;
     if (o->sparse) {

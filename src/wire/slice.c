@@ -10,6 +10,8 @@
  */
 #include "wire.h"
 
+#include <assert.h>
+
 _Static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends are sent as "
                                                    "they are in memory");
 
@@ -48,6 +50,7 @@ static const kf_block *block_of(const kf_block *b, size_t *section)
  * beyond A. */
 static void part_entries(const kf_block *b, size_t j, size_t *from, size_t *to)
 {
+    assert(j < b->used);
     *from = b->A->ptr[kf_min(b->first[j], b->A->rows)];
     *to = b->A->ptr[kf_min(b->first[j] + b->rows, b->A->rows)];
 }
@@ -68,6 +71,7 @@ static size_t entries(const kf_block *b)
 void kf_wire_section(const kf_block *b, size_t section, size_t *units,
                      size_t *bytes)
 {
+    assert(section < kf_wire_sections(b));
     b = block_of(b, &section);
     if (b->subset) {
         *units = b->subset->held;
@@ -112,6 +116,7 @@ static kofn_status mix_rows(const kf_block *b, const kf_row *row, size_t lo,
     kf_mixed job = {row, into, r->by};
     kofn_status st;
 
+    assert(lo < hi);
     TRY_NEW(part, parts);
     for (size_t j = 0; j < parts; j++) {
         part[j] = *kf_resident_part(r, b->group, j);
@@ -129,6 +134,8 @@ static kofn_status mix_rows(const kf_block *b, const kf_row *row, size_t lo,
 static kofn_status mix_component(const kf_block *b, size_t component, size_t lo,
                                  size_t hi, void *p)
 {
+    assert(hi <= b->rows);
+    assert(b->from);
     size_t inner = b->from->plan->layout.inner, rows = b->from->parts.rows;
     kofn_matrix into = {p, 0, b->from->parts.cols, b->cols, b->dtype};
     bool below = b->rows > rows;
@@ -155,6 +162,8 @@ static kofn_status dense_slice(const kf_block *b, size_t component, size_t lo,
     const kofn_matrix *a = &b->component[component];
     size_t row = b->cols * kf_dtype_size(b->dtype);
 
+    assert(component < b->components);
+    assert(lo < hi);
     if (a->data && a->ld == a->cols) {
         *at = kf_at(a, lo, 0);
         return KOFN_OK;
@@ -198,6 +207,7 @@ static void sparse_entries(const kf_block *b, size_t section, size_t lo,
         section == COLUMNS ? (const void *)b->A->col : (const void *)b->A->val;
     size_t before = 0;
 
+    assert(section == COLUMNS || section == VALUES);
     for (size_t j = 0; j < b->used; j++) {
         size_t from, to, first, last;
 
@@ -225,6 +235,7 @@ static kofn_status subset_slice(const kf_subset *s, size_t section, size_t lo,
     kofn_matrix m = rows_or_numbers(s, section);
     size_t row = m.cols * sizeof(double), before = 0;
 
+    assert(section < ROW_SECTIONS);
     for (size_t k = 0; k < s->parts; k++) {
         size_t n = kf_part_begin(s->points, s->part[k] + 1, s->of) -
                    kf_part_begin(s->points, s->part[k], s->of);
@@ -274,6 +285,7 @@ kofn_status kf_slice_from(const kf_block *b, size_t section, size_t lo,
 
 void *kf_slice_into(const kf_block *b, size_t section, size_t lo)
 {
+    assert(section < kf_wire_sections(b));
     b = block_of(b, &section);
     if (b->subset)
         return section == ROWS ? kf_at(&b->subset->X, lo, 0)
