@@ -66,7 +66,7 @@ static void falsify(kf_note *note, void *body, size_t bytes)
         spoil(body, bytes / sizeof(double));
         break;
     case KF_NOTE_PRINT:
-        note->coded ^= UINT64_C(1) << 51;
+        note->word[0] ^= UINT64_C(1) << 51;
         break;
     case KF_NOTE_DECIDE:
         list_others(note, body, bytes);

@@ -525,7 +525,7 @@ bool kf_mesh_part_suffices(const kf_host *h);
 void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note);
 static inline bool kf_mesh_part_is(const kf_note *note)
 {
-    return note->type == KF_NOTE_VECTOR && note->coded > 0;
+    return note->type == KF_NOTE_VECTOR && note->vector.after > 0;
 }
 /* Returns the bytes of a part that came; 0: its base is not here. */
 size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note);
@@ -617,9 +617,8 @@ void kf_comparison_forget(kf_host *h);
 void kf_comparison_free(kf_host *h);
 
 /* vector_quorum.c */
-/* Returns the fingerprint of our vector under this key, as the 64 bits of the
- * note PRINT. */
-uint64_t kf_vector_quorum_local(const kf_host *h, uint64_t key);
+/* Returns the fingerprint of our vector under this key. */
+double kf_vector_quorum_local(const kf_host *h, uint64_t key);
 /* Asks other nodes for fingerprints; `incarnation` was asked for its
  * iterate. */
 kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,

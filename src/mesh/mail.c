@@ -185,7 +185,7 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_body(h, body, bytes);
     if (note->type == KF_NOTE_BLOCK && note->seat != KOFN_NO_SEAT)
-        return kf_borrowed_body(h, note->group, note->coded, note->decoded,
+        return kf_borrowed_body(h, note->group, note->rows.lo, note->rows.hi,
                                 body, bytes);
     if (note->type != KF_NOTE_PARTIAL && note->type != KF_NOTE_SKETCH)
         return bytes_body(note, body, bytes);
@@ -235,8 +235,8 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
         st = kf_route_tell(r, &w.body);
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
-    if (note->type == KF_NOTE_PRINT) /* `coded` was its key */
-        out.coded = kf_vector_quorum_local(h, note->coded);
+    if (note->type == KF_NOTE_PRINT)
+        out.print.value = kf_vector_quorum_local(h, note->print.key);
     w.urgent = note->type == KF_NOTE_DECIDE || note->type == KF_NOTE_ENOUGH ||
                note->type == KF_NOTE_EPOCH;
     kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
@@ -259,7 +259,7 @@ kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
     assert(to != h->opt.incarnation);
     if (note->type == KF_NOTE_ASK) {
         TRY(kf_vector_quorum_ask(h, to, note));
-        out.decoded = kf_mesh_part_suffices(h);
+        out.ask.part = kf_mesh_part_suffices(h);
     }
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation == to && !h->route[i].over)
@@ -394,10 +394,10 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
         strips = kf_host_strips(p, note->group, &lo);
         return kf_host_partial_bytes(p, strips, note->seat);
     case KF_NOTE_BLOCK: /* with its velocity, or without, or none */
-        lo =
-            note->seat == KOFN_NO_SEAT
-                ? 0
-                : kf_borrowed_bytes(h, note->group, note->coded, note->decoded);
+        lo = note->seat == KOFN_NO_SEAT
+                 ? 0
+                 : kf_borrowed_bytes(h, note->group, note->rows.lo,
+                                     note->rows.hi);
         return has == 2 * lo ? has : lo;
     case KF_NOTE_SKETCH: /* also with or without its velocity */
         lo = kf_sketch_bytes(h, note->group);

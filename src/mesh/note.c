@@ -17,8 +17,7 @@
     X(epoch.proposer, 32)                                                      \
     X(at.step, 40)                                                             \
     X(at.lineage, 48)                                                          \
-    X(coded, 56)                                                               \
-    X(decoded, 64)                                                             \
+    X(word, 56)                                                                \
     X(group, 72)                                                               \
     X(seat, 76)                                                                \
     X(digest.exact, 96)                                                        \

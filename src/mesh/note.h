@@ -3,8 +3,8 @@
  * Little-endian.  The head has KF_NOTE_HEAD bytes:
  *
  *      0  u32  "kofn"              48  u64  lineage of the iterate
- *      4  u16  version             56  u64  groups, coded
- *      6  u16  type                64  u64  groups, decoded
+ *      4  u16  version             56  u64  first word of the type
+ *      6  u16  type                64  u64  second word of the type
  *      8  u64  job                 72  u32  group
  *     16  u64  the sender's incarnation   76  u32  seat
  *     24  u64  epoch: number       80  u32  flags: 1 final, 2 idle, 4 stranded,
@@ -21,10 +21,10 @@
  *   - DECIDE: the note's list, as u32.
  *   - PARTIAL: float64; components x strips of a coded partial product, wants x
  * strips of a result.
- *   - VECTOR: KOFN_SCALARS float64 of the iteration, then the vector.  If
- *     `coded` is not 0, only the rows that iterates wrote after number `coded`
- *     - 1 of lineage `decoded`.  If matrices change, the lineages of the last
- *     turns follow, as u64, and their norms, if errors are looked for.
+ *   - VECTOR: KOFN_SCALARS float64 of the iteration, then the vector, or the
+ *     rows that `vector` of the note names.  If matrices change, the lineages
+ *     of the last turns follow, as u64, and their norms, if errors are looked
+ *     for.
  *   - BLOCK: these rows of the block's components, one component after the
  * other; then those of its velocity, if it has one.
  *   - SKETCH: float64, a number for each row of these components.

@@ -94,15 +94,15 @@ kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
                  .at = h->at,
                  .seat = h->seat};
 
-    if (!kf_borrowed_bytes(h, asked->group, asked->coded, asked->decoded))
+    if (!kf_borrowed_bytes(h, asked->group, asked->rows.lo, asked->rows.hi))
         return KOFN_OK;
     if (h->seat == KOFN_NO_SEAT) /* the peer need not wait for ours */
         return kf_mail_to(h, r->peer, &n);
     n.at = (kofn_iterate_id){kf_course_end(&h->course, c->turn),
                              c->line[c->turn % h->program.recalls]};
     n.group = asked->group;
-    n.coded = asked->coded;
-    n.decoded = asked->decoded;
+    n.rows.lo = asked->rows.lo;
+    n.rows.hi = asked->rows.hi;
     return kf_mail_to(h, r->peer, &n);
 }
 
@@ -219,8 +219,8 @@ static bool is_awaited(const kf_host *h, const kf_note *note, uint64_t turn)
     const kf_changing *c = &h->changing;
     const kf_mesh_window *w = &c->window;
 
-    return c->asked && note->group == w->operand && note->coded == w->lo &&
-           note->decoded == w->hi &&
+    return c->asked && note->group == w->operand && note->rows.lo == w->lo &&
+           note->rows.hi == w->hi &&
            kf_course_end(&h->course, turn) == note->at.step &&
            note->seat < h->operand[w->operand].plan->layout.max_seats;
 }
@@ -312,8 +312,8 @@ static kofn_status ask_some(kf_host *h, bool lenders, size_t *blocks)
                                   .from = h->opt.incarnation,
                                   .at = h->at,
                                   .group = c->window.operand,
-                                  .coded = c->window.lo,
-                                  .decoded = c->window.hi}));
+                                  .rows.lo = c->window.lo,
+                                  .rows.hi = c->window.hi}));
     }
     return KOFN_OK;
 }

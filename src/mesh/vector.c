@@ -137,8 +137,8 @@ static bool is_past(const kf_host *h, kofn_iterate_id base)
 /* Returns the base of a part, as its note names it. */
 static kofn_iterate_id base_of(const kf_note *note)
 {
-    assert(note->coded > 0);
-    return (kofn_iterate_id){note->coded - 1, note->decoded};
+    assert(kf_mesh_part_is(note));
+    return (kofn_iterate_id){note->vector.after - 1, note->vector.lineage};
 }
 
 /* Copies the rows that the iterates after the base wrote, one after the other,
@@ -178,13 +178,13 @@ static size_t bytes_since(const kf_host *h, uint64_t base, uint64_t t)
 void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note)
 {
     assert(note->type == KF_NOTE_VECTOR);
-    note->coded = note->decoded = 0;
+    note->vector.after = note->vector.lineage = 0;
     if (!h->program.wrote || !is_past(h, r->base) ||
         r->base.step == h->at.step ||
         bytes_since(h, r->base.step, h->at.step) > kf_mesh_vector_bytes(h) / 2)
         return;
-    note->coded = r->base.step + 1;
-    note->decoded = r->base.lineage;
+    note->vector.after = r->base.step + 1;
+    note->vector.lineage = r->base.lineage;
 }
 
 size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note)

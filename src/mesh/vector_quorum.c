@@ -139,13 +139,9 @@ static kf_print print_of(uint64_t key, const double *scalar, const double *v,
     return p;
 }
 
-uint64_t kf_vector_quorum_local(const kf_host *h, uint64_t key)
+double kf_vector_quorum_local(const kf_host *h, uint64_t key)
 {
-    kf_print p = print_of(key, h->scalar, h->v->m.data, h->v->m.rows);
-    uint64_t bits;
-
-    memcpy(&bits, &p.sum, sizeof bits);
-    return bits;
+    return print_of(key, h->scalar, h->v->m.data, h->v->m.rows).sum;
 }
 
 /* Returns the number of others that are asked for a fingerprint at first.  It
@@ -184,7 +180,7 @@ static kofn_status ask_print(kf_host *h, kf_route *r, const kf_note *ask)
 
     while (r->key == 0)
         TRY(kf_host_random(&r->key, sizeof r->key));
-    note.coded = r->key;
+    note.ask.key = r->key;
     return kf_mail_to(h, r->peer, &note);
 }
 
@@ -221,10 +217,10 @@ void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
     uint64_t t = note->at.step;
     uint64_t since = t > r->asked_from ? t - r->asked_from : 0;
 
-    if (note->type == KF_NOTE_ASK && !note->coded)
-        r->base = note->decoded ? note->at : (kofn_iterate_id){0, 0};
-    if (note->type == KF_NOTE_ASK && note->coded) {
-        r->remote = note->coded;
+    if (note->type == KF_NOTE_ASK && !note->ask.key)
+        r->base = note->ask.part ? note->at : (kofn_iterate_id){0, 0};
+    if (note->type == KF_NOTE_ASK && note->ask.key) {
+        r->remote = note->ask.key;
         r->asked_from = t;
         r->more = KF_PRINTS;
     } else if (stands && (since > 1 || (since == 1 && (t >= h->at.step ||
@@ -244,7 +240,7 @@ kofn_status kf_vector_quorum_tell(kf_host *h)
                         .from = h->opt.incarnation,
                         .epoch = view.epoch,
                         .at = view.at,
-                        .coded = r->remote,
+                        .print.key = r->remote,
                         .final = view.final,
                         .digest = kf_node_beat(h->node).digest};
 
@@ -264,7 +260,7 @@ void kf_vector_quorum_print(kf_route *r, const kf_note *note)
     r->print[i].t = note->at.step;
     r->print[i].final = note->final;
     r->print[i].taken = note->digest.taken;
-    memcpy(&r->print[i].value, &note->coded, sizeof r->print[i].value);
+    r->print[i].value = note->print.value;
 }
 
 void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,

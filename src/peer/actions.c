@@ -53,7 +53,7 @@ static bool complete(const kf_node *n, kf_note *note)
 
         if (d->groups && kf_same_iterate(note->at, d->at)) {
             note->epoch = d->epoch;
-            note->coded = d->groups;
+            note->decide.groups = d->groups;
             note->list = d->list;
             note->listed = d->listed;
             return true;

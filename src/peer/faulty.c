@@ -229,7 +229,7 @@ static void take_back(kf_node *n, size_t group)
     assert(group < n->on->groups);
     for (kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_same_iterate(o->want, n->at))
-            o->coded &= ~kf_bit(group);
+            o->wants.partials &= ~kf_bit(group);
 }
 
 kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,

@@ -35,7 +35,7 @@ kf_note kf_node_beat(const kf_node *n)
                              !n->votes.outvoted && !kf_node_is_stuck(n) &&
                              kf_peer_idle(n),
                      .stranded = n->lacks || n->failed_check,
-                     .coded = n->made,
+                     .beat.made = n->made,
                      .seat = wishes ? n->opt.wish : n->holds,
                      .digest = kf_peer_digest(n)};
 }
@@ -148,7 +148,7 @@ static void lose(kf_other *o, kofn_time at)
     o->roster = 0;
     o->final = o->idle = false;
     o->heard = KF_LONG_AGO;
-    o->asked_coded = o->asked_decoded = 0;
+    o->asked.partials = o->asked.results = 0;
 }
 
 static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
@@ -169,7 +169,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         return kf_peer_receive_want(n, o, note);
     case KF_NOTE_ENOUGH:
         if (kf_same_iterate(o->want, note->at))
-            o->coded &= ~note->coded;
+            o->wants.partials &= ~note->enough.groups;
         return KOFN_OK;
     case KF_NOTE_PARTIAL:
         return kf_peer_receive_partial(n, note);
@@ -177,9 +177,9 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         place(o, note);
         return kf_peer_send(
             n, o->incarnation,
-            (kf_note){.type = note->coded ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
+            (kf_note){.type = note->ask.key ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
                       .at = n->at,
-                      .coded = note->coded,
+                      .print.key = note->ask.key,
                       .final = n->final,
                       .digest = kf_peer_digest(n)});
     case KF_NOTE_VECTOR:

@@ -58,9 +58,9 @@ typedef struct kf_other {
      * and groups. */
     kofn_iterate_id want;
     kofn_epoch want_epoch;
-    uint64_t coded, decoded;
+    kf_request wants;
     /* The groups of our iterate that this node has asked it for. */
-    uint64_t asked_coded, asked_decoded;
+    kf_request asked;
 } kf_other;
 
 /* The largest value that a principal says, over its incarnations. */

@@ -32,7 +32,7 @@ void kf_peer_clear_decisions(kf_node *n)
         c->judged = false;
     }
     for (kf_other *o = n->other; o != kf_end(n); o++)
-        o->asked_coded = o->asked_decoded = 0;
+        o->asked.partials = o->asked.results = 0;
 }
 
 void kf_peer_clear_iterate(kf_node *n)
@@ -135,7 +135,7 @@ static uint64_t wanted(const kf_node *n)
     assert(n->rank < n->members);
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_same_iterate(o->want, n->at) && kf_live(n, o))
-            asked |= o->coded;
+            asked |= o->wants.partials;
     set |= asked;
     for (size_t g = 0; g < n->on->groups; g++) {
         const kf_cluster *c = &n->cluster[g];
@@ -206,24 +206,23 @@ kofn_status kf_peer_ask_partials(kf_node *n, bool again)
     if (n->rank == KF_NONE || n->final)
         return KOFN_OK;
     for (kf_other *o = n->other; o != kf_end(n); o++) {
-        uint64_t coded, decoded;
+        uint64_t partials, results;
 
         if (o->rank == KF_NONE || o->heard == KF_LONG_AGO ||
             (again && kf_peer_is_coming(n, o, n->began)))
             continue;
-        coded = lacking(n, o) & ~(again ? 0 : o->asked_coded);
-        decoded = distributed ? kf_peer_decides(n, o->rank) & ~n->done : 0;
-        decoded &= ~(again ? 0 : o->asked_decoded);
-        if (!(coded | decoded))
+        partials = lacking(n, o) & ~(again ? 0 : o->asked.partials);
+        results = distributed ? kf_peer_decides(n, o->rank) & ~n->done : 0;
+        results &= ~(again ? 0 : o->asked.results);
+        if (!(partials | results))
             continue;
-        o->asked_coded |= coded;
-        o->asked_decoded |= decoded;
+        o->asked.partials |= partials;
+        o->asked.results |= results;
         n->wanted_at = n->now;
         TRY(kf_peer_send(n, o->incarnation,
                          (kf_note){.type = KF_NOTE_WANT,
                                    .at = n->at,
-                                   .coded = coded,
-                                   .decoded = decoded,
+                                   .want = {partials, results},
                                    .digest = kf_peer_digest(n)}));
     }
     return KOFN_OK;
@@ -235,14 +234,14 @@ static kofn_status say_enough(kf_node *n, size_t group)
     assert(n->opt.decoding == KOFN_DECODE_DISTRIBUTED);
     assert(n->decided & kf_bit(group));
     for (kf_other *o = n->other; o != kf_end(n); o++) {
-        if (o->rank == KF_NONE || !(o->asked_coded & kf_bit(group)) ||
+        if (o->rank == KF_NONE || !(o->asked.partials & kf_bit(group)) ||
             kf_has(&n->cluster[group], n->member[o->rank].seat))
             continue;
-        o->asked_coded &= ~kf_bit(group);
+        o->asked.partials &= ~kf_bit(group);
         TRY(kf_peer_send(n, o->incarnation,
                          (kf_note){.type = KF_NOTE_ENOUGH,
                                    .at = n->at,
-                                   .coded = kf_bit(group)}));
+                                   .enough.groups = kf_bit(group)}));
     }
     return KOFN_OK;
 }
@@ -261,28 +260,28 @@ static kofn_status send_partials(kf_node *n, kofn_incarnation to,
 /* Sends the requested partial products that exist, and forgets these requests:
  * a partial product is sent again only if it is requested again. */
 static kofn_status serve(kf_node *n, kf_other *o, kofn_iterate_id at,
-                         kofn_epoch epoch, uint64_t coded, uint64_t decoded)
+                         kofn_epoch epoch, uint64_t partials, uint64_t results)
 {
     kf_note partial = {
         .type = KF_NOTE_PARTIAL, .at = at, .epoch = epoch, .seat = n->made_of};
 
-    o->coded &= ~coded;
-    o->decoded &= ~decoded;
-    TRY(send_partials(n, o->incarnation, partial, coded));
+    o->wants.partials &= ~partials;
+    o->wants.results &= ~results;
+    TRY(send_partials(n, o->incarnation, partial, partials));
     partial.seat = KOFN_NO_SEAT;
-    return send_partials(n, o->incarnation, partial, decoded);
+    return send_partials(n, o->incarnation, partial, results);
 }
 
 static kofn_status serve_now(kf_node *n, kf_other *o)
 {
-    uint64_t coded, decoded = 0;
+    uint64_t partials, results = 0;
 
     if (!kf_same_iterate(o->want, n->at))
         return KOFN_OK;
-    coded = o->coded & n->made;
+    partials = o->wants.partials & n->made;
     if (kf_same_epoch(o->want_epoch, n->epoch))
-        decoded = o->decoded & n->done & n->mine;
-    return serve(n, o, n->at, n->epoch, coded, decoded);
+        results = o->wants.results & n->done & n->mine;
+    return serve(n, o, n->at, n->epoch, partials, results);
 }
 
 static kofn_status serve_all(kf_node *n)
@@ -297,13 +296,13 @@ static kofn_status serve_all(kf_node *n)
  * others have continued. */
 static kofn_status serve_before(kf_node *n, kf_other *o)
 {
-    uint64_t coded = o->coded & n->made_before, decoded = 0;
+    uint64_t partials = o->wants.partials & n->made_before, results = 0;
 
     assert(kf_same_iterate(o->want, n->before));
     if (n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
         kf_same_epoch(o->want_epoch, n->before_epoch))
-        decoded = o->decoded & n->done_before;
-    return serve(n, o, n->before, n->before_epoch, coded, decoded);
+        results = o->wants.results & n->done_before;
+    return serve(n, o, n->before, n->before_epoch, partials, results);
 }
 
 /* Handles a request for the partial products of an iterate.  A node may reach
@@ -320,15 +319,15 @@ kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
     if (note->at.step < o->want.step)
         return KOFN_OK;
     if (fresh && !kf_wary(n))
-        o->coded = o->decoded = 0;
+        o->wants.partials = o->wants.results = 0;
     if (!kf_same_epoch(note->epoch, o->want_epoch)) {
-        o->decoded = 0;
+        o->wants.results = 0;
         fresh = true;
     }
     o->want = note->at;
     o->want_epoch = note->epoch;
-    o->coded |= note->coded & all;
-    o->decoded |= note->decoded & all;
+    o->wants.partials |= note->want.partials & all;
+    o->wants.results |= note->want.results & all;
     if (fresh && !kf_wary(n))
         TRY(kf_peer_tell_again(n, o, note->at));
     if (kf_same_iterate(o->want, n->before) && !kf_same_iterate(o->want, n->at))
@@ -571,7 +570,7 @@ kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note)
     for (size_t g = 0; g < n->on->groups && sound; g++) {
         size_t count;
 
-        if (!(note->coded & kf_bit(g)))
+        if (!(note->decide.groups & kf_bit(g)))
             continue;
         count = at < note->listed ? note->list[at++] : 0;
         sound = count >= n->on->plan->layout.enough && count <= most &&

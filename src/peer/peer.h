@@ -81,33 +81,28 @@ typedef struct kf_node_digest {
 
 typedef enum kf_note_type {
     /* The state of the sender, sent every heartbeat period.  `at`: its iterate.
-     * `coded`: the partial products of it that it has made.  `seat`: the seat
-     * of its blocks; if it has none and is no member, the seat that it wishes.
-     */
+     * `seat`: the seat of its blocks; if it has none and is no member, the seat
+     * that it wishes. */
     KF_NOTE_BEAT = 1,
     KF_NOTE_EPOCH, /* The epoch of the sender, with its members. */
-    /* The decision of the leader: the groups of `at` in `coded` are decoded
+    /* The decision of the leader: the groups of `at` in `decide` are decoded
      * from the seats in `list`. */
     KF_NOTE_DECIDE,
-    /* A request for the partial products of `at`: those of the receiver for the
-     * groups in `coded`, and the results of the groups in `decoded`, each when
-     * it exists. */
+    /* A request for what `want` names of `at`, each when it exists. */
     KF_NOTE_WANT,
     /* The sender needs no more partial products of `at` for the groups in
-       `coded`. */
+     * `enough`. */
     KF_NOTE_ENOUGH,
     /* Body: the partial product of `seat` for `group` of `at`.  Without a seat:
      * the result of the group, decoded in `epoch`. */
     KF_NOTE_PARTIAL,
-    /* A request for the iterate of the receiver.  If `coded` is a key, only its
-     * fingerprint under that key is wanted.  With `decoded`, the numbers
-     * written since `at` suffice. */
+    /* A request for the iterate of the receiver, or for its fingerprint. */
     KF_NOTE_ASK,
     KF_NOTE_VECTOR, /* body: the iterate `at`, or a part of it */
     KF_NOTE_BYE,    /* the sender leaves */
-    KF_NOTE_PRINT,  /* coded: fingerprint of the iterate `at`, a float64 */
-    /* A request for rows `coded` to `decoded` of the receiver's block of matrix
-     * `group`, which changes. */
+    KF_NOTE_PRINT,  /* the fingerprint of the iterate `at` */
+    /* A request for `rows` of the receiver's block of matrix `group`, which
+     * changes. */
     KF_NOTE_READ,
     /* Body: these rows of the block of `seat` of matrix `group`, after the turn
      * that made the iterate `at`.  Without a seat: the sender has none. */
@@ -117,6 +112,12 @@ typedef enum kf_note_type {
      * `at`, times a vector. */
     KF_NOTE_SKETCH
 } kf_note_type;
+
+/* What a node requests of an iterate, as sets of groups. */
+typedef struct kf_request {
+    uint64_t partials; /* groups of which it wants the partial product */
+    uint64_t results;  /* groups of which it wants the decoded result  */
+} kf_request;
 
 typedef struct kf_note {
     kf_note_type type;
@@ -128,11 +129,39 @@ typedef struct kf_note {
     /* BEAT: the sender has failed, or found no node that could lend the blocks
      * that it needs. */
     bool stranded;
-    uint64_t coded, decoded; /* sets of groups: bit j is group j */
+    /* What only notes of this type have.  In sets of groups, bit j is group j.
+     */
+    union {
+        struct {
+            uint64_t
+                made; /* groups whose partial product the sender has made */
+        } beat;
+        struct {
+            uint64_t groups;
+        } decide, enough;
+        kf_request want;
+        struct {
+            uint64_t key;  /* not 0: only the fingerprint under this key */
+            uint64_t part; /* not 0: the numbers written since `at` suffice */
+        } ask;
+        struct {
+            /* 0: the body is the whole vector.  Else only the rows that
+             * iterates wrote after number `after` - 1 of that lineage. */
+            uint64_t after, lineage;
+        } vector;
+        union {
+            uint64_t key; /* in the action of a node: of the request */
+            double value; /* as sent: the fingerprint under that key */
+        } print;
+        struct {
+            uint64_t lo, hi; /* rows lo .. hi - 1 of a block */
+        } rows;              /* READ, BLOCK */
+        uint64_t word[2];    /* the same as it is sent */
+    };
     uint32_t group, seat;
     const kf_member *member; /* EPOCH: in the order of their seats */
     size_t members;
-    /* DECIDE: for each group of `coded`, in ascending order: the number of
+    /* DECIDE: for each group of `decide`, in ascending order: the number of
      * seats, then the seats in ascending order. */
     const uint32_t *list;
     size_t listed;

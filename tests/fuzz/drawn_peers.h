@@ -79,8 +79,7 @@ static kf_note some_note(drawn_peers *s)
                  .from = 2 + next(d, PEERS),
                  .epoch = s->epoch,
                  .at = some_iterate(s),
-                 .coded = size_of(d, 7),
-                 .decoded = size_of(d, 7),
+                 .word = {size_of(d, 7), size_of(d, 7)},
                  .final = next(d, 16) == 0,
                  .idle = next(d, 2),
                  .stranded = next(d, 2),
@@ -113,7 +112,7 @@ static size_t length_of(drawn_peers *s, const kf_note *n)
         bytes = (s->host->v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
                 sizeof(double);
     if (n->type == KF_NOTE_BLOCK)
-        bytes = kf_borrowed_bytes(s->host, n->group, n->coded, n->decoded) *
+        bytes = kf_borrowed_bytes(s->host, n->group, n->rows.lo, n->rows.hi) *
                 (1 + next(&s->d, 2));
     if (n->type == KF_NOTE_PARTIAL && n->group < s->host->on->groups) {
         strips = kf_host_strips(s->host->on, n->group, &lo);

@@ -73,9 +73,10 @@ static bool write_and_read(reader *r, kf_note *note, void **room)
     MUST(kf_note_unpack(&back, body, bytes, room) == KOFN_OK);
     MUST(back.type == note->type && back.from == note->from &&
          back.at.step == note->at.step && back.at.lineage == note->at.lineage &&
-         back.epoch.number == note->epoch.number && back.coded == note->coded &&
-         back.decoded == note->decoded && back.final == note->final &&
-         back.idle == note->idle && back.stranded == note->stranded &&
+         back.epoch.number == note->epoch.number &&
+         back.word[0] == note->word[0] && back.word[1] == note->word[1] &&
+         back.final == note->final && back.idle == note->idle &&
+         back.stranded == note->stranded &&
          back.digest.way == note->digest.way &&
          back.digest.taken == note->digest.taken && back.group == note->group &&
          back.seat == note->seat && back.members == note->members &&
@@ -129,8 +130,8 @@ static void receive_note(reader *r, kf_node *n, kofn_time now,
     void *room;
 
     note.at = some_iterate(r, n, seen);
-    note.coded = next(r, 32);
-    note.decoded = next(r, 32);
+    note.word[0] = next(r, 32);
+    note.word[1] = next(r, 32);
     note.final = next(r, 16) == 0;
     note.idle = next(r, 2);
     note.stranded = next(r, 2);

@@ -53,8 +53,8 @@ static void honest_note(drawn_peers *s, kofn_peer peer, kf_note *n)
     if (s->asked == KF_NOTE_READ && !ahead) {
         n->type = KF_NOTE_BLOCK;
         n->group = next(&s->d, 8) ? c->window.operand : next(&s->d, LAYERS);
-        n->coded = c->window.lo;
-        n->decoded = c->window.hi + (next(&s->d, 8) == 0);
+        n->rows.lo = c->window.lo;
+        n->rows.hi = c->window.hi + (next(&s->d, 8) == 0);
         n->at = (kofn_iterate_id){turn * each,
                                   c->line[turn % s->host->program.recalls]};
         return;
@@ -62,8 +62,8 @@ static void honest_note(drawn_peers *s, kofn_peer peer, kf_note *n)
     n->epoch = (kofn_epoch){1, 2};
     n->at = (kofn_iterate_id){each * kf_min(turn + (ahead ? 5 : 0), TURNS), 0};
     n->final = false;
-    n->coded = next(&s->d, 2) ? s->host->at.step + 1 : 0; /* a part, or all */
-    n->decoded = s->host->at.lineage;
+    n->word[0] = next(&s->d, 2) ? s->host->at.step + 1 : 0; /* a part, or all */
+    n->word[1] = s->host->at.lineage;
     n->type = s->asked == KF_NOTE_ASK ? KF_NOTE_VECTOR
               : next(&s->d, 2)        ? KF_NOTE_EPOCH
                                       : KF_NOTE_BEAT;

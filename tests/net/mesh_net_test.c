@@ -240,7 +240,7 @@ static void hear(hostile *e, face *f, const kofn_packet *p)
         e->heard[e->lives++] = n.from;
     if (n.type == KF_NOTE_ASK)
         say(e, f, p->peer,
-            (kf_note){.type = n.coded ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
+            (kf_note){.type = n.ask.key ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
                       .at = e->at,
                       .final = true});
 }

@@ -50,7 +50,7 @@ static size_t list_falsely(sim *s, const kf_note *note, uint32_t *list)
     size_t k = s->plan->layout.enough, n = 0;
 
     for (size_t g = 0; g < 64; g++) {
-        if (!(note->coded & kf_bit(g)))
+        if (!(note->decide.groups & kf_bit(g)))
             continue;
         n += draw_seats(s, list + n, k,
                         l->what == ANOTHER_SET ? s->nodes : 2 * s->nodes);
@@ -97,7 +97,7 @@ static void falsify_decision(sim *s, sim_packet *p, kf_note *note)
     if (l->what == NOT_SENT)
         note->epoch.number--;
     else if (l->what != ANOTHER_GROUP)
-        note->coded |= kf_rng_below(&s->rng, 2) ? kf_bit(NODES) - 1 : 0;
+        note->decide.groups |= kf_rng_below(&s->rng, 2) ? kf_bit(NODES) - 1 : 0;
     note->listed = l->what == NOT_SENT        ? note->listed
                    : l->what == ANOTHER_GROUP ? rotate_lists(note, list)
                                               : list_falsely(s, note, list);

@@ -252,7 +252,7 @@ static bool agrees(kf_host *h, kofn_peer peer)
         r, &(kf_note){.type = KF_NOTE_PRINT,
                       .from = r->incarnation,
                       .at = {1, 1},
-                      .coded = kf_vector_quorum_local(h, r->key)});
+                      .print.value = kf_vector_quorum_local(h, r->key)});
     if (!kf_vector_quorum_ready(h, &ready, &body))
         return false;
     kf_buffer_drop(body);
@@ -332,15 +332,6 @@ static void prints_and_votes(void **state)
     node_down(h, &s);
 }
 
-static double own_print(const kf_host *h, uint64_t key)
-{
-    uint64_t bits = kf_vector_quorum_local(h, key);
-    double print;
-
-    memcpy(&print, &bits, sizeof print);
-    return print;
-}
-
 /* The weights are products of two factors from 1/2 to 1. An error of 1 in one
  * place changes the fingerprint by 1/4 to 1, by another amount under each key.
  */
@@ -360,10 +351,10 @@ static void fingerprints_show_every_number(void **state)
         double share[KEYS];
 
         for (uint64_t key = 0; key < KEYS; key++) {
-            double was = own_print(h, key + 1);
+            double was = kf_vector_quorum_local(h, key + 1);
 
             *x += 1;
-            share[key] = fabs(own_print(h, key + 1) - was);
+            share[key] = fabs(kf_vector_quorum_local(h, key + 1) - was);
             *x -= 1;
             assert_true(share[key] > 0.2499 && share[key] < 1.0001);
             for (uint64_t other = 0; other < key; other++)

@@ -405,7 +405,7 @@ static void hears_all(kf_node *n, kofn_epoch epoch, kofn_time now)
                &(kf_note){.type = KF_NOTE_DECIDE,
                           .epoch = epoch,
                           .at = n->at,
-                          .coded = 3,
+                          .decide.groups = 3,
                           .list = list,
                           .listed = sizeof list / sizeof *list},
                now);

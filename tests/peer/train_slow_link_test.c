@@ -183,8 +183,9 @@ static bool fits(const kf_host *h, kofn_iterate_id base, uint64_t t)
 {
     return kf_mesh_part_bytes(h, &(kf_note){.type = KF_NOTE_VECTOR,
                                             .at = {t, 7},
-                                            .coded = base.step + 1,
-                                            .decoded = base.lineage}) > 0;
+                                            .vector.after = base.step + 1,
+                                            .vector.lineage = base.lineage}) >
+           0;
 }
 
 /* Gives the node a part that has only zeros, a scalar, and the lineages of our
@@ -193,8 +194,8 @@ static void take_part(kf_host *h, kofn_iterate_id base, kofn_iterate_id at)
 {
     kf_note note = {.type = KF_NOTE_VECTOR,
                     .at = at,
-                    .coded = base.step + 1,
-                    .decoded = base.lineage};
+                    .vector.after = base.step + 1,
+                    .vector.lineage = base.lineage};
     size_t n = kf_mesh_part_bytes(h, &note) / sizeof(double);
     size_t recalls = h->program.recalls;
     kf_buffer *body;
@@ -262,8 +263,8 @@ static void parts_of_the_past(void **state)
     assert_int_equal(
         kf_mesh_part_bytes(h, &(kf_note){.type = KF_NOTE_VECTOR,
                                          .at = {at.step + 4, 7},
-                                         .coded = h->at.step + 1,
-                                         .decoded = h->at.lineage}),
+                                         .vector.after = h->at.step + 1,
+                                         .vector.lineage = h->at.lineage}),
         bytes - 3 * sizeof(double));
     h->opt.errors = KOFN_ERRORS_PROBABILISTIC;
     assert_false(fits(h, h->at, at.step + 3));
@@ -289,7 +290,7 @@ static void listen_to_questions(sim *s, const sim_packet *p)
     if (p->from != last_node(s))
         return;
     read_note(s, p, &note);
-    questions += note.type == KF_NOTE_ASK && note.coded && note.at.step == 1;
+    questions += note.type == KF_NOTE_ASK && note.ask.key && note.at.step == 1;
 }
 
 static size_t ask_once(sim *s)

@@ -61,11 +61,11 @@ static void listen(sim *s, const sim_packet *p)
     read_note(s, p, &note);
     if (note.type != KF_NOTE_READ || p->from != last_node(s) ||
         note.group != WIDE ||
-        (now.begun && now.lo[now.begun - 1] == note.coded))
+        (now.begun && now.lo[now.begun - 1] == note.rows.lo))
         return;
     assert_true(now.begun < MOST_WINDOWS);
-    now.lo[now.begun] = note.coded;
-    now.rows[now.begun] = note.decoded - note.coded;
+    now.lo[now.begun] = note.rows.lo;
+    now.rows[now.begun] = note.rows.hi - note.rows.lo;
     now.when[now.begun] = s->now;
     now.turn[now.begun++] = turn_of(s);
 }
@@ -87,13 +87,13 @@ static void tamper(sim *s, sim_packet *p)
     if (note.type != KF_NOTE_BLOCK || note.group != WIDE ||
         p->to != last_node(s))
         return;
-    if (now.spoils && p->from == 1 && note.coded > 0) {
+    if (now.spoils && p->from == 1 && note.rows.lo > 0) {
         ((double *)(void *)p->body)[p->p.body_bytes / 16 - 1] += 1e-3;
         now.sent++;
     }
     if (is_withheld(s) || (now.silent && p->from == 1)) {
-        note.coded++; /* rows that it did not request */
-        note.decoded++;
+        note.rows.lo++; /* rows that it did not request */
+        note.rows.hi++;
         now.sent++;
     }
     kf_note_write(p->p.head, &note, s->node[p->from].host->job, p->body,

@@ -163,7 +163,7 @@ static inline void hostile_list(sim *s, hostile_note *x)
 {
     size_t at = 0;
 
-    x->n.coded = kf_rng_below(&s->rng, 64);
+    x->n.decide.groups = kf_rng_below(&s->rng, 64);
     while (at < HOSTILE_LIST / 2) {
         size_t count = kf_rng_below(&s->rng, 8);
 
@@ -188,11 +188,11 @@ static inline void hostile_forge(sim *s, hostile_note *x, kofn_incarnation own)
     x->n.at = hostile_iterate(s);
     x->n.final = kf_rng_below(&s->rng, 2);
     x->n.idle = x->n.stranded = kf_rng_below(&s->rng, 2);
-    x->n.coded = kf_rng_below(&s->rng, 2) ? UINT64_MAX : hostile_number(s);
+    x->n.word[0] = kf_rng_below(&s->rng, 2) ? UINT64_MAX : hostile_number(s);
     if (x->n.type == KF_NOTE_VECTOR && kf_rng_below(&s->rng, 4))
-        x->n.coded =
+        x->n.vector.after =
             0; /* else it is a part of a vector, which no node here asks for */
-    x->n.decoded = hostile_number(s);
+    x->n.word[1] = hostile_number(s);
     x->n.group = (uint32_t)kf_rng_below(&s->rng, 8);
     x->n.seat = kf_rng_below(&s->rng, 4) ? (uint32_t)kf_rng_below(&s->rng, 8)
                                          : KOFN_NO_SEAT;
@@ -321,7 +321,7 @@ static inline void hostile_change(sim *s, sim_packet *p)
         note.final = x.n.final;
         note.idle = x.n.idle;
         note.stranded = x.n.stranded;
-        note.coded = x.n.coded;
+        note.word[0] = x.n.word[0];
         note.epoch = kf_rng_below(&s->rng, 4) ? note.epoch : x.n.epoch;
     }
     kf_note_write(p->p.head, &note, e->job, p->body, p->p.body_bytes);
