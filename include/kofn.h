@@ -220,7 +220,7 @@ typedef struct kofn_plan_info {
     size_t max_seats; /* most seats, joiners included; SIZE_MAX: no limit */
     double storage;   /* stored by a worker, as a share of A; STREAM: 0   */
     /* Work, input and answer of a worker in a round, as shares of the whole
-     * product, input and output.  STREAM: of one task. */
+     * product, input and output.  STREAM: those of a task, not of a round. */
     double load;
     double upload;
     double answer;

@@ -225,8 +225,9 @@ typedef struct kofn_peer_options {
      * means 5 beats. */
     kofn_time patience;
     /* Longest time for which a node with the result serves a node that is
-     * silent or has failed.  It serves a node that still works for `give_up`,
-     * if that is longer.  0 means 2 s. */
+     * silent or has failed.  If `give_up` is longer, a node that still works is
+     * served for `give_up`; a `give_up` of 0 does not count as longer.  0 means
+     * 2 s. */
     kofn_time linger;
     /* Longest time below the quorum.  kofn_peer_run then returns KOFN_TOOFEW.
      * 0: no limit. */

@@ -246,7 +246,7 @@ static const entry json_keys[] = {
     {"test_objective, test_r2, ...", "the same for the points of \\-\\-test"},
     {"gradient_norm, batch_gradient_norm",
      "norm of the last gradient, with sgd of its batch. converged is true if it "
-     "is below \\-\\-tol times the first one"},
+     "is below \\-\\-tol times the first one and w is near the minimum"},
     {"setup", "of regress: rounds, seconds and numbers received to measure the "
               "length of steps; absent if nothing was measured"},
     {"per_iteration", "of regress: objective (sgd: batch_objective) where the "

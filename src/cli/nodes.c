@@ -56,8 +56,9 @@ static int check_options(const cli_args *a)
         return cli_say(EXIT_USAGE, "--workers %zu: a mesh has at most %d nodes",
                        a->workers, MOST_NODES);
     if (a->resume && !a->checkpoint)
-        return cli_say(EXIT_USAGE,
-                       "--resume needs --checkpoint and the folder");
+        return cli_say(
+            EXIT_USAGE,
+            "--resume needs --checkpoint DIR, the folder to resume from");
     if (a->job.errors != KOFN_ERRORS_NONE &&
         (kofn_decoding)a->decode == KOFN_DECODE_DISTRIBUTED)
         return cli_say(EXIT_USAGE,

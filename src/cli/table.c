@@ -100,8 +100,9 @@ static cli_option options[] = {
     {'d', "damping", "D", "probability of following an arc (0.85)", IN_PAGERANK,
      NUMBER(CLI_REAL, 1e-6, 1 - 1e-6, damping)},
     {'t', "tol", "T",
-     "stop when the change is below T (1e-10); regress: when the "
-     "gradient is below T times the first one (1e-8)",
+     "stop when the change is below T (1e-10); regress, except sgd: when the "
+     "gradient is below T times the first one, and w within sqrt(T) |w| of "
+     "the minimum (1e-8)",
      IN_ITERATE | IN_REGRESS, NUMBER(CLI_REAL, 1e-300, 1e300, tol)},
     {0, "loss", "ls|logistic|poisson",
      "loss to minimise: least squares, logistic for labels 0 and 1 or "

@@ -109,11 +109,13 @@ kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition);
 
 /* ---- families of coefficients -------------------------------------------- */
 
-/* The families of coefficients for "any k of n" (docs/numerics.md). */
+/* The families of coefficients for "any k of n" (docs/numerics.md).  An
+ * open-ended family has further rows for seats beyond the first n. */
 #define KF_BASES                                                               \
     "quaternion|harmonic|haar|gauss_sys|gauss|chebyshev|monomial|cauchy|vandermonde"
 typedef enum kf_basis {
-    KF_BASIS_QUATERNION, /* [I; P], dyadic quaternions; open-ended         */
+    KF_BASIS_QUATERNION, /* [I; P], P of quaternions with dyadic components;
+                            open-ended */
     KF_BASIS_HARMONIC,   /* real trigonometric frame                       */
     KF_BASIS_HAAR,       /* [I; P], P a slice of an orthogonal matrix      */
     KF_BASIS_GAUSS_SYS,  /* [I; P], P Gaussian; open-ended                 */

@@ -274,7 +274,8 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
             TRY(finish(c, p, (run){a->group, i, end}, d, n));
             TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));
         }
-        end += end == i; /* the cells were restarted meanwhile */
+        end += end == i; /* the round was restarted, so this cell no
+                              longer waits for the check */
     }
     if (!d) /* results that came meanwhile may be enough */
         kf_product_news(p, a->group, a->lo, a->hi);

@@ -246,7 +246,8 @@ static kofn_status make_sketch(sketch *s, const kf_compare *c)
     s->length = (c->hi - c->lo) * s->width;
     s->buckets = kf_min(s->length, BUCKETS);
     s->rows = c->decoder->seats * c->plan->layout.components;
-    /* Below this scale small numbers have lost digits, also honest ones. */
+    /* At scales below 1 / top one rounding is smaller than the least normal
+     * number, so even honest numbers have lost digits there. */
     s->top = wide ? 0x1p-52 / 0x1p-1022 : 0x1p-23 / 0x1p-126;
     s->over = kf_new(s->width, sizeof *s->over);
     s->weight = kf_new(TILE, sizeof *s->weight);

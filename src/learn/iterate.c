@@ -166,9 +166,9 @@ static kofn_status run_mesh(iteration *it)
 
     if (it->opt.resume)
         return kf_fail(KOFN_UNSUITED,
-                       "a mesh cannot resume from a result: it starts at "
-                       "the beginning, and a node that joins later adopts "
-                       "the state of the others");
+                       "a mesh cannot resume from a step of a job (resume); "
+                       "its nodes resume from their own checkpoints "
+                       "(kofn_peer_options.resume)");
     st = kofn_peer_run(it->mesh->transport, &program, it->mesh->options, it->v,
                        scalar, &view);
     if (st < 0 && view.at.step == 0)

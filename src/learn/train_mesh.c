@@ -318,10 +318,11 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
 
     *m = (kf_train_mesh){.t = t};
     if (t->opt.resume && t->opt.resume->step)
-        return kf_fail(KOFN_UNSUITED,
-                       "a mesh cannot resume from a result: it starts at "
-                       "the beginning, and a node that joins later adopts "
-                       "the state of the others");
+        return kf_fail(
+            KOFN_UNSUITED,
+            "a mesh cannot resume from a step of a training (resume); "
+            "its nodes resume from their own checkpoints "
+            "(kofn_peer_options.resume)");
     m->steps = (uint64_t)kf_training_steps(t) * t->opt.epochs;
     TRY(kf_passes_new(&m->p, t->net, t->classes, kf_training_room(t)));
     m->tape = layer_at(m, layers_of(m));

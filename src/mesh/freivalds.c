@@ -339,11 +339,12 @@ kofn_status kf_mesh_freivalds_next(kf_host *h)
 {
     if (h->program.change)
         return h->freivalds.odd && h->opt.errors == KOFN_ERRORS_NONE
-                   ? kf_fail(KOFN_NONFINITE,
-                             "the result of stage %zu for iterate %llu is not "
-                             "finite",
-                             (size_t)(h->on - h->product),
-                             (unsigned long long)h->at.step)
+                   ? kf_fail(
+                         KOFN_NONFINITE,
+                         "the result of product %zu for iterate %llu is not "
+                         "finite",
+                         (size_t)(h->on - h->product),
+                         (unsigned long long)h->at.step)
                    : KOFN_OK;
     TRY(kf_host_input(h));
     if (!h->freivalds.odd && right(h))

@@ -120,7 +120,7 @@ static kofn_status check_input(const kofn_program *program, const kofn_plan *p,
         (rows == 1 && cols == v->rows))
         return KOFN_OK;
     return kf_fail(KOFN_SHAPE,
-                   "the vector of a mesh is %zu x 1, but a stage multiplies "
+                   "the vector of a mesh is %zu x 1, but a product multiplies "
                    "with %zu x %zu; set `input` to convert it",
                    v->rows, rows, cols);
 }
@@ -133,8 +133,8 @@ static kofn_status check_change(const kofn_program *p, size_t i)
 
     if (!p->change)
         return s->read ? kf_fail(KOFN_INVAL,
-                                 "stage %zu reads a matrix that does not "
-                                 "change; make it a product",
+                                 "product %zu has `read`, but no matrix "
+                                 "changes; clear `read`, or give `change`",
                                  i)
                        : KOFN_OK;
     return kf_code_can_be_read(s->plan)
@@ -176,7 +176,7 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
         const kofn_mesh_product *s = &p->product[i];
 
         if (s->operand >= p->operands)
-            return kf_fail(KOFN_INVAL, "stage %zu is of matrix %u of %zu", i,
+            return kf_fail(KOFN_INVAL, "product %zu is of matrix %u of %zu", i,
                            s->operand, p->operands);
         TRY(check_operand(&p->operand[s->operand], s->plan));
         TRY(check_type(p, &p->operand[s->operand], s->plan));

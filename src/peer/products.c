@@ -68,21 +68,21 @@ static kofn_status check_product(const kofn_mesh_product *all, size_t i)
     const kofn_mesh_product *s = &all[i];
 
     if (!s->plan)
-        return kf_fail(KOFN_INVAL, "stage %zu has no plan", i);
+        return kf_fail(KOFN_INVAL, "product %zu has no plan", i);
     if (s->left && s->read)
         return kf_fail(KOFN_INVAL,
-                       "stage %zu both reads the matrix and is a left "
+                       "product %zu both reads the matrix and is a left "
                        "product; choose one",
                        i);
     if (s->left && !s->plan->left)
         return kf_fail(KOFN_INVAL,
-                       "stage %zu is a left product, which its plan does not "
+                       "product %zu is a left product, which its plan does not "
                        "serve; call kofn_plan_serve_left",
                        i);
     for (size_t j = 0; j < i; j++)
         if (all[j].operand == s->operand && all[j].plan != s->plan)
             return kf_fail(KOFN_INVAL,
-                           "stages %zu and %zu are of matrix %u and have two "
+                           "products %zu and %zu are of matrix %u and have two "
                            "plans for it",
                            j, i, s->operand);
     return check_use(kf_plan_use(s->plan, s->left));
@@ -92,7 +92,7 @@ kofn_status kf_node_products_check(const kofn_mesh_product *product,
                                    size_t products)
 {
     if (products == 0)
-        return kf_fail(KOFN_INVAL, "a mesh of 0 stages computes nothing");
+        return kf_fail(KOFN_INVAL, "a mesh of 0 products computes nothing");
     for (size_t i = 0; i < products; i++)
         TRY(check_product(product, i));
     return KOFN_OK;
@@ -173,8 +173,8 @@ kofn_status kf_peer_products_new(kf_node *n, const kofn_mesh_product *product,
     if (opt->turns ? !opt->after || opt->after >= products : opt->after > 0)
         return kf_fail(
             KOFN_INVAL,
-            "%zu of %zu stages run once, after %llu turns of the "
-            "others; give both kinds of stages and turns, or neither",
+            "%zu of %zu products run once, after %llu turns of the "
+            "others; give both kinds of products and turns, or neither",
             opt->after, products, (unsigned long long)opt->turns);
     TRY_ZERO(n->product, products);
     n->course = (kf_course){products, opt->turns, opt->after};

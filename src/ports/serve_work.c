@@ -137,9 +137,9 @@ static kofn_status pair_fits(const server *s, const kf_head *h, const kf_msg *m,
     if (held > most || bytes + result > most - held)
         return kf_fail(
             KOFN_UNSUITED,
-            "task %u needs %zu bytes, more than the memory limit of this "
-            "worker; raise the limit, or cut products into more parts",
-            h->task, bytes + result);
+            "task %u needs %zu bytes, and %zu bytes of the memory limit of this "
+            "worker are free; raise the limit, or cut products into more parts",
+            h->task, bytes + result, held > most ? 0 : most - held);
     return KOFN_OK;
 }
 

@@ -125,8 +125,9 @@ static void tell_failure(product *p, kofn_status st)
 /* ---- whole products ------------------------------------------------------ */
 
 /* Tests a decoded product by the key of its operand.  If the test fails, *st is
- * KOFN_CORRUPT, and *again says whether to compute the product once more.
- * Equal errors are then found by comparing. */
+ * KOFN_CORRUPT, and *again says whether to compute the product once more.  The
+ * second computation finds workers that are wrong in the same way: it compares
+ * more answers or, under KOFN_ERRORS_KEYED, tests each answer. */
 static kofn_status test_whole(kofn_job *j, product *p, double noise,
                               kofn_status *st, bool *again)
 {

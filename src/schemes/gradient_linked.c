@@ -26,7 +26,7 @@ typedef struct stairs {
     const double *V;
     size_t rest, wide; /* n - d; of V */
     double **Q;        /* per submessage: [R | Q'] of C_tt, n x (rest + n) */
-    double *y;         /* rest */
+    double *y;         /* scratch: `rest` numbers */
     kf_arrays scratch;
 } stairs;
 

@@ -62,7 +62,7 @@ static const route routes[] = {
      2,
      COLS,
      6},
-    {"three stages",
+    {"three products",
      {{9, 14, "mds:k=3,basis=gauss_sys", false}, {9, 20, "gpd:m=1,n=3", false}},
      2,
      {14, 9, 20},
@@ -561,7 +561,7 @@ static void refusals(void **state)
     p.products = 2;
     p.operands = 0;
     assert_status(KOFN_INVAL, run(&p, &f.v0));
-    assert_non_null(strstr(kofn_errmsg(), "stage 0 is of matrix 0 of 0"));
+    assert_non_null(strstr(kofn_errmsg(), "product 0 is of matrix 0 of 0"));
     p.operands = 1;
     p.input = NULL; /* 40 x 1 is not 17 x 1 */
     assert_status(KOFN_SHAPE, run(&p, &f.v0));
@@ -591,17 +591,19 @@ TEST_FILE(peer_products_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(all_well,
-             "stages: all nodes end with the plain iterates if none fails"),
-        TEST(too_few, "stages: nodes that suffice for some stages only fail"),
-        TEST(histories,
-             "stages: seeded histories of faults end with the plain iterates"),
+             "products: all nodes end with the plain iterates if none fails"),
+        TEST(too_few,
+             "products: nodes that suffice for some products only fail"),
+        TEST(
+            histories,
+            "products: seeded histories of faults end with the plain iterates"),
         TEST(
             wrong_partials,
-            "stages: the sender of a wrong partial product is found in every stage"),
+            "products: the sender of a wrong partial product is found in every product"),
         TEST(on_threads,
-             "stages: nodes on threads end with the plain iterates"),
+             "products: nodes on threads end with the plain iterates"),
         TEST(refusals,
-             "stages: programs that do not fit are refused with the value"),
+             "products: programs that do not fit are refused with the value"),
     };
 
     rig_begin();

@@ -133,9 +133,9 @@ TEST_FILE(peer_table_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(maxima_over_product,
-             "peer: a node takes the largest need of all stages"),
+             "peer: a node takes the largest need of all products"),
         TEST(decoders_are_trimmed,
-             "peer: decoders of a past iterate are freed in every stage"),
+             "peer: decoders of a past iterate are freed in every product"),
         TEST(groups_if_errors_are_searched,
              "peer: the number of groups minimizes the work with errors"),
     };

@@ -592,7 +592,7 @@ TEST_FILE(train_liars_test)
         TEST(small_epochs,
              "train: an epoch of faulty nodes and one other does no harm"),
         TEST(in_each_product,
-             "train: wrong partial products are found in each stage"),
+             "train: wrong partial products are found in each product"),
         TEST(two_faulty_nodes,
              "train: two nodes with wrong partial products are found"),
         TEST(changing_faulty_node,

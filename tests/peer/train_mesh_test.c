@@ -466,11 +466,11 @@ static void programs(void **state)
     p = f.program;
     p.change = NULL;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
-    assert_non_null(strstr(kofn_errmsg(), "stage 3 reads a matrix"));
+    assert_non_null(strstr(kofn_errmsg(), "product 3 has `read`"));
     p = f.program;
     p.after = p.products;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
-    assert_non_null(strstr(kofn_errmsg(), "5 of 5 stages"));
+    assert_non_null(strstr(kofn_errmsg(), "5 of 5 products"));
     p = f.program;
     p.turns = 0;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
