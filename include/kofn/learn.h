@@ -102,6 +102,9 @@ typedef enum kofn_loss {
 
 /* Method by which a regression minimises F. */
 typedef enum kofn_descent {
+    /* LBFGS; GD if a step or another rule than FIXED is given.  Take GD for
+       schemes with sums that lack some points (ignore, distr-bgd). */
+    KOFN_DESCENT_AUTO,
     /* Gradient descent. */
     KOFN_DESCENT_GD,
     /* Nesterov's accelerated gradient. */
@@ -110,8 +113,9 @@ typedef enum kofn_descent {
      * A batch is every `batches`-th row or, with row codes, a run of strips
      * (kofn_limit). */
     KOFN_DESCENT_SGD,
-    /* Limited-memory BFGS with 10 pairs and its own line search.  Pairs are not
-     * part of `resume`; a resumed descent starts with steepest descent. */
+    /* Limited-memory BFGS with 10 pairs and its own line search, which is exact
+     * for squares.  Pairs are not part of `resume`; a resumed descent starts
+     * with steepest descent. */
     KOFN_DESCENT_LBFGS
 } kofn_descent;
 

@@ -48,7 +48,7 @@ typedef struct cli_args {
     const char *output, *scheme, *port, *events;
     char suited[40]; /* the scheme, if kofn chose it */
     size_t workers, rounds, max_iter, rows;
-    bool scheme_given, workers_given, optimizer_given;
+    bool scheme_given, workers_given;
     kofn_faults faults;
     kofn_options job;
     uint64_t seed;

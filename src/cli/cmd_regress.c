@@ -470,18 +470,16 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
     return code;
 }
 
-/* Chooses L-BFGS if no descent is given: first-order methods take thousands of
- * iterations instead of tens. Excludes schemes with gradients that depend on
- * which workers answered; their differences mean nothing. */
+/* Chooses gradient descent for schemes with gradients that depend on which
+ * workers answered: their differences mean nothing to L-BFGS, the default. */
 static void choose_descent(cli_args *a)
 {
     kofn_regress_options *o = &a->regress;
     bool partial = a->scheme_given && (!strncmp(a->scheme, "ignore", 6) ||
                                        !strncmp(a->scheme, "distr-bgd", 9));
 
-    if (!a->optimizer_given && o->loss != KOFN_LOSS_SQUARES &&
-        o->rule == KOFN_STEP_FIXED && !(o->step > 0) && !o->batches && !partial)
-        o->descent = KOFN_DESCENT_LBFGS;
+    if (o->descent == KOFN_DESCENT_AUTO && partial)
+        o->descent = KOFN_DESCENT_GD;
 }
 
 /* Refuses options that exclude each other. */

@@ -113,10 +113,10 @@ static cli_option options[] = {
     {0, "kernel", "linear|rbf:s=S|poly:degree=D,c=C",
      "use the kernel matrix of X in place of X", IN_REGRESS | IN_PREDICT,
      OF(CLI_TEXT, kernel)},
-    {0, "optimizer", "gd|nesterov|sgd|lbfgs",
-     "optimizer (gd; lbfgs for other losses than ls without --step, "
-     "--line-search and --batches)",
-     IN_REGRESS, OF(CLI_CHOICE, regress.descent), .given = AT(optimizer_given)},
+    {0, "optimizer", "auto|gd|nesterov|sgd|lbfgs",
+     "optimizer; auto: lbfgs, or gd with --step or --line-search, "
+     "and for schemes ignore and distr-bgd (auto)",
+     IN_REGRESS, OF(CLI_CHOICE, regress.descent)},
     {0, "line-search", "none|exact|armijo|grid",
      "line search of gd; none: fixed steps of 1/L, with L measured on "
      "the workers (none)",

@@ -19,7 +19,9 @@
 #define PAIRS 10
 #define TRIALS 60
 #define REFRESH                                                                \
-    16 /* iterations between two computations of the margins from w */
+    16 /* iterations after which margins, or a gradient that was carried       \
+          along, are computed from w again */
+#define CARRIED 1e-3 /* least share of the last computed gradient, by norm */
 
 #define ARMIJO 1e-4
 #define FLAT                                                                   \
@@ -33,6 +35,8 @@ struct kf_lbfgs {
     bool stepped;
     bool known; /* F and g are known at the last trial point */
     double F;
+    bool carried; /* they were not computed from w, but carried along */
+    double fresh; /* norm of the last gradient that was computed from w */
 };
 
 /* F along w + t p. */
@@ -215,6 +219,43 @@ static kofn_status search(const line *l, point *at, bool *found)
     return KOFN_OK;
 }
 
+/* Goes to the minimum along the line, if F is a parabola.  One product with the
+ * curvature gives it, and the gradient there.  A line search that is not exact
+ * would need many more steps if the columns of X differ in size. */
+static kofn_status vertex(const line *l, point *at, bool *found)
+{
+    kf_descent *d = l->d;
+    size_t n = kf_learn_features(d);
+    double bend = d->r->opt.ridge * l->pp;
+
+    *found = false;
+    if (d->way->margins) {
+        bend +=
+            kf_learn_dot(d->line, d->line, d->r->X.rows) / (double)d->r->X.rows;
+    } else {
+        TRY(kf_learn_curved(d, l->w, l->p, d->t));
+        bend = kf_learn_dot(l->p, d->t, n);
+    }
+    if (bend == 0)
+        return kf_fail(KOFN_INVAL,
+                       "iteration %u: the squares of X are less than float64 "
+                       "can hold; scale X",
+                       d->now.iteration);
+    *found = bend > 0 && -l->slope / bend < HUGE_VAL;
+    if (!*found)
+        return KOFN_OK;
+    at->t = -l->slope / bend;
+    at->F = l->F + at->t * l->slope / 2;
+    at->slope = 0;
+    if (d->way->margins)
+        return KOFN_OK;
+    for (size_t j = 0; j < n; j++)
+        d->g[j] += at->t * d->t[j];
+    d->pairs->F = at->F;
+    d->pairs->carried = true;
+    return KOFN_OK;
+}
+
 /* ---- an iteration -------------------------------------------------------- */
 
 static kofn_status begin_line(line *l, kf_lbfgs *b)
@@ -228,6 +269,11 @@ static kofn_status begin_line(line *l, kf_lbfgs *b)
         direct(b, d->g, n);
         l->slope = kf_learn_dot(d->g, b->p, n);
     }
+    if (!(l->slope < 0))
+        return kf_fail(KOFN_INVAL,
+                       "iteration %u: the gradient is not 0, but its square "
+                       "is less than float64 can hold; scale X or the labels",
+                       d->now.iteration);
     l->p = b->p;
     l->ww = kf_learn_dot(l->w, l->w, ridged);
     l->wp = kf_learn_dot(l->w, l->p, ridged);
@@ -255,13 +301,25 @@ static void end_line(const line *l, kf_lbfgs *b, const point *at, bool found)
 kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F)
 {
     kf_lbfgs *b = d->pairs;
+    size_t n = kf_learn_features(d);
     bool known = b->known;
 
     assert(b);
-    b->known = false;
-    if (!known)
-        return kf_learn_gradient_at(d, w, KF_ALL, F);
-    *F = b->F;
+    if (known && b->carried) /* else its rounding would decide */
+        known = d->now.iteration % REFRESH != 0 &&
+                kf_norm(d->g, n) > CARRIED * b->fresh;
+    b->known = b->carried = false;
+    if (known) {
+        *F = b->F;
+        return KOFN_OK;
+    }
+    known = d->knows_margins;
+    TRY(kf_learn_gradient_at(d, w, KF_ALL, F));
+    if (known && kf_norm(d->g, n) > CARRIED * b->fresh)
+        return KOFN_OK;
+    if (known) /* the rounding of margins that were carried along decides */
+        TRY(kf_learn_gradient_at(d, w, KF_ALL, F));
+    b->fresh = kf_norm(d->g, n);
     return KOFN_OK;
 }
 
@@ -281,7 +339,11 @@ kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
     memcpy(b->g, d->g, n * sizeof *b->g);
     if (b->kept == 0)
         at.t = fmin(1, 1 / kf_norm(d->g, n));
-    TRY(search(&l, &at, &found));
+    found = false;
+    if (kf_learn_is_parabola(d) && !d->partial && !d->remembers)
+        TRY(vertex(&l, &at, &found));
+    if (!found)
+        TRY(search(&l, &at, &found));
     end_line(&l, b, &at, found);
     for (size_t j = 0; j < n; j++)
         w[j] += at.t * l.p[j];

@@ -36,6 +36,10 @@ static kofn_status with_defaults(kofn_regress_options *o,
         o->tolerance = 1e-8;
     if (o->max_iterations == 0)
         o->max_iterations = 100;
+    if (o->descent == KOFN_DESCENT_AUTO)
+        o->descent = o->step > 0 || o->rule != KOFN_STEP_FIXED
+                         ? KOFN_DESCENT_GD
+                         : KOFN_DESCENT_LBFGS;
     if (o->batches == 0)
         o->batches = 10;
     if (o->loss == KOFN_LOSS_POISSON && o->descent == KOFN_DESCENT_GD &&

@@ -197,6 +197,8 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
 #define KF_OFFSET (-2)
 /* ---- steps.c ------------------------------------------------------------- */
 
+/* True if F is a parabola along every line. */
+bool kf_learn_is_parabola(const kf_descent *d);
 /* Finds the length of the step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
 

@@ -105,9 +105,7 @@ static kofn_status know_lipschitz(kf_descent *d)
 
 /* ---- F along the line ---------------------------------------------------- */
 
-/* True if F is a parabola. A sum that mixes fresh and remembered gradients is
- * none. */
-static bool is_parabola(const kf_descent *d)
+bool kf_learn_is_parabola(const kf_descent *d)
 {
     return d->r->opt.loss == KOFN_LOSS_SQUARES && !d->way->bent;
 }
@@ -125,7 +123,7 @@ static kofn_status line_begin(kf_descent *d, const double *w)
     if (d->way->margins) {
         st = kf_learn_margins(d, d->g, d->line);
         sum = st ? 0 : kf_learn_dot(d->line, d->line, m);
-    } else if (is_parabola(d)) {
+    } else if (kf_learn_is_parabola(d)) {
         st = d->way->gram(d, d->g, d->t);
         sum = st ? 0 : kf_learn_dot(d->g, d->t, n);
     }
@@ -178,7 +176,7 @@ static kofn_status change(kf_descent *d, double F, double step, double *out)
     double there = F, slope;
     kofn_status st = KOFN_OK;
 
-    if (is_parabola(d)) { /* no cancellation near the minimum */
+    if (kf_learn_is_parabola(d)) { /* no cancellation near the minimum */
         *out = step * (step * d->curvature / 2 - d->gg);
         return KOFN_OK;
     }

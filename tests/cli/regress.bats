@@ -186,11 +186,11 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     inputs
     # 12 features from each of 3 answers; from each of 6, with the loss and one number
     # more, since gc handles pairs of numbers
-    kofn regress X.npy y.npy -s pcr:r=4 -p sim --json >out.json
+    kofn regress X.npy y.npy -s pcr:r=4 -p sim --optimizer gd --json >out.json
     json "o['recovery_threshold'] == 3" <out.json
     # the last one takes eight more products to check the distance of the minimum
     json "[i['scalars_received'] / 36 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
-    kofn regress X.npy y.npy -s gc:d=3 -p sim --json >out.json
+    kofn regress X.npy y.npy -s gc:d=3 -p sim --optimizer gd --json >out.json
     json "o['recovery_threshold'] == 6" <out.json
     json "[i['scalars_received'] / 84 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
     json "set(o['per_iteration'][0]) >= {'objective', 'seconds', 'late', 'scalars_received'}" <out.json
@@ -203,7 +203,8 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
 
 @test "regress: --history has a line per iteration with numbers of --json" {
     inputs
-    kofn regress X.npy y.npy --test X.npy y.npy -p sim --history h.csv --json >out.json
+    kofn regress X.npy y.npy --test X.npy y.npy -p sim --optimizer gd --history h.csv \
+        --json >out.json
     $PYTHON -c "
 import csv, json
 o = json.load(open('out.json')); h = list(csv.DictReader(open('h.csv')))
@@ -413,9 +414,9 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
 @test "regress: a missing convergence is reported with advice" {
     units
     py "X=np.load('U.npy'); X[0]*=1e10; np.save('R.npy', X); np.save('r.npy', X @ [1., 2, 3, 4, 5])"
-    run kofn regress R.npy r.npy -n 6 -s uncoded --iterations 50
+    run kofn regress R.npy r.npy -n 6 -s uncoded --optimizer gd --iterations 50
     [[ "$output" == *"not converged after 50"*"the gradient is small"*"scale such rows"*"--optimizer lbfgs"* ]]
-    run kofn regress U.npy ls.npy -n 6 --iterations 5
+    run kofn regress U.npy ls.npy -n 6 --optimizer gd --iterations 5
     [ "$status" -eq 0 ]
     [[ "$output" == *"not converged after 5 iterations"*"r2 "* ]]
     [[ "$output" == *"try --scale"*"--optimizer lbfgs, --iterations 50"* ]]
@@ -423,7 +424,7 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
     [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *try* ]]
     run kofn regress U.npy ls.npy -n 6 --intercept --scale --step 3 --iterations 9
     [[ "$output" == *"gradient has grown"*"shorter --step"* ]]
-    run kofn regress U.npy ls.npy -n 6 --iterations 5 -q
+    run kofn regress U.npy ls.npy -n 6 --optimizer gd --iterations 5 -q
     [ -z "$output" ]
 }
 
@@ -510,8 +511,8 @@ assert abs(F - o['objective']) < 1e-9 * F, (F, o['objective'])"
 # bats test_tags=asan
 @test "regress: line 0 of the history has the search for the step" {
     inputs
-    kofn regress X.npy y.npy -s pcr:r=4 -p sim --iterations 4 --tol 1e-300 \
-        --history h.csv --json >out.json
+    kofn regress X.npy y.npy -s pcr:r=4 -p sim --optimizer gd --iterations 4 \
+        --tol 1e-300 --history h.csv --json >out.json
     py "
 import json
 o = json.load(open('out.json'))

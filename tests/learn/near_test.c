@@ -98,15 +98,16 @@ static void converged_is_near(void **state)
         {.descent = KOFN_DESCENT_GD},
         {.descent = KOFN_DESCENT_NESTEROV},
         {.rule = KOFN_STEP_EXACT},
+        {.descent = KOFN_DESCENT_LBFGS},
     };
     size_t converged = 0, at_once = 0;
 
     (void)state;
-    for (size_t k = 0; k < 50 * 3; k++) {
-        size_t i = k / 3;
+    for (size_t k = 0; k < 50 * 4; k++) {
+        size_t i = k / 4;
         data d = problem(i);
         first f = {i % 5 ? 1e-8 : 1e-5, 0};
-        kofn_regress_options o = how[k % 3];
+        kofn_regress_options o = how[k % 4];
         kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
         double *w;
 
@@ -129,7 +130,7 @@ static void converged_is_near(void **state)
         kf_free(w);
         data_free(&d);
     }
-    print_message("    %zu of 150 converged, %zu at the first small "
+    print_message("    %zu of 200 converged, %zu at the first small "
                   "gradient\n",
                   converged, at_once);
     assert_true(converged >= 15);
@@ -147,9 +148,10 @@ static void dominant_row(void **state)
         for (size_t s = 0; s < 4; s++)
             for (int how = 0; how < 2; how++) {
                 data d = make(3, 1, 1e10, 0, 77 + i);
-                kofn_regress_options o = {.size = sizeof o,
-                                          .descent = (kofn_descent)how,
-                                          .max_iterations = 200};
+                kofn_regress_options o = {
+                    .size = sizeof o,
+                    .descent = (kofn_descent)(KOFN_DESCENT_GD + how),
+                    .max_iterations = 200};
                 worker_setup k = {spec[s], 6, true, NULL, NULL};
                 fit f;
 

@@ -185,7 +185,8 @@ static void fact_iterations(void **state)
         for (int coded = 0; coded < 3; coded++) {
             goal g = {&d, dot(y, y, 80) / 80, NULL, 0};
             kofn_regress_options o = {.size = sizeof o,
-                                      .descent = (kofn_descent)how,
+                                      .descent =
+                                          (kofn_descent)(KOFN_DESCENT_GD + how),
                                       .tolerance = 1e-300,
                                       .watch = reached,
                                       .watch_ud = &g};

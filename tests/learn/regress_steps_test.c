@@ -163,8 +163,10 @@ static void lipschitz(void **state)
     assert_int_equal(LAPACKE_dsyev(LAPACK_ROW_MAJOR, 'N', 'U', 8, H, 8, value),
                      0);
     for (size_t s = 0; s < 3; s++) {
-        kofn_regress_options o = {
-            .size = sizeof o, .ridge = 0.5, .max_iterations = 2};
+        kofn_regress_options o = {.size = sizeof o,
+                                  .descent = KOFN_DESCENT_GD,
+                                  .ridge = 0.5,
+                                  .max_iterations = 2};
         worker_setup k = {spec[s], 6, true, NULL, NULL};
         fit f;
 

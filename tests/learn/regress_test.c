@@ -140,7 +140,8 @@ static void every_scheme(void **state)
             data d = make_data(203, 17, (kofn_loss)loss, 3);
             kofn_regress_options o = {.size = sizeof o,
                                       .loss = (kofn_loss)loss,
-                                      .descent = (kofn_descent)how,
+                                      .descent =
+                                          (kofn_descent)(KOFN_DESCENT_GD + how),
                                       .step = loss == 2 ? 0.05 : 0.4,
                                       .ridge = how == 1 ? 0.01 : 0,
                                       .tolerance = 1e-300,
@@ -193,7 +194,8 @@ static void load_housing(data *d, kofn_file *file[2])
 /* Returns 1/L of X' X / m. */
 static double longest_step(const data *d)
 {
-    kofn_regress_options o = {.size = sizeof o, .max_iterations = 1};
+    kofn_regress_options o = {
+        .size = sizeof o, .descent = KOFN_DESCENT_GD, .max_iterations = 1};
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
 
     kf_free(plain(d, &o, &res));

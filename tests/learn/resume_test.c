@@ -108,7 +108,9 @@ static void descents(void **state)
         {"elastic:k=3", {.rule = KOFN_STEP_EXACT}},
         {"gc:d=3", {.rule = KOFN_STEP_ARMIJO}},
         {"pcr:r=3", {.descent = KOFN_DESCENT_NESTEROV}},
-        {"pcr:r=3", {.tolerance = 0.3}}, /* converges before the end */
+        {"pcr:r=3",
+         {.descent = KOFN_DESCENT_GD,
+          .tolerance = 0.3}}, /* converges before the end */
     };
     setting s = {.X = random_matrix(POINTS, SIDE, KOFN_F64, 1),
                  .y = random_matrix(POINTS, 1, KOFN_F64, 2)};
