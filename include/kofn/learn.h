@@ -170,7 +170,9 @@ typedef struct kofn_regress_options {
     /* Converged if the norm of the gradient is below `tolerance` times that of
      * the first gradient, and the distance to the minimum is at most
      * sqrt(tolerance) |w|.  The distance is estimated from products with the
-     * curvature.  0 means 1e-8.  Not used by SGD. */
+     * curvature.  It is not tested if gradients lack points or belong to
+     * earlier iterates; then the norm alone decides.  0 means 1e-8.  Not used
+     * by SGD. */
     double tolerance;
     unsigned max_iterations; /* 0 means 100                                   */
     unsigned batches;        /* SGD: number of batches; 0 means 10            */

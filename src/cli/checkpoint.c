@@ -461,8 +461,11 @@ int checkpoint_state(const checkpoint *c, kofn_matrix *out)
 
     if (s->rows != out->rows || s->cols != out->cols || s->dtype != out->dtype)
         return cli_say(EXIT_USAGE,
-                       "%s: the state is %zu x %zu and should be %zu x %zu",
-                       c->folder, s->rows, s->cols, out->rows, out->cols);
+                       "%s: the state is %zu x %zu float%s and should be %zu x "
+                       "%zu float%s",
+                       c->folder, s->rows, s->cols,
+                       s->dtype == KOFN_F64 ? "64" : "32", out->rows, out->cols,
+                       out->dtype == KOFN_F64 ? "64" : "32");
     cli_copy(s, out);
     return 0;
 }

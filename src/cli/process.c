@@ -103,7 +103,7 @@ static void keep_memory(void)
     mallopt(M_ARENA_MAX, 1);
 }
 
-/* Raises the limit of descriptors. Each worker takes two connections, and the
+/* Raises the limit of descriptors. Each worker takes a connection, and the
  * usual limit of 1024 is soon reached. Every user may raise it up to the hard
  * limit. */
 static void raise_descriptors(void)

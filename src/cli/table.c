@@ -130,8 +130,9 @@ static cli_option options[] = {
      "sgd: number of batches of the points; each is one step (10)", IN_REGRESS,
      NUMBER(CLI_UNSIGNED, 1, 1e9, regress.batches)},
     {0, "intercept", NULL,
-     "also fit a constant, without --l2; it is the last weight", IN_REGRESS,
-     FLAG(regress.intercept)},
+     "also fit a constant, which --l2 does not penalise; it is the last "
+     "weight",
+     IN_REGRESS, FLAG(regress.intercept)},
     {0, "scale", NULL,
      "divide columns by their standard deviation, with --intercept "
      "after subtracting the mean; the written weights are for X as it is",
@@ -393,7 +394,7 @@ const cli_command cli_commands[] = {
      "the next (docs/stream.md).",
      "kofn stream list.txt  three files in a line; scheme dip\n"
      "kofn stream list.txt -s idip:W=3,N=6 -w straggle=0.2 --json "
-     "--verify  in time if at most six workers are slow in three rounds\n"
+     "--verify  in time if workers are slow at most six times in any three rounds\n"
      "kofn stream - -s dip:m=2,p=3,T=3 --mu 0.5  lines from another "
      "program\n"
      "kofn stream list.txt -n 8 -p 'tcp://*:7000' --keys k  workers on "
@@ -498,8 +499,9 @@ const cli_command cli_commands[] = {
      "COLS numbers in [0, 1). graph NODES ARCS is an R-MAT graph. Sizes "
      "may end in k, M or G. pattern MODEL ROUNDS WORKERS is a pattern "
      "of slow workers for --pattern. Its models: iid:p=P, each worker "
-     "by chance. fritchman:a=A,b=B,M=M, each in bursts of at least M "
-     "states. arbitrary:N=N,W=W, all workers together at most N times "
+     "by chance. fritchman:a=A,b=B,M=M, a worker becomes slow with "
+     "probability A a round, passes M slow states, and leaves each with "
+     "probability B a round. arbitrary:N=N,W=W, all workers together at most N times "
      "in any W rounds. bursty:B=B,W=W,eps=E, at most E workers in any W "
      "rounds, each within B rounds. The last two take style=max, onoff, "
      "uniform or sticky.",

@@ -95,8 +95,9 @@ bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
 
 /* ---- the direction ------------------------------------------------------- */
 
-/* Returns the part of node i's error that node j's error shares, as a fraction
- * of i's. */
+/* Measures how much the errors of nodes i and j have in common: the squared
+ * products of their rows, divided by |X_i|^2.  Only values for the same j may
+ * be compared. */
 static double overlap(const kf_proof *p, size_t i, size_t j)
 {
     double in_common = 0, all = 0;

@@ -237,8 +237,9 @@ static void rank_nodes(state *s, const kf_spectrum *p)
     sort_by_power(s);
 }
 
-/* Suspends the nodes with the largest estimates until the rest agree; false if
- * no estimate is large enough. */
+/* Suspends nodes, the largest estimate first, while the rest disagree, the
+ * estimate is large enough and a parity is left.  Returns true if it suspended
+ * any; the rest may still disagree. */
 static bool suspend_strongest(state *s)
 {
     double level = STANDS_OUT * s->alarm * (sqrt((double)s->work.q) + KF_TAIL);

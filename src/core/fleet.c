@@ -102,8 +102,8 @@ bool kf_fleet_crowded(const kf_fleet *f, uint32_t principal)
     return n >= f->allowed;
 }
 
-/* Returns the lowest empty seat of a group that is not spent; else the lowest
- * spent one; if all are taken, the next beyond the last. */
+/* Returns the lowest empty seat of the group for which `spent` is false; else
+ * the lowest spent one; if all are taken, the next beyond the last. */
 static size_t empty_seat(kf_fleet *f, size_t group,
                          bool (*spent)(const void *, size_t), const void *ud)
 {

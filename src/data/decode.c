@@ -21,7 +21,7 @@
 #define TILE ((size_t)2 << 20)
 /* Bytes of answers that are copied and examined while they are in a cache. */
 #define NEAR ((size_t)128 << 10)
-/* Bytes of a row that justify a call of the engine. */
+/* Least bytes of a row for which kf_combine is called once per strip. */
 #define LONG 1024
 
 /* Makes room for `want` elements; old contents are lost. */

@@ -185,7 +185,7 @@ bool kf_changing_recalls(const kf_host *h)
 }
 
 /* True if both have the same lineage of the iterate that this turn made.  Turn
- * 0 is that of the job, and always the same. */
+ * 0 made the start of the job, which is always the same. */
 static bool same_line(const kf_host *h, const uint64_t *a, const uint64_t *b,
                       uint64_t turn)
 {

@@ -681,7 +681,8 @@ kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note);
 kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
 /* Sends a heartbeat to all, as a node of that job. */
 kofn_status kf_mail_announce(kf_host *h, uint64_t job);
-/* Sends a heartbeat from time to time to peers that have sent none. */
+/* Sends a heartbeat, from time to time, to each peer that has sent no note of
+ * this attempt. */
 kofn_status kf_mail_greet(kf_host *h);
 /* Reports to the coordinator, from time to time, which nodes' bodies are
  * arriving. */

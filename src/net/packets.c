@@ -448,6 +448,7 @@ void kf_packets_clear(kf_link *l)
     }
     l->sending = -1;
     if (l->with && l->frame_at == 0)
-        l->frame_bytes = 0; /* the descriptor was not sent */
+        l->frame_bytes = 0; /* nothing of the frame was sent, nor the file
+                               descriptor that goes with it */
     l->with = NULL;
 }

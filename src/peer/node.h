@@ -325,7 +325,7 @@ static inline bool kf_elapsed_or_wake(kf_node *n, kofn_time since,
 /* node.c */
 kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note);
 kofn_status kf_peer_take(kf_node *n, const kf_note *note);
-/* Reports that this node disagrees with the majority. */
+/* Reports that `who` disagrees with the majority. */
 kofn_status kf_peer_erred(kf_node *n, const kf_other *who);
 kofn_status kf_peer_beat_all(kf_node *n);
 /* Moves this node to the iterate `to`. */

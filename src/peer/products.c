@@ -58,7 +58,7 @@ static kofn_status check_use(const kofn_plan *p)
     if (L->groups != 1 || L->adjoint || L->whole || L->submessages != 1)
         return kf_fail(KOFN_UNSUITED,
                        "answers of scheme %s do not decode strip by strip from "
-                       "any enough seats, which a mesh needs; use %s",
+                       "any set of enough seats, which a mesh needs; use %s",
                        p->scheme->name, p->op->left ? "gpd" : "mds");
     return KOFN_OK;
 }

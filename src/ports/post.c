@@ -334,7 +334,9 @@ kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
 
     *words = NULL;
     if (n > KF_WORDS)
-        return kf_fail(KOFN_FORMAT, "%zu bytes of words; there are at most %d",
+        return kf_fail(KOFN_FORMAT,
+                       "a message text of %zu bytes from the other end; at "
+                       "most %d are allowed",
                        n, KF_WORDS);
     if (n == 0)
         return kf_post_check(t, h, NULL, 0);

@@ -172,10 +172,11 @@ typedef struct kf_waiting_task {
     uint32_t product, task;
 } kf_waiting_task;
 
-/* Submessages of one worker. */
+/* The tasks of one worker in an agc round: those that wait to be sent, and the
+ * number of unanswered ones. */
 typedef struct kf_send_window {
     kf_waiting_task
-        *waiting; /* tasks to be sent: turn[first] to turn[end - 1] */
+        *waiting; /* tasks to be sent: waiting[first] to waiting[end - 1] */
     size_t first, end, cap;
     size_t awaited;   /* tasks sent and not answered */
     kofn_time sent;   /* when the first of them was sent */

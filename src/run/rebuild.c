@@ -212,5 +212,5 @@ kofn_status kf_rebuild_begin(kofn_job *j, const product *next)
     }
     h->windows++;
     TRY(begin_window(j));
-    return kf_rebuild_take(j); /* no worker may be left to answer */
+    return kf_rebuild_take(j); /* perhaps no worker is left to answer */
 }

@@ -29,12 +29,12 @@ typedef struct kf_held {
                          the current A */
     bool moves;       /* it has a velocity */
     double most;      /* bound on the elements of the velocity (change.c) */
-    double **norms;   /* scales (check.h) of the rows of each group, then of the
-                         columns; set when results are checked (guard.c,
-                         norms.c) */
-    double **speed;   /* the same for its velocity; set when it has changed */
-    double **least;   /* lower bounds of the norms, because blocks keep former
-                         rounding (kf_norms) */
+    double **norms; /* scales (compare.h) of the rows of each group, then of the
+                       columns; set when results are checked (guard.c,
+                       norms.c) */
+    double **speed; /* the same for its velocity; set when it has changed */
+    double **least; /* lower bounds of the norms, because blocks keep former
+                       rounding (kf_norms) */
     struct kf_key *key; /* tests a whole product of A x or A B, if errors are
                            searched for (guard.c) */
     bool due; /* evidence.c: its blocks have to be read and compared */

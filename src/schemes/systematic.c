@@ -11,10 +11,11 @@ kofn_status kf_schemes_systematic(size_t n, size_t k, uint64_t seed,
     return kf_basis_prepare(KF_BASIS_HAAR, n, k, seed, state);
 }
 
-/* Writes row i.  One parity row is the sum of the parts.  With two, the parts
- * are at directions evenly spread over the half circle.  Their distance from
- * both rows is their distance from each other, which is optimal.  With more,
- * the rows are a random slice of an orthogonal matrix. */
+/* Writes row i.  One parity row is the sum of the parts.  With two, the
+ * two coefficients of a part are the cosine and sine of an angle.  The angles
+ * of the parts, with 0 and 90 degrees, are evenly spread over the half circle,
+ * which is optimal; one angle stays unused if k is odd.  With more, the rows
+ * are a random slice of an orthogonal matrix. */
 void kf_schemes_systematic_row(size_t n, size_t k, const void *state, size_t i,
                                double *row)
 {

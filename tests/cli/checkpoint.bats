@@ -83,7 +83,7 @@ assert h == ['iteration'] + [str(i) for i in range(1 - measured, $at + 6)], h"
 2 --step 0.1 --optimizer nesterov
 2 --step 0.05 --optimizer sgd
 0 --line-search exact
-0
+0 --optimizer gd
 WORDS
 }
 
