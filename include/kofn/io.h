@@ -19,10 +19,11 @@
  *                  numbers.
  *   IDX            The format of MNIST.
  *   CIFAR-10       Its binary files, named .bin.
- *   .edges         Lists of edges: two node numbers, from 0, on a line.
- *   .libsvm, .svm  Points in the format of LIBSVM: `label index:value ...` on a
- *                  line.  Indices start at 1 and ascend.  # begins a comment.
- *                  Other names are allowed if the first line has this form.
+ *   .edges         Lists of edges: two nodes on a line, as numbers or names,
+ * and possibly a weight.  Only nodes that edges name exist. .libsvm, .svm
+ * Points in the format of LIBSVM: `label index:value ...` on a line.  Indices
+ * start at 1 and ascend.  # begins a comment. Other names are allowed if the
+ * first line has this form.
  *
  * Each of them may be compressed with gzip.  Data after the last gzip member is
  * ignored if it does not begin like a member; gzip does the same.  A file is
@@ -56,10 +57,16 @@ typedef struct kofn_file {
      * as n x 1 matrices.  Otherwise 2. */
     unsigned dims;
     bool half; /* the file has float16; the matrix is float64 */
-    /* edges: the file is a list of edges.  undirected: a comment at its start
-     * says that edges have no direction.  Each edge is one entry in any case,
-     * from its first node to its second. */
+    /* edges: the file is a list of edges.  undirected: its edges have no
+     * direction, by a comment at its start or by KOFN_GRAPH_UNDIRECTED; each is
+     * an entry in both directions. */
     bool edges, undirected;
+    /* Of a list of edges: the names of its nodes, one for each row of the
+     * matrix.  NULL for other formats, and if the nodes are 0, 1, 2, ... */
+    const char *const *names;
+    /* Of a list of edges: its lines, and the numbers of nodes and edges that a
+     * comment at its start states, as SNAP does; 0: none. */
+    size_t listed, said_nodes, said_edges;
 } kofn_file;
 
 /* The purpose for which a file is opened. */
@@ -69,8 +76,16 @@ typedef enum kofn_file_use {
     /* The numbers may be written to; the file stays unchanged, and only written
      * pages take memory.  A .npy may hold NaN and infinity. */
     KOFN_FILE_COPY,
-    /* A graph: .txt, .tsv and .dat are also read as lists of edges. */
-    KOFN_FILE_GRAPH
+    /* A graph: other text files than .mtx are also read as lists of edges. */
+    KOFN_FILE_GRAPH,
+    /* These may be added to KOFN_FILE_GRAPH.  The third field of an edge is its
+     * weight.  Every edge goes in both directions.  Edges go from the first
+     * node to the second, whatever comments say.  Every number from 0 to the
+     * largest is a node, also without edges. */
+    KOFN_GRAPH_WEIGHTS = 4,
+    KOFN_GRAPH_UNDIRECTED = 8,
+    KOFN_GRAPH_DIRECTED = 16,
+    KOFN_GRAPH_ISOLATED = 32
 } kofn_file_use;
 /* Reads a file.  A C-ordered .npy in the byte order of the machine is mapped,
  * not copied.  The caller frees *out with kofn_file_free; it is NULL on

@@ -54,6 +54,11 @@ typedef struct cli_args {
     uint64_t seed;
     double damping, tol;
     double tolerance; /* check */
+    /* pagerank: how a list of edges is read; largest ranks to print; file for
+     * the names of nodes, or NULL */
+    bool weights, undirected, directed, isolated;
+    size_t top;
+    const char *ids;
     const char *dtype;
     bool verify, json, quiet, help, show, resume, step, state;
     const char *checkpoint; /* a folder; NULL: no checkpoints */
@@ -564,8 +569,7 @@ void model_free(model *m);
 /* The size of a graph, and how its edges were read. */
 typedef struct cli_graph {
     size_t nodes, alone; /* `alone`: nodes without an edge */
-    bool
-        one_way; /* comments call it undirected, but its arcs go one way only */
+    bool undirected;     /* every edge counts in both directions */
 } cli_graph;
 /* Returns 0, or the exit code after a message. */
 int cli_know_graph(cli_graph *out, const kofn_file *file);
@@ -573,6 +577,11 @@ int cli_know_graph(cli_graph *out, const kofn_file *file);
 void cli_tell_graph(const cli_graph *g, const kofn_file *file,
                     const char *path);
 json_t *cli_graph_json(const cli_graph *g);
+/* Writes the ranks and the names of nodes as -o, --ids and --top say.  `file`
+ * may be NULL.  With --json, the largest ranks go into `figures`.  Returns 0,
+ * or the exit code after a message. */
+int cli_ranks(const cli_args *a, const kofn_file *file, const kofn_matrix *v,
+              json_t *figures);
 
 /* An iteration of A, or, if A is NULL, of the ranks of M. */
 typedef struct cli_iteration {

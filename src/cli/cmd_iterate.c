@@ -84,16 +84,30 @@ static int load_matrix(cli_iteration *it, kofn_file *file, const char *path)
     return 0;
 }
 
+/* Returns how a list of edges is to be read. */
+static kofn_file_use graph_use(const cli_args *a)
+{
+    int use = KOFN_FILE_GRAPH | (a->weights ? KOFN_GRAPH_WEIGHTS : 0) |
+              (a->undirected ? KOFN_GRAPH_UNDIRECTED : 0) |
+              (a->directed ? KOFN_GRAPH_DIRECTED : 0) |
+              (a->isolated ? KOFN_GRAPH_ISOLATED : 0);
+
+    return (kofn_file_use)use;
+}
+
 static int load(cli_iteration *it, const cli_args *a)
 {
     const char *path = a->operand[0];
     bool power = a->command->bit == IN_POWER;
 
+    if (a->undirected && a->directed)
+        return cli_say(EXIT_USAGE, "--undirected and --directed exclude each "
+                                   "other");
     TRY_CODE(cli_fail_input(kofn_file_open(
-        &it->file, path, power ? KOFN_FILE_READ : KOFN_FILE_GRAPH)));
+        &it->file, path, power ? KOFN_FILE_READ : graph_use(a))));
     TRY_CODE(power ? load_matrix(it, it->file, path)
                    : load_graph(it, a, it->file));
-    if (!power) { /* only M is needed */
+    if (!power && !it->file->edges) { /* only M is needed */
         kofn_file_free(it->file);
         it->file = NULL;
     }
@@ -149,7 +163,8 @@ static int run(session *s, cli_iteration *it)
     if (s->args->verify)
         TRY_CODE(cli_verify_iteration(s->args, it, &it->v, s->iterations,
                                       &s->found));
-    return cli_write(s->args, KOFN_DENSE(&it->v), 1);
+    return it->A ? cli_write(s->args, KOFN_DENSE(&it->v), 1)
+                 : cli_ranks(s->args, it->file, &it->v, s->figures);
 }
 
 int cmd_iterate(cli_args *a)

@@ -229,9 +229,8 @@ static const entry json_keys[] = {
      "of matvec, matmul and stream with \\-\\-verify: the largest error of an "
      "element, relative to that of |A| |B|, and its row, counted from 0"},
     {"eigenvalue, change, converged", "of an iteration"},
-    {"graph",
-     "of pagerank: nodes, nodes without_edges, and undirected_taken_as_arcs: "
-     "true if comments call the graph undirected but arcs have no opposite ones"},
+    {"graph", "of pagerank: nodes, nodes without_edges, and undirected: "
+              "true if every edge counts in both directions"},
     {"objective",
      "of regress: the minimised function over all points, at the end"},
     {"loss, accuracy, test_loss, test_accuracy",

@@ -16,6 +16,7 @@ typedef struct run {
     cli_nodes nodes;
     cli_exactness found;
     double spread;
+    json_t *figures; /* the largest ranks */
 } run;
 
 /* ---- a node's life ------------------------------------------------------- */
@@ -73,6 +74,7 @@ static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
         PUT("graph", cli_graph_json(&r->it->graph));
     PUT("change", json_real(res->change));
     PUT("converged", json_boolean(res->converged));
+    json_object_update(o, r->figures);
 }
 
 static void say(const cli_nodes *m, const kofn_plan_info *info)
@@ -102,7 +104,8 @@ static int conclude(run *r)
     if (a->verify)
         TRY_CODE(cli_verify_iteration(a, r->it, &best->v,
                                       best->iterated.iterations, &r->found));
-    TRY_CODE(cli_write(a, KOFN_DENSE(&best->v), 1));
+    TRY_CODE(r->it->A ? cli_write(a, KOFN_DENSE(&best->v), 1)
+                      : cli_ranks(a, r->it->file, &best->v, r->figures));
     nodes_report(&r->nodes, r->found.rel_error);
     if (!best->iterated.converged && !a->json && !a->quiet)
         cli_advise_iterate(a, &best->iterated);
@@ -144,7 +147,8 @@ static int prepare(run *r, const kofn_problem *pb)
 int masterless_run(const cli_args *a, const cli_iteration *it,
                    const kofn_problem *pb)
 {
-    run r = {.a = a, .it = it, .found = {.rel_error = -1}};
+    run r = {
+        .a = a, .it = it, .found = {.rel_error = -1}, .figures = json_object()};
     int code = prepare(&r, pb);
 
     if (!code)
@@ -152,5 +156,7 @@ int masterless_run(const cli_args *a, const cli_iteration *it,
     if (!code)
         code = conclude(&r);
     kofn_plan_free(r.plan);
-    return nodes_close(&r.nodes, code);
+    code = nodes_close(&r.nodes, code);
+    json_decref(r.figures);
+    return code;
 }

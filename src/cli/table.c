@@ -99,6 +99,24 @@ static cli_option options[] = {
      IN_PRODUCT, NUMBER(CLI_SIZE, 1, 1e9, rounds)},
     {'d', "damping", "D", "probability of following an arc (0.85)", IN_PAGERANK,
      NUMBER(CLI_REAL, 1e-6, 1 - 1e-6, damping)},
+    {0, "weights", NULL, "the third field of an edge is its weight",
+     IN_PAGERANK, FLAG(weights)},
+    {0, "undirected", NULL,
+     "edges go in both directions (if a comment of the file calls the graph "
+     "undirected)",
+     IN_PAGERANK, FLAG(undirected)},
+    {0, "directed", NULL,
+     "edges go from the first node to the second, whatever comments say",
+     IN_PAGERANK, FLAG(directed)},
+    {0, "keep-isolated", NULL,
+     "every number from 0 to the largest is a node, also without edges",
+     IN_PAGERANK, FLAG(isolated)},
+    {0, "top", "N", "print the N nodes with the largest ranks", IN_PAGERANK,
+     NUMBER(CLI_SIZE, 1, 1e9, top)},
+    {0, "ids", "FILE",
+     "write the nodes in the order of the ranks: .npy (numbers), or text with "
+     "a node per line",
+     IN_PAGERANK, OF(CLI_FILE, ids)},
     {'t', "tol", "T",
      "stop when the change is below T (1e-10); regress, except sgd: when the "
      "gradient is below T times the first one, and w within sqrt(T) |w| of "
@@ -374,10 +392,12 @@ const cli_command cli_commands[] = {
     {"pagerank", "G", "PageRank of a graph",
      "G is a Matrix Market file with an entry (i, j) for each arc from "
      "i to j; values are weights. Or it is a list of edges (.txt, .tsv, "
-     ".dat or .edges, as from SNAP): two numbers of nodes in a line, "
-     "counted from 0; # begins a comment. A node without outgoing arcs "
-     "counts as pointing to all nodes.",
+     ".csv, .dat or .edges, as from SNAP): two nodes in a line, as numbers "
+     "or names; # or % begins a comment. Ranks are in the order of the "
+     "numbers or names; -o rank.csv has both. A node without outgoing "
+     "arcs counts as pointing to all nodes.",
      "kofn pagerank G.mtx -o rank.npy  ranks in the order of the nodes\n"
+     "kofn pagerank wiki-Vote.txt --top 20 -o rank.csv  nodes and ranks\n"
      "kofn pagerank G.mtx -o rank.npy -n 12 -s elastic:k=9 -e "
      "events.txt --verify  while workers leave and join\n"
      "kofn pagerank G.mtx -o rank.npy --masterless  equal nodes; each "

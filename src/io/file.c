@@ -86,6 +86,8 @@ void kofn_file_free(kofn_file *file)
         return;
     unmap(f);
     kf_free(f->owned);
+    kf_free(f->names);
+    kf_free(f->spellings);
     kf_free(f->unpacked);
     kf_free(f->labels.data);
     kofn_free(f->sparse);
@@ -170,8 +172,7 @@ static const format *find_format(const kf_input *in)
     if (begins(in, "%%MatrixMarket") || begins(in, KF_BOM "%%MatrixMarket") ||
         kf_io_has_suffix(in->path, ".mtx"))
         return &mtx;
-    if (kf_io_has_suffix(in->path, ".edges") ||
-        (in->graph && is_text(in) && !kf_io_has_suffix(in->path, ".csv")))
+    if (kf_io_has_suffix(in->path, ".edges") || (in->graph && is_text(in)))
         return &edges;
     if (kf_io_has_suffix(in->path, ".libsvm") ||
         kf_io_has_suffix(in->path, ".svm"))
@@ -338,9 +339,10 @@ static kofn_status take(kofn_file **out, kf_input in)
 
 kofn_status kofn_file_open(kofn_file **out, const char *path, kofn_file_use use)
 {
-    return take(out, (kf_input){.path = path,
-                                .graph = use == KOFN_FILE_GRAPH,
-                                .copy = use == KOFN_FILE_COPY});
+    return take(out,
+                (kf_input){.path = path,
+                           .graph = use >= KOFN_FILE_GRAPH ? (unsigned)use : 0,
+                           .copy = use == KOFN_FILE_COPY});
 }
 
 kofn_status kf_file_open_infinite(kofn_file **out, const char *path)

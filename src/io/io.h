@@ -72,7 +72,7 @@ typedef struct kf_input {
     const char *path;
     char name[KF_NAME]; /* the path in messages */
     bool infinite;      /* numbers may be infinite */
-    bool graph;         /* text is a list of edges */
+    unsigned graph; /* KOFN_FILE_GRAPH and what was added to it; 0: no graph */
     bool
         copy; /* the numbers will be written to; NaN and infinity are allowed */
 } kf_input;
@@ -83,9 +83,10 @@ typedef struct kf_file {
     kofn_file shown;   /* the first member, so that either leads to the other */
     kofn_matrix dense; /* data == NULL: the file is sparse */
     kofn_sparse *sparse;
-    kofn_matrix labels;      /* data == NULL: the file has no labels */
-    void *owned;             /* dense's numbers; NULL: those in the bytes */
-    unsigned char *unpacked; /* the file's bytes, when gzip had them */
+    kofn_matrix labels;       /* data == NULL: the file has no labels */
+    void *owned;              /* dense's numbers; NULL: those in the bytes */
+    unsigned char *unpacked;  /* the file's bytes, when gzip had them */
+    char **names, *spellings; /* of the nodes of a list of edges, or NULL */
     void *map;     /* the file's bytes, when kofn_file_open mapped them */
     size_t mapped; /* their number */
 } kf_file;

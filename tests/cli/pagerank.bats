@@ -23,8 +23,8 @@ assert json.load(open('out.json'))['iterations'] == it"
 }
 
 @test "pagerank: an edge list equals the Matrix Market graph" {
-    printf '# FromNodeId\tToNodeId\n0\t1\n1\t2\n2\t0\n4\t0\n4\t2\n' >g.txt
-    printf '%%%%MatrixMarket matrix coordinate pattern general\n5 5 5\n1 2\n2 3\n3 1\n5 1\n5 3\n' >G.mtx
+    printf '# FromNodeId\tToNodeId\n0\t1\n1\t2\n2\t0\n4\t0\n4\t2\n3\t0\n' >g.txt
+    printf '%%%%MatrixMarket matrix coordinate pattern general\n5 5 6\n1 2\n2 3\n3 1\n5 1\n5 3\n4 1\n' >G.mtx
     gzip -k g.txt
     kofn pagerank G.mtx -o want.npy -s uncoded -q
     for f in g.txt g.txt.gz; do
@@ -33,7 +33,75 @@ assert json.load(open('out.json'))['iterations'] == it"
     done
     printf '0 1 0.5\n' >weighted.txt
     run kofn pagerank weighted.txt
-    refused weighted.txt "line 1" "0.5"
+    refused weighted.txt "line 1" "0.5" --weights
+}
+
+# bats test_tags=asan
+@test "pagerank: names, weights and directions of edges are as told" {
+    printf '# Nodes: 4 Edges: 4\nsource,target,w\n' >g.csv
+    printf '7,1000000000000,2\n7,03,6\n3,7,1\n3,7,1\n' >>g.csv
+    run kofn pagerank g.csv -s uncoded -o r.csv
+    refused g.csv "line 3" "2" --weights
+    run kofn pagerank g.csv --weights -s uncoded -o r.csv --ids ids.npy --top 1
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"states 4 nodes and 4 edges, and it has 3 and 4"* && "$output" == *"7 "* ]]
+    kofn pagerank g.csv --weights -s uncoded -o r.npy --ids ids.txt --top 2 --json -q >j
+    # M by hand: 3 -> 7; 7 -> 3 with 6/8, and to the third node, which points to all, with 2/8
+    py "
+M = np.array([[0, .75, 1/3], [1, 0, 1/3], [0, .25, 1/3]])
+v = np.linalg.solve(np.eye(3) - .85 * M, np.full(3, .15 / 3))
+assert abs(np.load('r.npy') - v).max() < 1e-9
+rows = [l.strip().split(',') for l in open('r.csv')]
+assert rows[0] == ['node', 'rank'] and [r[0] for r in rows[1:]] == ['3', '7', '1000000000000']
+assert abs(np.array([float(r[1]) for r in rows[1:]]) - v).max() < 1e-9
+ids = np.load('ids.npy')
+assert ids.dtype == np.int64 and list(ids) == [3, 7, 10**12]
+assert open('ids.txt').read().split() == ['3', '7', '1000000000000']"
+    json "o['top'] == [[n, o['top'][k][1]] for k, n in enumerate(['7', '3'])]" <j
+    printf 'a b\nb c\nc a\nc b\n' >names.tsv
+    kofn pagerank names.tsv -s uncoded -o r.csv -q
+    [ "$(cut -d, -f1 r.csv | tr '\n' ' ')" = "node a b c " ]
+    kofn pagerank names.tsv --undirected -s uncoded -o r.npy -q
+    py "assert abs(np.load('r.npy') - 1 / 3).max() < 1e-9"
+    run kofn pagerank names.tsv --ids x.npy
+    refused "node 'a'" "x.txt"
+    run kofn pagerank names.tsv --undirected --directed
+    refused --directed
+}
+
+@test "pagerank: ranks of a list of edges are those of NetworkX" {
+    $PYTHON -c 'import networkx' || skip "no networkx"
+    py "
+import networkx as nx
+rng = np.random.default_rng(5)
+E = rng.integers(0, 400, (1500, 2)) * 7919 % 100003
+np.savetxt('g.txt', E, '%d')
+for un in (0, 1):
+    g = nx.read_edgelist('g.txt', nodetype=int, create_using=nx.Graph if un else nx.DiGraph)
+    r = nx.pagerank(g, tol=1e-14, max_iter=1000)
+    np.save(f'want{un}.npy', [r[k] for k in sorted(r)])"
+    kofn pagerank g.txt -o r0.npy --tol 1e-13 -q
+    kofn pagerank g.txt -o r1.npy --tol 1e-13 --undirected --masterless -q
+    py "
+for un in (0, 1):
+    assert abs(np.load(f'r{un}.npy') - np.load(f'want{un}.npy')).max() < 1e-10"
+}
+
+@test "pagerank: wiki-Vote with its own numbers, if available, is as NetworkX ranks it" {
+    G="$KOFN_SOURCE/../shared/data/wiki-Vote/wiki-Vote.mtx"
+    [ -f "$G" ] || skip "no wiki-Vote beside the checkout"
+    $PYTHON -c 'import networkx' || skip "no networkx"
+    py "
+import networkx as nx
+rows = [l.split()[:2] for l in open('$G') if l[0] != '%'][1:]
+with open('w.txt', 'w') as f:
+    f.writelines(f'{3 * int(i)}\t{3 * int(j)}\n' for i, j in rows)
+r = nx.pagerank(nx.read_edgelist('w.txt', nodetype=int, create_using=nx.DiGraph), tol=1e-14, max_iter=1000)
+np.save('want.npy', [r[k] for k in sorted(r)])"
+    kofn pagerank w.txt -o r.npy --tol 1e-12 -q
+    py "
+r = np.load('r.npy')
+assert r.shape == (7115,) and abs(r - np.load('want.npy')).max() < 1e-10"
 }
 
 @test "pagerank: remarks say how an edge list was read" {
@@ -42,19 +110,22 @@ assert json.load(open('out.json'))['iterations'] == it"
     printf '%% sym\n0 1\n1 0\n' >both.txt
     run kofn pagerank star.txt -o r.npy
     [ "$status" -eq 0 ]
-    [[ "$output" == *"star.txt: its comments call the graph undirected"* ]]
+    [[ "$output" == *"star.txt: undirected, so every edge counts in both directions"* ]]
     [[ "$output" != *"no edge"* ]]
-    run kofn pagerank gaps.txt -o r.npy
+    run kofn pagerank gaps.txt -o r.npy --keep-isolated
     [[ "$output" == *"gaps.txt: 28 of 31 nodes have no edge"* ]]
     [[ "$output" != *"undirected"* ]]
     for port in sim "threads --masterless"; do
         kofn pagerank star.txt -o r.npy -q --json -p $port >j
-        json "o['graph'] == dict(nodes=4, without_edges=0, undirected_taken_as_arcs=True)" <j
+        json "o['graph'] == dict(nodes=4, without_edges=0, undirected=True)" <j
     done
-    kofn pagerank gaps.txt -o r.npy --json 2>said >j
+    kofn pagerank gaps.txt -o r.npy --keep-isolated --json 2>said >j
     grep -q '28 of 31' said
-    json "o['graph'] == dict(nodes=31, without_edges=28, undirected_taken_as_arcs=False)" <j
-    kofn pagerank both.txt -o r.npy --json 2>said >j
+    json "o['graph'] == dict(nodes=31, without_edges=28, undirected=False)" <j
+    kofn pagerank gaps.txt -o r.npy --json 2>said >j
+    [ ! -s said ]
+    json "o['graph'] == dict(nodes=3, without_edges=0, undirected=False)" <j
+    kofn pagerank both.txt --directed -o r.npy --json 2>said >j
     [ ! -s said ]
 }
 

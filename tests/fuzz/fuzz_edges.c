@@ -13,28 +13,57 @@ static double entry_at(const kofn_sparse *s, size_t i, size_t j)
     return 0;
 }
 
-static void compare(const kofn_sparse *s, char *p)
+/* Returns the row of the node that begins at p, and sets *p behind it. */
+static size_t row_of(const kofn_file *f, char **p)
 {
-    double sum = 0, edges = 0;
-    size_t largest = 0;
+    size_t n;
+
+    *p += strspn(*p, " \t");
+    n = strcspn(*p, " \t,\n") -
+        (strcspn(*p, "\n") > 0 && (*p)[strcspn(*p, " \t,\n") - 1] == '\r');
+    for (size_t i = 0; i < f->matrix.sparse->rows; i++) {
+        char number[24];
+        const char *name = f->names ? f->names[i] : number;
+        size_t zeros = 0;
+
+        snprintf(number, sizeof number, "%zu", i);
+        if (*name >= '0' && *name <= '9')
+            while (zeros + strlen(name) < n && (*p)[zeros] == '0')
+                zeros++;
+        if (strlen(name) == n - zeros &&
+            memcmp(name, *p + zeros, n - zeros) == 0) {
+            *p += n;
+            *p += strspn(*p, " \t");
+            *p += **p == ',';
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
+
+/* Each line has an entry; only the first may be a header. */
+static void compare(const kofn_file *f, char *p)
+{
+    const kofn_sparse *s = f->matrix.sparse;
+    size_t lines = 0;
 
     while (*(p += strspn(p, " \t\r\n"))) {
         size_t i, j;
+        char *at = p;
 
-        if (*p == '#' || *p == '%') {
-            p += strcspn(p, "\n");
-            continue;
+        if (*p != '#' && *p != '%') {
+            i = row_of(f, &at);
+            j = i == SIZE_MAX ? i : row_of(f, &at);
+            MUST(j != SIZE_MAX || lines == 0);
+            if (j != SIZE_MAX)
+                MUST(entry_at(s, i, j) == 1);
+            lines += 1;
         }
-        i = strtoull(p, &p, 10);
-        j = strtoull(p, &p, 10);
-        edges++;
-        MUST(i < s->rows && j < s->cols && entry_at(s, i, j) >= 1);
-        largest = i > largest ? i : largest;
-        largest = j > largest ? j : largest;
+        p += strcspn(p, "\n");
     }
+    MUST(f->listed == lines || f->listed + 1 == lines);
     for (size_t k = 0; k < s->ptr[s->rows]; k++)
-        sum += s->val[k];
-    MUST(sum == edges && s->rows == largest + 1 && s->cols == s->rows);
+        MUST(s->val[k] == 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -49,8 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = 0;
     if (f->edges && strlen(text) == size)
-        compare(f->matrix.sparse,
-                text + (strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3));
+        compare(f, text + (strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3));
     free(text);
     done(f, data, size, "fuzz.edges");
     return 0;
