@@ -124,7 +124,8 @@ static kofn_status line_begin(kf_descent *d, const double *w)
     d->gg = kf_learn_dot(d->g, d->g, n);
     if (d->way->margins) {
         st = kf_learn_margins(d, d->g, d->line);
-        sum = st ? 0 : kf_learn_dot(d->line, d->line, m);
+        for (size_t i = 0; i < m && !st; i++)
+            sum += d->line[i] * d->line[i] * (r->weights ? r->weights[i] : 1);
     } else if (is_parabola(d)) {
         st = d->way->gram(d, d->g, d->t);
         sum = st ? 0 : kf_learn_dot(d->g, d->t, n);
