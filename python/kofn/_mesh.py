@@ -122,6 +122,10 @@ def kept(checkpoint, every, resume):
             "every": every or 1, "resume": resume}
 
 
+# Options of a node that a job has not, with their defaults.
+OPTIONS = {"reach": (), "confirm": None}
+
+
 def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         insecure=False, tls_ca=None, tls_cert=None, tls_key=None, errors=None,
         confirm=None, patience=None, more=None):
