@@ -91,7 +91,8 @@ class Network(Estimator):
                  audit=None, start_within=None, journal=None, metrics=None,
                  trace=None, record=None, faults=None, events=None, keys=None,
                  insecure=False, tls_ca=None, tls_cert=None, tls_key=None,
-                 reach=None, confirm=None, checkpoint=None, every=None, resume=False, options=None):
+                 reach=None, confirm=None, checkpoint=None, every=None, resume=False,
+                 options=None):
         self._store(locals())
 
     def _scheme(self):
@@ -196,7 +197,7 @@ class Network(Estimator):
             training, self._scheme(), _lib.count("workers", self.workers), self.seed, plans))
         return list(plans)
 
-    def _fit_mesh(self, shape, make):
+    def _fit_mesh(self, shape, make, *_):
         """Returns the network and the result of a node of this process that has them.
         """
         count = self.workers if self.masterless is True else 1
@@ -230,7 +231,7 @@ class Network(Estimator):
         self.report_ = None
         return own[i][0], res[i]
 
-    def _fit_job(self, shape, make):
+    def _fit_job(self, shape, make, history, largest):
         net, training = make()
         res = _lib.begun("kofn_train_result")
         job = self._job(training, shape.layers)
@@ -238,29 +239,34 @@ class Network(Estimator):
             job.call(lib.kofn_train, training, res)
             self.report_ = Report.of(res.rounds)
         except Error as e:
-            self._blame_step(e, net)
+            self._blame_step(e, net, history, largest)
             raise
         finally:
             job.close()
         return net, res
 
-    def _blame_step(self, e, net):
-        """Raises, instead of e, that the training diverges, if it does: its weights
-        give infinite outputs here. Then results of workers disagree although none is
-        wrong."""
+    def _blame_step(self, e, net, history, data):
+        """Raises, instead of e, that the training diverges, if it does: the loss grows,
+        or the weights give infinite outputs here. Then results of workers disagree
+        although none is wrong. `data` is the largest number of X and y."""
         if e.status not in ("NONFINITE", "CORRUPT", "TOOFEW", "UNSTABLE"):
             return
-        bound = 1.0  # of the outputs of a layer
+        bound, most = 1.0, float(np.finfo(self.dtype).max)  # bound: of a layer's outputs
         with np.errstate(all="ignore"):
             for i in range(1, len(self._widths)):
                 W = np.abs(_array_of(lib.kofn_net_weights(net, i)))
                 bound = float(W.sum(axis=1).max()) * max(bound, 1.0)
-        if np.isfinite(bound * bound):
-            return
-        step = len(self._history) + 1
-        raise Invalid(f"step {step}: the gradient is NaN or infinite, because the "
-                      f"training diverges; no worker is wrong. Give a smaller step, such "
-                      f"as step={self.step / 10:g}") from e
+        losses = [row[1] for row in history]
+        grows = len(losses) > 1 and not losses[-1] <= 1000 * losses[0]
+        advice = f"Give a smaller step, such as step={self.step / 10:g}"
+        step = (history[-1][0] if history else 0) + 1
+        if grows or not bound * bound <= most:
+            raise Invalid(f"step {step:g}: the gradient is NaN or infinite, or near it, "
+                          "because the training diverges; no worker is wrong. "
+                          + advice) from e
+        if e.status == "NONFINITE" and step == 1 and (bound * (data + 1)) ** 2 <= most:
+            raise Invalid(f"step 1: the weights after it are NaN or infinite, because "
+                          f"step={self.step:g} is too long. {advice}") from e
 
     def fit(self, X, y=None):
         """Trains a new network. Without y and with cost="squares", it learns X."""
@@ -271,7 +277,8 @@ class Network(Estimator):
 
     def partial_fit(self, X, y=None, classes=None):
         """Trains by one epoch over X, from the weights there are. The first call begins
-        a network; `classes` are then all classes, if y lacks some."""
+        a network; `classes` are then all classes, if y lacks some. Momentum begins anew
+        at each call."""
         with self._turn():
             old = vars(self).get("coefs_")
             X = np.ascontiguousarray(self._rows(X) if old is None else
@@ -300,10 +307,11 @@ class Network(Estimator):
         shape, kept = self._shape(widths, autoencoder)
         self._rebuilds, self._widths = autoencoder, widths
         done = self.n_steps_ if start is not None else 0
-        history = self._history = []
+        history = []
         handle = ffi.new_handle(history)
         # a later epoch gets another order of points
-        o = self._train_options(handle, epochs, (_lib.count("seed", self.seed, 64) + done) % 2**64)
+        seed = (_lib.count("seed", self.seed, 64) + done) % 2**64
+        o = self._train_options(handle, epochs, seed)
         xv = _lib.view(X)
         yv = ffi.NULL if autoencoder else _lib.view(y)
 
@@ -316,23 +324,21 @@ class Network(Estimator):
                                lib.kofn_training_free)
 
         fit = self._fit_mesh if self.masterless else self._fit_job
-        try:
-            net, res = fit(shape, make)
-        finally:
-            del self._history
+        largest = max(float(np.abs(a).max(initial=0.0)) for a in (X, y))
+        net, res = fit(shape, make, history, largest)
         self.n_steps_, self.loss_ = done + res.steps, res.loss
-        self._remember(np.array(history, float).reshape(-1, 3), done)
         self.coefs_ = [_array_of(lib.kofn_net_weights(net, i)).copy()
                        for i in range(1, shape.layers + 1)]
         del kept
+        self._remember(np.array(history, float).reshape(-1, 3), done, epochs)
         return self
 
-    def _remember(self, history, done):
+    def _remember(self, history, done, epochs):
         """Keeps the history. Warns if the loss of the last epoch is above that of the
         first batch."""
         history[:, 0] += done
         self.history_ = np.vstack([self.history_, history]) if done else history
-        steps = max(1, len(history) // self.epochs) if not done else len(history)
+        steps = max(1, len(history) // epochs)
         if len(self.history_) > steps and \
                 history[-steps:, 1].mean() > 2 * self.history_[0, 1]:
             warn(f"the training diverges: the loss was {self.history_[0, 1]:.3g} at step "

@@ -28,6 +28,14 @@ def kofn_py_regress(ud, now, report):
     return 0
 
 
+def _deviations(X):
+    """Returns the standard deviation of each column."""
+    if not _lib.is_sparse(X):
+        return X.std(axis=0)
+    mean, square = (np.asarray(A.mean(axis=0)).ravel() for A in (X, X.multiply(X)))
+    return np.sqrt(np.maximum(square - mean ** 2, 0))
+
+
 class Regression(Estimator):
     """A linear model of y from the rows of X, with an intercept if `intercept`.
 
@@ -252,14 +260,28 @@ class Regression(Estimator):
         res = late[0]
         if res.distance > 0:
             why = ("far from the minimum, although the norm of the gradient is only "
-                   f"{res.gradient:.3g}. Single rows or columns of X probably dominate; "
-                   "divide such rows and their labels by their size, or")
+                   f"{res.gradient:.3g}")
         else:
             why = (f"with a gradient of norm {res.gradient:.3g}, more than tolerance="
-                   f"{self.tolerance or 1e-8:g} of the first one's;")
-        warn(f"the descent ended after {res.iterations} iterations {why} give more "
-             f"iterations={self.iterations * 10}, or bring the columns of X to one "
-             "scale", *kind)
+                   f"{self.tolerance or 1e-8:g} of the first one's")
+        warn(f"the descent ended after {res.iterations} iterations {why}. "
+             + self._advice(X), *kind)
+
+    def _advice(self, X):
+        """Returns what makes a descent converge, the best first: another descent,
+        columns of one scale, more iterations."""
+        partial = self.scheme.startswith(("ignore", "distr-bgd"))
+        if self._descent() != lib.KOFN_DESCENT_LBFGS and not partial:
+            left_out = [name for name, default in (("step", 0.0), ("rule", "fixed"))
+                        if getattr(self, name) != default]
+            return 'Give descent="lbfgs"' + (
+                f", and leave out {' and '.join(left_out)}" if left_out else "")
+        spread = _deviations(X[:, :-1] if self.intercept else X)
+        spread = spread[spread > 0]
+        if len(spread) and spread.max() > 10 * spread.min():
+            return ("Bring the columns of X to one scale, such as X / X.std(axis=0); "
+                    f"their deviations are {spread.min():.2g} to {spread.max():.2g}")
+        return f"Give more iterations={self.iterations * 10}, or a ridge"
 
     def _margins(self, X):
         """Returns X w + intercept, with a column for each of three classes and more."""

@@ -4,6 +4,7 @@ Tests that need scikit-learn are skipped without it (Debian: python3-sklearn).""
 import dataclasses
 import inspect
 import pickle
+import re
 import sys
 import types
 import warnings
@@ -26,7 +27,6 @@ ESTIMATORS = {"squares": kofn.Regression(), "logistic": kofn.Regression(loss="lo
 # Checks of scikit-learn that an estimator does not pass, each with the reason.
 UNMET = {}
 rng = np.random.default_rng(8)
-QUIET = "ignore::kofn.ConvergenceWarning"
 
 
 # ---- all checks ------------------------------------------------------------------
@@ -112,6 +112,63 @@ def test_tags_of_1_8(name, monkeypatch):
         assert ("_more_tags" in vars(kind)) <= ("__sklearn_tags__" in vars(kind))
 
 
+def target(name, X):
+    """Returns a y that this estimator takes."""
+    t = X @ np.arange(1.0, X.shape[1] + 1)
+    if name in ("logistic", "softmax"):
+        return np.array(["a", "b", "c"])[np.digitize(t, [-1, 1])]
+    return t - t.min() if name == "poisson" else t
+
+
+def same(a, b):
+    return (a == b).all() if a.dtype.kind == "U" else np.allclose(a, b)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_what_later_versions_check_besides(name):
+    """1.6 to 1.8 added checks of the constructor, of layouts and of sparse points."""
+    kind, odd = type(ESTIMATORS[name]), object()
+    for key in kind().get_params():
+        assert getattr(kind(**{key: odd}), key) is odd
+        assert kind().set_params(**{key: odd}).get_params()[key] is odd
+    X = rng.standard_normal((40, 3))
+    y = target(name, X)
+    model = kind(**{**ESTIMATORS[name].get_params(), "workers": 3})
+    if kind is kofn.Network:
+        model.set_params(epochs=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want = model.fit(X, y).predict(X)
+        fortran, fixed = np.asfortranarray(X), X.copy()
+        fixed.setflags(write=False)
+        for points in fortran, fixed, X.tolist():
+            assert model.fit(points, y) is model
+            assert same(model.predict(points), want)
+        if model._more_tags()["X_types"] == ["2darray"]:
+            with pytest.raises(kofn.Invalid, match="sparse"):
+                model.fit(sp.csr_matrix(X), y)
+        else:
+            assert same(model.fit(sp.csr_array(X), y).predict(sp.csr_array(X)), want)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["squares", "logistic", "poisson"])
+@pytest.mark.filterwarnings("ignore::kofn.ConvergenceWarning")
+def test_weights_repeat_points(name, sparse):
+    """check_sample_weight_equivalence_on_dense_data and ..._on_sparse_data."""
+    X = rng.standard_normal((15, 30)) * (rng.random((15, 30)) < 0.7)
+    y, times = target(name, X), rng.integers(0, 5, 15)
+    a, b = (kofn.Regression(loss=ESTIMATORS[name].loss, workers=3) for _ in range(2))
+    kind = sp.csr_matrix if sparse else np.asarray
+    mix = rng.permutation(15)
+    a.fit(kind(X[mix]), y[mix], sample_weight=times[mix])
+    b.fit(kind(np.repeat(X, times, axis=0)), np.repeat(y, times))
+    if name == "logistic":
+        assert np.allclose(a.predict_proba(X), b.predict_proba(X), rtol=1e-6)
+    else:
+        assert np.allclose(a.predict(X), b.predict(X), rtol=1e-6)
+
+
 # ---- results beside scikit-learn's -----------------------------------------------
 
 def points(m=80, n=4):
@@ -128,20 +185,20 @@ def ridges(loss, m, ridge, weights=None):
         return lm.Ridge(alpha=ridge * total, tol=1e-12)
     if loss == "poisson":
         return lm.PoissonRegressor(alpha=ridge, tol=1e-10, max_iter=10000)
-    return lm.LogisticRegression(C=1 / (ridge * total), tol=1e-10, max_iter=10000,
+    return lm.LogisticRegression(C=1 / (ridge * total), tol=1e-8, max_iter=100,
                                  multi_class="ovr", solver="newton-cg")
 
 
 @needs_sklearn
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("loss", ["squares", "logistic", "poisson"])
+@pytest.mark.parametrize("loss, classes", [("squares", 0), ("logistic", 2),
+                                           ("logistic", 3), ("poisson", 0)])
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_models_and_weights_are_scikit_learns(loss, classes, weighted):
     X, t = points()
     y = {"squares": t + rng.standard_normal(80),
          "logistic": np.array(["a", "b", "c"])[np.digitize(
-             t + rng.standard_normal(80), [0, 1][:classes - 1])],
+             t + rng.standard_normal(80), [0, 1][:max(classes - 1, 1)])],
          "poisson": rng.poisson(np.exp(t / 2))}[loss]
     w = rng.integers(0, 4, 80) / 3 if weighted else None
     want = ridges(loss, 80, 0.02, w).fit(X, y, sample_weight=w)
@@ -246,16 +303,50 @@ def test_tools_take_the_estimators():
 
 # ---- what fits say ---------------------------------------------------------------
 
+def follow(X, y, model):
+    """Follows the advice of warnings until there is none. Returns what was done."""
+    done = []
+    for _ in range(4):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        if not seen:
+            assert model.converged_
+            return done
+        assert seen[0].filename == __file__ and len(seen) == 1
+        text = str(seen[0].message)
+        if found := re.search(r'Give descent="(\w+)"(, and leave out step and rule)?', text):
+            model.set_params(descent=found.group(1))
+            if found.group(2):
+                model.set_params(step=0.0, rule="fixed")
+        elif "Bring the columns of X to one scale" in text:
+            X = X / X.std(axis=0)
+        else:
+            found = re.search(r"Give more iterations=(\d+)", text)
+            model.set_params(iterations=int(found.group(1)))
+        done.append(text[text.index(". ") + 2:][:12])
+    raise AssertionError(done)
+
+
 def test_advice_of_a_warning_cures():
     X = rng.standard_normal((60, 4)) * [1, 30, 1, 0.1]
     y = X @ [1.0, 2, 3, 4]
-    with pytest.warns(kofn.ConvergenceWarning, match="more iterations=1000") as seen:
-        kofn.Regression(workers=3).fit(X, y)
-    assert seen[0].filename == __file__ and "columns of X to one scale" in \
-        str(seen[0].message)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        kofn.Regression(workers=3, iterations=1000).fit(X / X.std(axis=0), y)
+    assert follow(X, y, kofn.Regression(workers=3)) == ["Give descent"]
+    assert follow(X, y, kofn.Regression(workers=3, descent="gd", rule="exact", step=1.0)
+                  ) == ["Give descent"]
+    assert follow(X, y, kofn.Regression(workers=3, descent="lbfgs", iterations=5)
+                  ) == ["Bring the co", "Give more it"]
+    X = rng.standard_normal((60, 1)) * [1, 30, 1, 0.1] + 1e-3 * rng.standard_normal((60, 4))
+    assert follow(X, y, kofn.Regression(workers=3))[:1] == ["Give descent"]
+
+
+@needs_sklearn
+@pytest.mark.parametrize("data", ["load_diabetes", "load_wine", "load_breast_cancer"])
+def test_advice_cures_on_real_points(data):
+    from sklearn import datasets
+
+    X, y = getattr(datasets, data)(return_X_y=True)
+    assert follow(X, y.astype(float), kofn.Regression(workers=3))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -273,7 +364,7 @@ def test_separable_classes_are_reported(classes):
 
 @pytest.mark.parametrize("more", [
     {"scheme": "gc:d=2"}, {"scheme": "gc:d=2", "errors": "probabilistic"},
-    {"scheme": "gpd", "errors": "probabilistic"}, {"masterless": True, "patience": 1}])
+    {"scheme": "gpd", "errors": "probabilistic"}, {"masterless": True}])
 @pytest.mark.parametrize("cost", ["softmax", "squares"])
 def test_a_training_that_diverges_says_so(cost, more):
     X, t = points(40)
@@ -282,6 +373,20 @@ def test_a_training_that_diverges_says_so(cost, more):
                        r"smaller step, such as step=1e\+1|shorter step)") as e:
         kofn.Network(cost=cost, step=1e200, epochs=5, **more).fit(X, y)
     assert "worker" not in str(e.value) or "no worker is wrong" in str(e.value)
+
+
+@pytest.mark.parametrize("scheme", ["gc:d=3", "agc:d=3", "gpd:m=1,n=1,p=2"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore::kofn.ConvergenceWarning")
+def test_no_worker_is_blamed_for_a_long_step(dtype, scheme):
+    X = np.random.default_rng(3).standard_normal((60, 4))
+    for step in 10, 1e4, 1e6, 1e20, 1e160:
+        net = kofn.Network(cost="squares", step=step, epochs=20, scheme=scheme,
+                           dtype=dtype, where="sim", errors="probabilistic")
+        try:
+            assert net.fit(X, X @ [1.0, 2, 3, 4]).report_.liars == ()
+        except kofn.Invalid as e:
+            assert re.search("(smaller|shorter) step", str(e))
 
 
 def test_a_loss_that_grows_is_reported():
