@@ -42,6 +42,27 @@ static void without_workers(kofn_regression *r)
         expect(fabs(plain[j] - truth[j]) < 1e-5, "the weights");
 }
 
+/* Fits other labels to the same points, by weights of the points. */
+static void other_labels(kofn_regress_options opt)
+{
+    static double ones[M];
+    kofn_matrix X = matrix(x, M, N), labels = matrix(y, M, 1);
+    kofn_matrix twice = matrix(ones, M, 1), weights = matrix(plain, N, 1);
+    kofn_regression *r;
+
+    for (int i = 0; i < M; i++)
+        ones[i] = 2;
+    opt.weights = &twice;
+    must(kofn_regression_new(&r, KOFN_DENSE(&X), &labels, &opt));
+    for (int i = 0; i < M; i++)
+        y[i] = 2 * y[i];
+    must(kofn_regression_relabel(r, &labels));
+    must(kofn_regress_plain(r, &weights, NULL));
+    for (int j = 0; j < N; j++)
+        expect(fabs(plain[j] - 2 * truth[j]) < 1e-4, "twice the weights");
+    kofn_regression_free(r);
+}
+
 static void predict(void)
 {
     static double t[M];
@@ -82,6 +103,7 @@ int main(void)
     without_workers(r);
     predict();
     kernel();
+    other_labels(opt);
     kofn_regression_free(r);
     return 0;
 }

@@ -188,6 +188,10 @@ typedef struct kofn_regress_options {
     /* True if the last column of X is all ones.  Its weight is not penalised by
      * `ridge`. */
     bool intercept;
+    /* Weights of the points (m x 1, float64, not negative), or NULL: all are
+     * equal.  F is then the mean of the losses by these weights.  They are
+     * copied.  Only KOFN_MATVEC serves them. */
+    const kofn_matrix *weights;
 } kofn_regress_options;
 #define KOFN_REGRESS_OPTIONS_INIT                                              \
     {                                                                          \
@@ -220,8 +224,8 @@ typedef struct kofn_regression kofn_regression;
  * test_X until kofn_regression_free; labels and options are copied.  `opt` may
  * be NULL.
  *
- * KOFN_INVAL: X is missing, an option or label is invalid, options contradict
- * each other, or logistic labels are all of one class.
+ * KOFN_INVAL: X is missing, an option, weight or label is invalid, options
+ * contradict each other, or logistic labels are all of one class.
  * KOFN_SHAPE: shapes do not agree, or a matrix is not float64.
  * KOFN_NONFINITE: a number is NaN or infinite. */
 KOFN_API kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
@@ -250,6 +254,13 @@ KOFN_API kofn_status kofn_regression_problem(const kofn_regression *r,
  * Otherwise it returns the failures of kofn_place_at and kofn_place_rows. */
 KOFN_API kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job,
                                            kofn_op op);
+/* Replaces the labels, for another descent over the same points, on the same
+ * job if it has them.  The labels are copied. KOFN_UNSUITED: the points are
+ * placed by another operation than KOFN_MATVEC; then workers have the labels,
+ * or what was computed of them. KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: as for
+ * kofn_regression_new. */
+KOFN_API kofn_status kofn_regression_relabel(kofn_regression *r,
+                                             const kofn_matrix *y);
 /* Minimises F with the workers of the job.  w is n x 1, float64 and contiguous;
  * it holds the start and then the result.  If it fails on the way, w is that of
  * the last complete iteration.  `res` may be NULL.

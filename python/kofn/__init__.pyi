@@ -1,15 +1,48 @@
 import os
 from typing import (Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional,
-                    Sequence, Union)
+                    Sequence, TypedDict, Union)
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from typing_extensions import Unpack
 
 Path = Union[str, os.PathLike[str]]
 Faults = Union[str, Mapping[str, Any]]
 Events = Union[str, Sequence[str]]
 Shape2 = tuple[int, int]
 Array = NDArray[Any]
+
+class _Options(TypedDict, total=False):
+    seed: int
+    faults: Optional[Faults]
+    events: Optional[Events]
+    keys: Optional[Path]
+    insecure: bool
+    tls_ca: Optional[Path]
+    tls_cert: Optional[Path]
+    tls_key: Optional[Path]
+    in_flight: Optional[str]
+    below: Optional[str]
+    patience: Optional[float]
+    max_error: Optional[float]
+    late: Optional[float]
+    lease: Optional[float]
+    pieces: Optional[int]
+    errors: Optional[str]
+    quarantine: Optional[int]
+    beyond: Optional[bool]
+    workers_per_principal: Optional[int]
+    mu: Optional[float]
+    audit: Optional[int]
+    start_within: Optional[float]
+    journal: Optional[Path]
+    metrics: Optional[Path]
+    trace: Optional[Path]
+    record: Optional[Path]
+
+class _NodeOptions(_Options, total=False):
+    reach: Union[str, Sequence[str]]
+    confirm: Optional[int]
 
 class Error(Exception):
     status: str
@@ -67,8 +100,8 @@ class Matrix:
     def __init__(self, A: Any, where: str = ..., *, scheme: str = ...,
                  workers: int = ..., columns: int = ...,
                  multiply: Optional[Callable[[Any, Any], Any]] = ...,
-                 keep: Optional[Callable[[Array], Any]] = ..., **options: Any
-                 ) -> None: ...
+                 keep: Optional[Callable[[Array], Any]] = ...,
+                 **options: Unpack[_Options]) -> None: ...
     def __matmul__(self, x: ArrayLike) -> Array: ...
     def __rmatmul__(self, x: ArrayLike) -> Array: ...
     @property
@@ -85,7 +118,7 @@ class Matrix:
     def __exit__(self, *_: object) -> None: ...
 
 def matmul(A: Any, B: ArrayLike, where: str = ..., *, scheme: str = ...,
-           workers: int = ..., **options: Any) -> Array: ...
+           workers: int = ..., **options: Unpack[_Options]) -> Array: ...
 
 class Sum:
     f: Callable[[int, int, Array], ArrayLike]
@@ -96,7 +129,8 @@ class Sum:
     def __init__(self, f: Callable[[int, int, Array], ArrayLike], length: int, *,
                  inputs: Optional[int] = ..., scheme: str = ..., workers: int = ...,
                  where: str = ..., dtype: DTypeLike = ...,
-                 work: Optional[float] = ..., **options: Any) -> None: ...
+                 work: Optional[float] = ...,
+                 **options: Unpack[_Options]) -> None: ...
     def __call__(self, x: ArrayLike) -> Array: ...
     @property
     def report(self) -> Optional[Report]: ...
@@ -122,7 +156,7 @@ class Stream:
     delay: int
     def __init__(self, shape: tuple[int, int, int], where: str = ..., *,
                  scheme: str = ..., workers: int = ..., dtype: DTypeLike = ...,
-                 mu: Optional[float] = ..., **options: Any) -> None: ...
+                 mu: Optional[float] = ..., **options: Unpack[_Options]) -> None: ...
     def put(self, X: ArrayLike, Y: ArrayLike) -> Product: ...
     def products(self, pairs: Iterable[tuple[ArrayLike, ArrayLike]]
                  ) -> Iterator[Array]: ...
@@ -136,10 +170,10 @@ class Stream:
 
 class Regression:
     coef_: Array
-    intercept_: float
+    intercept_: Union[float, Array]
     n_iter_: int
     converged_: bool
-    objective_: float
+    objective_: Union[float, Array]
     history_: Array
     report_: Report
     classes_: Array
@@ -149,15 +183,30 @@ class Regression:
                  where: str = ..., ridge: float = ..., descent: Optional[str] = ...,
                  rule: str = ..., step: float = ..., tolerance: float = ...,
                  iterations: int = ..., batches: int = ..., intercept: bool = ...,
-                 seed: int = ..., options: Optional[Mapping[str, Any]] = ...
-                 ) -> None: ...
+                 seed: int = ..., in_flight: Optional[str] = ...,
+                 below: Optional[str] = ..., patience: Optional[float] = ...,
+                 max_error: Optional[float] = ..., late: Optional[float] = ...,
+                 lease: Optional[float] = ..., pieces: Optional[int] = ...,
+                 errors: Optional[str] = ..., quarantine: Optional[int] = ...,
+                 beyond: Optional[bool] = ...,
+                 workers_per_principal: Optional[int] = ..., mu: Optional[float] = ...,
+                 audit: Optional[int] = ..., start_within: Optional[float] = ...,
+                 journal: Optional[Path] = ..., metrics: Optional[Path] = ...,
+                 trace: Optional[Path] = ..., record: Optional[Path] = ...,
+                 faults: Optional[Faults] = ..., events: Optional[Events] = ...,
+                 keys: Optional[Path] = ..., insecure: bool = ...,
+                 tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
+                 tls_key: Optional[Path] = ...,
+                 options: Optional[Mapping[str, Any]] = ...) -> None: ...
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
     def set_params(self, **params: Any) -> Regression: ...
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Regression: ...
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = ...
+            ) -> Regression: ...
     def decision_function(self, X: ArrayLike) -> Array: ...
     def predict(self, X: ArrayLike) -> Array: ...
     def predict_proba(self, X: ArrayLike) -> Array: ...
-    def score(self, X: ArrayLike, y: ArrayLike) -> float: ...
+    def score(self, X: ArrayLike, y: ArrayLike,
+              sample_weight: Optional[ArrayLike] = ...) -> float: ...
 
 class Network:
     coefs_: list[Array]
@@ -176,15 +225,34 @@ class Network:
                  momentum: float = ..., nesterov: bool = ..., l2: float = ...,
                  batch: int = ..., epochs: int = ..., scrub: int = ...,
                  seed: int = ..., dtype: DTypeLike = ...,
-                 options: Optional[Mapping[str, Any]] = ...,
-                 masterless: Union[bool, str] = ...,
-                 unit: Optional[float] = ...) -> None: ...
+                 masterless: Union[bool, str] = ..., unit: Optional[float] = ...,
+                 in_flight: Optional[str] = ...,
+                 below: Optional[str] = ..., patience: Optional[float] = ...,
+                 max_error: Optional[float] = ..., late: Optional[float] = ...,
+                 lease: Optional[float] = ..., pieces: Optional[int] = ...,
+                 errors: Optional[str] = ..., quarantine: Optional[int] = ...,
+                 beyond: Optional[bool] = ...,
+                 workers_per_principal: Optional[int] = ..., mu: Optional[float] = ...,
+                 audit: Optional[int] = ..., start_within: Optional[float] = ...,
+                 journal: Optional[Path] = ..., metrics: Optional[Path] = ...,
+                 trace: Optional[Path] = ..., record: Optional[Path] = ...,
+                 faults: Optional[Faults] = ..., events: Optional[Events] = ...,
+                 keys: Optional[Path] = ..., insecure: bool = ...,
+                 tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
+                 tls_key: Optional[Path] = ...,
+                 reach: Union[str, Sequence[str], None] = ...,
+                 confirm: Optional[int] = ..., checkpoint: Optional[Path] = ...,
+                 every: Optional[int] = ..., resume: bool = ...,
+                 options: Optional[Mapping[str, Any]] = ...) -> None: ...
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
     def set_params(self, **params: Any) -> Network: ...
     def fit(self, X: ArrayLike, y: Optional[ArrayLike] = ...) -> Network: ...
+    def partial_fit(self, X: ArrayLike, y: Optional[ArrayLike] = ...,
+                    classes: Optional[ArrayLike] = ...) -> Network: ...
     def predict(self, X: ArrayLike) -> Array: ...
     def predict_proba(self, X: ArrayLike) -> Array: ...
-    def score(self, X: ArrayLike, y: Optional[ArrayLike] = ...) -> float: ...
+    def score(self, X: ArrayLike, y: Optional[ArrayLike] = ...,
+              sample_weight: Optional[ArrayLike] = ...) -> float: ...
 
 class Mesh:
     members: int
@@ -210,11 +278,13 @@ class Iterated:
 def power(A: ArrayLike, *, start: Optional[ArrayLike] = ...,
           tolerance: Optional[float] = ..., iterations: Optional[int] = ...,
           scheme: str = ..., workers: int = ..., where: str = ...,
-          masterless: Union[bool, str] = ..., **options: Any) -> Iterated: ...
+          masterless: Union[bool, str] = ..., **options: Unpack[_NodeOptions]
+          ) -> Iterated: ...
 def pagerank(G: Any, *, damping: Optional[float] = ...,
              tolerance: Optional[float] = ..., iterations: Optional[int] = ...,
              scheme: str = ..., workers: int = ..., where: str = ...,
-             masterless: Union[bool, str] = ..., **options: Any) -> Iterated: ...
+             masterless: Union[bool, str] = ..., **options: Unpack[_NodeOptions]
+          ) -> Iterated: ...
 
 class Findings:
     floor: float

@@ -1,4 +1,8 @@
 """The interface of scikit-learn's estimators, without importing scikit-learn."""
+import functools
+import inspect
+import os
+import sys
 import threading
 import warnings
 from numbers import Real
@@ -6,15 +10,75 @@ from numbers import Real
 import numpy as np
 
 from . import _lib
-from ._lib import Invalid, NotFitted
+from ._lib import Invalid, NotFitted, nearest
 from ._turn import Turn
 
 _making = threading.Lock()
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class ConvergenceWarning(UserWarning):
     """A descent ended before its gradient met the tolerance."""
 
+
+# ---- exceptions and warnings -----------------------------------------------------
+
+def _remade(own, name, *args):
+    return of_both(own, name)(*args)
+
+
+def of_both(own, name):
+    """Returns the class `own`. If scikit-learn's exceptions are loaded, returns a
+    subclass of `own` and of the one that is called `name` there."""
+    theirs = getattr(sys.modules.get("sklearn.exceptions"), name, None)
+    if theirs is None or issubclass(theirs, own):
+        return theirs or own
+    return _subclass(own, theirs, name)
+
+
+@functools.lru_cache(None)
+def _subclass(own, theirs, name):
+    return type(own.__name__, (own, theirs), {
+        "__module__": own.__module__, "__doc__": own.__doc__,
+        "__reduce__": lambda e: (_remade, (own, name, *e.args))})
+
+
+def warn(text, own=UserWarning, name=None):
+    """Warns at the line that called this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(_HERE):
+        level, frame = level + 1, frame.f_back
+    kind = of_both(own, name) if name else own
+    warnings.warn(text, kind, stacklevel=level)
+
+
+class _NoSuchMethod(Invalid, AttributeError):
+    """The estimator has this method with other parameters only."""
+
+    status = "INVAL"
+
+
+class only_if:
+    """Decorates a method that an estimator has if `why_not(self)` is empty. Otherwise
+    the text says why it has no such method."""
+
+    def __init__(self, why_not):
+        self._why_not = why_not
+
+    def __call__(self, method):
+        self._method = method
+        functools.update_wrapper(self, method)
+        return self
+
+    def __get__(self, model, kind=None):
+        if model is None:
+            return self._method
+        if why := self._why_not(model):
+            raise _NoSuchMethod(why)
+        return self._method.__get__(model, kind)
+
+
+# ---- points and labels -----------------------------------------------------------
 
 def _names(X):
     """Returns the column names of a data frame, or None."""
@@ -27,6 +91,74 @@ def _names(X):
         raise TypeError("some names of X's columns are strings and some are not; "
                         "X.columns = X.columns.astype(str) makes all so")
     return np.array(columns, object) if named and all(named) else None
+
+
+def _shown(value):
+    """Returns the value for a message, with one spelling of NaN."""
+    return "NaN" if isinstance(value, Real) and value != value else value
+
+
+def _from_objects(a):
+    """Returns an array of objects as float64, as scikit-learn reads it."""
+    try:
+        return a.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    for at in np.ndindex(a.shape):
+        try:
+            float(a[at])
+        except (TypeError, ValueError) as e:
+            where = ", ".join(map(str, at))
+            words = f"X has numbers of type object, and X[{where}] is {a[at]!r}: {e}"
+            raise (TypeError(words) if isinstance(e, TypeError) else
+                   Invalid(words)) from None
+    raise Invalid("X has numbers of type object that are no real numbers")
+
+
+def _points(X):
+    """Returns X as an array of two dimensions in float64."""
+    if not _lib.is_sparse(X) and not np.ma.isMaskedArray(X) and \
+            not _lib.is_nullable(X) and not hasattr(X, "detach"):
+        X = np.asarray(X)
+        if X.dtype.kind == "c":
+            raise Invalid(f"Complex data not supported: X has numbers of type {X.dtype}")
+        if X.dtype.kind == "O":
+            X = _from_objects(X)
+        if X.ndim == 0:
+            raise Invalid(f"X={X} is one number; 2 dimensions are needed. Reshape your "
+                          "data: X.reshape(1, 1)")
+    X = _lib.array(X, np.float64, "X")
+    if X.ndim != 2:
+        raise Invalid("X has one dimension; 2 are needed. Reshape your data: "
+                      "X.reshape(-1, 1) if it has one feature, X.reshape(1, -1) if it "
+                      "is one point")
+    return X
+
+
+def _check_size(X):
+    for i, what in enumerate(("sample", "feature")):
+        if X.shape[i] == 0:
+            raise Invalid(f"X has 0 {what}(s) (shape={X.shape}) while a minimum of 1 is "
+                          "required.")
+
+
+def _check_finite(X):
+    """Refuses NaN and infinity, by place."""
+    sparse = _lib.is_sparse(X)
+    numbers = X.data if sparse else X
+    with np.errstate(all="ignore"):
+        if np.isfinite(numbers.sum()):
+            return
+    at = np.argwhere(~np.isfinite(numbers))
+    if not len(at):
+        return
+    if sparse:
+        k = at[0][0]
+        i, j = np.searchsorted(X.indptr, k, "right") - 1, X.indices[k]
+    else:
+        i, j = at[0]
+    raise Invalid(f"X[{i}, {j}] is {_shown(numbers[tuple(at[0])])}, and only finite "
+                  "numbers are taken; fill in or leave out what is missing")
 
 
 def _is_missing(value):
@@ -50,6 +182,8 @@ def _plain(y):
 
 def labels(y):
     """Returns y as a vector, one label per row of X."""
+    if y is None:
+        raise Invalid("This estimator requires y to be passed, but the target y is None")
     if np.ma.is_masked(y):
         raise Invalid(f"y has {np.ma.count_masked(y)} masked labels; leave those "
                       "points out")
@@ -57,6 +191,10 @@ def labels(y):
     if y.ndim == 0 or y.size != len(y):
         raise Invalid(f"y has the shape {y.shape}; it takes one number or label "
                       "for each row of X")
+    if y.ndim > 1:
+        warn("A column-vector y was passed when a 1d array was expected. Please change "
+             "the shape of y to (n_samples,), for example by y.ravel().",
+             name="DataConversionWarning")
     return y.reshape(-1)
 
 
@@ -74,8 +212,9 @@ def classes(y, numbers):
     else:
         odd = np.flatnonzero(y != y)  # NaN and NaT differ from themselves
     if len(odd):
-        raise Invalid(f"y[{odd[0]}] is {y[odd[0]]}, and labels of classes are whole "
-                      "numbers or names; leave out points without a label"
+        raise Invalid(f"Unknown label type: y[{odd[0]}] is {_shown(y[odd[0]])}, and "
+                      "labels of classes are whole numbers or names; leave out points "
+                      "without a label"
                       + (f", or give {numbers}, which takes any numbers"
                          if y.dtype.kind == "f" else ""))
     try:
@@ -86,37 +225,110 @@ def classes(y, numbers):
                       "sorted; y.astype(str) makes all of one type") from None
 
 
-def r2(y, p):
-    """Returns R^2 of the predictions p for y. For a constant y it is 1 if only
-    rounding is left, else 0, as in kofn_fit_of."""
+def weights_of(sample_weight, m):
+    """Returns the weights of m points, or None if all are equal."""
+    if sample_weight is None:
+        return None
+    w = np.asarray(_lib.numbers(sample_weight, "sample_weight"), np.float64)
+    if w.ndim == 0:
+        w = np.full(m, float(w))
+    if w.ndim != 1:
+        raise Invalid(f"sample_weight has the shape {w.shape}. Sample weights must be "
+                      "1D array or scalar")
+    if len(w) != m:
+        raise Invalid(f"sample_weight.shape == {w.shape}, expected ({m},)!")
+    odd = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(odd):
+        raise Invalid(f"sample_weight[{odd[0]}] is {_shown(w[odd[0]])}, and weights are "
+                      "finite and not negative")
+    if not w.any():
+        raise Invalid("all weights of sample_weight are 0; one point at least needs one")
+    return None if (w == w[0]).all() else w
+
+
+# ---- scores ----------------------------------------------------------------------
+
+def r2(y, p, weights=None):
+    """Returns R^2 of the predictions p for y, the mean over the columns of y. It has
+    the values of scikit-learn's r2_score. A constant column has 1 if p equals it, and
+    else 0."""
     if not np.isfinite(y).all():
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(y))[0])
-        raise Invalid(f"y[{', '.join(map(str, at))}] is {y[at]}, and only finite "
+        raise Invalid(f"y[{', '.join(map(str, at))}] is {_shown(y[at])}, and only finite "
                       "numbers are taken; leave out what is missing")
-    left = float(np.sum((y - p) ** 2))
-    spread = np.where((y == y[:1]).all(axis=0), 0.0, y - y.mean(axis=0))
-    all_of_it = float(np.sum(spread ** 2))
-    if all_of_it > 0:
-        return 1 - left / all_of_it
-    return 1.0 if left <= 2.0 ** -50 * float(np.sum(y ** 2)) else 0.0
+    y, p = y.reshape(len(y), -1), p.reshape(len(p), -1)
+    if len(y) < 2:
+        warn("R^2 is not defined for fewer than two points",
+             name="UndefinedMetricWarning")
+        return float("nan")
+    w = np.ones((len(y), 1)) if weights is None else weights.reshape(-1, 1)
+    left = (w * (y - p) ** 2).sum(axis=0)
+    spread = (w * (y - np.average(y, axis=0, weights=w[:, 0])) ** 2).sum(axis=0)
+    spread[(y == y[:1]).all(axis=0)] = 0  # its mean may be rounded
+    some = np.where(spread > 0, spread, 1)
+    each = np.where(spread > 0, 1 - left / some, np.where(left > 0, 0.0, 1.0))
+    return float(each.mean())
+
+
+def accuracy(y, p, weights=None):
+    """Returns the share of labels that are predicted right."""
+    return float(np.average(y == p, weights=weights))
+
+
+# ---- estimators ------------------------------------------------------------------
+
+@functools.lru_cache(None)
+def _parameters(kind):
+    """Returns the defaults of the constructor's arguments, by name."""
+    return {p.name: p.default for p in
+            list(inspect.signature(kind.__init__).parameters.values())[1:]
+            if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
 
 
 class Estimator:
-    """An estimator with named parameters, which a subclass lists in _PARAMS.
-    `_sparse`: X may be a SciPy sparse matrix."""
+    """An estimator. Its parameters are the arguments of its constructor, which stores
+    them and does nothing else. `_sparse`: X may be a SciPy sparse matrix."""
 
-    _PARAMS = ()
     _sparse = False
 
+    def _store(self, given):
+        """Stores the arguments of the constructor, from its locals()."""
+        for name in given:
+            if name not in ("self", "__class__"):
+                setattr(self, name, given[name])
+
     def get_params(self, deep=True):
-        return {name: getattr(self, name) for name in self._PARAMS}
+        return {name: getattr(self, name) for name in _parameters(type(self))}
 
     def set_params(self, **params):
+        names = _parameters(type(self))
+        for name in params:
+            if name not in names:
+                raise Invalid(f"{type(self).__name__} has no parameter {name!r}"
+                              + nearest(name, names))
         for name, value in params.items():
-            if name not in self._PARAMS:
-                raise Invalid(f"{type(self).__name__} has no parameter {name!r}")
             setattr(self, name, value)
         return self
+
+    def __repr__(self):
+        """Returns the call that makes this estimator. Defaults are left out."""
+        def differs(name, default):
+            value = getattr(self, name, default)
+            try:
+                return type(value) is not type(default) or bool(value != default)
+            except (TypeError, ValueError):  # arrays
+                return True
+
+        given = ", ".join(f"{name}={getattr(self, name)!r}"
+                          for name, default in _parameters(type(self)).items()
+                          if differs(name, default))
+        return f"{type(self).__name__}({given})"
+
+    # ---- what scikit-learn asks ----
+
+    _multioutput = False  # y may have several columns
+    _positive = False     # y must not be negative
+    _needs_y = True
 
     def __sklearn_tags__(self):
         """Returns the tags for scikit-learn 1.6 and later."""
@@ -124,14 +336,24 @@ class Estimator:
                                    TargetTags)
 
         kind, numbers = self._estimator_type, self._estimator_type == "regressor"
-        return Tags(estimator_type=kind, target_tags=TargetTags(required=True),
+        return Tags(estimator_type=kind,
+                    target_tags=TargetTags(required=self._needs_y,
+                                           positive_only=self._positive,
+                                           multi_output=self._multioutput),
                     classifier_tags=None if numbers else ClassifierTags(),
                     regressor_tags=RegressorTags() if numbers else None,
                     input_tags=InputTags(sparse=self._sparse))
 
+    def _more_tags(self):
+        """Returns the tags for scikit-learn before 1.6."""
+        return {"requires_y": self._needs_y, "requires_positive_y": self._positive,
+                "multioutput": self._multioutput,
+                "X_types": ["2darray"] + ["sparse"] * self._sparse}
+
     def _check_fitted(self, name):
         if name not in vars(self):
-            raise NotFitted(f"this {type(self).__name__} is not fitted; call fit first")
+            raise of_both(NotFitted, "NotFittedError")(
+                f"this {type(self).__name__} is not fitted; call fit first")
 
     def __getstate__(self):
         """Returns the state without the lock, which belongs to this process."""
@@ -152,10 +374,29 @@ class Estimator:
                           f"{', '.join(map(repr, table))}")
         return table[value]
 
+    def _job_options(self, names):
+        """Returns the options of a job that were given: the arguments of these names,
+        and those of the dict `options`."""
+        given = {name: getattr(self, name) for name in names
+                 if getattr(self, name) is not None and getattr(self, name) is not False}
+        more = dict(self.options or {})
+        for name in given.keys() & more.keys():
+            raise Invalid(f"{name} is given twice, as an argument and in options; leave "
+                          "one out")
+        for name in more:
+            if name not in names:
+                raise TypeError(f"{type(self).__name__} has no option {name!r}"
+                                + nearest(name, names))
+        return {**given, **more}
+
+    # ---- points ----
+
     def _rows(self, X):
         """Takes X of fit, and remembers its columns for predict."""
         names = _names(X)
         X = self._table(X)
+        _check_size(X)
+        _check_finite(X)
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
@@ -171,25 +412,18 @@ class Estimator:
             raise Invalid(f"X has {X.shape[1]} features, but "
                           f"{type(self).__name__} is expecting "
                           f"{self.n_features_in_} features as input")
-        numbers = X.data if _lib.is_sparse(X) else X
-        if not np.isfinite(numbers).all():
-            at = np.argwhere(~np.isfinite(numbers))[0]
-            if _lib.is_sparse(X):
-                at = np.searchsorted(X.indptr, at[0], "right") - 1, X.indices[at[0]]
-            i, j = at
-            raise Invalid(f"X[{i}, {j}] is {X[i, j]}, and only finite numbers are "
-                          "taken; fill in or leave out what is missing")
+        _check_size(X)
+        _check_finite(X)
         return X
 
     def _compare(self, names):
         fitted = getattr(self, "feature_names_in_", None)
         mine = type(self).__name__
         if fitted is None and names is not None:
-            warnings.warn(f"X has feature names, but {mine} was fitted without "
-                          "feature names", stacklevel=5)
+            warn(f"X has feature names, but {mine} was fitted without feature names")
         if fitted is not None and names is None:
-            warnings.warn(f"X does not have valid feature names, but {mine} was "
-                          "fitted with feature names", stacklevel=5)
+            warn(f"X does not have valid feature names, but {mine} was fitted with "
+                 "feature names")
         if fitted is None or names is None or np.array_equal(fitted, names):
             return
         unseen = sorted(set(names) - set(fitted))
@@ -206,6 +440,8 @@ class Estimator:
 
     @staticmethod
     def _floats(y):
+        if isinstance(y, np.ndarray) and y.dtype.kind == "O":
+            y = _plain(y)
         return np.require(_lib.numbers(y, "y"), np.float64, "CA")
 
     @staticmethod
@@ -217,10 +453,14 @@ class Estimator:
                           f"{p.shape}")
         return y.reshape(p.shape)
 
+    def _score(self, y, p, sample_weight):
+        """Returns accuracy of a classifier, R^2 of a regressor."""
+        w = weights_of(sample_weight, len(p))
+        if self._estimator_type == "classifier":
+            return accuracy(self._like(np.asarray(y), p), p, w)
+        return r2(self._like(self._floats(y), p), p, w)
+
     def _table(self, X):
         if self._sparse and _lib.is_sparse(X):
             return _lib.csr(X, "X").astype(np.float64, copy=False)
-        X = _lib.array(X, np.float64, "X")
-        if X.ndim != 2:
-            raise Invalid("X has one dimension; 2 are needed")
-        return X
+        return _points(X)

@@ -5,7 +5,7 @@ import numpy as np
 
 from . import _lib, _mesh
 from ._fleet import life
-from ._job import Job, Report, problem
+from ._job import ALL, Job, Report, problem
 from ._lib import Invalid, begun, check, ffi, lib, new
 
 
@@ -74,6 +74,7 @@ def _run_mesh(iterate, o, vector, pb, scheme, workers, masterless,
                     res[i].eigenvalue, None, mesh)
 
 
+@_lib.shows({**ALL, **_mesh.OPTIONS})
 def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
           workers=8, where="threads", masterless=False, **options):
     """The dominant eigenvector and eigenvalue of a square matrix.
@@ -114,6 +115,7 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
         job.close()
 
 
+@_lib.shows({**ALL, **_mesh.OPTIONS})
 def pagerank(G, *, damping=None, tolerance=None, iterations=None,
              scheme="elastic", workers=8, where="threads", masterless=False,
              **options):

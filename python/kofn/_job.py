@@ -10,8 +10,8 @@ import numpy as np
 from . import _lib
 from ._failed import Told
 from ._fleet import Keys, Port
-from ._lib import (Error, Invalid, SECOND, begun, check, count, ffi, lib, new,
-                   raise_for)
+from ._lib import (Error, Invalid, SECOND, begun, check, count, ffi, lib, nearest,
+                   new, raise_for)
 from ._turn import Turn
 
 # The fields of kofn_report. Times are seconds here, and two names differ.
@@ -89,6 +89,9 @@ def _option_table():
 
 
 OPTIONS = _option_table()
+KEYS = dict(keys=None, insecure=False, tls_ca=None, tls_cert=None, tls_key=None)
+# All options of a job with the defaults that its signature shows.
+ALL = {"seed": 1, "faults": None, "events": None, **KEYS, **dict.fromkeys(OPTIONS)}
 
 
 def choice(name, word):
@@ -110,8 +113,7 @@ def job_options(given):
     keep = [o]
     for name, value in given.items():
         if name not in OPTIONS:
-            raise TypeError(f"a job has no option {name!r}; there are "
-                            f"{', '.join(OPTIONS)}")
+            raise TypeError(f"a job has no option {name!r}" + nearest(name, ALL))
         row = OPTIONS[name]
         if value is None:
             continue

@@ -1,4 +1,7 @@
 """Statuses as exceptions, and arrays as the library's matrices."""
+import difflib
+import functools
+import inspect
 import operator
 import os
 import sys
@@ -103,6 +106,40 @@ def new(make, *args):
 
 
 # ---- arguments -----------------------------------------------------------------
+
+def nearest(name, names):
+    """Returns the end of a message about an unknown name: the name that it is most
+    like, or all names."""
+    like = difflib.get_close_matches(str(name), names, 1)
+    return f"; did you mean {like[0]!r}?" if like else \
+        f"; there are {', '.join(names)}"
+
+
+def shows(options=None):
+    """Decorates a function so that its signature has these options by name instead of
+    **options. An unknown argument is refused with the name that it is most like."""
+    def decorate(f):
+        signature = inspect.signature(f)
+        every = list(signature.parameters.values())
+        named = [p for p in every if p.kind is not p.VAR_KEYWORD]
+        had = {p.name for p in named}
+        named += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+                  for name, value in (options or {}).items() if name not in had]
+        known = {p.name: None for p in named if p.name != "self"}
+
+        @functools.wraps(f)
+        def call_it(*args, **given):
+            if not known.keys() >= given.keys():
+                name = next(name for name in given if name not in known)
+                what = f.__qualname__.removesuffix(".__init__")
+                raise TypeError(f"{what}() has no argument {name!r}"
+                                + nearest(name, known))
+            return f(*args, **given)
+
+        call_it.__signature__ = signature.replace(parameters=named)
+        return call_it
+    return decorate
+
 
 def begun(name, **members):
     """Returns a struct of the library that begins with its size. An error names a
@@ -224,7 +261,7 @@ def numbers(x, name):
                       "is masked cannot be left out; x.filled(value) says what "
                       "stands for them")
     a = np.asarray(x)
-    if a.dtype.kind == "O" and _is_nullable(x):
+    if a.dtype.kind == "O" and is_nullable(x):
         a = x.to_numpy(np.float64, na_value=np.nan)
     if a.dtype.kind not in "fiub":
         raise Invalid(f"{name} has numbers of type {a.dtype}; kofn computes "
@@ -232,7 +269,7 @@ def numbers(x, name):
     return a
 
 
-def _is_nullable(x):
+def is_nullable(x):
     """True for a pandas table or column of nullable numbers (Float64, Int64,
     boolean), which NumPy sees as objects."""
     kinds = getattr(x, "dtypes", None)

@@ -3,7 +3,7 @@ import numpy as np
 
 from . import _lib
 from ._fleet import life
-from ._job import Job, problem
+from ._job import ALL, Job, problem
 from ._lib import Invalid, Unsuited, check, lib
 from ._turn import Turn
 
@@ -49,6 +49,7 @@ class Matrix:
 
     __array_priority__ = 100  # ndarray @ Matrix calls __rmatmul__
 
+    @_lib.shows(ALL)
     def __init__(self, A, where="threads", *, scheme="elastic", workers=8,
                  columns=1, multiply=None, keep=None, **options):
         if (multiply or keep) and where != "processes":
@@ -290,6 +291,7 @@ class _Transposed:
         return (self._A @ np.ascontiguousarray(x.T)).T
 
 
+@_lib.shows(ALL)
 def matmul(A, B, where="threads", *, scheme="elastic", workers=8, **options):
     """Multiplies A B once, both coded by the scheme: gpd, polynomial, matdot, ...
 

@@ -122,6 +122,10 @@ def kept(checkpoint, every, resume):
             "every": every or 1, "resume": resume}
 
 
+# Options of a node that a job has not, with their defaults.
+OPTIONS = {"reach": (), "confirm": None}
+
+
 def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         insecure=False, tls_ca=None, tls_cert=None, tls_key=None, errors=None,
         confirm=None, patience=None, more=None):
@@ -166,9 +170,11 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
 def _gather(nodes):
     have = [i for i, node in enumerate(nodes) if node.finished]
     if not have:
-        for node in nodes:
-            if node.error is not None:
-                raise node.error
+        errors = [node.error for node in nodes if node.error is not None]
+        # the others of a node that failed so may only miss it
+        first = [e for e in errors if getattr(e, "status", "") == "NONFINITE"]
+        for e in first + errors:
+            raise e
         raise TooFewWorkers("no node is left that has the result")
     v = nodes[have[0]].view
     return have[0], Mesh(v.members, v.epoch.number, v.liars, v.left_out,

@@ -1,13 +1,12 @@
 """Linear models fitted on coded workers, with scikit-learn's interface."""
-import warnings
-
 import numpy as np
 
 from . import _lib
-from ._estimator import ConvergenceWarning, Estimator, classes, labels, r2
+from ._estimator import (ConvergenceWarning, Estimator, classes, labels, only_if, warn,
+                         weights_of)
 from ._fleet import life
-from ._job import Job, Report
-from ._lib import Invalid, check, ffi, lib, new
+from ._job import ALL, Job, Report
+from ._lib import Invalid, Unsuited, check, ffi, lib, new
 
 _LOSS = {"squares": lib.KOFN_LOSS_SQUARES, "logistic": lib.KOFN_LOSS_LOGISTIC,
          "poisson": lib.KOFN_LOSS_POISSON}
@@ -17,13 +16,24 @@ _RULE = {"fixed": lib.KOFN_STEP_FIXED, "exact": lib.KOFN_STEP_EXACT,
          "armijo": lib.KOFN_STEP_ARMIJO, "grid": lib.KOFN_STEP_GRID}
 
 
+OPTIONS = [name for name in ALL if name != "seed"]
+
+
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
 def kofn_py_regress(ud, now, report):
     _lib.may_go_on()
-    box = ffi.from_handle(ud)
+    history = ffi.from_handle(ud)
     if report != ffi.NULL and now != ffi.NULL:
-        box["history"].append((now.iteration, now.objective, now.gradient))
+        history.append((now.iteration, now.objective, now.gradient))
     return 0
+
+
+def _deviations(X):
+    """Returns the standard deviation of each column."""
+    if not _lib.is_sparse(X):
+        return X.std(axis=0)
+    mean, square = (np.asarray(A.mean(axis=0)).ravel() for A in (X, X.multiply(X)))
+    return np.sqrt(np.maximum(square - mean ** 2, 0))
 
 
 class Regression(Estimator):
@@ -31,18 +41,26 @@ class Regression(Estimator):
 
     X may be a SciPy sparse matrix.
 
-    loss          "squares", "logistic" (labels 0, 1 or -1, 1) or "poisson".
+    loss          "squares", "logistic" (y: classes) or "poisson" (y: counts, which
+                  are not negative). Of three classes and more, a model of each class
+                  against the others is fitted.
     scheme        elastic, pcr, gc, agc, ...: see docs/regression.md.
-    descent       "lbfgs", "nesterov", "gd" or "sgd". None: "nesterov" for squares;
-                  for other losses "lbfgs", unless a step or a rule is given.
+    descent       "lbfgs", "nesterov", "gd" or "sgd". None: "lbfgs"; "gd" if a step
+                  or a rule is given, or the scheme is ignore or distr-bgd.
     ridge, rule, step, tolerance, iterations, batches, seed: as there.
+    errors, faults, events, late, keys, ...: options of kofn.Matrix, which the dict
+                  `options` may have instead.
 
     The ridge does not penalise the intercept. `predict` takes the columns of `fit`;
     for data frames the same names in the same order. A descent that has not reached
-    its tolerance after `iterations` iterations warns with kofn.ConvergenceWarning.
+    its tolerance after `iterations` iterations warns with kofn.ConvergenceWarning. So
+    does a logistic fit without a ridge of classes that a plane separates.
 
     After fit: coef_, intercept_, n_iter_, converged_, objective_, history_ (rows of
-    iteration, objective, norm of the gradient) and report_.
+    iteration, objective, norm of the gradient), report_ and, for "logistic", classes_.
+    Of three classes and more, coef_, intercept_ and objective_ have a row for each
+    class. Then history_ has the descents of all classes one after the other, and
+    n_iter_ is the largest number of iterations.
 
     >>> import numpy as np, kofn
     >>> X = np.array([[1.0, 0], [0, 1], [1, 1], [2, 1]])
@@ -52,24 +70,31 @@ class Regression(Estimator):
     array([ 2., -1.])
     """
 
-    _PARAMS = ("loss", "scheme", "workers", "where", "ridge", "descent",
-               "rule", "step", "tolerance", "iterations", "batches",
-               "intercept", "seed", "options")
     _sparse = True
 
+    @_lib.shows()
     def __init__(self, *, loss="squares", scheme="elastic", workers=8,
                  where="threads", ridge=0.0, descent=None, rule="fixed",
                  step=0.0, tolerance=0.0, iterations=100, batches=0,
-                 intercept=True, seed=1, options=None):
-        self.loss, self.scheme, self.workers = loss, scheme, workers
-        self.where, self.ridge, self.descent = where, ridge, descent
-        self.rule, self.step, self.tolerance = rule, step, tolerance
-        self.iterations, self.batches = iterations, batches
-        self.intercept, self.seed, self.options = intercept, seed, options
+                 intercept=True, seed=1, in_flight=None, below=None, patience=None,
+                 max_error=None, late=None, lease=None, pieces=None, errors=None,
+                 quarantine=None, beyond=None, workers_per_principal=None, mu=None,
+                 audit=None, start_within=None, journal=None, metrics=None,
+                 trace=None, record=None, faults=None, events=None, keys=None,
+                 insecure=False, tls_ca=None, tls_cert=None, tls_key=None, options=None):
+        self._store(locals())
 
     @property
     def _estimator_type(self):
         return "classifier" if self.loss == "logistic" else "regressor"
+
+    @property
+    def _positive(self):
+        return self.loss == "poisson"
+
+    def _no_classes(self):
+        if self.loss != "logistic":
+            return f"loss={self.loss!r} has no classes"
 
     def _design(self, X):
         """Returns the rows, with a last column of 1 for an intercept."""
@@ -84,106 +109,211 @@ class Regression(Estimator):
         return hstack([X, ones], "csr")
 
     def _labels(self, y):
+        """Returns y as numbers: of classes, the number of each."""
         if self.loss != "logistic":
             return self._floats(labels(y))
         self.classes_, which = classes(y, 'loss="squares"')
-        if len(self.classes_) != 2:
-            raise Invalid(f"y has {len(self.classes_)} classes, and logistic "
-                          "regression takes 2")
         return which.astype(np.float64)
 
     def _descent(self):
         if self.descent is not None:
             return self._choice(_DESCENT, "descent")
-        partial = self.scheme.startswith(("ignore", "distr-bgd"))
-        if self.loss == "squares" or self.step or partial:
-            return lib.KOFN_DESCENT_NESTEROV
-        return lib.KOFN_DESCENT_LBFGS if self.rule == "fixed" else lib.KOFN_DESCENT_GD
+        if self.scheme.startswith(("ignore", "distr-bgd")):
+            return lib.KOFN_DESCENT_GD  # gradients depend on the workers that answer
+        return (lib.KOFN_DESCENT_GD if self.step or self.rule != "fixed"
+                else lib.KOFN_DESCENT_LBFGS)  # as KOFN_DESCENT_AUTO
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
+        """Fits the model. The loss is the mean over the points by sample_weight."""
         with self._turn():
-            return self._fit(X, y)
+            return self._fit(X, y, sample_weight)
 
-    def _fit(self, X, y):
+    def _weighted(self, X, y, weights):
+        """Returns the points with a weight, their labels and weights. Least squares
+        has the weights in X and y."""
+        if weights is None:
+            return X, y, None
+        there = weights > 0
+        X, y, weights = X[there], y[there], weights[there]
+        weights = weights * (len(weights) / weights.sum())
+        if self.loss != "squares":
+            return X, y, weights
+        root = np.sqrt(weights)
+        if not _lib.is_sparse(X):
+            return X * root[:, None], y * root, None
+        from scipy.sparse import diags
+
+        return (diags(root) @ X).tocsr(), y * root, None
+
+    def _check_classes(self, y):
+        """Raises if the points that count are of one class."""
+        found = np.unique(y).astype(int)
+        if len(found) < 2:
+            raise Invalid(f"all labels of y are of one class, {self.classes_[found[0]]!r}; "
+                          "logistic regression needs points of two classes")
+        self.classes_ = self.classes_[found]
+        return np.searchsorted(found, y).astype(np.float64)
+
+    def _fit(self, X, y, sample_weight):
         loss = self._choice(_LOSS, "loss")
-        scheme = _lib.text("scheme", self.scheme)
+        _lib.text("scheme", self.scheme)
+        given = self._job_options(OPTIONS)
         X, y = self._design(X), self._labels(y)
-        box = {"history": []}
-        handle = ffi.new_handle(box)
-        o = _lib.begun(
+        if len(y) != X.shape[0]:
+            raise Invalid(f"X has {X.shape[0]} rows and y {len(y)}")
+        X, y, weights = self._weighted(X, y, weights_of(sample_weight, len(y)))
+        each = [y]
+        if self.loss == "logistic":
+            y = self._check_classes(y)
+            each = [y] if len(self.classes_) == 2 else \
+                [(y == i).astype(np.float64) for i in range(len(self.classes_))]
+        fits, history = self._fit_each(loss, X, each, weights, given)
+        self._take(fits, history)
+        self._warn(X, y, [res for _, res in fits])
+        return self
+
+    def _fit_each(self, loss, X, each, weights, given):
+        """Returns weights and result of a fit for each vector of labels, on one job,
+        and the history of all."""
+        xv, kept = _lib.sparse(X, "X") if _lib.is_sparse(X) else (_lib.view(X), X)
+        wv = ffi.NULL if weights is None else _lib.view(weights)
+        history = []
+        handle = ffi.new_handle(history)
+        o = self._regress_options(loss, handle)
+        o.weights = wv
+        r = ffi.gc(new(lib.kofn_regression_new, _lib.operand(xv), _lib.view(each[0]), o),
+                   lib.kofn_regression_free)
+        pb = _lib.begun("kofn_problem")
+        check(lib.kofn_regression_problem(r, _lib.text("scheme", self.scheme),
+                                          _lib.count("workers", self.workers), pb))
+        if len(each) > 1 and pb.op != lib.KOFN_MATVEC:
+            raise Unsuited(f"y has {len(each)} classes, and under scheme={self.scheme!r} "
+                           "workers have the labels of one model. Use scheme=\"elastic\", "
+                           "or sklearn.multiclass.OneVsRestClassifier of this model")
+        job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
+                  left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=life,
+                  operand=_lib.operand(xv), **given)
+        try:
+            check(lib.kofn_regression_place(r, job.job, pb.op))
+            out = [self._descend(r, job, X.shape[1])]
+            for y in each[1:]:
+                check(lib.kofn_regression_relabel(r, _lib.view(y)))
+                out.append(self._descend(r, job, X.shape[1]))
+            self.report_ = Report.of(out[0][1].rounds) if len(each) == 1 else job.totals
+        finally:
+            job.close()
+        del kept
+        return out, history
+
+    @staticmethod
+    def _descend(r, job, columns):
+        w, res = np.zeros(columns), _lib.begun("kofn_regress_result")
+        job.call(lib.kofn_regress, r, _lib.view(w), res)
+        return w, res
+
+    def _regress_options(self, loss, handle):
+        return _lib.begun(
             "kofn_regress_options", loss=loss, descent=self._descent(),
             rule=self._choice(_RULE, "rule"), intercept=bool(self.intercept),
             max_iterations=_lib.count("iterations", self.iterations, least=1),
             watch=lib.kofn_py_regress, watch_ud=handle,
             **{name: getattr(self, name) for name in (
                 "step", "ridge", "tolerance", "batches", "seed")})
-        yv = _lib.view(y)
-        xv, kept = _lib.sparse(X, "X") if _lib.is_sparse(X) else (_lib.view(X), X)
-        r = ffi.gc(new(lib.kofn_regression_new, _lib.operand(xv), yv, o),
-                   lib.kofn_regression_free)
-        pb = _lib.begun("kofn_problem")
-        check(lib.kofn_regression_problem(
-            r, scheme, _lib.count("workers", self.workers), pb))
-        job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
-                  left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=life,
-                  operand=_lib.operand(xv), **(self.options or {}))
-        try:
-            check(lib.kofn_regression_place(r, job.job, pb.op))
-            w = np.zeros(X.shape[1])
-            res = _lib.begun("kofn_regress_result")
-            job.call(lib.kofn_regress, r, _lib.view(w), res)
-            self.report_ = Report.of(res.rounds)
-        finally:
-            job.close()
-        self.coef_ = w[:-1] if self.intercept else w
-        self.intercept_ = float(w[-1]) if self.intercept else 0.0
-        self.n_iter_ = res.iterations
-        self.converged_ = bool(res.converged)
-        self.objective_ = res.objective
-        self.history_ = np.array(box["history"], float).reshape(-1, 3)
-        self._warn(res)
-        return self
 
-    def _warn(self, res):
-        if self.converged_ or self.descent == "sgd":  # sgd has no such test
+    def _take(self, fits, history):
+        W = np.array([w for w, _ in fits])
+        results = [res for _, res in fits]
+        coef, last = (W[:, :-1], W[:, -1]) if self.intercept else (W, np.zeros(len(W)))
+        self.n_iter_ = max(res.iterations for res in results)
+        self.converged_ = all(res.converged for res in results)
+        self.history_ = np.array(history, float).reshape(-1, 3)
+        if len(fits) == 1:
+            self.coef_, self.intercept_ = coef[0], float(last[0])
+            self.objective_ = results[0].objective
+        else:
+            self.coef_, self.intercept_ = coef, last
+            self.objective_ = np.array([res.objective for res in results])
+
+    def _separated(self, X, y):
+        """Returns the classes that a plane separates from the others."""
+        if self.loss != "logistic" or self.ridge > 0:
+            return []
+        W = np.atleast_2d(self.coef_)
+        if self.intercept:
+            W = np.column_stack([W, np.atleast_1d(self.intercept_)])
+        t = X @ W.T
+        mine = np.array([1.0]) if len(W) == 1 else np.arange(float(len(W)))
+        apart = np.where(y[:, None] == mine, t > 0, t < 0).all(axis=0)
+        return list(self.classes_[mine.astype(int)[apart]])
+
+    def _warn(self, X, y, results):
+        kind = ConvergenceWarning, "ConvergenceWarning"
+        apart = self._separated(X, y)
+        if apart:
+            warn(f"a plane separates the class {apart[0]!r} of y from the others, so no "
+                 "weights are best: longer ones always fit better. Give a ridge, such as "
+                 "ridge=0.001", *kind)
             return
+        late = [res for res in results if not res.converged]
+        if not late or self.descent == "sgd":  # sgd has no such test
+            return
+        res = late[0]
         if res.distance > 0:
             why = ("far from the minimum, although the norm of the gradient is only "
-                   f"{res.gradient:.3g}. Single rows or columns of X probably dominate; "
-                   "divide such rows and their labels by their size, or")
+                   f"{res.gradient:.3g}")
         else:
             why = (f"with a gradient of norm {res.gradient:.3g}, more than tolerance="
-                   f"{self.tolerance or 1e-8:g} of the first one's;")
-        warnings.warn(
-            f"the descent ended after {res.iterations} iterations {why} give more "
-            f"iterations={self.iterations * 10}, or bring the columns of X to one "
-            "scale", ConvergenceWarning, stacklevel=4)
+                   f"{self.tolerance or 1e-8:g} of the first one's")
+        warn(f"the descent ended after {res.iterations} iterations {why}. "
+             + self._advice(X), *kind)
 
-    def decision_function(self, X):
-        """Returns the margins X w + intercept."""
+    def _advice(self, X):
+        """Returns what makes a descent converge, the best first: another descent,
+        columns of one scale, more iterations."""
+        partial = self.scheme.startswith(("ignore", "distr-bgd"))
+        if self._descent() != lib.KOFN_DESCENT_LBFGS and not partial:
+            left_out = [name for name, default in (("step", 0.0), ("rule", "fixed"))
+                        if getattr(self, name) != default]
+            return 'Give descent="lbfgs"' + (
+                f", and leave out {' and '.join(left_out)}" if left_out else "")
+        spread = _deviations(X[:, :-1] if self.intercept else X)
+        spread = spread[spread > 0]
+        if len(spread) and spread.max() > 10 * spread.min():
+            return ("Bring the columns of X to one scale, such as X / X.std(axis=0); "
+                    f"their deviations are {spread.min():.2g} to {spread.max():.2g}")
+        return f"Give more iterations={self.iterations * 10}, or a ridge"
+
+    def _margins(self, X):
+        """Returns X w + intercept, with a column for each of three classes and more."""
         with self._turn():
             self._check_fitted("coef_")
-            return self._rows_again(X) @ self.coef_ + self.intercept_
+            return self._rows_again(X) @ self.coef_.T + self.intercept_
+
+    @only_if(_no_classes)
+    def decision_function(self, X):
+        """Returns the margins X w + intercept; logistic only."""
+        return self._margins(X)
 
     def predict(self, X):
-        t = self.decision_function(X)
+        """Returns classes (logistic), or the mean of y for each row."""
+        t = self._margins(X)
         if self.loss == "logistic":
-            return self.classes_[(t > 0).astype(int)]
+            return self.classes_[(t > 0).astype(int) if t.ndim == 1 else t.argmax(1)]
         return np.exp(t) if self.loss == "poisson" else t
 
+    @only_if(_no_classes)
     def predict_proba(self, X):
-        """Returns the probabilities of both classes; logistic only."""
-        if self.loss != "logistic":
-            raise Invalid(f'loss="{self.loss}" has no classes')
-        t = self.decision_function(X)
+        """Returns the probabilities of all classes; logistic only."""
+        t = self._margins(X)
         with np.errstate(under="ignore"):
-            less = np.exp(-np.abs(t))  # the smaller probability over the larger
-            p = np.column_stack([np.ones_like(t), less]) / (1 + less)[:, None]
-        return np.where((t > 0)[:, None], p[:, ::-1], p)
+            if t.ndim == 1:
+                less = np.exp(-np.abs(t))  # the smaller probability over the larger
+                p = np.column_stack([np.ones_like(t), less]) / (1 + less)[:, None]
+                return np.where((t > 0)[:, None], p[:, ::-1], p)
+            logs = np.minimum(t, 0) - np.log1p(np.exp(-np.abs(t)))
+            p = np.exp(logs - logs.max(axis=1, keepdims=True))
+            return p / p.sum(axis=1, keepdims=True)
 
-    def score(self, X, y):
+    def score(self, X, y, sample_weight=None):
         """Returns accuracy (logistic) or R^2."""
-        p = self.predict(X)
-        if self.loss == "logistic":
-            return float(np.mean(self._like(np.asarray(y), p) == p))
-        return r2(self._like(self._floats(y), p), p)
+        return self._score(y, self.predict(X), sample_weight)

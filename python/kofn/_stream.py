@@ -6,7 +6,7 @@ import numpy as np
 
 from . import _lib
 from ._fleet import life
-from ._job import Job, Report, problem
+from ._job import ALL, Job, Report, problem
 from ._lib import Error, Invalid, SECOND, begun, check, ffi, lib
 from ._turn import Turn
 
@@ -74,6 +74,7 @@ class Stream:
            [3., 3.]])
     """
 
+    @_lib.shows(ALL)
     def __init__(self, shape, where="threads", *, scheme="dip", workers=8,
                  dtype=np.float64, mu=None, **options):
         if len(shape) != 3:

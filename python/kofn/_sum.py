@@ -3,7 +3,7 @@ import numpy as np
 
 from . import _lib
 from ._fleet import life
-from ._job import Job, problem
+from ._job import ALL, Job, problem
 from ._kernel import Part
 from ._lib import Invalid, begun, check, ffi, lib
 from ._turn import Turn
@@ -33,6 +33,7 @@ class Sum:
     array([ 10., 100.])
     """
 
+    @_lib.shows(ALL)
     def __init__(self, f, length, *, inputs=None, scheme="gc:d=2", workers=8,
                  where="threads", dtype=np.float64, work=None, **options):
         if not callable(f) and not (f is None and "://" in str(where)):

@@ -14,7 +14,8 @@ import torch
 from torch.utils.data import TensorDataset, default_collate
 
 from ._audit import Audit
-from ._lib import Invalid
+from ._job import ALL
+from ._lib import Invalid, shows
 from ._sum import Sum
 
 # Modules store gradients and statistics, and share one random generator. So a process
@@ -172,6 +173,7 @@ class Training:
     (40, True)
     """
 
+    @shows(ALL)
     def __init__(self, model, loss, data, *, batch, scheme="agc:d=3", workers=8,
                  where="processes", seed=1, **options):
         self.model = model

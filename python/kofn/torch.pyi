@@ -1,8 +1,9 @@
 from typing import Any, Callable, Optional, Sequence
 
 import torch
+from typing_extensions import Unpack
 
-from . import Report
+from . import Report, _Options
 
 class Part:
     model: torch.nn.Module
@@ -29,7 +30,8 @@ class Training:
     part: Part
     def __init__(self, model: torch.nn.Module, loss: Callable[..., torch.Tensor],
                  data: Any, *, batch: int, scheme: str = ..., workers: int = ...,
-                 where: str = ..., seed: int = ..., **options: Any) -> None: ...
+                 where: str = ..., seed: int = ..., **options: Unpack[_Options]
+                 ) -> None: ...
     @property
     def batches(self) -> int: ...
     def backward(self, epoch: int, number: int) -> float: ...

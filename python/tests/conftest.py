@@ -11,3 +11,7 @@ if importlib.util.find_spec("kofn") is None:
 # The tests interrupt themselves. A script's background process ignores SIGINT, so
 # restore the handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "night: runs by night only (tests/tiers.cmake)")

@@ -66,7 +66,8 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss,
 
     TRY(kofn_product_plain(KOFN_DENSE(&rows), &in, &margins));
     if (!which.gram && which.step == 1)
-        out[n] += kf_loss_sum(loss, z, part->y + which.first, rows.rows, z);
+        out[n] +=
+            kf_loss_sum(loss, z, part->y + which.first, NULL, rows.rows, z);
     for (size_t k = 0; k < rows.rows && !which.gram && which.step > 1; k++)
         out[n] +=
             kf_loss(loss, z[k], part->y[which.first + k * which.step], &z[k]);
@@ -230,6 +231,10 @@ static kofn_status check(const kofn_regression *r)
             KOFN_UNSUITED,
             "sums of gradients are over rows of a "
             "dense X, and this is sparse; use scheme pcr or elastic");
+    if (r->weights)
+        return kf_fail(KOFN_UNSUITED,
+                       "sums of gradients are over points of equal weights; "
+                       "use scheme elastic");
     if (r->opt.rule == KOFN_STEP_EXACT && r->opt.loss != KOFN_LOSS_SQUARES)
         return kf_fail(KOFN_UNSUITED,
                        "an exact step of this loss needs the margins, "

@@ -81,6 +81,12 @@ double kf_learn_dot(const double *x, const double *y, size_t n)
     return sum;
 }
 
+void kf_learn_weigh(const kofn_regression *r, double *z)
+{
+    for (size_t i = 0; i < r->X.rows && r->weights; i++)
+        z[i] *= r->weights[i];
+}
+
 /* ---- rounds -------------------------------------------------------------- */
 
 /* True if a has NaN. A partial answer has NaN for missing rows, unless the
@@ -185,9 +191,10 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
     d->knows_margins = false;
     memset(d->z, 0, m * sizeof *d->z);
     if (which.of == 1)
-        *F = kf_loss_sum(r->opt.loss, d->margin, r->y, m, d->z);
+        *F = kf_loss_sum(r->opt.loss, d->margin, r->y, r->weights, m, d->z);
     for (size_t k = which.lo; k < m && which.of > 1; k += which.of)
         *F += kf_loss_sum(r->opt.loss, d->margin + k, r->y + k,
+                          kf_learn_weights(r, k),
                           kf_min(which.hi - which.lo, m - k), d->z + k);
     return back(d, d->z, d->g);
 }
@@ -196,6 +203,7 @@ static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
 {
     TRY(kf_learn_limit(d, KF_ALL));
     TRY(kf_learn_margins(d, v, d->z));
+    kf_learn_weigh(d->r, d->z);
     return back(d, d->z, out);
 }
 
@@ -217,6 +225,11 @@ static kofn_status check_gram(const kofn_regression *r)
                        "the scheme computes X' X w, which gives the "
                        "gradient of least squares only; use a gradient "
                        "code or scheme elastic");
+    if (r->weights)
+        return kf_fail(KOFN_UNSUITED,
+                       "the scheme mixes points of equal weights; use scheme "
+                       "elastic, or multiply rows and labels by the square "
+                       "roots of the weights");
     if (r->opt.descent == KOFN_DESCENT_SGD)
         return kf_fail(KOFN_UNSUITED,
                        "the scheme mixes all points when they are placed, so "
@@ -377,7 +390,8 @@ double kf_learn_losses_along(const kf_descent *d, double t, double *slope)
 
         for (size_t i = 0; i < n; i++)
             at[i] = d->margin[k + i] + t * d->line[k + i];
-        F += kf_loss_sum(r->opt.loss, at, r->y + k, n, z);
+        F += kf_loss_sum(r->opt.loss, at, r->y + k, kf_learn_weights(r, k), n,
+                         z);
         *slope += kf_learn_dot(z, d->line + k, n);
     }
     return F;
@@ -411,6 +425,7 @@ static kofn_status curved_by_margins(kf_descent *d, const double *p,
     assert(d->z);
     for (size_t i = 0; i < r->X.rows && !st; i++)
         d->z[i] = kf_loss_second(r->opt.loss, d->margin[i]) * d->line[i];
+    kf_learn_weigh(r, d->z);
     return st ? st : back(d, d->z, out);
 }
 

@@ -230,8 +230,7 @@ static kofn_status vertex(const line *l, point *at, bool *found)
 
     *found = false;
     if (d->way->margins) {
-        bend +=
-            kf_learn_dot(d->line, d->line, d->r->X.rows) / (double)d->r->X.rows;
+        bend += kf_learn_line_square(d) / (double)d->r->X.rows;
     } else {
         TRY(kf_learn_curved(d, l->w, l->p, d->t));
         bend = kf_learn_dot(l->p, d->t, n);

@@ -44,8 +44,8 @@ static void logistic(const double *restrict t, const double *restrict y,
     }
 }
 
-double kf_loss_sum(kofn_loss loss, const double *t, const double *y, size_t n,
-                   double *z)
+double kf_loss_sum(kofn_loss loss, const double *t, const double *y,
+                   const double *weights, size_t n, double *z)
 {
     double one[TILE], slope[TILE], sum = 0;
 
@@ -56,6 +56,10 @@ double kf_loss_sum(kofn_loss loss, const double *t, const double *y, size_t n,
             logistic(t + at, y + at, some, slope, one);
         for (size_t i = 0; i < some && loss != KOFN_LOSS_LOGISTIC; i++)
             one[i] = kf_loss(loss, t[at + i], y[at + i], &slope[i]);
+        for (size_t i = 0; i < some && weights; i++) {
+            one[i] *= weights[at + i];
+            slope[i] *= weights[at + i];
+        }
         for (size_t i = 0; i < some; i++)
             sum += one[i];
         memcpy(z + at, slope, some * sizeof *z);

@@ -158,6 +158,41 @@ static kofn_status fill_sparse(kofn_regression *r, const kofn_sparse *X,
     return KOFN_OK;
 }
 
+/* Copies the weights of the points, and scales them to a mean of 1. */
+static kofn_status take_weights(kofn_regression *r)
+{
+    const kofn_matrix *from = r->opt.weights;
+    size_t m = r->X.rows;
+    double sum = 0;
+
+    if (!from)
+        return KOFN_OK;
+    TRY(kf_regress_shape(from, "weights"));
+    if (from->cols != 1 || from->rows != m)
+        return kf_fail(KOFN_SHAPE,
+                       "weights is %zu x %zu and must be %zu x 1: a weight "
+                       "for each row of X",
+                       from->rows, from->cols, m);
+    TRY_NEW(r->weights, m);
+    for (size_t i = 0; i < m; i++) {
+        double s = ((const double *)from->data)[i * from->ld];
+
+        if (!(s >= 0 && s < HUGE_VAL))
+            return kf_fail(KOFN_INVAL,
+                           "weights[%zu] = %g; weights are finite and not "
+                           "negative",
+                           i, s);
+        r->weights[i] = s;
+        sum += s / (double)m;
+    }
+    if (!(sum > 0))
+        return kf_fail(KOFN_INVAL, "all weights of the points are 0");
+    for (size_t i = 0; i < m; i++)
+        r->weights[i] /= sum;
+    r->opt.weights = NULL;
+    return KOFN_OK;
+}
+
 static kofn_status fill(kofn_regression *r, kofn_operand X,
                         const kofn_matrix *y)
 {
@@ -168,6 +203,7 @@ static kofn_status fill(kofn_regression *r, kofn_operand X,
     TRY(X.sparse ? fill_sparse(r, X.sparse, y) : fill_dense(r, X.dense, y));
     TRY(check_options(o, r->X.rows));
     TRY(check_classes(r));
+    TRY(take_weights(r));
     if (!o->test_X)
         return KOFN_OK;
     TRY(kf_regress_points(o->test_X, o->test_y, "the held-out X", o->loss,
@@ -205,6 +241,7 @@ void kofn_regression_free(kofn_regression *r)
         return;
     kf_free(r->y);
     kf_free(r->test_y);
+    kf_free(r->weights);
     kf_free(r->Xy);
     kf_free(r);
 }
@@ -269,6 +306,30 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
     TRY(way->place(r, job));
     r->job = job;
     r->way = way;
+    return KOFN_OK;
+}
+
+kofn_status kofn_regression_relabel(kofn_regression *r, const kofn_matrix *y)
+{
+    double *old = r->y, *labels = NULL;
+    kofn_status st;
+
+    if (r->way && !r->way->margins)
+        return kf_fail(KOFN_UNSUITED,
+                       "under this scheme workers have the labels, or what was "
+                       "computed of them; make another regression and job, or "
+                       "use scheme elastic");
+    TRY(kf_regress_labels(y, r->X.rows, "X", r->opt.loss, &labels));
+    r->y = labels;
+    st = check_classes(r);
+    if (st) {
+        r->y = old;
+        kf_free(labels);
+        return st;
+    }
+    kf_free(old);
+    kf_free(r->Xy);
+    r->Xy = NULL;
     return KOFN_OK;
 }
 

@@ -14,7 +14,8 @@ struct kofn_regression {
     double
         *y; /* labels as the loss uses them: 0 and 1 in logistic regression */
     kofn_matrix test;
-    double *test_y; /* NULL: no held-out points */
+    double *test_y;  /* NULL: no held-out points */
+    double *weights; /* of the points, with the mean 1; NULL: all are 1 */
     kofn_regress_options opt;
     kofn_job *job; /* the job that the points are placed on */
     const struct kf_gradient_mode *way;
@@ -64,10 +65,11 @@ kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
 /* Returns the loss of one point. Sets *z to its derivative by the margin t = x
  * . w. */
 double kf_loss(kofn_loss loss, double t, double y, double *z);
-/* Returns the sum of the losses of n points. Sets z[i] to the derivative for
- * point i; z may be t. */
-double kf_loss_sum(kofn_loss loss, const double *t, const double *y, size_t n,
-                   double *z);
+/* Returns the sum of the losses of n points, each times its weight. `weights`
+ * may be NULL: all are 1. Sets z[i] to the derivative for point i; z may be t.
+ */
+double kf_loss_sum(kofn_loss loss, const double *t, const double *y,
+                   const double *weights, size_t n, double *z);
 /* Returns the second derivative of the loss at margin t. */
 double kf_loss_second(kofn_loss loss, double t);
 /* Returns an upper bound of the second derivative; 0 if there is no bound. */
@@ -122,6 +124,13 @@ static inline size_t kf_learn_penalised(const kf_descent *d)
 }
 
 double kf_learn_dot(const double *x, const double *y, size_t n);
+/* Returns the weights of the points from k on, or NULL. */
+static inline const double *kf_learn_weights(const kofn_regression *r, size_t k)
+{
+    return r->weights ? r->weights + k : NULL;
+}
+/* Multiplies the number of each point by the point's weight. */
+void kf_learn_weigh(const kofn_regression *r, double *z);
 /* Runs the whole descent from w. */
 kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
                              kofn_regress_result *res);
@@ -199,6 +208,8 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
 
 /* True if F is a parabola along every line. */
 bool kf_learn_is_parabola(const kf_descent *d);
+/* Returns the sum of the squares of d->line, by the weights of the points. */
+double kf_learn_line_square(const kf_descent *d);
 /* Finds the length of the step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
 

@@ -110,6 +110,17 @@ bool kf_learn_is_parabola(const kf_descent *d)
     return d->r->opt.loss == KOFN_LOSS_SQUARES && !d->way->bent;
 }
 
+double kf_learn_line_square(const kf_descent *d)
+{
+    const kofn_regression *r = d->r;
+    double sum = 0;
+
+    assert(d->line);
+    for (size_t i = 0; i < r->X.rows; i++)
+        sum += d->line[i] * d->line[i] * (r->weights ? r->weights[i] : 1);
+    return sum;
+}
+
 /* Computes the product that the line needs. */
 static kofn_status line_begin(kf_descent *d, const double *w)
 {
@@ -122,7 +133,7 @@ static kofn_status line_begin(kf_descent *d, const double *w)
     d->gg = kf_learn_dot(d->g, d->g, n);
     if (d->way->margins) {
         st = kf_learn_margins(d, d->g, d->line);
-        sum = st ? 0 : kf_learn_dot(d->line, d->line, m);
+        sum = st ? 0 : kf_learn_line_square(d);
     } else if (kf_learn_is_parabola(d)) {
         st = d->way->gram(d, d->g, d->t);
         sum = st ? 0 : kf_learn_dot(d->g, d->t, n);
