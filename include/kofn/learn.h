@@ -25,14 +25,25 @@ typedef struct kofn_iterate_options {
     size_t size;             /* sizeof(kofn_iterate_options)              */
     double tolerance;        /* converged below this change; 0 means 1e-10 */
     unsigned max_iterations; /* 0 means 200                                */
-    double damping;          /* PageRank: d, in (0, 1); 0 means 0.85       */
-    kofn_watch watch;        /* NULL: none                                 */
-    void *watch_ud;          /* passed to watch                            */
+    /* PageRank: d, the probability of following an arc, in (0, 1]; 0 means
+     * 0.85, and KOFN_NO_DAMPING means d = 0. */
+    double damping;
+    kofn_watch watch; /* NULL: none                                 */
+    void *watch_ud;   /* passed to watch                            */
     /* Resumes after these iterations, from the vector that they made, which the
      * caller puts into v.  The result is that of a run without a break.  NULL:
      * starts anew. */
     const struct kofn_iterate_result *resume;
+    /* PageRank: where jumps go, and where nodes without arcs point.  Each has a
+     * weight for each node (n x 1, float64, not negative, not all 0), which is
+     * divided by their sum.  NULL: `personalize` weighs all nodes equally, and
+     * `sinks` is as `personalize`.  Borrowed during the call. */
+    const kofn_matrix *personalize, *sinks;
+    /* PageRank: v holds the start, which is divided by its sum, a number above
+     * 0; else it starts from 1 / n. */
+    bool warm;
 } kofn_iterate_options;
+#define KOFN_NO_DAMPING (-1.0) /* the damping 0: every step is a jump */
 #define KOFN_ITERATE_OPTIONS_INIT                                              \
     {                                                                          \
         .size = sizeof(kofn_iterate_options)                                   \
@@ -76,11 +87,13 @@ KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
  * node, is infinite. */
 KOFN_API kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
                                           const kofn_sparse *graph);
-/* Computes PageRank: v <- d (M v + (sum of v over dangling nodes) / n) +
- * (1 - d) / n, from v = 1 / n, until the L1 norm of the change is below the
- * tolerance.  M is the matrix of kofn_pagerank_matrix, placed on the job.  v is
- * n x 1, float64 and contiguous.  `dangling`, `opt` and `res` may be NULL.  It
- * returns the statuses of kofn_power.  Source: Brin and Page, 1998. */
+/* Computes PageRank: v <- d (M v + (sum of v over dangling nodes) s) +
+ * (1 - d) p, until the L1 norm of the change is below the tolerance.  The
+ * vectors s and p are `sinks` and `personalize` of the options, 1 / n by
+ * default, and so is the start.  KOFN_INVAL and KOFN_SHAPE also if one of them
+ * is invalid.  M is the matrix of kofn_pagerank_matrix, placed on the job.  v
+ * is n x 1, float64 and contiguous.  `dangling`, `opt` and `res` may be NULL.
+ * It returns the statuses of kofn_power.  Source: Brin and Page, 1998. */
 KOFN_API kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
                                    kofn_matrix *v,
                                    const kofn_iterate_options *opt,

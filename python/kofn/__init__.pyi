@@ -281,6 +281,9 @@ def power(A: ArrayLike, *, start: Optional[ArrayLike] = ...,
           masterless: Union[bool, str] = ..., **options: Unpack[_NodeOptions]
           ) -> Iterated: ...
 def pagerank(G: Any, *, damping: Optional[float] = ...,
+             personalization: Union[ArrayLike, dict[int, float], None] = ...,
+             nstart: Union[ArrayLike, dict[int, float], None] = ...,
+             dangling: Union[ArrayLike, dict[int, float], None] = ...,
              tolerance: Optional[float] = ..., iterations: Optional[int] = ...,
              scheme: str = ..., workers: int = ..., where: str = ...,
              masterless: Union[bool, str] = ..., **options: Unpack[_NodeOptions]

@@ -29,6 +29,24 @@ def kofn_py_iterate(ud, iteration, change, report):
     return 0
 
 
+def _weights(name, value, n):
+    """Returns weights of n nodes: a vector, or a dict of some nodes."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        w = np.zeros(n)
+        for node, weight in value.items():
+            if not isinstance(node, (int, np.integer)) or not 0 <= node < n:
+                raise Invalid(f"{name} has the node {node!r}; the nodes are the rows "
+                              f"0 to {n - 1} of G")
+            w[node] = weight
+        return w
+    w = _lib.array(value, np.float64, name).copy()
+    if w.shape != (n,):
+        raise Invalid(f"{name} has the shape {w.shape}; G has {n} nodes")
+    return w
+
+
 def _options(iterations, **others):
     """Returns kofn_iterate_options; None keeps a default."""
     given = {name: _lib.positive(name, value) for name, value in others.items()
@@ -116,11 +134,18 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
 
 
 @_lib.shows({**ALL, **_mesh.OPTIONS})
-def pagerank(G, *, damping=None, tolerance=None, iterations=None,
-             scheme="elastic", workers=8, where="threads", masterless=False,
-             **options):
+def pagerank(G, *, damping=None, personalization=None, nstart=None, dangling=None,
+             tolerance=None, iterations=None, scheme="elastic", workers=8,
+             where="threads", masterless=False, **options):
     """Computes PageRank of a graph: a SciPy sparse matrix with an entry (i, j) for
     each arc from i to j. `masterless` is as in kofn.power.
+
+    damping           probability of following an arc, 0 to 1 (0.85)
+    personalization   where jumps go: a weight for each node, or a dict of some
+                      (all nodes alike)
+    nstart            ranks to start from, in the same form (all nodes alike)
+    dangling          where nodes without arcs point, in the same form
+                      (personalization)
 
     >>> import scipy.sparse as sp, kofn
     >>> G = sp.csr_matrix(([1.0, 1, 1], ([0, 1, 2], [1, 2, 0])), (3, 3))
@@ -131,14 +156,22 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
         raise Invalid("G must be one of SciPy's sparse matrices; "
                       "scipy.sparse.csr_matrix(G) makes one")
     graph, keep = _lib.sparse(G, "G")
-    out, dangling = ffi.new("kofn_sparse **"), ffi.new("uint8_t **")
-    check(lib.kofn_pagerank_matrix(out, dangling, graph))
+    out, flags = ffi.new("kofn_sparse **"), ffi.new("uint8_t **")
+    check(lib.kofn_pagerank_matrix(out, flags, graph))
     M = ffi.gc(out[0], lib.kofn_free)
-    loose = ffi.gc(dangling[0], lib.kofn_free)
+    loose = ffi.gc(flags[0], lib.kofn_free)
     n = M.rows
-    v = np.full(n, 1 / n)
+    v = _weights("nstart", nstart, n)
+    weights = [_weights("personalization", personalization, n),
+               _weights("dangling", dangling, n)]
+    views = [ffi.NULL if w is None else _lib.view(w) for w in weights]
     pb = problem(lib.KOFN_MATVEC, n, n, 1, is_sparse=True)
-    o = _options(iterations, tolerance=tolerance, damping=damping)
+    o = _options(iterations, tolerance=tolerance, damping=damping or None)
+    if damping == 0:
+        o.damping = -1.0  # KOFN_NO_DAMPING
+    o.personalize, o.sinks = views
+    o.warm = v is not None
+    v = np.full(n, 1 / n) if v is None else v
     if masterless:
         return _run_mesh(
             lambda at, m, o, r: lib.kofn_pagerank_peers(at, M, loose, m, o, r),

@@ -61,7 +61,7 @@ def pagerank(**given):
     (mesh, "workers", 0), (mesh, "workers", 2**40),
     (power, "tolerance", 0), (power, "tolerance", float("nan")), (power, "iterations", 0),
     (power, "start", S), (power, "start", 1.0),
-    (pagerank, "damping", 0), (pagerank, "damping", -1), (pagerank, "damping", 1),
+    (pagerank, "damping", -1), (pagerank, "damping", 1.5),
     (pagerank, "damping", float("nan")), (pagerank, "tolerance", float("inf"))])
 def test_it_is_told_by_name(call, name, value):
     where = {"keys": {"where": "tcp://127.0.0.1:*"}}.get(name, {})

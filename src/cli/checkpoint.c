@@ -157,7 +157,7 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
     say_size(o, "--workers", a->workers);
     say_size(o, "--seed", a->seed);
     if (a->command->bit == IN_PAGERANK)
-        say_real(o, "--damping", a->damping > 0 ? a->damping : 0.85);
+        say_real(o, "--damping", a->damping_given ? a->damping : 0.85);
     if (a->command->bit == IN_REGRESS)
         say_regress(o, a);
     if (a->command->bit == IN_TRAIN)

@@ -59,6 +59,8 @@ typedef struct cli_args {
     bool weights, undirected, directed, isolated;
     size_t top;
     const char *ids;
+    const char *personalize, *sinks, *start; /* pagerank: files, or NULL */
+    bool damping_given;
     const char *dtype;
     bool verify, json, quiet, help, show, resume, step, state;
     const char *checkpoint; /* a folder; NULL: no checkpoints */
@@ -590,10 +592,15 @@ typedef struct cli_iteration {
     kofn_sparse *M;
     uint8_t *dangling;
     cli_graph graph;
+    kofn_matrix personalize, sinks, start; /* pagerank; no data: not given */
     size_t n;
     kofn_matrix v; /* the start, later the result */
 } cli_iteration;
-kofn_iterate_options cli_iterate_options(const cli_args *a);
+kofn_iterate_options cli_iterate_options(const cli_args *a,
+                                         const cli_iteration *it);
+/* Reads --personalize, --sinks and --start.  Returns 0, or the exit code after
+ * a message. */
+int cli_read_nodes(const cli_args *a, cli_iteration *it);
 /* Allocates the vector and sets the start. Power iteration starts from random
  * numbers of this seed; PageRank's start is the library's. Returns 0, or the
  * exit code after a message. */

@@ -107,6 +107,8 @@ static int load(cli_iteration *it, const cli_args *a)
         &it->file, path, power ? KOFN_FILE_READ : graph_use(a))));
     TRY_CODE(power ? load_matrix(it, it->file, path)
                    : load_graph(it, a, it->file));
+    if (!power)
+        TRY_CODE(cli_read_nodes(a, it));
     if (!power && !it->file->edges) { /* only M is needed */
         kofn_file_free(it->file);
         it->file = NULL;
@@ -149,7 +151,7 @@ static int conclude(session *s, kofn_status st, const cli_iteration *it,
 static int run(session *s, cli_iteration *it)
 {
     watched w = {.session = s, .v = &it->v, .res = KOFN_ITERATE_RESULT_INIT};
-    kofn_iterate_options o = cli_iterate_options(s->args);
+    kofn_iterate_options o = cli_iterate_options(s->args, it);
     kofn_status st = kofn_place_at(s->job, 0, (kofn_operand){it->A, it->M});
 
     o.watch = watch;
@@ -189,6 +191,9 @@ int cmd_iterate(cli_args *a)
         kofn_free(it.M);
         kofn_free(it.dangling);
         free(it.v.data);
+        free(it.personalize.data);
+        free(it.sinks.data);
+        free(it.start.data);
     }
     return code;
 }

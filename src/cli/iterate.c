@@ -9,12 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-kofn_iterate_options cli_iterate_options(const cli_args *a)
+kofn_iterate_options cli_iterate_options(const cli_args *a,
+                                         const cli_iteration *it)
 {
-    return (kofn_iterate_options){.size = sizeof(kofn_iterate_options),
-                                  .tolerance = a->tol,
-                                  .max_iterations = (unsigned)a->max_iter,
-                                  .damping = a->damping};
+    return (kofn_iterate_options){
+        .size = sizeof(kofn_iterate_options),
+        .tolerance = a->tol,
+        .max_iterations = (unsigned)a->max_iter,
+        .damping =
+            a->damping_given && a->damping == 0 ? KOFN_NO_DAMPING : a->damping,
+        .personalize = it->personalize.data ? &it->personalize : NULL,
+        .sinks = it->sinks.data ? &it->sinks : NULL,
+        .warm = a->start != NULL};
 }
 
 int cli_start(const cli_iteration *it, uint64_t seed, const char *what,
@@ -23,6 +29,8 @@ int cli_start(const cli_iteration *it, uint64_t seed, const char *what,
     uint64_t x = seed;
 
     TRY_CODE(cli_room(v, it->n, 1, what));
+    if (it->start.data)
+        memcpy(v->data, it->start.data, it->n * sizeof(double));
     for (size_t i = 0; i < it->n && it->A; i++)
         ((double *)v->data)[i] = (double)(kf_next64(&x) >> 11) * 0x1p-53 + 0.5;
     return 0;
@@ -32,7 +40,7 @@ int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
                          const kofn_matrix *v, unsigned iterations,
                          cli_exactness *found)
 {
-    kofn_iterate_options o = cli_iterate_options(a);
+    kofn_iterate_options o = cli_iterate_options(a, it);
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_matrix want;
     kofn_status st;

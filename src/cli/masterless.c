@@ -25,7 +25,7 @@ static kofn_status live(cli_node *n, kofn_transport *t,
                         const kofn_peer_options *p)
 {
     run *r = n->all->ud;
-    kofn_iterate_options o = cli_iterate_options(r->a);
+    kofn_iterate_options o = cli_iterate_options(r->a, r->it);
     kofn_peering at = KOFN_PEERING_INIT;
     const cli_iteration *it = r->it;
 

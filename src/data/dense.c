@@ -280,7 +280,6 @@ kofn_status kf_data_gram_dense(const kf_block *b, const kf_work *w)
     kofn_status st = KOFN_OK;
     void *t;
 
-    assert(b->components == 1);
     memset(w->out->data, 0, w->out->rows * size);
     if (a->rows == 0)
         return KOFN_OK;

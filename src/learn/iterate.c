@@ -11,6 +11,8 @@
  * Owns the vectors of the iteration; the caller owns the result's. Changes the
  * job by rounds alone. */
 #include "vector.h"
+
+#include "base/hash.h"
 #include "watch.h"
 
 #include "io/io.h"
@@ -28,14 +30,16 @@ static kofn_status with_defaults(kofn_iterate_options *o,
     if (!(o->tolerance >= 0 && o->tolerance < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "tolerance = %g is not a number >= 0",
                        o->tolerance);
-    if (!(o->damping >= 0 && o->damping < 1))
-        return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)", o->damping);
+    if (!(o->damping >= 0 && o->damping <= 1) && o->damping != KOFN_NO_DAMPING)
+        return kf_fail(KOFN_INVAL, "damping = %g is not in [0, 1]", o->damping);
     if (o->tolerance == 0)
         o->tolerance = 1e-10;
     if (o->max_iterations == 0)
         o->max_iterations = 200;
     if (o->damping == 0)
         o->damping = 0.85;
+    else if (o->damping == KOFN_NO_DAMPING)
+        o->damping = 0;
     if (o->resume && !(o->resume->change >= 0))
         return kf_fail(KOFN_INVAL,
                        "the result to resume from has the change %g",
@@ -51,6 +55,7 @@ typedef struct iteration {
     kofn_iterate_result *result; /* the caller's result, or NULL */
     kofn_matrix *v;
     const uint8_t *dangling;
+    double *jumps, *sinks;    /* PageRank: where both go; their sums are 1 */
     const kofn_peering *mesh; /* multiplies instead of a job */
     /* Computes the new v from the product in `next`. Returns how far v moved.
      */
@@ -144,7 +149,13 @@ static uint64_t option_bits(const iteration *it)
     uint64_t bits[2];
 
     memcpy(bits, x, sizeof bits);
-    return (bits[0] * 31 + bits[1]) * 31 + it->opt.max_iterations;
+    bits[0] = (bits[0] * 31 + bits[1]) * 31 + it->opt.max_iterations;
+    if (it->jumps) /* sinks follow in the same memory */
+        bits[0] =
+            kf_hash(bits[0], it->jumps, 2 * it->v->rows * sizeof *it->jumps);
+    return it->opt.warm
+               ? kf_hash(bits[0], it->v->data, it->v->rows * sizeof *it->jumps)
+               : bits[0];
 }
 
 /* Runs the iteration as a program of one product on a mesh. The vector that its
@@ -277,7 +288,8 @@ static double pagerank_update(iteration *it, double *next)
     for (size_t i = 0; i < n; i++)
         lost += it->dangling && it->dangling[i] ? v[i] : 0;
     for (size_t i = 0; i < n; i++) {
-        double now = d * (next[i] + lost / (double)n) + (1 - d) / (double)n;
+        double now =
+            d * (next[i] + lost * it->sinks[i]) + (1 - d) * it->jumps[i];
 
         change += fabs(now - v[i]);
         v[i] = now;
@@ -285,17 +297,69 @@ static double pagerank_update(iteration *it, double *next)
     return change;
 }
 
+/* Writes x divided by its sum; without x, 1 / n.  `start`: entries may be
+ * negative, as rounding leaves them in ranks that are 0. */
+static kofn_status spread(const kofn_matrix *x, size_t n, bool start,
+                          const char *name, double *to)
+{
+    double sum = 0;
+
+    for (size_t i = 0; !x && i < n; i++)
+        to[i] = 1 / (double)n;
+    if (!x)
+        return KOFN_OK;
+    TRY(kf_vector_check(x, n, 1, name));
+    for (size_t i = 0; i < n; i++) {
+        to[i] = ((const double *)x->data)[i];
+        if (!(to[i] >= 0 || (start && to[i] < 0)))
+            return kf_fail(KOFN_INVAL,
+                           "%s: node %zu has the weight %g; weights are not "
+                           "negative",
+                           name, i, to[i]);
+        sum += to[i];
+    }
+    if (!(sum > 0 && sum < HUGE_VAL))
+        return kf_fail(KOFN_INVAL, "%s: the sum of the weights is %g", name,
+                       sum);
+    for (size_t i = 0; i < n; i++)
+        to[i] /= sum;
+    return KOFN_OK;
+}
+
+/* Fills the distributions and the start. */
+static kofn_status set_up(iteration *it)
+{
+    const kofn_iterate_options *o = &it->opt;
+    kofn_matrix *v = it->v;
+    size_t n = v->rows;
+
+    TRY(spread(o->personalize, n, false, "personalize", it->jumps));
+    TRY(spread(o->sinks ? o->sinks : o->personalize, n, false, "sinks",
+               it->sinks));
+    return o->resume
+               ? KOFN_OK
+               : spread(o->warm ? v : NULL, n, true, "the start", v->data);
+}
+
 static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
                             kofn_iterate_result *res)
 {
     kofn_matrix *v = it.v;
+    size_t both;
+    kofn_status st;
 
     TRY(kf_vector_check(v, v ? v->rows : 0, 1, "the vector"));
     TRY(with_defaults(&it.opt, opt));
+    if (!kf_mul(2, v->rows, &both))
+        return KOFN_NOMEM;
+    TRY_NEW(it.jumps, both);
+    it.sinks = it.jumps + v->rows;
     it.update = pagerank_update;
-    for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
-        ((double *)v->data)[i] = 1 / (double)v->rows;
-    return run(&it, res);
+    st = set_up(&it);
+    if (!st)
+        st = run(&it, res);
+    kf_free(it.jumps);
+    return st;
 }
 
 kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,

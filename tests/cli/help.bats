@@ -77,7 +77,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     done
     run kofn matvec X w --output ''
     refused --output
-    run kofn pagerank G --damping 1
+    run kofn pagerank G --damping 1.01
     refused --damping
     run kofn pagerank G --tol 0
     refused --tol

@@ -87,6 +87,48 @@ for un in (0, 1):
     assert abs(np.load(f'r{un}.npy') - np.load(f'want{un}.npy')).max() < 1e-10"
 }
 
+# bats test_tags=asan
+@test "pagerank: jumps, sinks, start and damping are as NetworkX has them" {
+    $PYTHON -c 'import networkx' || skip "no networkx"
+    printf '5 7\n7 9\n9 5\n9 11\n5 9\n7 3\n' >g.txt # 3 and 11 have no arcs
+    printf '# jumps\n7 3\n11\n' >jumps.txt
+    printf '9\n9 1\n' >sinks.txt
+    py "
+import networkx as nx
+g = nx.read_edgelist('g.txt', nodetype=int, create_using=nx.DiGraph)
+p, s, n0 = {7: 3, 11: 1}, {9: 1}, {5: 1}
+def save(name, **k):
+    r = nx.pagerank(g, tol=1e-15, max_iter=5000, **k)
+    np.save(name, [r[i] for i in sorted(r)])
+save('a', personalization=p); save('b', personalization=p, dangling=s)
+save('c', dangling=s, alpha=1); save('d', personalization=p, alpha=0)
+np.save('start', [0, 1.0, 0, 0, 0])"
+    kofn pagerank g.txt -o ra.npy --personalize jumps.txt --tol 1e-14 -s uncoded -q
+    kofn pagerank g.txt -o rb.npy --personalize jumps.txt --sinks sinks.txt --tol 1e-14 --masterless -q
+    kofn pagerank g.txt -o rc.npy --sinks sinks.txt -d 1 --tol 1e-14 --max-iter 5000 -q
+    kofn pagerank g.txt -o rd.npy --personalize jumps.txt -d 0 -s uncoded --start start.npy --verify -q
+    py "
+for k in 'abcd':
+    assert abs(np.load(f'r{k}.npy') - np.load(f'{k}.npy')).max() < 1e-10, k"
+    # from its own ranks one step suffices
+    kofn pagerank g.txt --personalize jumps.txt --start ra.npy -s uncoded --json | json "o['iterations'] <= 2"
+    run kofn pagerank g.txt --personalize start.npy --start nothing.npy
+    refused nothing.npy
+    printf '5\n4\n' >wrong.txt
+    run kofn pagerank g.txt --sinks wrong.txt
+    refused "line 2" "'4' is no node"
+    printf '5 -1\n' >wrong.txt
+    run kofn pagerank g.txt --sinks wrong.txt
+    refused "line 1" "'-1' is no weight"
+    py "np.save('long.npy', np.ones(7)); np.save('zero.npy', np.zeros(5)); np.save('neg.npy', -np.ones(5))"
+    run kofn pagerank g.txt --start long.npy
+    refused "7 x 1" "5 nodes"
+    run kofn pagerank g.txt --personalize zero.npy
+    refused personalize "sum of the weights is 0"
+    run kofn pagerank g.txt --sinks neg.npy
+    refused sinks "weight -1"
+}
+
 @test "pagerank: wiki-Vote with its own numbers, if available, is as NetworkX ranks it" {
     G="$KOFN_SOURCE/../shared/data/wiki-Vote/wiki-Vote.mtx"
     [ -f "$G" ] || skip "no wiki-Vote beside the checkout"

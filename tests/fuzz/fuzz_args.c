@@ -63,7 +63,7 @@ static void check_numbers(const cli_args *a)
     MUST(a->workers >= 1 && a->workers <= 1000000);
     MUST(a->rounds >= 1 && a->rounds <= 1000000000);
     MUST(a->rows >= 1 && a->least <= 1000000);
-    MUST(a->damping >= 0 && a->damping < 1 && a->tol >= 0 && a->tol <= 1e300);
+    MUST(a->damping >= 0 && a->damping <= 1 && a->tol >= 0 && a->tol <= 1e300);
     MUST(a->job.patience >= 0 && a->job.start_within >= 0);
     MUST(a->job.late < 0 || a->job.late == 0 || a->job.late >= 1);
     MUST(a->job.lease >= -1 && a->job.pieces <= 10000);
@@ -72,7 +72,7 @@ static void check_numbers(const cli_args *a)
     MUST((int)a->job.below >= 0 && (int)a->job.below <= 2);
     MUST((int)a->job.in_flight >= 0 && (int)a->job.in_flight <= 2);
     MUST((int)a->regress.loss >= 0 && (int)a->regress.loss <= 2);
-    MUST((int)a->regress.descent >= 0 && (int)a->regress.descent <= 2);
+    MUST((int)a->regress.descent >= 0 && (int)a->regress.descent <= 4);
     MUST((int)a->regress.rule >= 0 && (int)a->regress.rule <= 3);
     MUST(a->regress.ridge >= 0 && isfinite(a->regress.ridge));
     MUST(a->grace >= 0 && a->grace <= 1e9);

@@ -13,32 +13,45 @@ static double entry_at(const kofn_sparse *s, size_t i, size_t j)
     return 0;
 }
 
-/* Returns the row of the node that begins at p, and sets *p behind it. */
-static size_t row_of(const kofn_file *f, char **p)
+/* True if a line ends at p: a carriage return alone belongs to a name. */
+static bool ends_line(const char *p)
 {
-    size_t n;
+    return *p == 0 || *p == '\n' || (*p == '\r' && (p[1] == '\n' || !p[1]));
+}
 
-    *p += strspn(*p, " \t");
-    n = strcspn(*p, " \t,\n") -
-        (strcspn(*p, "\n") > 0 && (*p)[strcspn(*p, " \t,\n") - 1] == '\r');
+/* Returns the row of this name, possibly without leading zeros. */
+static size_t find(const kofn_file *f, const char *p, size_t n, bool zeros)
+{
     for (size_t i = 0; i < f->matrix.sparse->rows; i++) {
         char number[24];
         const char *name = f->names ? f->names[i] : number;
-        size_t zeros = 0;
+        size_t length, skip = 0;
 
         snprintf(number, sizeof number, "%zu", i);
-        if (*name >= '0' && *name <= '9')
-            while (zeros + strlen(name) < n && (*p)[zeros] == '0')
-                zeros++;
-        if (strlen(name) == n - zeros &&
-            memcmp(name, *p + zeros, n - zeros) == 0) {
-            *p += n;
-            *p += strspn(*p, " \t");
-            *p += **p == ',';
+        length = strlen(name);
+        while (zeros && skip + length < n && p[skip] == '0')
+            skip++;
+        if (length == n - skip && memcmp(name, p + skip, length) == 0)
             return i;
-        }
     }
     return SIZE_MAX;
+}
+
+/* Returns the row of the node that begins at p, and sets *p behind it. */
+static size_t row_of(const kofn_file *f, char **p)
+{
+    size_t n, i;
+
+    *p += strspn(*p, " \t");
+    for (n = 0; !ends_line(*p + n) && !strchr(" \t,", (*p)[n]); n++)
+        ;
+    i = find(f, *p, n, false);
+    if (i == SIZE_MAX)
+        i = find(f, *p, n, true);
+    *p += n;
+    *p += strspn(*p, " \t");
+    *p += **p == ',';
+    return i;
 }
 
 /* Each line has an entry; only the first may be a header. */
@@ -47,10 +60,15 @@ static void compare(const kofn_file *f, char *p)
     const kofn_sparse *s = f->matrix.sparse;
     size_t lines = 0;
 
-    while (*(p += strspn(p, " \t\r\n"))) {
+    for (;;) {
         size_t i, j;
-        char *at = p;
+        char *at;
 
+        while (*p && (ends_line(p) || *p == ' ' || *p == '\t'))
+            p++;
+        if (!*p)
+            break;
+        at = p;
         if (*p != '#' && *p != '%') {
             i = row_of(f, &at);
             j = i == SIZE_MAX ? i : row_of(f, &at);
