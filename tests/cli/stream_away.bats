@@ -328,7 +328,7 @@ END
     wait $coordinator && status=0 || status=$?
     [ "$status" -eq 4 ]
     grep -q "no worker is left to give more" err
-    wait_for grep -q "more than the memory limit of" worker
+    wait_for grep -q "of the memory limit of this worker are free" worker
 }
 
 @test "stream: a worker of another job serves a stream afterwards" {
