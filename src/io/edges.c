@@ -142,11 +142,12 @@ static const char *after(const char *p, const char *end, const char *words)
     return NULL;
 }
 
-/* SNAP writes "Undirected graph", or "Directed graph (each unordered pair of
- * nodes is saved once)", KONECT "sym" as the first word. */
+/* SNAP writes "Undirected graph", KONECT "sym" as the first word.  "Directed
+ * graph (each unordered pair of nodes is saved once)" heads SNAP's directed
+ * graphs, too. */
 static bool says_undirected(const char *p, const char *end)
 {
-    if (after(p, end, "undirected") || after(p, end, "unordered pair"))
+    if (after(p, end, "undirected"))
         return true;
     for (p++; p < end && kf_is_blank(*p); p++)
         ;

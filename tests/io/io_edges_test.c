@@ -226,7 +226,7 @@ static void comments_on_directions(void **state)
         {"# Undirected graph: a.txt\n0 1\n", true},
         {"# a.txt\r\n\r\n#UNDIRECTED\r\n0 1\r\n", true},
         {"# Directed graph (each unordered pair of nodes is saved once)\n0 1",
-         true},
+         false},
         {"% sym unweighted\n0 1\n", true},
         {"% asym unweighted\n0 1\n", false},
         {"# Directed graph\n0 1\n# undirected\n", false},
