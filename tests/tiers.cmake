@@ -16,8 +16,8 @@ set(KOFN_NIGHT
   "kernel_.*" "floor_.*" "processes_.*" campaign_cables_test
   valgrind_suspect_narrow)
 # Exceptions, which run by day.
-set(KOFN_DAY kernel_Prescott kernel_Sandybridge kernel_Haswell kernel_SkylakeX
-  kernel_libblas processes_product processes_train)
+set(KOFN_DAY kernel_Prescott kernel_Haswell kernel_libblas processes_product
+  processes_train)
 set(KOFN_RELEASE install slurm)
 
 # Accuracy tests that every kernel runs, by day and at night.
@@ -38,7 +38,7 @@ endif()
 # ---- under sanitizers by day -------------------------------------------------
 
 # Not under AddressSanitizer: numbers, exhaustive sets of survivors, searches, long
-# iterations, and memory that runs out at every place in turn. Each has a small case in
+# iterations, updates, and memory that runs out at every place in turn. Each has a small case in
 # another test: numerics_guard_test, gradient_rounds_test, suspect_narrow_test,
 # train_mesh_test, peer_hostile_test, alloc_wire_test.
 set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_test
@@ -51,7 +51,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   baseline_test erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
   campaign_test unresponsive_test laws_net_test stream_faults_test stream_late_test pace_test
   near_test guard_principals_test freivalds_limits_test peer_liars_test
-  train_single_test update_test
+  train_single_test update_test update_away_test rebuild_job_test
   peer_histories_test train_campaign_test)
 # Tests that start threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
