@@ -42,14 +42,15 @@ static double reach(const probe *b, size_t n)
 }
 
 /* Returns the rounding error of the gradient: that of the rows, and that of X'
- * y if it is subtracted from X' X w. */
+ * X w and X' y if they are subtracted. */
 static double noise(const probe *b)
 {
     const kofn_regression *r = b->d->r;
     double gram = 0;
 
     if (b->d->way->differs && !b->here)
-        gram = kf_norm(r->Xy, r->X.cols) / (double)r->X.rows;
+        gram = kf_norm(r->Xy, r->X.cols) / (double)r->X.rows +
+               b->most * kf_norm(b->at, r->X.cols);
     return NOISE * (sqrt(2 * fabs(b->F) * b->most) + gram);
 }
 
@@ -131,7 +132,9 @@ static kofn_status look(probe *b, size_t n, double *distance)
         TRY(advance(b, n, &over));
         if (kf_norm(b->x, n) > b->enough)
             break;
-        over |= k + 1 >= n || (k + 1 >= FEW && reach(b, n) <= b->enough);
+        /* on this thread all are taken: rounding hides small curvatures long */
+        if (!b->here)
+            over |= k + 1 >= n || (k + 1 >= FEW && reach(b, n) <= b->enough);
     }
     *distance = conclude(b, n, gradient);
     return KOFN_OK;
@@ -152,7 +155,8 @@ kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
     b.x = room + 3 * n;
     memcpy(b.r, d->g, n * sizeof *b.r);
     st = look(&b, n, distance);
-    if (!st && b.blind && d->way->differs) { /* X itself shows more than X' X */
+    /* X itself shows more than X' X, which may also hide the gradient */
+    if (!st && d->way->differs && (b.blind || kf_norm(d->g, n) <= noise(&b))) {
         b.here = true;
         st = product_here(&b, at, d->r->y, b.r);
         if (!st)

@@ -331,6 +331,9 @@ kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
     bool found;
 
     assert(b);
+    d->now.step = 0;
+    if (kf_norm(d->g, n) == 0) /* X' X w - X' y may be 0 by rounding */
+        return KOFN_OK;
     learn(b, d, w);
     direct(b, d->g, n);
     TRY(begin_line(&l, b));
