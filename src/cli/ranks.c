@@ -173,15 +173,28 @@ static int print_top(const cli_args *a, const kofn_file *file,
     return 0;
 }
 
-int cli_ranks(const cli_args *a, const kofn_file *file, const kofn_matrix *v,
-              json_t *figures)
+static int write_ranks(const cli_args *a, const kofn_file *file,
+                       const kofn_matrix *v)
 {
-    if (a->ids)
-        TRY_CODE(has_suffix(a->ids, ".npy")
-                     ? write_numbers(a->ids, file, v->rows)
-                     : write_lines(a->ids, file, NULL, v->rows));
-    TRY_CODE(print_top(a, file, v, figures));
     if (a->output && has_suffix(a->output, ".csv") && file && file->edges)
         return write_lines(a->output, file, v->data, v->rows);
     return cli_write(a, KOFN_DENSE(v), 1);
+}
+
+static int write_ids(const cli_args *a, const kofn_file *file, size_t n)
+{
+    if (!a->ids)
+        return 0;
+    return has_suffix(a->ids, ".npy") ? write_numbers(a->ids, file, n)
+                                      : write_lines(a->ids, file, NULL, n);
+}
+
+/* If one of them fails, the others are still written. */
+int cli_ranks(const cli_args *a, const kofn_file *file, const kofn_matrix *v,
+              json_t *figures)
+{
+    int wrote = write_ranks(a, file, v), top = print_top(a, file, v, figures);
+    int ids = write_ids(a, file, v->rows);
+
+    return wrote ? wrote : top ? top : ids;
 }

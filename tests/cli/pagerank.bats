@@ -37,7 +37,7 @@ assert json.load(open('out.json'))['iterations'] == it"
 }
 
 # bats test_tags=asan
-@test "pagerank: names, weights and directions of edges are as told" {
+@test "pagerank: names, weights and directions of edges are as asked for" {
     printf '# Nodes: 4 Edges: 4\nsource,target,w\n' >g.csv
     printf '7,1000000000000,2\n7,03,6\n3,7,1\n3,7,1\n' >>g.csv
     run kofn pagerank g.csv -s uncoded -o r.csv
@@ -63,8 +63,9 @@ assert open('ids.txt').read().split() == ['3', '7', '1000000000000']"
     [ "$(cut -d, -f1 r.csv | tr '\n' ' ')" = "node a b c " ]
     kofn pagerank names.tsv --undirected -s uncoded -o r.npy -q
     py "assert abs(np.load('r.npy') - 1 / 3).max() < 1e-9"
-    run kofn pagerank names.tsv --ids x.npy
+    run kofn pagerank names.tsv --ids x.npy -o kept.csv
     refused "node 'a'" "x.txt"
+    [ "$(wc -l <kept.csv)" -eq 4 ] # the ranks are not lost
     run kofn pagerank names.tsv --undirected --directed
     refused --directed
 }
