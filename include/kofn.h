@@ -1,11 +1,11 @@
 /* kofn.h -- coded distributed computing: any k of n workers suffice.
  *
  * Computes products of matrices, and sums of a function, on workers that may be
- * slow, lost or faulty.  This header is the whole user interface, in the order
- * in which a program needs it: status, memory, matrices, plan, ports, job,
- * report.  It includes <kofn/faults.h> (simulated faults), <kofn/options.h>
- * (table of the options of a job) and <kofn/learn.h> (iterations and
- * regression).
+ * slow, lost or faulty.  This header has what a program needs, in that order:
+ * plan, ports, job, report.  It includes <kofn/base.h> (status, memory,
+ * matrices), <kofn/faults.h> (simulated faults), <kofn/options.h> (table of the
+ * options of a job), <kofn/parts.h> (functions of sums), <kofn/change.h>
+ * (operands that change) and <kofn/learn.h> (iterations and regression).
  *
  * Conventions:
  *   - A status of 0 is success.  A status above 0 is an answer with a
@@ -29,143 +29,13 @@
 #ifndef KOFN_H
 #define KOFN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#if defined(__GNUC__)
-#define KOFN_API __attribute__((visibility("default")))
-#else
-#define KOFN_API
-#endif
+#include <kofn/base.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define KOFN_VERSION "0.1.0"
-
-/* ---- status -------------------------------------------------------------- */
-
-/* The values are part of the interface and never change. */
-#define KOFN_STATUS_MAP(X)                                                     \
-    X(OK, 0, "ok")                                                             \
-    X(PARTIAL, 1,                                                              \
-      "answered in part: rows of lost blocks are NaN, parts of a "             \
-      "sum are left out")                                                      \
-    X(AGAIN, 2, "not finished; call again")                                    \
-    X(NOMEM, -1, "out of memory")                                              \
-    X(INVAL, -2, "invalid argument")                                           \
-    X(SHAPE, -3, "matrix shapes do not agree")                                 \
-    X(NOSCHEME, -4, "no such scheme")                                          \
-    X(UNSUITED, -5, "the scheme does not serve this operation")                \
-    X(TOOFEW, -6, "too few workers are left to decode")                        \
-    X(LATE, -7, "patience ran out before enough results had come")             \
-    X(CORRUPT, -8, "more corrupt results than the code can correct")           \
-    X(TRANSPORT, -9, "the transport failed")                                   \
-    X(IO, -10, "a file could not be read or written")                          \
-    X(STATE, -11, "call made in the wrong state")                              \
-    X(UNSTABLE, -12, "the predicted error exceeds max_error")                  \
-    X(FORMAT, -13, "malformed file")                                           \
-    X(NONFINITE, -14, "NaN or infinity where a number is needed")
-
-/* The result of a function.  0 is success, a value above 0 an answer with a
- * reservation or "call again", and a value below 0 a failure. */
-typedef enum kofn_status {
-#define X(name, value, text) KOFN_##name = value,
-    KOFN_STATUS_MAP(X)
-#undef X
-} kofn_status;
-
-/* Returns a short description of the status, a constant string. */
-KOFN_API const char *kofn_strerror(kofn_status st);
-
-/* Returns the message of the last call that failed in this thread, with the
- * offending value.  The string is valid until the next failure in this thread;
- * it is "" if no call has failed. */
-KOFN_API const char *kofn_errmsg(void);
-/* Sets the message that kofn_errmsg returns in this thread, formatted as by
- * printf, and returns `st`.  The message has at most 4095 characters.
- *
- * Use it in your own functions that kofn calls, in schemes and on workers:
- * `return kofn_say(KOFN_INVAL, "part %zu is missing", part)`.  kofn_job_failure
- * returns the message of a worker's task. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-KOFN_API kofn_status
-kofn_say(kofn_status st, const char *fmt, ...);
-
-/* A time in nanoseconds.  A point in time counts from the opening of the port.
- */
-typedef int64_t kofn_time;
-#define KOFN_NEVER INT64_MAX            /* later than any time */
-#define KOFN_SECOND INT64_C(1000000000) /* in nanoseconds      */
-
-/* ---- memory -------------------------------------------------------------- */
-
-/* Allocates `want` bytes if p is NULL, else resizes p to them.  Frees p and
- * returns NULL if `want` is 0.  The returned memory must be aligned to 64
- * bytes. */
-typedef void *(*kofn_alloc_fn)(void *ud, void *p, size_t want);
-
-/* Makes the library allocate with `fn` only; NULL restores the C library's
- * allocator.  Call it before any other function, from one thread. */
-KOFN_API void kofn_set_alloc(kofn_alloc_fn fn, void *ud);
-
-/* ---- matrices ------------------------------------------------------------ */
-
-/* Type of the numbers of a matrix: float64 or float32. */
-typedef enum kofn_dtype { KOFN_F64, KOFN_F32 } kofn_dtype;
-
-/* A view of a matrix in row-major order: element (i, j) is data[i * ld + j].  A
- * C-contiguous NumPy array can be passed without a copy.  `data` must be
- * aligned to the size of a number; otherwise functions return KOFN_INVAL. */
-typedef struct kofn_matrix {
-    void *data;
-    size_t rows, cols, ld;
-    kofn_dtype dtype;
-} kofn_matrix;
-
-/* Compressed sparse rows: row i holds entries ptr[i] .. ptr[i+1]-1. */
-typedef struct kofn_sparse {
-    size_t rows, cols;
-    const size_t *ptr;   /* rows + 1 numbers, ascending, ptr[0] == 0 */
-    const uint32_t *col; /* ptr[rows] numbers, each < cols           */
-    const double *val;   /* ptr[rows] numbers                        */
-} kofn_sparse;
-
-/* A dense or a sparse operand.  The other pointer is NULL. */
-typedef struct kofn_operand {
-    const kofn_matrix *dense;
-    const kofn_sparse *sparse;
-} kofn_operand;
-#ifdef __cplusplus
-#define KOFN_DENSE(matrix)                                                     \
-    kofn_operand                                                               \
-    {                                                                          \
-        (matrix), nullptr                                                      \
-    }
-#define KOFN_SPARSE(matrix)                                                    \
-    kofn_operand                                                               \
-    {                                                                          \
-        nullptr, (matrix)                                                      \
-    }
-#else
-#define KOFN_DENSE(matrix) ((kofn_operand){(matrix), NULL})
-#define KOFN_SPARSE(matrix) ((kofn_operand){NULL, (matrix)})
-#endif
-
-/* Frees memory that a function of the library returned.  A kofn_sparse is freed
- * together with its arrays.  NULL is allowed. */
-KOFN_API void kofn_free(void *p);
-/* Computes out = A in on this thread, without workers or codes.  A dense
- * product is one BLAS call, in which float32 is accumulated in double; a sparse
- * product is computed row by row.  `out` is float64.
- * KOFN_INVAL, KOFN_SHAPE: a matrix is missing or misaligned, or shapes or types
- * do not agree. */
-KOFN_API kofn_status kofn_product_plain(kofn_operand A, const kofn_matrix *in,
-                                        kofn_matrix *out);
 
 /* ---- plan: which code, with which numbers -------------------------------- */
 
@@ -556,86 +426,6 @@ KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
  * KOFN_NONFINITE: A has a NaN or an infinity. */
 KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
                                    kofn_operand A);
-/* The function of a KOFN_SUM.  Computes f(part, in) into `out` (m x 1) for part
- * 0 .. parts - 1.
- *
- * Workers that are threads call it concurrently, but never two calls for one
- * block.  It must give the same numbers for the same part and input on every
- * worker.  It must not write to `in`, which other parts need and which may be
- * read-only.  It must return, because kofn_close waits for worker threads.  If
- * it returns a failure, the task fails; report the reason with kofn_say.
- *
- * Accuracy: an entry of the sum has the rounding error of the largest entry of
- * a part at that place.  If a code mixes segments (cgc and agc with m > 1), it
- * has that of the largest entry of the mixed segments. */
-typedef kofn_status (*kofn_part_fn)(void *ctx, size_t part, size_t parts,
-                                    const kofn_matrix *in, kofn_matrix *out);
-/* Places the function of a KOFN_SUM.  `ctx` is passed to each call of it and
- * must stay valid until kofn_close.
- * KOFN_INVAL: f is NULL.  KOFN_STATE: a function is placed already.
- * KOFN_SHAPE: the plan is for a matrix. */
-KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f, void *ctx);
-/* A part of a matrix X that is cut by rows, with one number y for each row.
- * Part j of P holds the rows from j m / P up to, and without, (j + 1) m / P of
- * m rows. */
-typedef struct kofn_rows {
-    kofn_matrix X;   /* rows of this part, float64; there may be none */
-    const double *y; /* a number for each row                         */
-    size_t first;    /* index of the first row in the whole matrix    */
-} kofn_rows;
-#define KOFN_FORMULA_ARGS 4 /* numbers that a formula is given */
-/* A function of a KOFN_SUM over the rows of a matrix.  Workers on other
- * machines are sent the rows of their parts, and find the function by its
- * name. */
-typedef struct kofn_formula {
-    const char *name; /* NULL ends a list */
-    /* Computes the sum over the rows of `part`.  It has the duties of a
-     * kofn_part_fn and must not write to `part` either.  On another machine
-     * `arg`, `part`, `in` and the length of `out` come from the network:
-     * validate them. */
-    kofn_status (*f)(const double arg[KOFN_FORMULA_ARGS], const kofn_rows *part,
-                     const kofn_matrix *in, kofn_matrix *out);
-} kofn_formula;
-/* Places a formula and its rows for a KOFN_SUM in float64.  X has a row for
- * each number of y.  Borrows formula, X and y until kofn_close; copies arg.
- * KOFN_INVAL: an argument is missing, or X has too many rows.
- * KOFN_STATE: a function is placed already.
- * KOFN_SHAPE: X or the plan is not float64, or the plan is for a matrix.
- * KOFN_NONFINITE: X or y has a NaN or an infinity. */
-KOFN_API kofn_status kofn_place_rows(kofn_job *job, const kofn_formula *formula,
-                                     const double arg[KOFN_FORMULA_ARGS],
-                                     const kofn_matrix *X, const double *y);
-/* The formulas that every worker knows, ended by a NULL name.
- * kofn_regression_place and kofn_training_place (<kofn/train.h>) place them. */
-extern KOFN_API const kofn_formula kofn_formulas[];
-/* Sets the number of multiply-adds that f takes for all parts together, for the
- * modelled clock of the simulator.  Without it, that is the number of entries
- * in the answers.  Call it after placing the function and before the first
- * round.
- * Allocates no memory.
- * KOFN_STATE: no function is placed, or the first round has begun.
- * KOFN_INVAL: work is not a finite number above 0. */
-KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
-/* The operands of a worker's own multiplication (kofn_serve_options.multiply of
- * <kofn/transport.h>), which computes A B.  Both are dense, have the same type
- * and are not transposed.  One of them is a window of the block that the worker
- * stores: A or, if `left`, B. */
-typedef struct kofn_factors {
-    kofn_matrix A, B, whole; /* whole: the entire stored block */
-    size_t row, col;         /* start of the window in `whole` */
-    bool left;
-    /* Version of the numbers of `whole`.  You may keep a copy of them, for
-     * example on a GPU.  The copy is valid while whole.data and `version` stay
-     * the same.  Keep no copy if `version` is 0: the numbers then belong to
-     * this task only. */
-    uint64_t version;
-} kofn_factors;
-/* Computes all of `out` = A B, A.rows x B.cols, contiguous and of the same
- * type.  It must write nothing else: A, B and `whole` may be read-only, and
- * later products need them.  It must be exact to the rounding of the type,
- * which TF32 is not. */
-typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
-                                        kofn_matrix *out);
 #define KOFN_OPEN_MOST 16 /* open products of a job */
 /* Starts a product out = A in with operand 0 and returns without waiting for
  * it.
@@ -754,75 +544,6 @@ KOFN_API void kofn_on_round(kofn_job *job,
  * Otherwise it returns the failures of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
-/* A change of an operand A with velocity M, as PyTorch's SGD makes it:
- *
- *     G = U' V + decay A
- *     M = momentum M + G                    (M is 0 at first)
- *     A = A - step M                        without `nesterov`
- *     A = A - step (G + momentum M)         with `nesterov`
- *
- * A change with momentum 0 discards M. */
-typedef struct kofn_change {
-    size_t size;                  /* sizeof(kofn_change) */
-    double step, decay, momentum; /* defaults 1, 0, 0; finite */
-    bool nesterov;
-} kofn_change;
-#define KOFN_CHANGE_INIT                                                       \
-    {                                                                          \
-        sizeof(kofn_change), 1, 0, 0, false                                    \
-    }
-/* Changes an operand in the blocks that the workers hold.
- *
- * U is r x m and V r x n, with a row for each example of a batch; both may be
- * NULL, and U' V is 0 then.  U and V belong to the caller again after the call.
- * The change takes effect before any product that starts later.  The placed
- * matrix is never written: a worker with a view of it as its block gets its own
- * copy.  Workers that join later get blocks rebuilt from those of other
- * workers, while products continue.
- *
- * With `errors` the floor in the report grows with every change.  kofn_fetch
- * sets it anew, from the present size of the operand.  The size at the last
- * fetch, or of the largest change since then, counts instead if it is larger.
- *
- * KOFN_STATE: a product of this operand is not over, an operand is not placed,
- * or the job has failed.
- * KOFN_UNSUITED: the blocks cannot change.  A is sparse, the rows of the code
- * are not outer products (basis=complex), `errors` is KOFN_ERRORS_KEYED, or
- * workers may hold blocks of an earlier run (kofn_away_options.job).
- * KOFN_INVAL, KOFN_SHAPE: an argument is missing or has a wrong shape or type.
- * KOFN_NONFINITE: a number is not finite, or A may become too large for its
- * type.
- * KOFN_TOOFEW: a later product returns it if too few workers are left to
- * rebuild blocks.
- * KOFN_LATE, KOFN_TRANSPORT: as for kofn_take; the job has failed. */
-KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
-                                 const kofn_change *change,
-                                 const kofn_matrix *U, const kofn_matrix *V);
-/* Reads the present value of an operand, or its velocity M, into A (m x n, of
- * the type of the plan) from any blocks that determine it.  M is 0 if there is
- * none.
- * KOFN_UNSUITED: the blocks of the plan cannot be read.
- * KOFN_INVAL: also if there is no such operand.
- * KOFN_PARTIAL: as for kofn_take.
- * Otherwise it returns the failures of kofn_put and kofn_take. */
-KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, bool velocity,
-                                kofn_matrix *A, kofn_report *rep);
-/* Compares the blocks of all operands, as held by all workers that are not
- * late.  It also finds wrong blocks that no product has revealed.
- *
- * A worker with a wrong block is located (kofn_report) and its block is
- * rebuilt, from other blocks or from the placed matrix, while products
- * continue.  Each wrong block counts towards exclusion
- * (kofn_options.quarantine).  If an operand changes, its blocks are also
- * compared automatically once a worker is located in a product of it.
- *
- * KOFN_UNSUITED: the job has no `errors`, or blocks of the plan cannot be read.
- * KOFN_CORRUPT: more blocks differ than can be located.  KOFN_TOOFEW: too few
- * workers are live.  With these two no worker is judged and the job stays
- * usable.
- * KOFN_STATE: an operand is not placed, or the job has failed.
- * KOFN_LATE, KOFN_TRANSPORT: as for kofn_take; the job has failed. */
-KOFN_API kofn_status kofn_scrub(kofn_job *job, kofn_report *rep);
 /* Limits later rounds to strips lo .. hi-1 of S = kofn_progress.strips: to rows
  * k S + lo .. k S + hi-1 of A for k = 0, 1, ...  The work is less in
  * proportion.  Other rows of the output keep their values; of a left product
@@ -927,6 +648,8 @@ KOFN_API kofn_status kofn_machine_info(kofn_machine *m);
 }
 #endif
 
+#include <kofn/change.h>
 #include <kofn/learn.h>
+#include <kofn/parts.h>
 
 #endif

@@ -118,7 +118,7 @@ def of_comment(source, name, known):
 def check_statuses(reference, names, source):
     declared = prototypes(source)
     table = re.search(r"#define KOFN_STATUS_MAP\(X\)(.*?)\n\n",
-                      source.joinpath("include/kofn.h").read_text(), re.S).group(1)
+                      source.joinpath("include/kofn/base.h").read_text(), re.S).group(1)
     known = {"KOFN_" + name for name in re.findall(r"X\((\w+),", table)}
     known_to_some = set()
     for name in names:
