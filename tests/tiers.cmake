@@ -51,7 +51,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   baseline_test erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
   campaign_test unresponsive_test laws_net_test stream_faults_test stream_late_test pace_test
   near_test guard_principals_test freivalds_limits_test peer_liars_test
-  train_single_test update_test update_away_test rebuild_job_test
+  train_single_test train_deaths_test update_test update_away_test
   peer_histories_test train_campaign_test)
 # Tests that start threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
@@ -82,7 +82,7 @@ if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
 elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=*joins late*")
   set(KOFN_ENVIRONMENT_train_votes_test "KOFN_TEST_FILTER=*several nodes*")
-  set(KOFN_ENVIRONMENT_train_slow_link_test "KOFN_TEST_FILTER=*no piece*")
+  set(KOFN_ENVIRONMENT_train_slow_link_test "KOFN_TEST_FILTER=*no partial product*")
   set(KOFN_ENVIRONMENT_train_scrub_test "KOFN_TEST_FILTER=*hidden*")
   set(KOFN_ENVIRONMENT_train_single_test "KOFN_TEST_FILTER=*loss of all*")
   set(KOFN_ENVIRONMENT_train_excluded_test "KOFN_TEST_FILTER=*forged name*")
@@ -90,7 +90,7 @@ elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*packets:*")
   set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=seats: added keys*")
   set(KOFN_ENVIRONMENT_combine_test "KOFN_TEST_SKIP=engine: large shapes*")
-  set(KOFN_ENVIRONMENT_heal_test "KOFN_TEST_SKIP=heal: drift*")
+  set(KOFN_ENVIRONMENT_rebuild_job_test "KOFN_TEST_SKIP=rebuild: drift*")
   set(KOFN_ENVIRONMENT_gradient_rounds_test "KOFN_TEST_SKIP=*closed forms")
   set(KOFN_ENVIRONMENT_sparse_test "KOFN_TEST_SKIP=sparse: work is counted*")
 endif()

@@ -238,12 +238,9 @@ static void flip(sim *s, size_t id)
  * `without`. */
 static size_t count_whole(const sim *s, size_t without)
 {
-    uint64_t last = 0;
+    uint64_t last = last_turn(s);
     size_t whole = 0;
 
-    for (size_t i = 0; i < s->nodes; i++)
-        if (s->node[i].up)
-            last = kf_max(last, s->node[i].host->changing.turn);
     for (size_t i = 0; i < s->nodes; i++)
         whole += i != without && s->node[i].up && !now.flipped[i] &&
                  !s->node[i].turncoat &&

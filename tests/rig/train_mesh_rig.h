@@ -451,6 +451,17 @@ static void mesh_down(sim *s, fixture *f)
     tear_down(f);
 }
 
+/* Returns the last turn that a node has applied to its blocks. */
+static inline uint64_t last_turn(const sim *s)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < s->nodes; i++)
+        if (s->node[i].up)
+            last = kf_max(last, s->node[i].host->changing.turn);
+    return last;
+}
+
 static inline void run_until(sim *s, uint64_t turn)
 {
     while (s->node[0].host->changing.turn < turn) {

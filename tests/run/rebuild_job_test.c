@@ -518,25 +518,28 @@ TEST_FILE(rebuild_job_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(scrub,
-             "heal: a scrub finds a flipped bit, and the block is replaced"),
-        TEST(compared_velocities, "heal: a flipped bit of a velocity is found"),
+             "rebuild: a scrub finds a flipped bit, and the block is replaced"),
+        TEST(compared_velocities,
+             "rebuild: a flipped bit of a velocity is found"),
         TEST(waiting_products,
-             "heal: products wait for blocks that are being replaced"),
-        TEST(flips,
-             "heal: products show flipped bits, and the blocks are replaced"),
+             "rebuild: products wait for blocks that are being replaced"),
+        TEST(
+            flips,
+            "rebuild: products show flipped bits, and the blocks are replaced"),
         TEST(single_errors,
-             "heal: a worker that is wrong once keeps its block"),
-        TEST(random_failures,
-             "heal: results are right under random flips and missed updates"),
+             "rebuild: a worker that is wrong once keeps its block"),
+        TEST(
+            random_failures,
+            "rebuild: results are right under random flips and missed updates"),
         TEST(repeated_errors,
-             "heal: a worker that is wrong with any block is quarantined"),
+             "rebuild: a worker that is wrong with any block is quarantined"),
         TEST(bounded_drift,
-             "heal: drift grows with the root of the updates (float32, 64)"),
-        TEST(read_velocities, "heal: velocities are read"),
+             "rebuild: drift grows with the root of the updates (float32, 64)"),
+        TEST(read_velocities, "rebuild: velocities are read"),
         TEST(large_velocities,
-             "heal: large velocities of small operands compare clean"),
-        TEST(journals, "heal: journals of replaced blocks replay"),
-        TEST(refusals, "heal: scrubs that are impossible are refused"),
+             "rebuild: large velocities of small operands compare clean"),
+        TEST(journals, "rebuild: journals of replaced blocks replay"),
+        TEST(refusals, "rebuild: scrubs that are impossible are refused"),
     };
 
     rig_begin();
