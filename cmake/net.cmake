@@ -1,15 +1,43 @@
-# net.cmake -- what TCP and Unix sockets take: libuv and OpenSSL.  -DKOFN_NET=OFF
-# leaves them out; addresses are then refused.
+# net.cmake -- the transport over TCP and Unix sockets.  It is a plugin, since it needs
+# libuv and OpenSSL, which a program without workers at addresses need not load.
+# -DKOFN_NET=OFF leaves it out; addresses are then refused.
 option(KOFN_NET "workers and nodes at addresses (libuv, OpenSSL 3)" ON)
+set(KOFN_NET_LIBRARIES "")
+set(KOFN_NET_INCLUDES "")
 if(KOFN_NET)
   find_library(KOFN_UV uv REQUIRED)
   find_path(KOFN_UV_INCLUDE uv.h REQUIRED)
   find_package(OpenSSL 3.0 REQUIRED)
-  file(GLOB KOFN_NET_SOURCES CONFIGURE_DEPENDS src/net/*.c)
-  list(FILTER KOFN_NET_SOURCES EXCLUDE REGEX "absent")
   set(KOFN_NET_LIBRARIES ${KOFN_UV} ${OPENSSL_SSL_LIBRARY} ${OPENSSL_CRYPTO_LIBRARY})
   set(KOFN_NET_INCLUDES ${KOFN_UV_INCLUDE} ${OPENSSL_INCLUDE_DIR})
-else()
-  set(KOFN_NET_SOURCES src/net/absent.c)
-  set(KOFN_NET_LIBRARIES "")
 endif()
+
+# Sets KOFN_NET_INSIDE: what a program takes that has the transport inside.
+function(kofn_net_objects)
+  set(inside src/plug/load.c)
+  if(KOFN_NET)
+    file(GLOB sources CONFIGURE_DEPENDS src/net/*.c)
+    list(FILTER sources EXCLUDE REGEX "/plugin[.]c$")
+    add_library(kofn_net_objects OBJECT ${sources})
+    set_target_properties(kofn_net_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_include_directories(kofn_net_objects PRIVATE include src)
+    target_include_directories(kofn_net_objects SYSTEM PRIVATE ${KOFN_NET_INCLUDES})
+    if(KOFN_TESTS)
+      target_compile_options(kofn_net_objects PRIVATE -UNDEBUG)
+    endif()
+    set(inside $<TARGET_OBJECTS:kofn_net_objects>)
+  endif()
+  set(KOFN_NET_INSIDE ${inside} PARENT_SCOPE)
+endfunction()
+
+function(kofn_net_plugin)
+  if(KOFN_NET AND BUILD_SHARED_LIBS)
+    add_library(kofn_net MODULE $<TARGET_OBJECTS:kofn_net_objects> src/net/plugin.c)
+    set_target_properties(kofn_net PROPERTIES OUTPUT_NAME kofn-net
+      INSTALL_RPATH "$ORIGIN/..")
+    target_include_directories(kofn_net PRIVATE include src)
+    target_link_libraries(kofn_net PRIVATE kofn ${KOFN_NET_LIBRARIES} Threads::Threads)
+    kofn_exports(kofn_net plugin.map)
+    install(TARGETS kofn_net DESTINATION ${CMAKE_INSTALL_LIBDIR}/kofn)
+  endif()
+endfunction()

@@ -6,12 +6,11 @@
  *
  * Owns the loaded library, which stays until the process ends. It may not call
  * MPI itself. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "base/plugin.h"
 #include "plugin.h"
 
 typedef struct flavour {
@@ -59,20 +58,6 @@ static kofn_status choose(const flavour **f, const char *name)
 
 /* ---- load ---------------------------------------------------------------- */
 
-/* Makes the path of a file in the folder of this library or program. */
-static bool beside(char *path, size_t room, const char *file)
-{
-    static const char here;
-    const char *slash;
-    Dl_info at;
-
-    if (!dladdr(&here, &at) || !(slash = strrchr(at.dli_fname, '/')))
-        return false;
-    return snprintf(path, room, "%.*s/%s", (int)(slash - at.dli_fname),
-                    at.dli_fname, file) < (int)room &&
-           access(path, R_OK) == 0;
-}
-
 static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
 {
     const kf_mpi_plugin *found;
@@ -81,7 +66,7 @@ static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
     void *so;
 
     snprintf(file, sizeof file, "libkofn-mpi-%s.so", f->name);
-    there = beside(path, sizeof path, file);
+    there = kf_plugin_path(path, sizeof path, file);
     /* Open MPI loads parts of itself, which search all libraries for its
      * symbols. */
     so = dlopen(there ? path : file, RTLD_NOW | RTLD_GLOBAL);

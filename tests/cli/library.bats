@@ -1,11 +1,34 @@
 load helpers
+bats_require_minimum_version 1.5.0
 
-@test "library: exports are the public interface and nothing else" {
+# Skips where there is no shared library without a sanitizer's names.
+setup_file() { :; }
+teardown_file() { :; }
+setup() {
+    cd "$BATS_TEST_TMPDIR"
     [ -z "$KOFN_SANITIZE" ] || skip "sanitizers add names of their own"
-    library=$(dirname "$KOFN")/libkofn.so
-    [ -e "$library" ] || skip "it was built without shared libraries"
-    nm -D --defined-only "$library" | awk '{ print $3 }' >names
-    grep -qx kofn_open names
-    grep -qx kofn_net_listen names
-    [ -z "$(grep -v '^kofn_' names)" ]
+    [ -e "$(dirname "$KOFN")/libkofn.so" ] || skip "it was built without shared libraries"
+}
+
+@test "library: exports are the public interface of one version, and what its plugin needs" {
+    nm -D --defined-only --with-symbol-versions "$(dirname "$KOFN")/libkofn.so" |
+        awk '$2 != "A" { print $3 }' >names
+    grep -qx kofn_open@@KOFN_0.1 names
+    grep -qx kofn_net_listen@@KOFN_0.1 names
+    grep -qx kf_new@@KOFN_PRIVATE_0.1.0 names
+    [ -z "$(grep -v -e '^kofn_[a-z0-9_]*@@KOFN_0.1$' -e '@@KOFN_PRIVATE_0.1.0$' names)" ]
+}
+
+@test "library: sockets and TLS are loaded by the plugin only, at the first address" {
+    beside=$(dirname "$KOFN")
+    [ -e "$beside/libkofn-net.so" ] || skip "it was built without workers at addresses"
+    readelf -d "$beside/libkofn-net.so" | grep -q 'NEEDED.*libssl'
+    ! readelf -d "$beside/libkofn.so" | grep -q 'NEEDED.*lib\(uv\|ssl\|crypto\)'
+    mkdir alone
+    cp -L "$beside"/libkofn.so.0 "$beside"/kofn alone/
+    LD_LIBRARY_PATH=alone run -0 alone/kofn schemes
+    LD_LIBRARY_PATH=alone run -2 alone/kofn keygen keys
+    [[ $output == *"libkofn-net.so is not beside libkofn"* ]]
+    cp "$beside/libkofn-net.so" alone/
+    LD_LIBRARY_PATH=alone run -0 alone/kofn keygen keys
 }

@@ -17,11 +17,12 @@ OPEN = {"meta", "link", "br"}  # tags without an end
 
 
 def symbols(build):
-    """Returns what libkofn exports."""
-    lines = subprocess.run(["nm", "-D", "--defined-only", build / "libkofn.so"],
+    """Returns what libkofn exports, but for its plugin."""
+    lines = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions",
+                            build / "libkofn.so"],
                            check=True, capture_output=True, text=True).stdout
     return [line.split()[-1].split("@")[0] for line in lines.splitlines()
-            if line.split()[-2] != "A"]
+            if line.split()[-2] != "A" and "KOFN_PRIVATE" not in line]
 
 
 def prototypes(source):
