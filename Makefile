@@ -10,6 +10,8 @@
 #   make coverage  which lines of src these reach
 #   make format    lay out the C files as .clang-format has it
 #   make python    the Python package in python/, in place
+#   make wheel     build/wheel/kofn-*.whl, with everything inside, for pip
+#   make deb       build/deb/*.deb, for Debian 12
 #   make test-torch  its training of PyTorch modules; installs python3-torch
 #   make bench     ratios against real alternatives, measured in one run
 #   make install   PREFIX=/usr/local DESTDIR=
@@ -76,6 +78,14 @@ python: build
 	@$(or $(PYTHON),/usr/bin/python3) python/kofn/_build.py
 	@echo "PYTHONPATH=$(CURDIR)/python python3 -c 'import kofn'"
 
+wheel:
+	@scripts/need wheel
+	@scripts/wheel
+
+deb:
+	@scripts/need deb
+	@scripts/deb
+
 test-torch: python
 	@scripts/need torch || echo "what needs PyTorch is skipped" >&2
 	@cd python/tests_torch && PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 \
@@ -90,4 +100,4 @@ install: build
 clean:
 	rm -rf build
 
-.PHONY: all build test check nightly release campaign fuzz coverage bench format python test-torch demo install clean
+.PHONY: all build test check nightly release campaign fuzz coverage bench format python wheel deb test-torch demo install clean

@@ -9,6 +9,7 @@ the answers of any k of n workers give the exact result.
 ...     bool(np.allclose(A @ w, X @ w))
 True
 """
+from ._lib import __version__
 from ._check import Findings, check_product
 from ._estimator import ConvergenceWarning
 from ._fleet import serve

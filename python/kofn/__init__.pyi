@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from typing_extensions import Unpack
 
+__version__: str
+
 Path = Union[str, os.PathLike[str]]
 Faults = Union[str, Mapping[str, Any]]
 Events = Union[str, Sequence[str]]

@@ -5,8 +5,9 @@ and their declarations are given to cffi. In API mode the C compiler then checks
 struct and signature against the same headers.
 
 KOFN_BUILD (a build folder of the checkout that contains this file) or KOFN_PREFIX (an
-installation) names the library. Without both it is that checkout's build folder, or the
-library that pkg-config finds.
+installation) names the library. KOFN_RPATH replaces the folder that it is loaded from.
+With KOFN_SOURCE (set by setup.py) it is the one that is built into the package. Without
+all of these it is that checkout's build folder, or the library that pkg-config finds.
 
     python3 kofn/_build.py [FOLDER]   into FOLDER/kofn, else in place
 """
@@ -28,6 +29,7 @@ HEADERS = ["kofn.h", "kofn/learn.h", "kofn/scheme.h",
 # Macros, which the preprocessor removes.
 NUMBERS = """
 #define KOFN_OPEN_MOST ...
+static char *const KOFN_VERSION;
 """
 
 # Callbacks from the library into Python.
@@ -58,10 +60,12 @@ extern "Python" int kofn_py_kill(void *, uint64_t);
 
 def where():
     """Returns (include folders, library folders) of the library."""
+    source = os.environ.get("KOFN_SOURCE")
+    if source:
+        return [f"{source}/include"], []
     prefix = os.environ.get("KOFN_PREFIX")
     if prefix:
-        libs = [p for p in pathlib.Path(prefix).glob("lib*/**")
-                if list(p.glob("libkofn.so*"))]
+        libs = [p.parent for p in sorted(pathlib.Path(prefix).glob("lib*/**/libkofn.so"))]
         if not libs:
             raise SystemExit(f"KOFN_PREFIX={prefix} has no libkofn.so; build "
                              "it with: make install PREFIX=...")
@@ -99,13 +103,23 @@ def declarations(include):
     return text
 
 
+def loaded_from(libraries):
+    """Returns the folders in which the library is looked for when it is loaded."""
+    if os.environ.get("KOFN_SOURCE"):
+        return ["$ORIGIN/lib"]
+    folder = os.environ.get("KOFN_RPATH")
+    if folder is not None:
+        return [folder] if folder else []
+    return [os.path.abspath(p) for p in libraries]
+
+
 ffi = FFI()
 _include, _libraries = where()
 ffi.cdef(declarations(_include) + NUMBERS + CALLBACKS)
 ffi.set_source(
     "kofn._kofn", "".join(f"#include <{h}>\n" for h in HEADERS),
     include_dirs=_include, library_dirs=_libraries,
-    runtime_library_dirs=[os.path.abspath(p) for p in _libraries],
+    runtime_library_dirs=loaded_from(_libraries),
     libraries=["kofn"])
 
 if __name__ == "__main__":

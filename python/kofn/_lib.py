@@ -12,6 +12,7 @@ import numpy as np
 
 from ._kofn import ffi, lib
 
+__version__ = ffi.string(lib.KOFN_VERSION).decode()
 NEVER = 2**63 - 1
 SECOND = 10**9
 

@@ -21,8 +21,8 @@
 #define KF_PRINTF(a, b)
 #endif
 
-/* KOFN_API marks functions that other libraries call as well, such as the
- * plugins for MPI. */
+/* KOFN_API marks functions that other libraries call as well: plugins, and the
+ * command. */
 
 /* ---- failure ------------------------------------------------------------- */
 
@@ -82,8 +82,8 @@ static inline size_t kf_ceil_div(size_t a, size_t b)
  * bytes.  The caller may be older, and its struct shorter.  Copies nothing if
  * `given` is NULL. Fails with KOFN_INVAL if the struct does not begin with
  * `init`. */
-kofn_status kf_given(void *all, size_t bytes, const void *given,
-                     const char *init);
+KOFN_API kofn_status kf_given(void *all, size_t bytes, const void *given,
+                              const char *init);
 /* Returns `given` if it has `bytes` bytes, or else *room with a copy of it and
  * zeros. `has` is the size that the caller has stated elsewhere; 0 means
  * `bytes`. */

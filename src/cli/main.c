@@ -53,6 +53,17 @@ static int help(const char *topic)
     return EXIT_EXACT;
 }
 
+/* Prints man pages: that of all commands, or of one. */
+static int manual(const char *topic)
+{
+    const cli_command *c = topic ? find(topic) : NULL;
+
+    if (topic && !c)
+        return no_command(topic);
+    cli_manual(stdout, c);
+    return EXIT_EXACT;
+}
+
 static int carry_out(cli_args *a)
 {
     const cli_command *c = a->command;
@@ -121,10 +132,10 @@ static int dispatch(int argc, char **argv)
         cli_version(stdout);
         return EXIT_EXACT;
     }
-    if (is(argv[1], "--manual", NULL)) {
-        cli_manual(stdout);
-        return EXIT_EXACT;
-    }
+    if (is(argv[1], "--manual", NULL))
+        return manual(argv[2]);
+    if (is(argv[1], "--completion", NULL))
+        return cli_completion(stdout, argv[2] ? argv[2] : "");
     c = find(argv[1]);
     return c ? run(c, argc - 1, argv + 1) : no_command(argv[1]);
 }

@@ -26,6 +26,7 @@ load helpers
     kofn gen graph 50 300 -o G.mtx -q
     echo "2 leave 1" >events.txt
     echo "A.npy B.npy D.npy" >list.txt
+    printf "1 2\n2 1\n" >wiki-Vote.txt
     for c in matvec matmul pagerank schemes check stream; do
         # those with an address wait for workers: worker.bats
         kofn $c --help | grep "^  kofn $c" | grep -v '://' | while read -r _ line; do
@@ -99,6 +100,60 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     for c in matvec pagerank replay; do
         [[ "$output" == *"kofn $c"* ]]
     done
+}
+
+@test "help: each command has a manual page of its own, with its options only" {
+    command -v man >/dev/null || skip "no man"
+    "$KOFN_SOURCE/cmake/manuals" "$KOFN" "$KOFN_PAPERS" pages
+    commands=$(kofn --help | sed -n '/^examples/q; s/^  \([a-z]*\) .*/\1/p')
+    [ "$(ls pages/*.1 | wc -l)" = $((2 + $(wc -w <<<"$commands"))) ]
+    run man --warnings -l pages/*.1
+    [[ "$output" != *warning* ]]
+    for c in $commands; do
+        kofn "$c" --help | sed -n 's/^  \(-., \|    \)\(--[a-z-]*\).*/\2/p' >helped
+        sed -n '/^.SH OPTIONS/,$ s/\\//g; s/^\.B .*\(--[a-z-]*\).*/\1/p' "pages/kofn-$c.1" >paged
+        diff helped <(tail -n "$(wc -l <helped)" paged)
+    done
+    grep -q 'B .*damping' pages/kofn-pagerank.1
+    ! grep -q 'B .*damping' pages/kofn-matvec.1
+    run kofn --manual matvek
+    refused "there are matvec"
+}
+
+# complete WORD...: prints what bash offers in place of the last word.
+complete_words() {
+    kofn --completion bash >completion
+    bash -c '. ./completion; COMP_WORDS=(kofn "$@"); COMP_CWORD=$#; _kofn
+        printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
+}
+
+@test "help: bash completes commands, options, schemes and files" {
+    touch Xabc.npy
+    [ "$(complete_words mat | sort | xargs)" = "matmul matvec" ]
+    [ "$(complete_words pagerank G.mtx --damp)" = --damping ]
+    [ -z "$(complete_words matvec --damp)" ]
+    [ "$(complete_words matvec -s elas)" = elastic ]
+    [ "$(complete_words matvec X.npy -p proc)" = processes ]
+    [ "$(complete_words matvec Xa)" = Xabc.npy ]
+    [ "$(complete_words regress X.npy y.npy -o Xa)" = Xabc.npy ]
+    run kofn --completion fish
+    refused "there are bash and zsh"
+}
+
+@test "help: zsh takes its completion" {
+    command -v zsh >/dev/null || skip "no zsh"
+    kofn --completion zsh >_kofn
+    zsh -n _kofn
+    # compsys is replaced by functions that print what they are given
+    cat >ask <<'END'
+_describe() { print -l -- ${(P)2} }
+_arguments() { print -l -- "$@" }
+_values() { print -l -- "$@" }
+words=(kofn "$@") CURRENT=$#words+1
+. ./_kofn
+END
+    words=$(zsh -f ask regress X)
+    [[ "$words" == *"--loss["* && "$words" != *"--damping["* ]]
 }
 
 @test "help: an unwritable stdout is a failure" {
