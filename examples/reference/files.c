@@ -21,6 +21,9 @@ static void write_and_read(void)
     must(kofn_file_open(&f, "example.csv", KOFN_FILE_READ));
     expect(((double *)f->matrix.dense->data)[5] == 6, "the number in the .csv");
     kofn_file_free(f);
+    must(kofn_file_open_labelled(&f, "example.csv", "3"));
+    expect(((double *)f->labels->data)[1] == 6, "the label in the .csv");
+    kofn_file_free(f);
 }
 
 /* Writes three arcs of a graph, and reads them as a sparse matrix. */

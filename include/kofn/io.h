@@ -51,7 +51,8 @@ typedef struct kofn_file {
      * formats. */
     kofn_operand matrix;
     /* Labels, n x 1, one for each row: 0 .. 9 for images of CIFAR-10, any
-     * numbers for points of LIBSVM.  NULL for other formats. */
+     * numbers for points of LIBSVM, or the column of kofn_file_open_labelled.
+     * NULL for other formats. */
     const kofn_matrix *labels;
     /* 1 for a vector in .npy or IDX and for a CSV of one column, which are read
      * as n x 1 matrices.  Otherwise 2. */
@@ -96,6 +97,14 @@ typedef enum kofn_file_use {
  * KOFN_NONFINITE: the file has a NaN or an infinity. */
 KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path,
                                     kofn_file_use use);
+/* Reads a file with points in its rows and their labels in a column.  `label`
+ * is the name of the column in the first line of a CSV, or its number from 1.
+ * The matrix has all other columns, in float64.
+ * KOFN_INVAL: an argument is NULL, there is no such column or no other, or
+ * labels are not in a column of the format.
+ * KOFN_IO, KOFN_FORMAT, KOFN_NONFINITE: as for kofn_file_open. */
+KOFN_API kofn_status kofn_file_open_labelled(kofn_file **out, const char *path,
+                                             const char *label);
 /* Frees the content of a file; NULL is allowed. */
 KOFN_API void kofn_file_free(kofn_file *f);
 

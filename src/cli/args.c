@@ -232,14 +232,9 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
             *(bool *)((char *)a + o->given) = true;
         if (!code && o->check)
             code = o->check(a, o, optarg);
-        if (!code && o->kind == CLI_PAIR) {
-            if (optind >= argc)
-                return cli_say(EXIT_USAGE,
-                               "--%s needs two files, points and their labels; "
-                               "one with both is named twice",
-                               o->name);
-            *(const char **)((char *)a + o->given) = argv[optind++];
-        }
+        if (!code && o->kind == CLI_PAIR) /* one file may have both */
+            *(const char **)((char *)a + o->given) =
+                optind < argc && *argv[optind] != '-' ? argv[optind++] : optarg;
         if (code)
             return code;
         if (a->help)

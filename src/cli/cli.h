@@ -72,7 +72,9 @@ typedef struct cli_args {
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
     bool standardise;            /* --scale of regress */
+    const char *label;           /* column of the labels */
     const char *labels, *points; /* predict */
+    size_t columns; /* predict: of the fitted points; 0: those of X */
     bool shares;
     kofn_net_shape net; /* train */
     kofn_train_options train;
@@ -490,16 +492,22 @@ double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
 
 /* ---- regression: files and points (cmd_predict.c, points.c) -------------- */
 
-/* A dense matrix from a file, copied if it is not in double precision. */
+/* A dense matrix from a file, copied if it is not in double precision, or if
+ * its labels are named 0 and 1 here. */
 typedef struct input {
+    const char *label; /* the column of labels; NULL: none */
     kofn_file *file;
     double *copy;
+    double *classes;
 } input;
 int input_matrix(input *in, kofn_matrix *out, const char *path);
 /* Reads points with the columns of X. Sparse points may have fewer columns and
  * are filled up. */
 int input_like(input *in, kofn_matrix *out, const char *path,
                const kofn_matrix *X, const char *X_path);
+/* Copies sparse rows into dense ones with `cols` columns, in memory of the
+ * input. */
+int input_fill(input *in, kofn_matrix *out, const kofn_sparse *s, size_t cols);
 /* Reads points of any width. Sets *sparse if the file is sparse; then *out has
  * no data. */
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
@@ -510,6 +518,21 @@ int input_targets(input *in, kofn_matrix *out, const char *path);
 /* Reads a row or a column of labels, one per row of X. */
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path);
+/* The two labels that stand for 0 and 1; equal: labels are as the library takes
+ * them. */
+typedef struct classes {
+    double label[2];
+} classes;
+/* Finds the classes of labels with two different values. */
+void classes_find(classes *c, const kofn_matrix *y);
+/* Replaces labels by 0 and 1, in memory of the input. Refuses a third value. */
+int classes_apply(const classes *c, input *in, kofn_matrix *y,
+                  const char *path);
+/* Says which labels are the classes. */
+void classes_tell(const classes *c, const char *path);
+/* Refuses --label together with another file of labels, NULL if there is none.
+ */
+int cli_check_label(const cli_args *a, const char *labels);
 /* Turns a row of numbers into a column. */
 void input_column(kofn_matrix *m);
 /* Returns the exit code after a message. */
@@ -635,6 +658,7 @@ int masterless_run(const cli_args *a, const cli_iteration *it,
 typedef struct cli_training {
     input file[4];        /* X, y, and the held-out X and y */
     kofn_matrix owned[2]; /* both X, divided by the model's unit */
+    const char *label; /* column of the labels; NULL: they are in other files */
     kofn_matrix X, y, test_X, test_y;
     size_t widths[KOFN_NET_MOST + 1];
     kofn_net_shape shape;

@@ -34,6 +34,50 @@ static int apply_kernel(prediction *p, const cli_args *a)
     return 0;
 }
 
+/* Loads the points, and fills sparse ones up. A file of LIBSVM does not say how
+ * many columns there are, so one that has fewer than w needs --columns. */
+static int load_points(prediction *p, const cli_args *a)
+{
+    const char *path = a->operand[0];
+    const kofn_sparse *sparse = NULL;
+    size_t cols = a->columns;
+
+    TRY_CODE(input_points(&p->file[0], &p->X, &sparse, path));
+    if (sparse && p->file[0].file->labels && !cols && !a->points &&
+        p->X.cols < p->w.rows)
+        return cli_say(EXIT_USAGE,
+                       "%s has %zu columns and %s %zu numbers; say how many "
+                       "columns the points of the fit had: --columns %zu, or "
+                       "%zu if the last number is the intercept",
+                       path, p->X.cols, a->operand[1], p->w.rows, p->w.rows,
+                       p->w.rows - 1);
+    if (cols && (sparse ? p->X.cols > cols : p->X.cols != cols))
+        return cli_say(EXIT_USAGE, "--columns %zu: %s has %zu columns", cols,
+                       path, p->X.cols);
+    return sparse
+               ? input_fill(&p->file[0], &p->X, sparse, cols ? cols : p->X.cols)
+               : 0;
+}
+
+/* Loads the labels of --labels or --label, if one is given. */
+static int load_truth(prediction *p, const cli_args *a)
+{
+    classes c;
+
+    if (a->labels)
+        TRY_CODE(input_labels(&p->file[2], &p->labels, a->labels, &p->X,
+                              a->operand[0]));
+    else if (a->label)
+        p->labels = *p->file[0].file->labels;
+    else
+        return 0;
+    if (a->regress.loss != KOFN_LOSS_LOGISTIC)
+        return 0;
+    classes_find(&c, &p->labels);
+    return classes_apply(&c, &p->file[2], &p->labels,
+                         a->labels ? a->labels : a->operand[0]);
+}
+
 static int predict(prediction *p, const cli_args *a)
 {
     kofn_loss loss = a->regress.loss;
@@ -43,16 +87,14 @@ static int predict(prediction *p, const cli_args *a)
         return cli_say(
             EXIT_USAGE,
             "--shares is for networks; give the folder of kofn train first");
-    TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[0]));
     TRY_CODE(input_matrix(&p->file[1], &p->w, a->operand[1]));
     input_column(&p->w);
-    if (a->labels)
-        TRY_CODE(input_labels(&p->file[2], &p->labels, a->labels, &p->X,
-                              a->operand[0]));
+    TRY_CODE(load_points(p, a));
+    TRY_CODE(load_truth(p, a));
     TRY_CODE(apply_kernel(p, a));
     TRY_CODE(cli_room(&p->out, p->X.rows, 1, "the predictions"));
     TRY_CODE(cli_fail(kofn_predict(&p->out, &p->X, &p->w, loss)));
-    if (a->labels) {
+    if (p->labels.data) {
         TRY_CODE(cli_fail(
             kofn_fit_of(&fit, KOFN_DENSE(&p->X), &p->labels, &p->w, loss)));
         p->loss = fit.loss;
@@ -80,6 +122,8 @@ static int load_net(prediction *p, const cli_args *a)
                 a->operand[0]);
     TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[1]));
     TRY_CODE(cli_divided(&p->X, p->model.unit, &p->owned));
+    if (a->label)
+        p->labels = *p->file[0].file->labels;
     return a->labels ? input_matrix(&p->file[2], &p->labels, a->labels) : 0;
 }
 
@@ -90,9 +134,10 @@ static int check_net(const cli_args *a, const kofn_net_shape *s)
                        "--shares is of networks with a softmax, and that in "
                        "%s has none",
                        a->operand[0]);
-    if (a->labels && s->autoencoder)
-        return cli_say(EXIT_USAGE, "an autoencoder has no labels; leave "
-                                   "--labels out");
+    if ((a->labels || a->label) && s->autoencoder)
+        return cli_say(EXIT_USAGE,
+                       "an autoencoder has no labels; leave --label%s out",
+                       a->labels ? "s" : "");
     return 0;
 }
 
@@ -126,7 +171,7 @@ static int predict_net(prediction *p, const cli_args *a)
     TRY_CODE(
         cli_room(&p->out, p->X.rows, s.widths[s.layers], "the predictions"));
     TRY_CODE(cli_fail(kofn_net_predict(p->model.net, &p->owned, &p->out)));
-    if (a->labels)
+    if (p->labels.data)
         TRY_CODE(cli_fail(
             kofn_net_score(p->model.net, &p->owned, &p->labels, &score)));
     p->loss = score.loss;
@@ -147,7 +192,7 @@ static void report(const prediction *p, const cli_args *a)
     json_t *o;
 
     if (!a->json) {
-        if (a->quiet || !a->labels)
+        if (a->quiet || !p->labels.data)
             return;
         fprintf(stderr, "%zu rows, mean loss %.9g", p->X.rows, p->loss);
         if (p->name)
@@ -157,9 +202,9 @@ static void report(const prediction *p, const cli_args *a)
     }
     o = json_pack("{s:s, s:s, s:I}", "status", "ok", "command", "predict",
                   "rows", (json_int_t)p->X.rows);
-    if (a->labels)
+    if (p->labels.data)
         PUT("loss", cli_number(p->loss));
-    if (a->labels && p->name)
+    if (p->labels.data && p->name)
         PUT(p->name, cli_number(p->share));
     cli_print_json(o);
 }
@@ -171,7 +216,9 @@ int cmd_predict(cli_args *a)
 
     TRY_CODE(cli_check_names(a));
     TRY_CODE(cli_check_output(a, false));
-    if (!a->output && !a->labels)
+    TRY_CODE(cli_check_label(a, a->labels));
+    p.file[0].label = a->label;
+    if (!a->output && !a->labels && !a->label)
         return cli_say(EXIT_USAGE, "say where the predictions go, --output, or "
                                    "what to compare them with, --labels");
     code = cli_no_folder(a->operand[0], F_OK) ? predict(&p, a)

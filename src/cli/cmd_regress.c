@@ -17,6 +17,7 @@ typedef struct fit {
     kofn_matrix X, y, test_X, test_y, w;
     kofn_sparse
         S; /* used instead of X, which then has no data; no rows: X is dense */
+    classes classes;
     kofn_regression *regression;
     session *session;
     kofn_regress_step resume;
@@ -83,6 +84,14 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
     return 0;
 }
 
+static int no_labels(const char *path)
+{
+    return cli_say(EXIT_USAGE,
+                   "%s has no labels with it; name the file that has them as "
+                   "well",
+                   path);
+}
+
 /* Loads the labels from the second file, or from the file of the points. */
 static int load_labels(fit *f, const cli_args *a)
 {
@@ -92,11 +101,43 @@ static int load_labels(fit *f, const cli_args *a)
         return input_labels(&f->file[1], &f->y, a->operand[1], &f->X,
                             a->operand[0]);
     if (!beside)
-        return cli_say(EXIT_USAGE,
-                       "%s has no labels with it; name the file that has them "
-                       "as well",
-                       a->operand[0]);
+        return no_labels(a->operand[0]);
     f->y = *beside;
+    return 0;
+}
+
+/* Loads the held-out points and their labels, from one file or two. */
+static int load_test(fit *f, const cli_args *a)
+{
+    if (!a->test_X)
+        return 0;
+    TRY_CODE(
+        input_like(&f->file[2], &f->test_X, a->test_X, &f->X, a->operand[0]));
+    if (a->test_y == a->test_X && !f->file[2].file->labels)
+        return no_labels(a->test_X);
+    if (a->test_y == a->test_X) {
+        f->test_y = *f->file[2].file->labels;
+        return 0;
+    }
+    return input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
+                        a->test_X);
+}
+
+/* Names two classes 0 and 1, whatever their labels are. */
+static int name_classes(fit *f, const cli_args *a)
+{
+    const char *path = a->operand[a->operands - 1];
+    bool alone = a->operands == 1; /* then the first file has the labels */
+
+    if (a->regress.loss != KOFN_LOSS_LOGISTIC)
+        return 0;
+    classes_find(&f->classes, &f->y);
+    TRY_CODE(classes_apply(&f->classes, &f->file[!alone], &f->y, path));
+    if (a->test_X)
+        TRY_CODE(
+            classes_apply(&f->classes, &f->file[3], &f->test_y, a->test_y));
+    if (!a->quiet && !a->json)
+        classes_tell(&f->classes, path);
     return 0;
 }
 
@@ -104,14 +145,11 @@ static int load(fit *f, const cli_args *a)
 {
     const kofn_sparse *sparse = NULL;
 
+    f->file[0].label = f->file[2].label = a->label;
     TRY_CODE(input_points(&f->file[0], &f->X, &sparse, a->operand[0]));
     TRY_CODE(load_labels(f, a));
-    if (a->test_X) {
-        TRY_CODE(input_like(&f->file[2], &f->test_X, a->test_X, &f->X,
-                            a->operand[0]));
-        TRY_CODE(input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
-                              a->test_X));
-    }
+    TRY_CODE(load_test(f, a));
+    TRY_CODE(name_classes(f, a));
     TRY_CODE(sparse      ? prepare_sparse(f, a, sparse)
              : a->kernel ? apply_kernel(f, a->kernel)
                          : prepare(f, a));
@@ -400,6 +438,9 @@ static void put_figures(fit *f, const kofn_regress_result *res)
         cli_number(res->gradient), "converged", res->converged, "setup",
         f->setup, "per_iteration", f->session->per_iteration);
 
+    if (f->classes.label[0] < f->classes.label[1])
+        PUT("classes",
+            json_pack("[f, f]", f->classes.label[0], f->classes.label[1]));
     snprintf(key, sizeof key, "test_%s", name);
     if (f->test_X.data)
         PUT(key, cli_number(f->test.share));
@@ -485,6 +526,7 @@ static void choose_descent(cli_args *a)
 /* Refuses options that exclude each other. */
 static int check(const cli_args *a)
 {
+    TRY_CODE(cli_check_label(a, a->operands > 1 ? a->operand[1] : NULL));
     if (a->kernel && (a->regress.intercept || a->standardise))
         return cli_say(EXIT_USAGE,
                        "--%s is of the columns of X, which "

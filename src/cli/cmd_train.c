@@ -59,14 +59,14 @@ static int read_shape(cli_training *t, const cli_args *a)
     if (a->last_given && t->shape.cost == KOFN_COST_SOFTMAX)
         return cli_say(EXIT_USAGE, "--output-activation is for --cost squares: "
                                    "a softmax is what comes last otherwise");
-    if (t->shape.autoencoder == (a->operands == 2))
+    if (t->shape.autoencoder == (a->operands == 2 || a->label))
         return cli_say(EXIT_USAGE,
-                       a->operands == 2
+                       t->shape.autoencoder
                            ? "an autoencoder has no labels: its points are "
                              "what should come out; leave %s out"
                            : "%s has no labels with it; name them as well, or "
                              "give --autoencoder",
-                       a->operand[a->operands - 1]);
+                       a->label ? "--label" : a->operand[a->operands - 1]);
     return read_layers(t, a->layers);
 }
 
@@ -88,11 +88,15 @@ static int load_points(cli_training *t, const char *const path[2], size_t k,
                        kofn_matrix *X, kofn_matrix *y)
 {
     double *unit = &t->model.unit;
+    input *in = &t->file[2 * k];
 
-    TRY_CODE(input_matrix(&t->file[2 * k], X, path[0]));
+    in->label = t->label;
+    TRY_CODE(input_matrix(in, X, path[0]));
     if (!(*unit > 0))
         *unit = fmax(1, cli_largest(X));
-    if (!t->shape.autoencoder)
+    if (t->label)
+        *y = *in->file->labels;
+    else if (!t->shape.autoencoder)
         TRY_CODE(load_targets(t, &t->file[2 * k + 1], y, path[1], X, path[0]));
     TRY_CODE(cli_divided(X, *unit, &t->owned[k]));
     *X = t->owned[k];
@@ -366,7 +370,9 @@ static int prepare(cli_training *t, const cli_args *a)
 {
     const char *const test[] = {a->test_X, a->test_y};
 
+    TRY_CODE(cli_check_label(a, a->operands > 1 ? a->operand[1] : NULL));
     TRY_CODE(read_shape(t, a));
+    t->label = a->label;
     if (a->every && !a->checkpoint)
         return cli_say(EXIT_USAGE, "--every is for --checkpoint");
     t->model.unit = a->unit;

@@ -4,12 +4,15 @@
  * change a file. */
 #include "cli.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path)
 {
-    kofn_status st = kofn_file_open(&in->file, path, KOFN_FILE_READ);
+    kofn_status st = in->label
+                         ? kofn_file_open_labelled(&in->file, path, in->label)
+                         : kofn_file_open(&in->file, path, KOFN_FILE_READ);
     const kofn_matrix *a = st ? NULL : in->file->matrix.dense;
 
     if (st)
@@ -50,12 +53,11 @@ int input_matrix(input *in, kofn_matrix *out, const char *path)
     return code || !sparse ? code : input_refuse_sparse(path);
 }
 
-/* Copies sparse rows into dense ones with `cols` columns. */
-static int fill(input *in, kofn_matrix *out, const kofn_sparse *s, size_t cols)
+int input_fill(input *in, kofn_matrix *out, const kofn_sparse *s, size_t cols)
 {
     double *row;
 
-    TRY_CODE(cli_room(out, s->rows, cols, "the points of --test"));
+    TRY_CODE(cli_room(out, s->rows, cols, "the points"));
     row = in->copy = out->data;
     for (size_t i = 0; i < s->rows; i++, row += cols)
         for (size_t e = s->ptr[i]; e < s->ptr[i + 1]; e++)
@@ -72,7 +74,7 @@ int input_like(input *in, kofn_matrix *out, const char *path,
     if (sparse ? out->cols > X->cols : out->cols != X->cols)
         return cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", path,
                        out->cols, X_path, X->cols);
-    return sparse ? fill(in, out, sparse, X->cols) : 0;
+    return sparse ? input_fill(in, out, sparse, X->cols) : 0;
 }
 
 int input_targets(input *in, kofn_matrix *out, const char *path)
@@ -103,6 +105,71 @@ void input_free(input *in)
 {
     kofn_file_free(in->file);
     free(in->copy);
+    free(in->classes);
+}
+
+int cli_check_label(const cli_args *a, const char *labels)
+{
+    if (!labels && a->test_y != a->test_X)
+        labels = a->test_y;
+    if (!a->label || !labels)
+        return 0;
+    return cli_say(EXIT_USAGE,
+                   "--label %s: the labels are in a column of the points; "
+                   "leave %s out",
+                   a->label, labels);
+}
+
+/* ---- two classes --------------------------------------------------------- */
+
+void classes_find(classes *c, const kofn_matrix *y)
+{
+    double low = HUGE_VAL, high = -HUGE_VAL;
+
+    *c = (classes){{0, 0}};
+    for (size_t i = 0; i < y->rows; i++) {
+        low = fmin(low, cli_element(y, i, 0));
+        high = fmax(high, cli_element(y, i, 0));
+    }
+    for (size_t i = 0; i < y->rows; i++) {
+        double v = cli_element(y, i, 0);
+
+        if (v != low && v != high)
+            return;
+    }
+    if (low < high && (high != 1 || (low != 0 && low != -1)))
+        *c = (classes){{low, high}};
+}
+
+int classes_apply(const classes *c, input *in, kofn_matrix *y, const char *path)
+{
+    const kofn_matrix from = *y;
+
+    if (c->label[0] == c->label[1])
+        return 0;
+    TRY_CODE(cli_room(y, from.rows, 1, "the labels"));
+    in->classes = y->data;
+    for (size_t i = 0; i < from.rows; i++) {
+        double v = cli_element(&from, i, 0);
+
+        if (v != c->label[0] && v != c->label[1])
+            return cli_say(
+                EXIT_USAGE,
+                "%s: label [%zu] is %.17g, and the classes are %.17g "
+                "and %.17g",
+                path, i, v, c->label[0], c->label[1]);
+        in->classes[i] = v == c->label[1];
+    }
+    return 0;
+}
+
+void classes_tell(const classes *c, const char *path)
+{
+    if (c->label[0] < c->label[1])
+        cli_say(0,
+                "%s: labels %.17g and %.17g are two classes; probabilities are "
+                "those of %.17g",
+                path, c->label[0], c->label[1], c->label[1]);
 }
 
 const char *cli_share_name(kofn_loss loss)

@@ -218,9 +218,18 @@ static cli_option options[] = {
      IN_PREDICT, FLAG(shares)},
     {0, "labels", "FILE", "true y; reports how well it is predicted",
      IN_PREDICT, OF(CLI_TEXT, labels)},
+    {0, "columns", "N",
+     "weights of regress: columns of the points of the fit, if X is a file of "
+     "LIBSVM that has fewer",
+     IN_PREDICT, NUMBER(CLI_SIZE, 1, UINT32_MAX, columns)},
     {0, "points", "FILE", "with --kernel: the X of the fit", IN_PREDICT,
      OF(CLI_TEXT, points)},
-    {0, "test", "Xt yt", "two files with held-out points and labels",
+    {0, "label", "NAME|N",
+     "column of X that has the labels, by its name in the first line of a CSV "
+     "or by its number from 1; the file of --test has them there as well",
+     IN_REGRESS | IN_TRAIN | IN_PREDICT, OF(CLI_TEXT, label)},
+    {0, "test", "Xt [yt]",
+     "held-out points and labels: two files, or one that has both",
      IN_REGRESS | IN_TRAIN, OF(CLI_PAIR, test_X), .given = AT(test_y)},
     {0, "history", "FILE",
      "CSV file, a line for each iteration: objective, gradient, "

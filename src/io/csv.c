@@ -37,6 +37,27 @@ kofn_status kf_csv_part(const kf_input *part, size_t *numbers)
     return KOFN_OK;
 }
 
+/* Finds the column of labels, if it is given by its name. */
+static kofn_status find_label(const kf_table *tb, const char *label, kf_file *f)
+{
+    char shown[KF_SHOWN];
+    kf_field name;
+
+    f->named = tb->names.at;
+    for (size_t j = 1; label && j <= tb->cols && kf_csv_name(tb, j, &name); j++)
+        if ((size_t)(name.to - name.from) == strlen(label) &&
+            memcmp(name.from, label, strlen(label)) == 0) {
+            if (f->label)
+                return kf_fail(KOFN_INVAL,
+                               "columns %zu and %zu are both named '%s'; "
+                               "give a number",
+                               f->label, j,
+                               kf_io_show(shown, name.from, name.to));
+            f->label = j;
+        }
+    return KOFN_OK;
+}
+
 kofn_status kf_csv_read(kf_file *f, const kf_input *in)
 {
     kf_table tb = {.infinite = in->infinite};
@@ -50,6 +71,7 @@ kofn_status kf_csv_read(kf_file *f, const kf_input *in)
                            ? "; lines must end in \\n or \\r\\n, not \\r"
                            : "");
     TRY(kf_csv_check_commas(&tb));
+    TRY(find_label(&tb, in->label, f));
     TRY(kf_file_dense(f, rows, tb.cols));
     f->shown.dims = tb.cols == 1 ? 1 : 2;
     for (size_t r = 0; r < rows; r++) {

@@ -15,6 +15,7 @@ typedef struct kf_table {
     char mark;     /* between fields; KF_NO_MARK, KF_BLANKS or the character */
     bool trailing; /* every row ends in a mark */
     bool infinite; /* infinities are numbers */
+    kf_text names; /* the line of names; at == NULL: there is none */
     size_t cols;
     size_t first;          /* the line that said how many */
     size_t comma, point;   /* lines of the first decimal ones; 0: none */
@@ -38,6 +39,9 @@ kf_scan kf_csv_scan(const kf_table *tb, const kf_field *f, double *value);
 /* Reads one row into out; when that is NULL the row is checked, and how
  * decimals are written is noted. */
 kofn_status kf_csv_row(kf_table *tb, kf_text *t, double *out);
+
+/* Finds the name of a column, counted from 1.  False if it has none. */
+bool kf_csv_name(const kf_table *tb, size_t column, kf_field *f);
 
 /* When all rows were checked: are the commas in numbers decimal ones? */
 kofn_status kf_csv_check_commas(const kf_table *tb);

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 
 /* ---- lines and fields ---------------------------------------------------- */
 
@@ -188,24 +189,52 @@ kofn_status kf_csv_check_commas(const kf_table *tb)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static kofn_status field_fail(const kf_text *t, const kf_field *f,
-                              size_t column, kf_scan found)
+bool kf_csv_name(const kf_table *tb, size_t column, kf_field *f)
+{
+    kf_text t = tb->names;
+
+    if (!t.at)
+        return false;
+    f->more = true;
+    for (size_t i = 0; i < column; i++)
+        if (!f->more || kf_csv_field(tb, &t, i + 1, true, f) != KOFN_OK)
+            return false;
+    return true;
+}
+
+/* Writes " ('NAME')" if the column has a name. */
+static const char *show_name(char to[KF_SHOWN + 8], const kf_table *tb,
+                             size_t column)
 {
     char shown[KF_SHOWN];
+    kf_field f;
+
+    to[0] = '\0';
+    if (kf_csv_name(tb, column, &f) && f.from < f.to)
+        snprintf(to, KF_SHOWN + 8, " ('%s')", kf_io_show(shown, f.from, f.to));
+    return to;
+}
+
+static kofn_status field_fail(const kf_table *tb, const kf_text *t,
+                              const kf_field *f, size_t column, kf_scan found)
+{
+    char shown[KF_SHOWN], name[KF_SHOWN + 8];
 
     kf_io_show(shown, f->from, f->to);
+    show_name(name, tb, column);
     if (f->from == f->to)
-        return kf_fail(KOFN_FORMAT, "line %zu, column %zu: the field is empty",
-                       t->line, column);
+        return kf_fail(KOFN_FORMAT,
+                       "line %zu, column %zu%s: the field is empty", t->line,
+                       column, name);
     if (found == KF_NAN)
-        return kf_fail(KOFN_NONFINITE, "line %zu, column %zu is %s", t->line,
-                       column, shown);
+        return kf_fail(KOFN_NONFINITE, "line %zu, column %zu%s is %s", t->line,
+                       column, name, shown);
     if (found == KF_TOO_LARGE)
         return kf_fail(KOFN_NONFINITE,
-                       "line %zu, column %zu: %s is too large for a float64",
-                       t->line, column, shown);
-    return kf_fail(KOFN_FORMAT, "line %zu, column %zu: '%s' is not a number",
-                   t->line, column, shown);
+                       "line %zu, column %zu%s: %s is too large for a float64",
+                       t->line, column, name, shown);
+    return kf_fail(KOFN_FORMAT, "line %zu, column %zu%s: '%s' is not a number",
+                   t->line, column, name, shown);
 }
 
 static kofn_status too_many(const kf_table *tb, const kf_text *t)
@@ -241,7 +270,7 @@ kofn_status kf_csv_row(kf_table *tb, kf_text *t, double *out)
         TRY(kf_csv_field(tb, t, n, false, &f));
         found = kf_csv_scan(tb, &f, &v);
         if (found != KF_NUMBER)
-            return field_fail(t, &f, n, found);
+            return field_fail(tb, t, &f, n, found);
         if (out)
             out[n - 1] = v;
         else if (has_commas(tb))

@@ -136,11 +136,13 @@ static kofn_status read_first(kf_table *tb, kf_text *t, char shown)
     line first, second = {0};
 
     tb->first = t->line;
+    tb->names = (kf_text){NULL, NULL, NULL, 0};
     TRY(look(tb, &after, false, &first));
     if (first.numbers == 0) {
         after = *t; /* in names # is a letter */
         TRY(look(tb, &after, true, &first));
         TRY(check_names(tb, t, &first, shown));
+        tb->names = *t;
         *t = after;
     }
     next = after;

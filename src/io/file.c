@@ -325,8 +325,13 @@ static kofn_status take(kofn_file **out, kf_input in)
     TRY_ZERO(f, 1);
     if (!in.data)
         st = map_file(f, &in);
-    if (!st && (st = parse(f, &in)))
-        kf_fail_in(st, "%s", in.name);
+    if (!st) {
+        st = parse(f, &in);
+        if (!st && in.label)
+            st = kf_io_take_labels(f, in.label);
+        if (st)
+            kf_fail_in(st, "%s", in.name);
+    }
     if (st) {
         kofn_file_free(&f->shown);
         return st;
@@ -343,6 +348,14 @@ kofn_status kofn_file_open(kofn_file **out, const char *path, kofn_file_use use)
                 (kf_input){.path = path,
                            .graph = use >= KOFN_FILE_GRAPH ? (unsigned)use : 0,
                            .copy = use == KOFN_FILE_COPY});
+}
+
+kofn_status kofn_file_open_labelled(kofn_file **out, const char *path,
+                                    const char *label)
+{
+    if (!label)
+        return kf_fail(KOFN_INVAL, "the column of labels is NULL");
+    return take(out, (kf_input){.path = path, .label = label});
 }
 
 kofn_status kf_file_open_infinite(kofn_file **out, const char *path)

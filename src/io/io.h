@@ -72,6 +72,7 @@ typedef struct kf_input {
     const char *path;
     char name[KF_NAME]; /* the path in messages */
     bool infinite;      /* numbers may be infinite */
+    const char *label;  /* the column of labels; NULL: none */
     unsigned graph; /* KOFN_FILE_GRAPH and what was added to it; 0: no graph */
     bool
         copy; /* the numbers will be written to; NaN and infinity are allowed */
@@ -83,8 +84,10 @@ typedef struct kf_file {
     kofn_file shown;   /* the first member, so that either leads to the other */
     kofn_matrix dense; /* data == NULL: the file is sparse */
     kofn_sparse *sparse;
-    kofn_matrix labels;       /* data == NULL: the file has no labels */
-    void *owned;              /* dense's numbers; NULL: those in the bytes */
+    kofn_matrix labels; /* data == NULL: the file has no labels */
+    size_t label;       /* column of the labels, from 1, by its name; 0: none */
+    bool named;         /* the columns of a table have names */
+    void *owned;        /* dense's numbers; NULL: those in the bytes */
     unsigned char *unpacked;  /* the file's bytes, when gzip had them */
     char **names, *spellings; /* of the nodes of a list of edges, or NULL */
     void *map;     /* the file's bytes, when kofn_file_open mapped them */
@@ -175,6 +178,9 @@ kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,
 /* Allocates a rows x cols matrix of doubles in f->owned and f->dense; its
  * numbers are not set. */
 kofn_status kf_file_dense(kf_file *f, size_t rows, size_t cols);
+
+/* Makes the column with that name or number the labels of a dense matrix. */
+kofn_status kf_io_take_labels(kf_file *f, const char *label);
 
 /* Fails with "element [I, J] is WHAT", counted from 0 as in NumPy; [I] with
  * dims 1. */

@@ -59,6 +59,7 @@
 #define KF_CHUNK ((size_t)256 << 10) /* bytes of a body in a frame, at most */
 #define KF_NODE 16
 #define KF_NAME 256 /* of the name of a key */
+#define KF_DATE 40  /* of a date in words */
 
 typedef enum kf_word {
     KF_HELLO = 'H',
@@ -268,7 +269,9 @@ typedef struct kf_dial {
     char *address;
     char who[KF_NAME]; /* name of the expected key; "": the only expected one */
     char met[KF_NAME]; /* name of an unexpected key that was met, or "" */
-    kf_link *link;     /* NULL: between two connections, or during a lookup */
+    char begins[KF_DATE]; /* when the certificate that was met begins to be
+                             valid, if it is not yet; else "" */
+    kf_link *link; /* NULL: between two connections, or during a lookup */
     bool welcome, over, looking;
     bool lost; /* the link is lost; the next step is pending */
     unsigned char node[KF_NODE]; /* mesh: the node that last answered there */

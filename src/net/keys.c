@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <openssl/pem.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHAIN_PINNED 4096 /* bytes of certificates that a stranger may send */
@@ -109,6 +110,16 @@ static void name_of(const kf_keys *k, const X509 *x, char name[KF_NAME])
         name[0] = '\0';
 }
 
+void kf_keys_begins(const X509 *x, char date[KF_DATE])
+{
+    const ASN1_TIME *from = x ? X509_get0_notBefore(x) : NULL;
+    struct tm tm;
+
+    date[0] = '\0';
+    if (from && X509_cmp_current_time(from) > 0 && ASN1_TIME_to_tm(from, &tm))
+        strftime(date, KF_DATE, "%Y-%m-%d %H:%M:%S UTC", &tm);
+}
+
 static int verify(X509_STORE_CTX *store, void *ud)
 {
     SSL *ssl =
@@ -119,8 +130,11 @@ static int verify(X509_STORE_CTX *store, void *ud)
 
     (void)ud;
     if (l->dial)
-        l->dial->met[0] = '\0';
+        l->dial->met[0] = l->dial->begins[0] = '\0';
     if (l->t->keys->ca && X509_verify_cert(store) <= 0) {
+        if (l->dial)
+            kf_keys_begins(X509_STORE_CTX_get_current_cert(store),
+                           l->dial->begins);
         if (X509_STORE_CTX_get_error(store) ==
             X509_V_ERR_CERT_SIGNATURE_FAILURE)
             X509_STORE_CTX_set_error(/* another CA of the same name */

@@ -118,5 +118,8 @@ uint64_t kf_list_stamp(const char *path);
 /* True if the certificate may be that of the link's other end; writes its
  * name. */
 bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME]);
+/* Writes the date from which the certificate is valid, or "" if it is already.
+ */
+void kf_keys_begins(const X509 *x, char date[KF_DATE]);
 
 #endif

@@ -221,12 +221,20 @@ bool kf_tls_new(kf_link *l)
     return true;
 }
 
-/* Returns the meaning of an alert about our certificate, or NULL. */
-static const char *alert_words(int alert)
+/* Returns the meaning of an alert about our certificate, or NULL. OpenSSL sends
+ * the same alert about a bad certificate and one that is not valid yet. */
+static const char *alert_words(const kf_link *l, int alert,
+                               char room[KF_DATE + 40])
 {
+    char date[KF_DATE] = "";
+
     switch (alert) {
-    case SSL_AD_CERTIFICATE_REVOKED:
     case SSL_AD_BAD_CERTIFICATE:
+        kf_keys_begins(SSL_get_certificate(l->tls), date);
+        snprintf(room, KF_DATE + 40, "its certificate is valid from %s on",
+                 date);
+        return date[0] ? room : "it is not on its list";
+    case SSL_AD_CERTIFICATE_REVOKED:
     case SSL_AD_ACCESS_DENIED:
         return "it is not on its list";
     case SSL_AD_CERTIFICATE_EXPIRED:
@@ -256,6 +264,13 @@ static void say_who(const kf_link *l, char *to, size_t room)
                  d->address, d->met, d->who);
         return;
     }
+    if (d->begins[0]) {
+        snprintf(to, room,
+                 "the certificate of %s is valid from %s on; see whether the "
+                 "clocks are right",
+                 d->address, d->begins);
+        return;
+    }
     if (l->t->keys->ca)
         why = X509_verify_cert_error_string(SSL_get_verify_result(l->tls));
     snprintf(to, room, "%s has another key than is expected there: %s",
@@ -266,7 +281,8 @@ void kf_tls_say_why(const kf_link *l)
 {
     unsigned long e = kf_openssl_error();
     int why = ERR_GET_LIB(e) == ERR_LIB_SSL ? ERR_GET_REASON(e) : 0;
-    const char *refused = alert_words(why - SSL_AD_REASON_OFFSET);
+    char words[KF_DATE + 40];
+    const char *refused = alert_words(l, why - SSL_AD_REASON_OFFSET, words);
     char *to = l->t->trouble;
     size_t room = sizeof l->t->trouble;
 

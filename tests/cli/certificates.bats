@@ -76,7 +76,7 @@ works() { # works NAME ADDRESS [OPTION...]
     wait_for grep -q "another key" emil.err
     papers anna
     timeout 600 "$KOFN" worker bert@"$at" "${papers[@]}" 2>anna.err &
-    wait_for grep -q "another key" anna.err
+    wait_for grep -q "has the name head, and bert is expected" anna.err
     works anna "$at"
     works bert "$at"
     wait "$coordinator"

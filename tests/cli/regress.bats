@@ -74,11 +74,97 @@ scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
     done
     run kofn predict X.npy w.npy --labels S.mtx
     refused "S.mtx is sparse"
-    run kofn predict points.libsvm w.npy --labels points.libsvm
-    refused "points.libsvm is sparse"
     echo "1 1:2 1:3" >bad.svm
     run kofn regress bad.svm
     refused "bad.svm: line 1: index 1 comes after index 1"
+}
+
+# Code for py: newton(X, y) returns the weights of a logistic regression with l2 0.1 by
+# Newton's method, the intercept last.
+newton='
+def newton(X, y, l2=0.1):
+    Z = np.c_[X, np.ones(len(X))]; n = Z.shape[1]; R = l2 * np.diag([1] * (n - 1) + [0]); v = np.zeros(n)
+    for _ in range(50):
+        m = 1 / (1 + np.exp(-Z @ v))
+        v -= np.linalg.solve(Z.T @ (Z * (m * (1 - m))[:, None]) / len(y) + R,
+                             Z.T @ (m - y) / len(y) + R @ v)
+    return v
+'
+
+# bats test_tags=asan
+@test "regress: two labels are classes, and one file is a test" {
+    py "r=np.random.default_rng(5); X=np.round(r.normal(size=(80,4)),3); b=X[:,0]-X[:,3]+r.normal(size=80) > 0
+def write(name, X, y, cols):
+    open(name,'w').write(''.join('%g %s\n' % (t, ' '.join('%d:%.17g' % (j+1,v) for j,v in enumerate(row[:cols]))) for row,t in zip(X,y)))
+np.save('X.npy',X); np.save('b.npy',b*1.); np.save('two.npy',np.where(b,4.,2.))
+write('a.libsvm',X[:60],np.where(b,4,2)[:60],4)
+write('t.libsvm',X[60:],np.where(b,4,2)[60:],3)"
+    fit="--loss logistic --l2 0.1 --intercept --tol 1e-10 --iterations 500 -s elastic:k=4"
+    run kofn regress a.libsvm $fit -o w.npy --test t.libsvm
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"a.libsvm: labels 2 and 4 are two classes; probabilities are those of 4"* ]]
+    kofn regress a.libsvm $fit -o w.npy --test t.libsvm --json >out.json
+    kofn predict t.libsvm w.npy --columns 4 --loss logistic -o p.npy --labels t.libsvm --json >p.json
+    kofn predict X.npy w.npy --loss logistic --labels two.npy --json >q.json
+    py "$newton
+import json
+X,b=np.load('X.npy'),np.load('b.npy'); w=np.load('w.npy'); v=newton(X[:60],b[:60])
+assert np.abs(w-v).max() < 1e-6*np.abs(v).max(), (w,v)
+T=X[60:].copy(); T[:,3]=0; m=1/(1+np.exp(-(T@v[:4]+v[4]))); p=np.load('p.npy')
+assert np.abs(p-m).max() < 1e-6, abs(p-m).max()
+o,s,q=(json.load(open(n)) for n in ('out.json','p.json','q.json'))
+share=((m>.5)==b[60:]).mean(); loss=-np.log(np.where(b[60:],m,1-m)).mean()
+assert o['test_accuracy']==s['accuracy']==share and o['classes']==[2,4]
+assert abs(o['test_objective']-loss) < 1e-6 and abs(s['loss']-loss) < 1e-6
+assert q['accuracy']==((X@v[:4]+v[4]>0)==b).mean()"
+    run kofn predict t.libsvm w.npy --loss logistic -o p.npy
+    refused "t.libsvm has 3 columns and w.npy 5" "--columns 5, or 4"
+    run kofn predict t.libsvm w.npy --columns 2 -o p.npy
+    refused "--columns 2: t.libsvm has 3"
+    echo "3 1:1" >third.libsvm
+    run kofn regress a.libsvm $fit --test third.libsvm
+    refused "third.libsvm: label [0] is 3, and the classes are 2 and 4"
+    cat a.libsvm third.libsvm >three.libsvm
+    run kofn regress three.libsvm $fit
+    refused "labels of logistic regression are 0 and 1"
+}
+
+# bats test_tags=asan
+@test "regress: a column of the points has the labels" {
+    py "r=np.random.default_rng(6); X=np.round(r.normal(size=(50,3)),4); y=np.round(X@[1,-2,.5]+r.normal(size=50)/9,4)
+A=np.c_[X[:,:1],y,X[:,1:]]; np.save('A.npy',A); np.save('X.npy',X); np.save('y.npy',y)
+head='size,\"the label\",b,c\n'
+for name,B in (('a.csv',A[:40]),('t.csv',A[40:])):
+    open(name,'w').write(head+''.join(','.join('%.17g'%v for v in row)+'\n' for row in B))
+np.save('A32.npy',np.float32(A[:40]))"
+    while read -r file label; do
+        kofn regress $file --label "$label" -o w.npy --test t.csv --json --iterations 300 \
+            --tol 1e-12 -s elastic:k=4 >out.json
+        py "import json; X,y,w=np.load('X.npy'),np.load('y.npy'),np.load('w.npy')
+v=np.linalg.lstsq(X[:40],y[:40],rcond=None)[0]; o=json.load(open('out.json'))
+assert np.abs(w-v).max() < (1e-6 if '$file'=='A32.npy' else 1e-9)
+want=((X[40:]@v-y[40:])**2).mean()/2
+assert abs(o['test_objective']-want) < 1e-5*want"
+    done <<'COLUMNS'
+A32.npy 2
+a.csv 2
+a.csv the label
+COLUMNS
+    kofn predict t.csv w.npy --label "the label" -o p.npy --json |
+        json "o['rows'] == 10 and o['r2'] > 0.9"
+    py "X,w=np.load('X.npy'),np.load('w.npy'); assert np.abs(np.load('p.npy')-X[40:]@w).max() < 1e-12"
+    run kofn regress a.csv --label colour
+    refused "a.csv: there is no column 'colour'" "from 1 to 4, or a name"
+    run kofn regress A.npy --label 5
+    refused "from 1 to 4"
+    run kofn regress a.csv y.npy --label 2
+    refused "leave y.npy out"
+    printf 'size,colour\n1,red\n' >text.csv
+    run kofn regress text.csv --label size
+    refused "line 2, column 2 ('colour'): 'red' is not a number"
+    printf '1 1:2\n' >a.libsvm
+    run kofn regress a.libsvm --label 1
+    refused "labels are not in a column"
 }
 
 @test "regress: fewer columns than segments work" {
@@ -148,7 +234,7 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     run kofn regress X.npy y.npy --kernel cubic
     refused cubic
     run kofn regress X.npy y.npy --test X.npy
-    refused "--test"
+    refused "X.npy has no labels with it"
     run kofn regress X.npy y.npy -s pcr:r=1
     refused "r = 1"
     run kofn regress X.npy y.npy -s gc:d=9

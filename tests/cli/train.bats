@@ -47,6 +47,15 @@ assert (x.argmax(1) == y).mean() == s['accuracy'] == o['test_accuracy']"
     # one label each, in sequence
     kofn predict model Xt.npy -o labels.csv
     [ "$(wc -l <labels.csv)" -ge 100 ]
+    # the labels in the last of 65 columns give the same weights
+    py "for a,b in ('X.npy','y.npy'),('Xt.npy','yt.npy'): np.save('b'+a, np.c_[np.load(a),np.load(b)])"
+    kofn train bX.npy --label 65 -o beside $net --epochs 20 --test bXt.npy --json |
+        json "o['test_accuracy'] > 0.9"
+    py "for n in ('W1', 'W2'): # which workers answer determines the rounding
+    W = np.load('model/%s.npy' % n); assert abs(np.load('beside/%s.npy' % n) - W).max() < 1e-9*abs(W).max()"
+    kofn predict beside bXt.npy --label 65 --json | json "o['accuracy'] > 0.9"
+    run kofn train bX.npy y.npy --label 65 -o beside $net
+    refused "leave y.npy out"
 }
 
 # bats test_tags=processes

@@ -327,6 +327,40 @@ static void numbers_in_any_locale(void **state)
     assert_true(*end == 0 && v == strtod(text, NULL));
 }
 
+static void csv_labels(void **state)
+{
+    static const char text[] = "a;\"the; label\";a\n1;2,5;3\n4;5,5;6\n";
+    static const char *const names[] = {"the; label", "2"};
+    static const char *const wrong[] = {"b", "0", "4", "2x", "", "a"};
+    static const double points[] = {1, 3, 4, 6}, labels[] = {2.5, 5.5};
+    char path[300];
+    kofn_file *f;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/l.csv", folder);
+    assert_ok(kofn_write_bytes(path, text, strlen(text)));
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(kofn_file_open_labelled(&f, path, names[i]));
+        assert_int_equal(f->matrix.dense->cols, 2);
+        assert_int_equal(f->matrix.dense->rows, 2);
+        assert_memory_equal(f->matrix.dense->data, points, sizeof points);
+        assert_memory_equal(f->labels->data, labels, sizeof labels);
+        kofn_file_free(f);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(kofn_file_open_labelled(&f, path, wrong[i]),
+                         KOFN_INVAL);
+        assert_null(f);
+        assert_non_null(strstr(kofn_errmsg(), wrong[i][0] == 'a'
+                                                  ? "columns 1 and 3 are both"
+                                                  : "from 1 to 3, or a name"));
+    }
+    assert_ok(kofn_write_bytes(path, "1\n2\n", 4));
+    assert_int_equal(kofn_file_open_labelled(&f, path, "1"), KOFN_INVAL);
+    assert_non_null(strstr(kofn_errmsg(), "there are no points"));
+    assert_int_equal(kofn_file_open_labelled(&f, path, NULL), KOFN_INVAL);
+}
+
 TEST_FILE(io_csv_test)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +370,7 @@ TEST_FILE(io_csv_test)
         TEST(csv_refusals, "csv: wrong files are refused with line and reason"),
         TEST(csv_long_tables,
              "csv: the whole file decides on names and separators"),
+        TEST(csv_labels, "csv: a column named or numbered has the labels"),
         TEST(numbers_as_strtod,
              "csv: numbers equal those of strtod to the bit"),
         TEST(numbers_print_and_read_back,

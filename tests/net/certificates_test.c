@@ -184,7 +184,10 @@ static void extend(X509 *x, X509 *by, int nid, const char *text)
 }
 
 /* Issues a certificate for `key`, signed by `by`, or self-signed if `by` is
- * NULL. It is valid for `until` seconds from now. */
+ * NULL. It is valid for `until` seconds from now, since `begins` seconds from
+ * now. */
+static long begins = -100000;
+
 static X509 *issue(const authority *by, EVP_PKEY *key, const char *cn,
                    const char *san, long until)
 {
@@ -194,7 +197,7 @@ static X509 *issue(const authority *by, EVP_PKEY *key, const char *cn,
 
     X509_set_version(x, X509_VERSION_3);
     ASN1_INTEGER_set(X509_get_serialNumber(x), ++serial);
-    X509_gmtime_adj(X509_getm_notBefore(x), -100000);
+    X509_gmtime_adj(X509_getm_notBefore(x), begins);
     X509_gmtime_adj(X509_getm_notAfter(x), until);
     X509_NAME_add_entry_by_txt(of, "CN", MBSTRING_ASC,
                                (const unsigned char *)cn, -1, -1, 0);
@@ -320,7 +323,8 @@ static void ca_refuses(void **state)
     keyring k;
     authority a, b;
     kofn_transport *t, *l;
-    char at[200];
+    char at[200], date[40];
+    time_t from;
 
     (void)state;
     keyring_new(&k);
@@ -330,12 +334,19 @@ static void ca_refuses(void **state)
     enrol(&k, &a, "late", "late", NULL, -10);
     enrol(&k, &a, "blank", "a blank", NULL, 10000);
     enrol(&k, &b, "stranger", "hub", NULL, 10000);
+    begins = 5000;
+    enrol(&k, &a, "early", "early", NULL, 10000);
+    begins = -100000;
     papers_of(&hub, &k, "a.ca", "hub");
     refused(&hub.o, papers_of(&p, &k, "a.ca", "late"), "has expired");
     refused(&hub.o, papers_of(&p, &k, "a.ca", "blank"), "refuses this key");
     refused(&hub.o, papers_of(&p, &k, "a.ca", "stranger"), "of another CA");
     refused(papers_of(&p, &k, "b.ca", "stranger"), &hub.o, "another key");
     refused(papers_of(&p, &k, "a.ca", "late"), &hub.o, "expired");
+    from = time(NULL) + 5000; /* on the same day, or soon after */
+    strftime(date, sizeof date, "valid from %Y-%m-%d", gmtime(&from));
+    refused(&hub.o, papers_of(&p, &k, "a.ca", "early"), date);
+    refused(papers_of(&p, &k, "a.ca", "early"), &hub.o, date);
     /* the CA's certificate is right, but the name is not the expected one */
     l = listener(addresses[0], &hub.o);
     snprintf(at, sizeof at, "boss@%s", kofn_net_endpoint(l));
