@@ -4,7 +4,7 @@
 #   make test      every idea once, in three builds: plain, address+undefined, thread
 #   make check     one build, without the tests that take long: after an edit
 #   make nightly   everything, at full scale, under every BLAS kernel, and campaigns
-#   make release   besides, what is installed, Slurm, and speed against BEFORE=FILE
+#   make release   besides, what is installed, packages, the ABI, Slurm, and speed against BEFORE=FILE
 #   make campaign  honest faults and hostile packets, EVENTS=20000 of them [TESTS=...]
 #   make fuzz      every parser and both ends of the wire, SECONDS=60 each
 #   make coverage  which lines of src these reach
@@ -44,7 +44,8 @@ nightly:
 	@scripts/test night
 	@scripts/campaign $(or $(EVENTS),20000)
 
-release:
+release: build
+	@scripts/abi build/plain/libkofn.so || [ $$? = 77 ]
 	@scripts/need test
 	@scripts/test release
 	@scripts/campaign $(or $(EVENTS),20000)

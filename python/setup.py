@@ -20,14 +20,14 @@ from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE / "c" if (HERE / "c").exists() else HERE.parent
-# What a source distribution has of the checkout.
+# Files and folders of the checkout that a source distribution contains.
 C_FILES = ["CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "papers",
            "share"]
 PREFIX = os.environ.get("KOFN_PREFIX")
 VERSION = re.search(r"project\(kofn VERSION (\S+)",
                     (SOURCE / "CMakeLists.txt").read_text())[1]
 COMMANDS = "kofn", "kofn-papers"
-# What is installed beside the package, as CMake does.
+# Folders that are installed beside the package.
 SHARED = ["share/man/man1", "share/bash-completion/completions", "share/zsh/site-functions"]
 
 
@@ -99,7 +99,7 @@ class SourceDistribution(sdist):
 
 
 if not PREFIX:
-    os.environ["KOFN_SOURCE"] = str(SOURCE)
+    os.environ["KOFN_WITHIN"] = str(SOURCE)
 setup(
     version=VERSION,
     cffi_modules=["kofn/_build.py:ffi"],

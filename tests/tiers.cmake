@@ -3,7 +3,7 @@
 #   day      make test: every idea once, in its best place, ten minutes in all
 #   night    make nightly: everything, in every build, with every BLAS kernel, and tests
 # that wait in real time
-#   release  make release: also the installation, packages, the ABI, and Slurm
+#   release  make release: also the installation, packages, and Slurm
 #
 # Tags of cases in a shell test: `night` runs by night only; `asan` runs under
 # AddressSanitizer by day as well; `processes` runs by day with processes instead of
@@ -18,7 +18,7 @@ set(KOFN_NIGHT
 # Exceptions, which run by day.
 set(KOFN_DAY kernel_Prescott kernel_Haswell kernel_libblas processes_product
   processes_train)
-set(KOFN_RELEASE install slurm package abi)
+set(KOFN_RELEASE install slurm package)
 
 # Accuracy tests that every kernel runs, by day and at night.
 set(KOFN_KERNEL_TESTS numerics_test product_numerics_test)

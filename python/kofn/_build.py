@@ -6,7 +6,7 @@ struct and signature against the same headers.
 
 KOFN_BUILD (a build folder of the checkout that contains this file) or KOFN_PREFIX (an
 installation) names the library. KOFN_RPATH replaces the folder that it is loaded from.
-With KOFN_SOURCE (set by setup.py) it is the one that is built into the package. Without
+With KOFN_WITHIN (set by setup.py) it is the one that is built into the package. Without
 all of these it is that checkout's build folder, or the library that pkg-config finds.
 
     python3 kofn/_build.py [FOLDER]   into FOLDER/kofn, else in place
@@ -60,7 +60,7 @@ extern "Python" int kofn_py_kill(void *, uint64_t);
 
 def where():
     """Returns (include folders, library folders) of the library."""
-    source = os.environ.get("KOFN_SOURCE")
+    source = os.environ.get("KOFN_WITHIN")
     if source:
         return [f"{source}/include"], []
     prefix = os.environ.get("KOFN_PREFIX")
@@ -105,7 +105,7 @@ def declarations(include):
 
 def loaded_from(libraries):
     """Returns the folders in which the library is looked for when it is loaded."""
-    if os.environ.get("KOFN_SOURCE"):
+    if os.environ.get("KOFN_WITHIN"):
         return ["$ORIGIN/lib"]
     folder = os.environ.get("KOFN_RPATH")
     if folder is not None:

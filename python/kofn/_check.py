@@ -60,7 +60,7 @@ def check_product(A, B, C, tolerance=0.0):
     A         m x n: an array, a CPU tensor, or a SciPy sparse matrix.
     B, C      n x p and m x p; vectors are columns. Types may differ; the coarsest
               one determines the allowed rounding. Only C may be float16.
-    tolerance an error is accepted up to tolerance times the largest norm of a row
+    tolerance  an error is accepted up to tolerance times the largest norm of a row
               of A times the largest norm of a column of B; 0: up to the rounding
               of any order of summation.
 

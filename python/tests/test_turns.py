@@ -192,7 +192,7 @@ def test_a_function_that_asks_its_own_sum(where, what):
 
 
 def test_functions_that_ask_each_other_s_sums():
-    """Neither function waits forever, in either order."""
+    """The test shows that neither function waits forever, in either order."""
     said = []
     both = threading.Barrier(2)
 

@@ -69,8 +69,8 @@ static void become_worker(const family *f)
     if (getppid() != f->parent)       /* ... which may have ended already */
         _exit(127);
     cli_again((char **)(uintptr_t)argv);
-    fprintf(stderr, "kofn: cannot be started again as a worker: %s\n",
-            strerror(errno));
+    fprintf(stderr, "kofn: cannot be started again as a worker: %s%s\n",
+            strerror(errno), errno == ENOENT ? "; is /proc mounted?" : "");
     _exit(127);
 }
 

@@ -16,6 +16,9 @@ setup() {
     grep -qx kofn_open@@KOFN_0.1 names
     grep -qx kofn_net_listen@@KOFN_0.1 names
     grep -qx kf_new@@KOFN_PRIVATE_0.1.0 names
+    # debian/libkofn0.symbols has them all; scripts/abi --keep writes it
+    diff <(sed -n 's/^ \(k[a-z0-9_]*@K[A-Z0-9_.]*\) .*/\1/p' \
+        "$KOFN_SOURCE/debian/libkofn0.symbols" | sort) <(sed 's/@@/@/' names | sort)
     [ -z "$(grep -v -e '^kofn_[a-z0-9_]*@@KOFN_0.1$' -e '@@KOFN_PRIVATE_0.1.0$' names)" ]
 }
 

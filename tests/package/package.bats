@@ -73,8 +73,8 @@ END
     debootstrap --variant=minbase bookworm root >debootstrap.log 2>&1 ||
         skip "no Debian mirror can be reached"
     cp -r first "root/first"
-    chroot root sh -c 'apt-get install -y --no-install-recommends /first/[!k]*_0*.deb \
-        /first/kofn*_0*.deb' >install.log 2>&1 || { tail install.log; false; }
+    chroot root sh -c 'apt-get install -y --no-install-recommends /first/libkofn0_0*.deb /first/libkofn-dev_0*.deb \
+        /first/python3-kofn_0*.deb /first/kofn_0*.deb' >install.log 2>&1 || { tail install.log; false; }
     cp -r "$KOFN_SOURCE/debian/tests" root/tests
     chroot root sh -c 'apt-get install -y --no-install-recommends gcc libc6-dev \
         pkg-config' >>install.log 2>&1
