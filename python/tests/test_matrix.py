@@ -293,6 +293,18 @@ def test_workers_that_do_not_start(monkeypatch):
             M @ np.ones(12)
 
 
+def test_a_worker_killed_before_the_first_round_is_a_lost_worker():
+    with kofn.Matrix(X, "processes", scheme="elastic:k=3", workers=5) as M:
+        for process in M.processes[:2]:
+            os.kill(process, signal.SIGKILL)
+        assert np.allclose(M @ np.ones(12), X @ np.ones(12))
+    with kofn.Matrix(X, "processes", scheme="elastic:k=4", workers=5) as M:
+        for process in M.processes[:2]:
+            os.kill(process, signal.SIGKILL)
+        with pytest.raises(kofn.TooFewWorkers, match="3 workers are left"):
+            M @ np.ones(12)
+
+
 def test_processes_wait_for_a_first_round():
     X = np.arange(24.0).reshape(8, 3)
     with kofn.Matrix(X, "processes", scheme="mds:k=2", workers=3) as M:

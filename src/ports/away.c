@@ -79,14 +79,29 @@ static kofn_status pass(port *p, kofn_time atmost)
     return st ? st : kf_away_receive(p, &k);
 }
 
+/* Expects fewer workers: `missing` more have ended before they connected. */
+static kofn_status expect_fewer(port *p, size_t missing)
+{
+    p->missed = 0;
+    p->never += missing;
+    assert(p->never <= p->opt.workers);
+    if (p->never == p->opt.workers)
+        return kf_fail(KOFN_TOOFEW, "all %zu workers ended before they came",
+                       p->opt.workers);
+    p->base.workers = p->opt.workers - p->never;
+    kf_away_news(p, "%zu of %zu workers ended before they came", p->never,
+                 p->opt.workers);
+    return KOFN_OK;
+}
+
 /* Stops waiting for workers that were started and ended before they connected.
  * A worker's end may be known before its last packets are here. */
 static kofn_status check_coming(port *p)
 {
     kofn_time now = kf_away_now(&p->base);
-    size_t ended, gone = 0;
+    size_t ended, gone = p->never;
 
-    if (!p->opt.ended || p->workers >= p->opt.workers ||
+    if (!p->opt.ended || p->workers + p->never >= p->opt.workers ||
         now - p->asked < KOFN_SECOND / 10)
         return KOFN_OK;
     p->asked = now;
@@ -97,11 +112,10 @@ static kofn_status check_coming(port *p)
         p->missed = 0;
     else if (p->missed == 0)
         p->missed = now;
-    return p->missed == 0 || now - p->missed < GRACE
-               ? KOFN_OK
-               : kf_fail(KOFN_TOOFEW,
-                         "%zu of %zu workers ended before they came",
-                         ended - gone, p->opt.workers);
+    if (p->missed == 0 || now - p->missed < GRACE)
+        return KOFN_OK;
+    return expect_fewer(
+        p, kf_min(ended - gone, p->opt.workers - p->workers - p->never));
 }
 
 static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,

@@ -122,6 +122,7 @@ typedef struct port {
     char *source;
     kofn_time start;  /* value of kf_clock when the port was opened */
     kofn_time missed; /* since when a started worker is missing; 0: none is */
+    size_t never;     /* started workers that ended before they connected */
     kofn_time asked;  /* when that was last checked */
     /* listened: total time in which packets were awaited; turned: end of the
      * last wait */

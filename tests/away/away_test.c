@@ -215,7 +215,8 @@ static size_t ended_so_far(void *ud)
     return *(size_t *)ud;
 }
 
-/* No worker comes in the place of an ended one, so waiting would not end. */
+/* No worker comes in the place of an ended one, so waiting for it would not
+ * end: the others are enough to begin, and without them there is an error. */
 static void early_ends(void **state)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
@@ -237,10 +238,35 @@ static void early_ends(void **state)
     assert_int_equal(m.type, KF_MSG_HELLO);
     assert_int_equal(port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m),
                      KOFN_AGAIN);
-    for (ended = 1; st >= 0 && kf_clock() < end;)
+    assert_int_equal(port->workers, 2);
+    for (ended = 1; st >= 0 && port->workers == 2 && kf_clock() < end;)
+        st = port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m);
+    assert_int_equal(st, KOFN_AGAIN);
+    assert_int_equal(port->workers, 1);
+    kofn_port_close(port);
+    fleet_down(&f);
+}
+
+static void early_ends_of_all(void **state)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_time end = kf_clock() + 300 * KOFN_SECOND;
+    kofn_status st = KOFN_OK;
+    size_t ended = 2;
+    kofn_port *port;
+    kf_msg m;
+    fleet f;
+
+    (void)state;
+    fleet_init(&f, NULL);
+    o.workers = 2;
+    o.ended = ended_so_far;
+    o.ud = &ended;
+    assert_ok(kofn_port_away(&port, loop_hub(&f.net), &o));
+    while (st >= 0 && kf_clock() < end)
         st = port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m);
     assert_int_equal(st, KOFN_TOOFEW);
-    assert_string_equal(kofn_errmsg(), "1 of 2 workers ended before they came");
+    assert_string_equal(kofn_errmsg(), "all 2 workers ended before they came");
     kofn_port_close(port);
     fleet_down(&f);
 }
@@ -326,7 +352,9 @@ TEST_FILE(away_test)
         TEST(faults_on_the_way,
              "away: rounds are right or fail under faults of packets"),
         TEST(early_ends,
-             "away: waiting fails if a worker ended before it came"),
+             "away: fewer workers are expected if one ended before it came"),
+        TEST(early_ends_of_all,
+             "away: waiting fails if all workers ended before they came"),
         TEST(fetched_operand,
              "away: an operand is read, and a wrong worker is named"),
     };
