@@ -248,6 +248,32 @@ static void fixed_width(void **state)
     rig_down(&r);
 }
 
+/* An answer has 12 / 2 rows, and at most 4 columns fit. */
+static void longest_answer(void **state)
+{
+    rig_kind k = {
+        .spec = "uncoded", .workers = 2, .m = 12, .n = 5, .p = 2, .sim = true};
+    kofn_port *port;
+    rig r, one;
+
+    (void)state;
+    rig_inputs(&r, &k);
+    assert_ok(kofn_port_sim(&port, 2, NULL));
+    port->longest = 6 * 4 * sizeof(double);
+    assert_ok(kofn_open(&r.job, r.plan, port, NULL));
+    assert_ok(kofn_place(r.job, &r.A));
+    for (size_t p = 3; p <= 5; p++) {
+        set_width(&r, p);
+        one = rig_beside(&r, p);
+        assert_int_equal(kofn_round(r.job, &one.x, &one.y, NULL),
+                         p <= 4 ? KOFN_OK : KOFN_UNSUITED);
+        assert_true(p > 4 || rig_error(&one) < 1e-11);
+        rig_put_away(&one);
+    }
+    assert_non_null(strstr(kofn_errmsg(), "240 bytes"));
+    rig_down(&r);
+}
+
 /* ---- inputs that are sent again ------------------------------------------ */
 
 static kofn_status full(kofn_transport *t, kofn_peer peer, const void *head,
@@ -647,6 +673,8 @@ TEST_FILE(put_test)
         TEST(any_width, "put: products of any number of columns are right"),
         TEST(fixed_width,
              "put: vectors, and gpd from the left, have the plan's width"),
+        TEST(longest_answer,
+             "put: products with answers too long for the port are refused"),
         TEST(repeated_input,
              "put: a cancelled input is kept if a later letter brings it"),
         TEST(needed_input,
