@@ -124,7 +124,8 @@ KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                                    const char *spec, size_t workers,
                                    uint64_t seed);
 /* Makes the plan also serve left products B A on the same blocks, with inputs B
- * of p rows (kofn_put_at).  Call it before kofn_open.
+ * of p rows (kofn_put_at).  Call it before kofn_open.  Under elastic with A cut
+ * into rows, the inputs of later products may have any number of rows.
  * KOFN_STATE: the plan serves left products already.
  * KOFN_UNSUITED: the scheme has no left products, or stores other blocks for
  * them.
@@ -432,15 +433,18 @@ KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
  *
  * `in` has the shape of the round input and is copied; `out` has that of the
  * output and is borrowed until the product is taken or cancelled (kofn_problem
- * has the shapes).  *number becomes 1, 2, ... in the order of the calls;
- * `number` may be NULL.  Up to KOFN_OPEN_MOST products may be open, which means
- * started and not taken.  Workers do the oldest product first, and the next one
- * when they have nothing left to do for it.
+ * has the shapes).  For KOFN_MATMUL both may have any number of columns; p of
+ * the problem should be the usual one.  *number becomes 1, 2, ... in the order
+ * of the calls; `number` may be NULL.  Up to KOFN_OPEN_MOST products may be
+ * open, which means started and not taken.  Workers do the oldest product
+ * first, and the next one when they have nothing left to do for it.
  *
  * KOFN_STATE: KOFN_OPEN_MOST products are open, an operand is not placed, the
  * plan is for a STREAM, or the job has failed.
  * KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: a matrix is missing, has a wrong
  * shape or type, or `in` has a NaN or an infinity.
+ * KOFN_UNSUITED: the product is wider than the problem, and an answer would be
+ * longer than the port can receive.
  * KOFN_TRANSPORT: the transport failed, and with it the job. */
 KOFN_API kofn_status kofn_put(kofn_job *job, const kofn_matrix *in,
                               kofn_matrix *out, uint32_t *number);

@@ -17,7 +17,7 @@ with kofn.Matrix(X, "processes", scheme="elastic:k=4", workers=8,
     A @ np.ones(200)  # distributes the blocks
     for after, child in ((0.05, 2), (0.1, 5)):
         threading.Timer(after, os.kill, (A.processes[child], signal.SIGKILL)).start()
-    s = np.sort(svds(A.aslinearoperator(), k=5)[1])[::-1]
+    s = np.sort(svds(A, k=5)[1])[::-1]
     exact = np.linalg.svd(X, compute_uv=False)[:5]
     print("singular values", s.round(3))
     print("they differ by", f"{np.abs(s - exact).max():.0e};",

@@ -7,6 +7,7 @@ from . import _lib, _mesh
 from ._fleet import life
 from ._job import ALL, Job, Report, problem
 from ._lib import Invalid, begun, check, ffi, lib, new
+from ._matrix import Matrix
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Iterated:
     converged: bool
     change: float      # in the last iteration
     eigenvalue: float  # power iteration only
-    report: Report     # all rounds; None if masterless
+    report: Report     # all rounds, of a Matrix also earlier ones; None if masterless
     mesh: _mesh.Mesh = None  # masterless: what the node saw of the others
 
 
@@ -97,6 +98,8 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
           workers=8, where="threads", masterless=False, **options):
     """The dominant eigenvector and eigenvalue of a square matrix.
 
+    A            an array, a SciPy sparse matrix, or a kofn.Matrix of float64. A Matrix
+                 brings its workers, which remain open.
     masterless   True: without a coordinator, on `workers` nodes that are threads
                  of this process. An address such as "tcp://127.0.0.1:5001": this
                  process is one node, and `reach` has addresses of other nodes;
@@ -109,8 +112,10 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
     >>> round(r.eigenvalue, 6), r.converged
     (4.0, True)
     """
-    A = _lib.array(A, np.float64, "A")
-    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+    mine = isinstance(A, Matrix)
+    if not mine and not _lib.is_sparse(A):
+        A = _lib.array(A, np.float64, "A")
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         raise Invalid(f"A has the shape {A.shape}; power iteration needs a "
                       "square matrix")
     n = A.shape[0]
@@ -118,19 +123,31 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
         _lib.array(start, np.float64, "start").copy()
     if v.ndim != 1:
         raise Invalid(f"start has the shape {v.shape}; a vector is needed")
-    pb, view = problem(lib.KOFN_MATVEC, n, n, 1), _lib.view(A)
     o = _options(iterations, tolerance=tolerance)
+    if mine:
+        if options or (scheme, workers, where, masterless) != (
+                "elastic", 8, "threads", False):
+            raise Invalid("A is a kofn.Matrix, which has its workers and options; give "
+                          "none here, or the array that it was made of")
+        return A._iterate(lambda job: _run(
+            lambda o, m, r: lib.kofn_power(job.job, m, o, r), o, v, job))
+    is_sparse = _lib.is_sparse(A)
+    view, keep = _lib.sparse(A) if is_sparse else (_lib.view(A), A)
+    pb = problem(lib.KOFN_MATVEC, n, n, 1, is_sparse=is_sparse)
     if masterless:
+        if is_sparse:
+            raise Invalid("without a master A is dense; its toarray() makes it dense")
         return _run_mesh(
             lambda at, m, o, r: lib.kofn_power_peers(at, view, m, o, r),
             o, v, pb, scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
-        check(lib.kofn_place(job.job, view))
+        check(lib.kofn_place_at(job.job, 0, _lib.operand(view)))
         return _run(lambda o, m, r: lib.kofn_power(job.job, m, o, r),
                     o, v, job)
     finally:
         job.close()
+        del keep
 
 
 @_lib.shows({**ALL, **_mesh.OPTIONS})
@@ -152,6 +169,10 @@ def pagerank(G, *, damping=None, personalization=None, nstart=None, dangling=Non
     >>> kofn.pagerank(G, scheme="elastic:k=2", workers=3).vector.round(6)
     array([0.333333, 0.333333, 0.333333])
     """
+    if isinstance(G, Matrix):
+        raise Invalid("G is a kofn.Matrix, and PageRank is computed with other numbers: "
+                      "the transpose of the graph, with the weights of each node divided "
+                      "by their sum. Give the sparse matrix itself")
     if not _lib.is_sparse(G):
         raise Invalid("G must be one of SciPy's sparse matrices; "
                       "scipy.sparse.csr_matrix(G) makes one")

@@ -8,33 +8,118 @@ from ._lib import Invalid, Unsuited, check, lib
 from ._turn import Turn
 
 
-# Most jobs of a matrix, each for inputs of one width and type.
+# Most jobs of a matrix. There is one for each type of inputs, and under some schemes
+# one for each number of rows from the left.
 JOBS = 8
+# Bytes of an input or a result that is sent at a time.
+PIECE = 16 << 20
 
 
 def _put_left(job, x, out, number):
     return lib.kofn_put_at(job, 0, True, x, out, number)
 
 
-class Matrix:
+class _Operator:
+    """What Matrix and its transpose have in common: the members that SciPy's solvers
+    and scikit-learn's randomized_svd look for. A subclass has shape, dtype, T and the
+    two products."""
+
+    ndim = 2
+    __array_priority__ = 100
+    __array_ufunc__ = None  # ndarray @ Matrix calls __rmatmul__
+
+    def matvec(self, x):
+        """Returns A @ x for a vector of n, or for a matrix n x 1."""
+        return self @ _one(x)
+
+    def rmatvec(self, x):
+        """Returns A.T @ x for a vector of m, or for a matrix m x 1."""
+        return self.T @ _one(x)
+
+    def matmat(self, X):
+        """Returns A @ X."""
+        return self @ X
+
+    def rmatmat(self, X):
+        """Returns A.T @ X."""
+        return self.T @ X
+
+    def dot(self, x):
+        """Returns A @ x."""
+        return self @ x
+
+    def __call__(self, x):
+        """Returns A @ x; lobpcg calls small operators."""
+        return self @ x
+
+    @property
+    def H(self):
+        """The transpose, as the numbers are real."""
+        return self.T
+
+    def aslinearoperator(self):
+        """Returns a scipy.sparse.linalg.LinearOperator. SciPy's solvers take the matrix
+        as it is; an operator can also be added, scaled and chained.
+
+        >>> import numpy as np, kofn
+        >>> from scipy.sparse.linalg import svds
+        >>> with kofn.Matrix(np.diag([3.0, 2, 1, 0.5]), scheme="elastic:k=2",
+        ...                  workers=3) as A:
+        ...     s = svds(2 * A.aslinearoperator(), k=1)[1]
+        >>> round(float(s[0]), 9)
+        6.0
+        """
+        from scipy.sparse.linalg import LinearOperator
+
+        return LinearOperator(self.shape, dtype=self.dtype, matvec=self.matvec,
+                              rmatvec=self.rmatvec, matmat=self.matmat,
+                              rmatmat=self.rmatmat)
+
+    def __array__(self, *_, **__):
+        raise Unsuited("a kofn.Matrix is no array: workers hold its numbers, coded. "
+                       "Multiply it with arrays, A @ x or x @ A, where x is "
+                       "x.to_numpy() of pandas or x.toarray() of SciPy. Where the "
+                       "numbers are needed, give the array that A was made of")
+
+    def __reduce_ex__(self, _):
+        raise Unsuited("a kofn.Matrix has workers, and is neither pickled nor copied. "
+                       "Send the array that it was made of, and make a Matrix of it "
+                       "there")
+
+
+def _one(x):
+    """Returns x, which is a vector or a column."""
+    if np.ndim(x) != 1 and np.shape(x)[1:] != (1,):
+        raise Invalid(f"the other factor has the shape {np.shape(x)}; matvec and rmatvec "
+                      "take one vector, matmat and rmatmat a matrix")
+    return x
+
+
+class Matrix(_Operator):
     """A matrix, coded and distributed to workers; `A @ x` is one round.
 
-    A        m x n: a NumPy array, a CPU tensor, or a SciPy sparse matrix. float64
-             and float32 with contiguous rows are not copied: keep them unchanged.
+    A        m x n: a NumPy array, a CPU tensor, a pandas table, or a SciPy sparse
+             matrix. Arrays of float64 and float32 with contiguous rows are not
+             copied: keep them unchanged.
     where    "threads" (the default), "sim", "processes", or an address such as
              "tcp://0.0.0.0:5555". Workers connect to it with `kofn worker
              tcp://HOST:5555` or `python -m kofn worker tcp://HOST:5555`.
     scheme   the code, see kofn.schemes().
     workers  number of workers at the start.
-    columns  columns of later inputs. Remote workers compute this number of columns
-             at a time; those of this machine take an input whole. Threads keep A
-             coded for up to eight widths and types of inputs, the last used ones.
+    columns  the usual number of columns of later inputs. Any number may come, on the
+             same blocks. Under schemes other than elastic, products from the left have
+             this number of rows. Threads then keep up to eight coded copies, for other
+             numbers of rows.
     errors   "detect", "adversarial", "probabilistic" or "keyed": finds wrong
              results. Products from the left are then not available.
     multiply, keep
              as in kofn.serve: how "processes" multiply dense blocks.
     below, max_error, late, faults, events, keys, insecure, tls_ca, tls_cert,
     tls_key, journal, metrics, trace, seed: as the options of the kofn command.
+
+    SciPy's solvers take it as it is: svds(A), eigsh(A), lsqr(A, b), cg(A, b). The other
+    factor of a product is an array, or a table or column of pandas. Of these the
+    numbers are taken by position, not by label, and the result is an array.
 
     Raises kofn.TooFewWorkers, kofn.Corrupt, kofn.Unstable, ... with what was wrong
     and what to do.
@@ -47,8 +132,6 @@ class Matrix:
     array([ 10.,  32.,  54.,  76.,  98., 120.])
     """
 
-    __array_priority__ = 100  # ndarray @ Matrix calls __rmatmul__
-
     @_lib.shows(ALL)
     def __init__(self, A, where="threads", *, scheme="elastic", workers=8,
                  columns=1, multiply=None, keep=None, **options):
@@ -60,7 +143,9 @@ class Matrix:
         self._sparse = _lib.is_sparse(A)
         self._options = dict(where=where, scheme=scheme, workers=workers,
                              **options)
-        self._jobs = {}  # jobs by the columns and type of the input
+        self._columns = _lib.count("columns", columns)
+        self._fixed = False  # True: left products have as many rows as the job says
+        self._jobs = {}  # jobs by the type of the input, and its rows if these are fixed
         self._turn = Turn("the matrix")
         self.report = None
         if self._sparse:
@@ -74,39 +159,40 @@ class Matrix:
             self.dtype = self._borrowed.dtype
         self.shape = (self._operand.rows, self._operand.cols)
         self._copy = None
-        self._job(_lib.count("columns", columns))
+        self._job()
 
-    def _job(self, columns, dtype=None):
-        """Returns the job for inputs of this width and type. Remote workers hold the
-        blocks of one job only, so inputs are cut to its width."""
+    def _job(self, dtype=None, rows=None):
+        """Returns the job for inputs of this type; with `rows` the one for left products
+        of this number of rows, if workers are threads. Remote workers hold the blocks of
+        one job only."""
         dtype = self.dtype if dtype is None else dtype
-        if (columns, dtype) in self._jobs:
-            return self._used(columns, dtype)
+        place = self._options["where"]
+        key = (dtype, rows if place == "threads" else None)
+        if key in self._jobs:
+            return self._used(key)
         for job in self._jobs.values():
             job.check_open()
-        here = self._options["where"] in ("threads", "sim")
-        if dtype != self.dtype and not here:
+        if dtype != self.dtype and place not in ("threads", "sim"):
             raise Invalid(f"A is {self.dtype} and the other factor {dtype}, and so "
                           f"their product would be; workers hold A as {self.dtype}. "
                           f"Give the factor as {self.dtype}, x.astype('"
                           f"{self.dtype}'), or make a Matrix of A.astype('{dtype}')")
-        if self._options["where"] != "threads":
-            for (_, kind), job in self._jobs.items():
-                if kind == dtype:
-                    return job
         if len(self._jobs) >= JOBS:  # totals are those of the first job
             self._jobs.pop(list(self._jobs)[1]).end()
+        self._jobs[key] = self._new_job(dtype, rows or self._columns)
+        return self._jobs[key]
+
+    def _new_job(self, dtype, columns):
         if dtype == self.dtype:
             operand, borrowed = self._operand, self._borrowed
         else:
             borrowed = self._wide()
             operand = _lib.view(borrowed)
         m, n = self.shape
-        op = lib.KOFN_MATVEC if columns == 1 else lib.KOFN_MATMUL
         o = dict(self._options)
         # left products cannot be compared: none with errors
-        whole = o.get("errors") in (None, "none") and not self._sparse
-        job = Job(problem(op, m, n, columns, dtype, self._sparse),
+        whole = o.get("errors") in (None, "none")
+        job = Job(problem(lib.KOFN_MATMUL, m, n, columns, dtype, self._sparse),
                   o.pop("scheme"), o.pop("workers"), o.pop("where"),
                   left=columns if whole else 0,
                   serve=lambda address, **w: life(address, **self._own, **w),
@@ -114,10 +200,9 @@ class Matrix:
         job.columns = columns
         check(lib.kofn_place_at(job.job, 0, _lib.operand(operand)))
         job.borrow(borrowed, operand)
-        self._jobs[columns, dtype] = job
         return job
 
-    def _used(self, *key):
+    def _used(self, key):
         """Returns the job of that key. The least recently used one is ended first."""
         if key != next(iter(self._jobs)):
             self._jobs[key] = self._jobs.pop(key)
@@ -142,27 +227,41 @@ class Matrix:
         other = 1 if x.ndim == 1 else x.shape[0] if row else x.shape[1]
         length = self.shape[1] if row else self.shape[0]
         with self._turn():
-            job = self._job(other, x.dtype)
+            job = self._job(x.dtype)
+            job.check_open()
             if row:
                 self._check_left(job)
-            if job.columns == other:
-                out = self._round(job, x, length, row, put)
-            else:
-                out = self._in_pieces(job, x, length, row, put)
+            if other == 0:
+                return np.empty((0, length) if row else (length, 0), x.dtype)
+            job, out = self._best(job, x, length, row, put)
             self.report = job.report
             return out
+
+    def _best(self, job, x, length, row, put):
+        """Returns the job that multiplies, and the product: in one round, if the scheme
+        and the memory of a packet allow it."""
+        other = 1 if x.ndim == 1 else len(x) if row else x.shape[1]
+        most = other
+        if self._options["where"] not in ("threads", "sim"):
+            most = max(1, min(other, PIECE // (max(self.shape) * x.itemsize)))
+        try:
+            if not row or not self._fixed:
+                return job, self._in_pieces(job, x, length, row, put, most)
+        except Invalid as e:
+            if not row or e.status != "SHAPE":
+                raise
+            self._fixed = True  # only now known: the scheme is C's
+        job = self._job(x.dtype, other)
+        return job, self._in_pieces(job, x, length, row, put, job.columns)
 
     def _check_left(self, job):
         if self._options.get("errors") not in (None, "none"):
             raise Unsuited("products from the left need every answer, and leave "
                            "none to find errors with; make a Matrix of it without "
                            "errors, or one of its transpose")
-        if self._sparse:
-            raise Unsuited("sparse matrices are not multiplied from the left; make "
-                           "a Matrix of the transpose as well, or a dense one")
         if not job.serves_left:
             raise Unsuited(f"scheme {self._options['scheme']} does not serve "
-                           "products from the left; elastic and polynomial do")
+                           "products from the left of this matrix; elastic does")
 
     def _round(self, job, x, length, row, put):
         if x.ndim == 1:
@@ -173,17 +272,19 @@ class Matrix:
         job.round(put, _lib.view(x, row), _lib.view(out, row), (x, out))
         return out
 
-    def _in_pieces(self, job, x, length, row, put):
-        """Multiplies as many columns (rows) at a time as the job takes. The last
-        piece is padded with zeros."""
+    def _in_pieces(self, job, x, length, row, put, width):
+        """Multiplies `width` columns (rows) at a time. Where the scheme fixes the width
+        of left products, the last piece is padded with zeros."""
         all_of = x if row else x.T
         all_of = all_of.reshape(-1, all_of.shape[-1])
+        padded = row and self._fixed
+        if len(all_of) == width or len(all_of) < width and not padded:
+            return self._round(job, x, length, row, put)
         parts = []
-        for at in range(0, len(all_of), job.columns):
-            piece = all_of[at:at + job.columns]
-            short = job.columns - len(piece)
-            if short:
-                piece = np.pad(piece, ((0, short), (0, 0)))
+        for at in range(0, len(all_of), width):
+            piece = all_of[at:at + width]
+            if padded and len(piece) < width:
+                piece = np.pad(piece, ((0, width - len(piece)), (0, 0)))
             part = self._round(job, np.ascontiguousarray(piece if row else piece.T),
                                length, row, put)
             parts.append(part if row else part.T)
@@ -191,6 +292,13 @@ class Matrix:
         if x.ndim == 1:
             return all_of[0]
         return all_of if row else np.ascontiguousarray(all_of.T)
+
+    def _iterate(self, run):
+        """Returns run(job), which takes many products of A with float64 vectors."""
+        with self._turn():
+            job = self._job(np.dtype(np.float64))
+            job.check_open()
+        return run(job)
 
     def __matmul__(self, x):
         """Returns A @ x for a vector of n or a matrix of n rows."""
@@ -228,26 +336,6 @@ class Matrix:
         """Process numbers of the workers that this process started."""
         return [c for j in list(self._jobs.values()) for c in j.fleet.children]
 
-    def aslinearoperator(self):
-        """Returns a scipy.sparse.linalg.LinearOperator, for svds, lsqr, eigsh, cg.
-
-        >>> import numpy as np, kofn
-        >>> from scipy.sparse.linalg import svds
-        >>> with kofn.Matrix(np.diag([3.0, 2, 1, 0.5]), scheme="elastic:k=2",
-        ...                  workers=3) as A:
-        ...     s = svds(A.aslinearoperator(), k=1)[1]
-        >>> round(float(s[0]), 9)
-        3.0
-        """
-        from scipy.sparse.linalg import LinearOperator
-
-        return LinearOperator(
-            self.shape, dtype=self.dtype,
-            matvec=lambda x: self @ np.ravel(x),
-            rmatvec=lambda x: np.ravel(x) @ self,
-            matmat=lambda X: self @ X,
-            rmatmat=lambda X: (np.ascontiguousarray(X.T) @ self).T)
-
     def close(self):
         """Ends the workers. Further calls do nothing. Another thread may call it; the
         current call then ends with an error."""
@@ -267,10 +355,8 @@ class Matrix:
                 f"{o['scheme']} on {o['workers']} workers, {o['where']})")
 
 
-class _Transposed:
+class _Transposed(_Operator):
     """The type of Matrix.T."""
-
-    __array_priority__ = 100
 
     def __init__(self, A):
         self._A = A
@@ -289,6 +375,17 @@ class _Transposed:
         if x.ndim == 1:
             return self._A @ x
         return (self._A @ np.ascontiguousarray(x.T)).T
+
+    @property
+    def report(self):
+        return self._A.report
+
+    @property
+    def totals(self):
+        return self._A.totals
+
+    def __repr__(self):
+        return f"{self._A!r}.T"
 
 
 @_lib.shows(ALL)

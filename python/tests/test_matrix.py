@@ -134,12 +134,35 @@ def test_inputs_that_are_not_as_wide_as_was_said(where):
         assert (tall[0] @ M).shape == (12,) and close(tall[0] @ M, tall[0] @ X)
 
 
-def test_a_matrix_keeps_few_jobs_however_many_widths_come():
-    with kofn.Matrix(X, scheme="elastic:k=2", workers=2) as M:
-        for c in (*range(1, 13), 2, 12, 11):
-            W = rng.standard_normal((12, c))
-            assert close(M @ W, X @ W) and len(M._jobs) <= 8
-        assert [c for c, _ in M._jobs] == [1, 7, 8, 9, 10, 2, 12, 11]
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_inputs_of_every_width_have_the_same_workers(where):
+    with kofn.Matrix(X, where, scheme="elastic:k=2", workers=2) as M:
+        before = threading.active_count(), len(os.listdir("/proc/self/task"))
+        for c in (*range(1, 13), 100, 2):
+            W, V = rng.standard_normal((12, c)), rng.standard_normal((c, 90))
+            assert close(M @ W, X @ W) and close(V @ M, V @ X)
+            assert M.totals.rounds % 2 == 0 and len(M._jobs) == 1
+        assert (threading.active_count(), len(os.listdir("/proc/self/task"))) == before
+        assert M.totals.rounds == 28
+
+
+def test_inputs_too_long_for_a_packet_are_cut(monkeypatch):
+    monkeypatch.setattr(kofn._matrix, "PIECE", 90 * 8 * 3)  # three vectors of 90
+    wide, tall = rng.standard_normal((12, 7)), rng.standard_normal((7, 90))
+    with kofn.Matrix(X, "processes", scheme="elastic:k=2", workers=3) as M:
+        assert close(M @ wide, X @ wide) and M.totals.rounds == 3
+        assert close(tall @ M, tall @ X) and M.totals.rounds == 6
+
+
+@pytest.mark.parametrize("where", ["threads", "sim"])
+def test_schemes_that_fix_the_rows_of_left_products(where):
+    tall = rng.standard_normal((13, 90))
+    with kofn.Matrix(X, where, scheme="gpd:m=2,n=1,p=1", workers=3, columns=5) as M:
+        for c in (5, 2, *range(3, 14), 5, 13, 1):
+            assert close(tall[:c] @ M, tall[:c] @ X) and len(M._jobs) <= 8
+            assert close(M @ tall[:c, :12].T, X @ tall[:c, :12].T)
+        assert close(tall[0] @ M, tall[0] @ X)
+        assert len(M._jobs) == (8 if where == "threads" else 1)
 
 
 def test_a_column_from_the_left():
@@ -410,7 +433,7 @@ def test_handles_end_when_they_are_collected():
     for _ in range(50):
         M = kofn.Matrix(X, scheme="elastic:k=2", workers=3)
         M @ np.ones(12)
-    job = M._job(1)
+    job = M._job()
     del M
     gc.collect()
     assert not job.closed

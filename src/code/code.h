@@ -49,8 +49,8 @@ static inline const kofn_plan *kf_plan_use(const kofn_plan *p, bool left)
     return left ? p->left : p;
 }
 
-/* Copies the plan of a stream for products of another shape.  The copy shares
- * all pointers and must not be freed. */
+/* Copies a plan for products of another shape.  The copy shares all pointers
+ * and must not be freed. */
 kofn_status kf_code_shape(kofn_plan *out, const kofn_plan *p, size_t rows,
                           size_t inner, size_t cols);
 

@@ -21,7 +21,7 @@
 #define START_F64 (24.0 * 24)
 /* Returns the number of terms that a worker adds up for one of its results, as
  * if one after another.  Products with a float32 vector are summed in panels
- * (kf_mat_multiply). */
+ * (kf_mat_multiply).  Other products may be wider than the problem says. */
 static double terms_of(const kofn_layout *L)
 {
     const kofn_problem *pb = &L->problem;
@@ -31,7 +31,7 @@ static double terms_of(const kofn_layout *L)
     double terms;
 
     assert(op);
-    if (pb->dtype == KOFN_F32 && pb->p == 1 && cols > KF_PANEL)
+    if (pb->dtype == KOFN_F32 && op->vector && cols > KF_PANEL)
         cols = KF_PANEL + cols / KF_PANEL;
     if (op->factors == 0) /* rounding inside the user's function is unknown */
         return 1;

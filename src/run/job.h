@@ -60,8 +60,8 @@ typedef struct product {
     bool room;         /* no answer of an honest worker is infinite */
     bool audited;    /* a sum that is compared, on behalf of later ones that are
                         not */
-    kofn_plan shape; /* product of a stream, or number 0: the plan for its
-                        own shape */
+    kofn_plan shape; /* product of a stream or of its own width, or number
+                        0: the plan for its shape */
     /* Its start (begin.c). */
     uint32_t core;   /* its number in core and workers, from its start */
     bool begun;      /* the core knows it */
@@ -431,6 +431,8 @@ void kf_job_code_it(const kofn_job *j, product *p);
  * open. */
 product *kf_job_last_idle(kofn_job *j);
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use);
+/* Fails if an answer of a product of this shape is too long for the port. */
+kofn_status kf_job_check_longest(const kofn_job *j, const kofn_plan *shape);
 /* Opens a product; it is then the newest. */
 kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
                                 const kofn_matrix *in, kofn_matrix *out);

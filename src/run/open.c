@@ -85,6 +85,57 @@ static kofn_status check_state(const kofn_job *j, const kofn_plan *use,
                                "call kofn_plan_serve_left before kofn_open");
 }
 
+kofn_status kf_job_check_longest(const kofn_job *j, const kofn_plan *shape)
+{
+    const kofn_layout *L = &shape->layout;
+    bool left = shape->op->left;
+    size_t rows, cols, bytes, longest = j->port->longest;
+    size_t width =
+        kf_ceil_div(L->problem.p, left ? L->cut[1].rows : L->cut[1].cols);
+
+    kf_operation_block(L, &rows, &cols);
+    if (!kf_mul(left ? cols : rows, kf_dtype_size(L->problem.dtype), &bytes) ||
+        !kf_mul(bytes, width, &bytes) ||
+        !kf_mul(bytes, left ? 1 : L->components, &bytes))
+        return kf_nomem(SIZE_MAX);
+    if (!longest || bytes <= longest)
+        return KOFN_OK;
+    return kf_fail(KOFN_UNSUITED,
+                   "an answer of this product has %zu bytes, but port %s "
+                   "receives at most %zu; cut products finer, or open the "
+                   "port for larger answers",
+                   bytes, j->port->name, longest);
+}
+
+/* True if products may have any number of columns (of rows, if they are left
+ * products).  Strips of other left products run along these rows. */
+static bool takes_any_width(const kofn_plan *use)
+{
+    if (use->op->left)
+        return use->layout.adjoint;
+    return use->op->factors == 1 && !use->op->vector &&
+           use->op->in.cols == KF_P;
+}
+
+/* Sets *use to *shape, a plan for the width of this input, if that is not the
+ * width of the problem. */
+static kofn_status fit_width(const kofn_job *j, const kofn_plan **use,
+                             kofn_plan *shape, const kofn_matrix *in)
+{
+    const kofn_problem *pb = &(*use)->layout.problem;
+    size_t width;
+
+    TRY(kf_mat_check_matrix(in, "the product's input"));
+    width = (*use)->op->left ? in->rows : in->cols;
+    if (width == pb->p || !takes_any_width(*use))
+        return KOFN_OK;
+    TRY(kf_code_shape(shape, *use, pb->m, pb->n, width));
+    if (width > pb->p)
+        TRY(kf_job_check_longest(j, shape));
+    *use = shape;
+    return KOFN_OK;
+}
+
 /* Refuses an input or output if its shape or type differs from the plan's.
  * Sets *most to the largest magnitude of the input. */
 static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
@@ -97,7 +148,6 @@ static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
     size_t out_rows = kf_size_of(pb, op->out.rows);
     size_t out_cols = kf_size_of(pb, op->out.cols);
 
-    TRY(kf_mat_check_matrix(in, "the product's input"));
     TRY(kf_mat_check_matrix(out, "the product's output"));
     if (in->rows != in_rows || in->cols != in_cols)
         return kf_fail(KOFN_SHAPE,
@@ -354,10 +404,11 @@ kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
     product *p;
 
     TRY(check_state(j, use, as));
-    TRY(check_product(use, in, out, &most));
     p = kf_job_last_idle(j);
     if (!p)
         return KOFN_NOMEM;
+    TRY(fit_width(j, &use, &p->shape, in));
+    TRY(check_product(use, in, out, &most));
     TRY(take_input(&j->held[operand], p, use, in, most));
     p->out = *out;
     kf_job_reset(j, p, use);

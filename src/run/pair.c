@@ -69,25 +69,6 @@ static kofn_status lend(const kofn_job *j, product *p, const kofn_matrix *X,
         kf_job_scale_input(&first->resident, p, &p->shape, &Y, most));
 }
 
-/* Fails if an answer of this product is too long for the port. */
-static kofn_status check_longest(const kofn_job *j, const kofn_plan *shape)
-{
-    const kofn_layout *L = &shape->layout;
-    size_t longest = j->port->longest, bytes;
-
-    if (!kf_mul(kf_ceil_div(L->problem.p, L->cut[1].cols),
-                kf_dtype_size(L->problem.dtype), &bytes) ||
-        !kf_mul(bytes, L->components * shape->span, &bytes))
-        return kf_nomem(SIZE_MAX);
-    if (!longest || bytes <= longest)
-        return KOFN_OK;
-    return kf_fail(KOFN_UNSUITED,
-                   "an answer of this product has %zu bytes, but port %s "
-                   "receives at most %zu; cut products finer, or open the "
-                   "port for larger answers",
-                   bytes, j->port->name, longest);
-}
-
 kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
                          const kofn_matrix *Y, kofn_matrix *out)
 {
@@ -99,7 +80,7 @@ kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
     if (!p)
         return KOFN_NOMEM;
     TRY(kf_code_shape(&p->shape, j->plan, X->rows, X->cols, Y->cols));
-    TRY(check_longest(j, &p->shape));
+    TRY(kf_job_check_longest(j, &p->shape));
     st = lend(j, p, X, *Y);
     if (st) {
         kf_pair_release(p);
