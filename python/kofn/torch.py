@@ -431,8 +431,8 @@ class Training:
 
     def state_dict(self, optimiser=None):
         """Returns a copy of the state of the model, the optimiser and the place in
-        the data, for torch.save(). The place is after the batch whose gradient was
-        computed last. With a loader, generators of its samplers are included."""
+        the data, for torch.save(). The place is after the last batch with a computed
+        gradient. With a loader, generators of its samplers are included."""
         state = {"model": self.model.state_dict(), "place": self._place,
                  "batches": self.batches}
         if optimiser is not None:

@@ -106,14 +106,22 @@ static bool next_skip(kf_link *l)
     return true;
 }
 
-/* Makes a CREDIT if the other end may send a quarter of its window more. */
+/* True if a body is announced that fits in the window: the other end waits for
+ * credit for all of it, and asks for none. */
+static bool is_announced(const kf_channel *a)
+{
+    return a->coming && !a->coming->body && !a->asks;
+}
+
+/* Makes a CREDIT if the other end may send a quarter of its window more, or
+ * waits for any. */
 static bool next_credit(kf_link *l)
 {
     for (int i = 0; i < KF_CHANNELS; i++) {
         kf_channel *a = &l->channel[i];
         uint64_t now = a->taken + a->window;
 
-        if (now < a->given + a->window / 4)
+        if (now < a->given + a->window / 4 && !is_announced(a))
             now = 0;
         now = now > a->special ? now : a->special;
         if (now <= a->given)

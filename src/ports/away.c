@@ -123,6 +123,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
 {
     port *p = (port *)base;
     kofn_time now = kf_away_now(base);
+    size_t expected = base->workers;
 
     until = sooner(until, kf_later(now, atmost));
     do {
@@ -131,6 +132,8 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
             return KOFN_OK;
         }
         TRY(check_coming(p));
+        if (base->workers < expected)
+            return KOFN_AGAIN; /* those that came may be enough */
         TRY(pass(p, until == KOFN_NEVER ? KOFN_SECOND
                     : until > now       ? until - now
                                         : 0));

@@ -163,6 +163,16 @@ static kofn_status post_work(port *p, const kf_msg *m)
             body = kf_buffer_keep(x->packed);
         }
     }
+    if (body && p->base.longest && kf_buffer_bytes(body) > p->base.longest) {
+        size_t bytes = kf_buffer_bytes(body);
+
+        kf_buffer_drop(body);
+        return kf_fail(KOFN_UNSUITED,
+                       "the input of a task has %zu bytes, but a worker of "
+                       "port %s receives at most %zu; give inputs with fewer "
+                       "columns, or open the port for larger packets",
+                       bytes, p->base.name, p->base.longest);
+    }
     lent = kf_post_lend(body);
     return kf_away_post(p, m->worker, &h, &lent);
 }

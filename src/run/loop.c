@@ -38,11 +38,16 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
     return j->journal ? kf_journal_check(j->journal) : KOFN_OK;
 }
 
+/* True once all expected workers have come, until the first blocks are sent. */
+static bool owes_blocks(const kofn_job *j)
+{
+    return j->lease.owed.count > 0 && kf_job_all_came(j);
+}
+
 /* Sends the first blocks together, once all expected workers have come. */
 static kofn_status hand_out(kofn_job *j)
 {
-    return j->lease.owed.count && kf_job_all_came(j) ? kf_lease_hand_out(j)
-                                                     : KOFN_OK;
+    return owes_blocks(j) ? kf_lease_hand_out(j) : KOFN_OK;
 }
 
 /* Makes a step, and the steps for the verdicts of its checks. */
@@ -191,6 +196,8 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
         return handle(j, &m);
     if (st == KOFN_AGAIN && kf_job_now(j) >= alarm)
         return kf_job_tell(j, KOFN_EV_ALARM, 0);
+    if (st == KOFN_AGAIN && owes_blocks(j)) /* fewer workers are expected */
+        return kf_lease_hand_out(j);
     if (st == KOFN_LATE)
         return kf_fail(KOFN_LATE, "too few workers are left, and no message "
                                   "can come; start more workers");

@@ -208,6 +208,34 @@ static void no_block(void **state)
     fleet_down(&f);
 }
 
+/* A worker would refuse it, and the job would wait. */
+static void long_input(void **state)
+{
+    rig_kind k = {.spec = "mds:k=2", .workers = 3, .m = 4, .n = 100, .p = 8};
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_transport *hub;
+    kofn_port *port;
+    fleet f;
+    rig r;
+
+    (void)state;
+    rig_inputs(&r, &k);
+    fleet_init(&f, NULL);
+    o.workers = 3;
+    hub = loop_hub(&f.net);
+    hub->body_max = 4096;
+    for (int i = 0; i < 3; i++)
+        fleet_add(&f);
+    assert_ok(kofn_port_away(&port, hub, &o));
+    assert_ok(kofn_open(&r.job, r.plan, port, NULL));
+    assert_ok(rig_place(&r));
+    assert_int_equal(rig_round(&r, NULL), KOFN_UNSUITED);
+    assert_non_null(
+        strstr(kofn_errmsg(), "the input of a task has 6400 bytes"));
+    rig_down(&r);
+    fleet_down(&f);
+}
+
 /* ---- a worker that never comes ------------------------------------------- */
 
 static size_t ended_so_far(void *ud)
@@ -351,6 +379,8 @@ TEST_FILE(away_test)
              "away: a joiner that never stores delays one round only"),
         TEST(faults_on_the_way,
              "away: rounds are right or fail under faults of packets"),
+        TEST(long_input,
+             "away: an input that is too long for a packet is refused"),
         TEST(early_ends,
              "away: fewer workers are expected if one ended before it came"),
         TEST(early_ends_of_all,

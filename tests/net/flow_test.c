@@ -210,6 +210,45 @@ static void long_bodies(void **state)
     free(body);
 }
 
+/* Sends a packet from b to a, where it arrives. */
+static void passes(pair *m, const unsigned char *body, size_t n)
+{
+    kofn_packet p;
+
+    while (m->b->send(m->b, m->of_a, "body", 4,
+                      &(kofn_lent){.data = body, .bytes = n},
+                      false) == KOFN_AGAIN)
+        assert_int_equal(m->b->wait(m->b, MILLI, &p), KOFN_AGAIN);
+    p = next_of(m->a, m->b);
+    assert_int_equal(p.what, KOFN_PACKET);
+    assert_int_equal(p.body_bytes, n);
+    assert_memory_equal(p.body, body, n);
+    m->a->release(m->a, p.own);
+}
+
+/* Credit comes by quarters of the window: after a short body up to a quarter of
+ * it is not given back. */
+static void after_a_short_body(void **state)
+{
+    const kofn_net_options o = {
+        .size = sizeof o, .peer_bytes = 4 * MEGA, .silence = 10 * KOFN_SECOND};
+    unsigned char *body = malloc(4 * MEGA);
+
+    (void)state;
+    for (size_t i = 0; i < 4 * MEGA; i++)
+        body[i] = (unsigned char)(i * 131 >> 7);
+    for (int k = 0; k < 2; k++) {
+        pair m = meet(addresses[k], &o);
+
+        for (size_t n = 4 * MEGA - KF_COST; n > 2 * MEGA; n -= MEGA / 3) {
+            passes(&m, body, MEGA / 5);
+            passes(&m, body, n);
+        }
+        part(&m);
+    }
+    free(body);
+}
+
 static void half_a_body(void **state)
 {
     const kofn_net_options o = {
@@ -368,6 +407,9 @@ TEST_FILE(flow_test)
         TEST(
             long_bodies,
             "net: a long body may be declined (within, at, beyond the window)"),
+        TEST(
+            after_a_short_body,
+            "net: a body almost as long as the window arrives after a short one"),
         TEST(half_a_body,
              "net: a sender that ends within a body loses that packet only"),
         TEST(arriving,
