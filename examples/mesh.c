@@ -52,7 +52,7 @@ static void live(void *ud, kofn_transport *t)
     for (int i = 0; i < N; i++)
         me->v[i] = 1 + i; /* anything but an eigenvector */
     me->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
-    me->st = kofn_power_peers(&at, me->A, &v, &it, &me->res);
+    me->st = kofn_power_peers(&at, KOFN_DENSE(me->A), &v, &it, &me->res);
     snprintf(me->why, sizeof me->why, "%s", kofn_errmsg());
 }
 

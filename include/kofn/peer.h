@@ -331,8 +331,8 @@ typedef struct kofn_peering {
  * option is out of range.
  * KOFN_AGAIN: a watch ended it.
  * Otherwise it returns the failures of kofn_peer_run. */
-KOFN_API kofn_status kofn_power_peers(const kofn_peering *at,
-                                      const kofn_matrix *A, kofn_matrix *v,
+KOFN_API kofn_status kofn_power_peers(const kofn_peering *at, kofn_operand A,
+                                      kofn_matrix *v,
                                       const kofn_iterate_options *opt,
                                       kofn_iterate_result *res);
 /* Runs PageRank as a node of a mesh, from v = 1 / n.  M and `dangling` are as

@@ -135,10 +135,8 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
     view, keep = _lib.sparse(A) if is_sparse else (_lib.view(A), A)
     pb = problem(lib.KOFN_MATVEC, n, n, 1, is_sparse=is_sparse)
     if masterless:
-        if is_sparse:
-            raise Invalid("without a master A is dense; its toarray() makes it dense")
         return _run_mesh(
-            lambda at, m, o, r: lib.kofn_power_peers(at, view, m, o, r),
+            lambda at, m, o, r: lib.kofn_power_peers(at, _lib.operand(view), m, o, r),
             o, v, pb, scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
     try:

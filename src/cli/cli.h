@@ -621,11 +621,12 @@ json_t *cli_graph_json(const cli_graph *g);
 int cli_ranks(const cli_args *a, const kofn_file *file, const kofn_matrix *v,
               json_t *figures);
 
-/* An iteration of A, or, if A is NULL, of the ranks of M. */
+/* A power iteration of A, or the ranks of a graph, with A = M. */
 typedef struct cli_iteration {
     kofn_file *file;
-    const kofn_matrix *A;
-    kofn_sparse *M;
+    bool power;
+    kofn_operand A;
+    kofn_sparse *M; /* owned */
     uint8_t *dangling;
     cli_graph graph;
     kofn_matrix personalize, sinks, start; /* pagerank; no data: not given */

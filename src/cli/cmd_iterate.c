@@ -59,6 +59,7 @@ static int load_graph(cli_iteration *it, const cli_args *a,
                        "(.txt, .tsv, .dat or .edges)",
                        path);
     TRY_CODE(cli_fail(kofn_pagerank_matrix(&it->M, &it->dangling, g)));
+    it->A = KOFN_SPARSE(it->M);
     TRY_CODE(cli_know_graph(&it->graph, file));
     if (!a->quiet)
         cli_tell_graph(&it->graph, file, path);
@@ -68,19 +69,18 @@ static int load_graph(cli_iteration *it, const cli_args *a,
 
 static int load_matrix(cli_iteration *it, kofn_file *file, const char *path)
 {
-    const kofn_matrix *A = it->A = file->matrix.dense;
+    const kofn_matrix *A = file->matrix.dense;
+    const kofn_sparse *S = file->matrix.sparse;
+    size_t rows = A ? A->rows : S->rows, cols = A ? A->cols : S->cols;
+    bool wide = !A || A->dtype == KOFN_F64;
 
-    if (!A)
-        return cli_say(EXIT_USAGE,
-                       "%s is sparse; power iteration takes a dense matrix",
-                       path);
-    if (A->rows != A->cols || A->dtype != KOFN_F64)
+    if (rows != cols || !wide)
         return cli_say(EXIT_USAGE,
                        "%s is %zu x %zu float%s; power iteration "
                        "takes a square float64 matrix",
-                       path, A->rows, A->cols,
-                       A->dtype == KOFN_F64 ? "64" : "32");
-    it->n = A->rows;
+                       path, rows, cols, wide ? "64" : "32");
+    it->A = file->matrix;
+    it->n = rows;
     return 0;
 }
 
@@ -98,7 +98,7 @@ static kofn_file_use graph_use(const cli_args *a)
 static int load(cli_iteration *it, const cli_args *a)
 {
     const char *path = a->operand[0];
-    bool power = a->command->bit == IN_POWER;
+    bool power = it->power;
 
     if (a->undirected && a->directed)
         return cli_say(EXIT_USAGE, "--undirected and --directed exclude each "
@@ -152,30 +152,30 @@ static int run(session *s, cli_iteration *it)
 {
     watched w = {.session = s, .v = &it->v, .res = KOFN_ITERATE_RESULT_INIT};
     kofn_iterate_options o = cli_iterate_options(s->args, it);
-    kofn_status st = kofn_place_at(s->job, 0, (kofn_operand){it->A, it->M});
+    kofn_status st = kofn_place_at(s->job, 0, it->A);
 
     o.watch = watch;
     o.watch_ud = &w;
     TRY_CODE(st ? cli_fail(st) : resume(&w, &it->v, &o));
     cli_guard(true);
-    st = it->A ? kofn_power(s->job, &it->v, &o, &w.res)
-               : kofn_pagerank(s->job, it->dangling, &it->v, &o, &w.res);
+    st = it->power ? kofn_power(s->job, &it->v, &o, &w.res)
+                   : kofn_pagerank(s->job, it->dangling, &it->v, &o, &w.res);
     cli_guard(false);
     TRY_CODE(conclude(s, st, it, &w.res));
     if (s->args->verify)
         TRY_CODE(cli_verify_iteration(s->args, it, &it->v, s->iterations,
                                       &s->found));
-    return it->A ? cli_write(s->args, KOFN_DENSE(&it->v), 1)
-                 : cli_ranks(s->args, it->file, &it->v, s->figures);
+    return it->power ? cli_write(s->args, KOFN_DENSE(&it->v), 1)
+                     : cli_ranks(s->args, it->file, &it->v, s->figures);
 }
 
 int cmd_iterate(cli_args *a)
 {
     session s = {0};
-    cli_iteration it = {.n = 0};
+    cli_iteration it = {.power = a->command->bit == IN_POWER};
     int code = load(&it, a);
-    kofn_problem pb =
-        KOFN_PROBLEM_INIT(KOFN_MATVEC, it.n, it.n, 1, KOFN_F64, it.M != NULL);
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, it.n, it.n, 1, KOFN_F64,
+                                        it.A.sparse != NULL);
 
     if (!code && a->masterless) {
         code = masterless_run(a, &it, &pb);

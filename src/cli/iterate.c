@@ -31,7 +31,7 @@ int cli_start(const cli_iteration *it, uint64_t seed, const char *what,
     TRY_CODE(cli_room(v, it->n, 1, what));
     if (it->start.data)
         memcpy(v->data, it->start.data, it->n * sizeof(double));
-    for (size_t i = 0; i < it->n && it->A; i++)
+    for (size_t i = 0; i < it->n && it->power; i++)
         ((double *)v->data)[i] = (double)(kf_next64(&x) >> 11) * 0x1p-53 + 0.5;
     return 0;
 }
@@ -47,7 +47,7 @@ int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
     int code;
 
     TRY_CODE(cli_start(it, a->seed, "--verify", &want));
-    st = it->A
+    st = it->power
              ? kofn_power_peers(NULL, it->A, &want, &o, &res)
              : kofn_pagerank_peers(NULL, it->M, it->dangling, &want, &o, &res);
     code = st ? cli_fail(st) : cli_verify(found, v, &want);

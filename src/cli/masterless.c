@@ -39,9 +39,9 @@ static kofn_status live(cli_node *n, kofn_transport *t,
     if (!n->v.data)
         return KOFN_NOMEM;
     memcpy(n->v.data, it->v.data, it->n * sizeof(double));
-    return it->A ? kofn_power_peers(&at, it->A, &n->v, &o, &n->iterated)
-                 : kofn_pagerank_peers(&at, it->M, it->dangling, &n->v, &o,
-                                       &n->iterated);
+    return it->power ? kofn_power_peers(&at, it->A, &n->v, &o, &n->iterated)
+                     : kofn_pagerank_peers(&at, it->M, it->dangling, &n->v, &o,
+                                           &n->iterated);
 }
 
 /* ---- what came of it ----------------------------------------------------- */
@@ -68,7 +68,7 @@ static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
     PUT_WHOLE("threshold", info->threshold);
     PUT_WHOLE("iterations", res->iterations);
     PUT("spread", json_real(r->spread));
-    if (r->it->A)
+    if (r->it->power)
         PUT("eigenvalue", json_real(res->eigenvalue));
     else
         PUT("graph", cli_graph_json(&r->it->graph));
@@ -82,7 +82,7 @@ static void say(const cli_nodes *m, const kofn_plan_info *info)
     const run *r = m->ud;
     const kofn_iterate_result *res = &m->best->iterated;
 
-    if (r->it->A)
+    if (r->it->power)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
                 res->eigenvalue, res->iterations);
     fprintf(stderr, "%s  any %zu of %zu  %u iterations in %.3g s, %s decoding",
@@ -104,8 +104,8 @@ static int conclude(run *r)
     if (a->verify)
         TRY_CODE(cli_verify_iteration(a, r->it, &best->v,
                                       best->iterated.iterations, &r->found));
-    TRY_CODE(r->it->A ? cli_write(a, KOFN_DENSE(&best->v), 1)
-                      : cli_ranks(a, r->it->file, &best->v, r->figures));
+    TRY_CODE(r->it->power ? cli_write(a, KOFN_DENSE(&best->v), 1)
+                          : cli_ranks(a, r->it->file, &best->v, r->figures));
     nodes_report(&r->nodes, r->found.rel_error);
     if (!best->iterated.converged && !a->json && !a->quiet)
         cli_advise_iterate(a, &best->iterated);

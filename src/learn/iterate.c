@@ -266,16 +266,14 @@ kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
     return power((iteration){.job = job, .v = v}, opt, res);
 }
 
-kofn_status kofn_power_peers(const kofn_peering *at, const kofn_matrix *A,
+kofn_status kofn_power_peers(const kofn_peering *at, kofn_operand A,
                              kofn_matrix *v, const kofn_iterate_options *opt,
                              kofn_iterate_result *res)
 {
     kofn_peering m = KOFN_PEERING_INIT;
 
     TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
-    return power(
-        (iteration){.A = KOFN_DENSE(A), .v = v, .mesh = at ? &m : NULL}, opt,
-        res);
+    return power((iteration){.A = A, .v = v, .mesh = at ? &m : NULL}, opt, res);
 }
 
 /* ---- PageRank ------------------------------------------------------------ */

@@ -22,6 +22,31 @@ assert abs(r - v).max() <= 1e-12 and abs(r.sum() - 1) < 1e-12
 assert json.load(open('out.json'))['iterations'] == it"
 }
 
+@test "power: a sparse matrix has the eigenvalue that NumPy finds" {
+    py "
+i, j = np.random.default_rng(1).integers(40, size=(2, 300))
+lines = sorted(set(zip(i, j)))
+with open('S.mtx', 'w') as f:
+    print('%%MatrixMarket matrix coordinate real general', file=f)
+    print(40, 40, len(lines), file=f)
+    for a, b in lines: print(a + 1, b + 1, 1 + (a + 2 * b) % 5, file=f)"
+    kofn power S.mtx -o v.npy --verify --json -n 4 --tol 1e-13 >out.json
+    kofn power S.mtx -o w.npy --masterless --json -n 3 --tol 1e-13 >mesh.json
+    py "
+import json
+S = np.zeros((40, 40))
+for line in open('S.mtx').readlines()[2:]:
+    a, b, x = line.split(); S[int(a) - 1, int(b) - 1] = float(x)
+most = max(abs(np.linalg.eigvals(S)))
+for f, vector in ('out.json', 'v.npy'), ('mesh.json', 'w.npy'):
+    o, v = json.load(open(f)), np.load(vector).ravel()
+    assert abs(o['eigenvalue'] - most) <= 1e-9 * most, o['eigenvalue']
+    assert abs(S @ v - most * v).max() <= 1e-9 * most
+assert o['converged']"
+    run kofn power v.npy -o w.npy
+    refused "square"
+}
+
 @test "pagerank: an edge list equals the Matrix Market graph" {
     printf '# FromNodeId\tToNodeId\n0\t1\n1\t2\n2\t0\n4\t0\n4\t2\n3\t0\n' >g.txt
     printf '%%%%MatrixMarket matrix coordinate pattern general\n5 5 6\n1 2\n2 3\n3 1\n5 1\n5 3\n4 1\n' >G.mtx

@@ -380,7 +380,7 @@ static void known_eigenpairs(void **state)
 
         make_matrix(a, pair, tops[t]);
         start_vector(plain);
-        assert_ok(kofn_power_peers(NULL, &A, &y, &o, &want));
+        assert_ok(kofn_power_peers(NULL, KOFN_DENSE(&A), &y, &o, &want));
         check_pair(plain, pair, tops[t], &want);
         opt.events = events;
         opt.event_count = make_trace(events, 6, 3, want.iterations);
@@ -416,15 +416,17 @@ static void power_limits(void **state)
 
     (void)state;
     /* a rotation has no dominant eigenvalue: it stops and reports that */
-    assert_ok(kofn_power_peers(NULL, &A, &x, &o, &res));
+    assert_ok(kofn_power_peers(NULL, KOFN_DENSE(&A), &x, &o, &res));
     assert_false(res.converged);
     assert_int_equal(res.iterations, 17);
     assert_at_most(fabs(res.change - sqrt(2)), 1e-14);
-    assert_status(KOFN_INVAL, kofn_power_peers(NULL, &A, &z, &o, &res));
+    assert_status(KOFN_INVAL,
+                  kofn_power_peers(NULL, KOFN_DENSE(&A), &z, &o, &res));
     /* the eigenvalue 2e308 overflows, though no product does */
     a[0] = a[1] = a[2] = a[3] = 1e308;
     v[0] = v[1] = 1;
-    assert_status(KOFN_NONFINITE, kofn_power_peers(NULL, &A, &x, &o, &res));
+    assert_status(KOFN_NONFINITE,
+                  kofn_power_peers(NULL, KOFN_DENSE(&A), &x, &o, &res));
 }
 
 /* A v = 0 means that v is an eigenvector of the eigenvalue 0. For the zero
@@ -436,11 +438,11 @@ static void eigenvalue_zero(void **state)
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
 
     (void)state;
-    assert_ok(kofn_power_peers(NULL, &A, &x, NULL, &res));
+    assert_ok(kofn_power_peers(NULL, KOFN_DENSE(&A), &x, NULL, &res));
     assert_true(res.converged && res.eigenvalue == 0);
     assert_at_most(fabs(v[0] - 0.6) + fabs(v[1] - 0.8), 1e-15);
     a[1] = 5; /* [0 5; 0 0] */
-    assert_ok(kofn_power_peers(NULL, &A, &x, NULL, &res));
+    assert_ok(kofn_power_peers(NULL, KOFN_DENSE(&A), &x, NULL, &res));
     assert_true(res.converged && res.eigenvalue == 0);
     assert_at_most(fabs(v[0] - 1) + fabs(v[1]), 1e-15);
 }
@@ -474,8 +476,8 @@ static void vectors_are_checked_first(void **state)
     for (size_t i = 0; i < 4; i++) {
         assert_status(KOFN_SHAPE, kofn_pagerank_peers(NULL, w.M, w.dangling,
                                                       &wrong[i], NULL, NULL));
-        assert_status(KOFN_SHAPE,
-                      kofn_power_peers(NULL, &A, &wrong[i], NULL, NULL));
+        assert_status(KOFN_SHAPE, kofn_power_peers(NULL, KOFN_DENSE(&A),
+                                                   &wrong[i], NULL, NULL));
     }
     assert_status(KOFN_SHAPE,
                   kofn_pagerank_peers(NULL, w.M, w.dangling, NULL, NULL, NULL));

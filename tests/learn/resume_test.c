@@ -160,8 +160,9 @@ static kofn_iterate_result iterate(bool pages, const kofn_matrix *A,
                               .watch_ud = &b,
                               .resume = resume};
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
-    kofn_status st = pages ? kofn_pagerank_peers(NULL, M, NULL, &to, &o, &res)
-                           : kofn_power_peers(NULL, A, &to, &o, &res);
+    kofn_status st = pages
+                         ? kofn_pagerank_peers(NULL, M, NULL, &to, &o, &res)
+                         : kofn_power_peers(NULL, KOFN_DENSE(A), &to, &o, &res);
 
     assert_true(st == KOFN_OK || (at && st == KOFN_AGAIN));
     return res;
@@ -211,10 +212,12 @@ static void refusals(void **state)
     (void)state;
     bad.iterations = 3;
     bad.change = NAN;
-    assert_status(KOFN_INVAL, kofn_power_peers(NULL, &A, &x, &o, &res));
+    assert_status(KOFN_INVAL,
+                  kofn_power_peers(NULL, KOFN_DENSE(&A), &x, &o, &res));
     bad.change = 1;
     bad.size = 3;
-    assert_status(KOFN_INVAL, kofn_power_peers(NULL, &A, &x, &o, &res));
+    assert_status(KOFN_INVAL,
+                  kofn_power_peers(NULL, KOFN_DENSE(&A), &x, &o, &res));
     assert_non_null(strstr(kofn_errmsg(), "KOFN_ITERATE_RESULT_INIT"));
 }
 

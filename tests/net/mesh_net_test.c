@@ -134,7 +134,7 @@ static void *run_honest(void *ud)
     const kofn_peering at = {sizeof at, h->t, h->plan, &p, NULL};
 
     h->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
-    h->status = kofn_power_peers(&at, h->A, &h->v, h->it, &h->res);
+    h->status = kofn_power_peers(&at, KOFN_DENSE(h->A), &h->v, h->it, &h->res);
     h->t->close(h->t, KOFN_SECOND);
     atomic_fetch_add(h->over, 1);
     return NULL;
@@ -381,7 +381,7 @@ static void run_harm(harm what, const char *name)
         for (size_t j = 0; j <= NODES; j++)
             v[j][i] = 1;
     }
-    assert_ok(kofn_power_peers(NULL, &A, &plain, &it, &res));
+    assert_ok(kofn_power_peers(NULL, KOFN_DENSE(&A), &plain, &it, &res));
     assert_ok(kofn_plan_new(&plan, &pb, "mds:k=2", NODES, 3));
     for (int i = 0; i < NODES; i++)
         h[i] = (honest){.t = open_node(names[i]),

@@ -354,11 +354,12 @@ static void nan_power_iteration(void **state)
         for (size_t i = 0; i < (all ? 64 : 1); i++)
             ((double *)A.data)[(i + 29) % 64] = NAN;
         assert_status(KOFN_NONFINITE,
-                      kofn_power_peers(NULL, &A, &v, NULL, &res));
+                      kofn_power_peers(NULL, KOFN_DENSE(&A), &v, NULL, &res));
         assert_false(res.converged);
         for (size_t i = 0; i < (all ? 8 : 1); i++)
             ((double *)v.data)[i] = NAN;
-        assert_status(KOFN_INVAL, kofn_power_peers(NULL, &A, &v, NULL, &res));
+        assert_status(KOFN_INVAL,
+                      kofn_power_peers(NULL, KOFN_DENSE(&A), &v, NULL, &res));
         kf_free(A.data);
         kf_free(v.data);
     }

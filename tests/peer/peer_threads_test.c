@@ -77,7 +77,7 @@ static void *run_node(void *ud)
     at.transport = l->t;
     l->end = (kofn_node_view)KOFN_NODE_VIEW_INIT;
     l->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
-    l->status = kofn_power_peers(&at, l->A, &l->v, &o, &l->res);
+    l->status = kofn_power_peers(&at, KOFN_DENSE(l->A), &l->v, &o, &l->res);
     l->t->close(l->t, KOFN_SECOND);
     return NULL;
 }
@@ -111,7 +111,7 @@ static void on_threads(void **state)
         plain = start;
         plain.data = numbers(ROWS, 8);
         memcpy(plain.data, start.data, ROWS * 8);
-        assert_ok(kofn_power_peers(NULL, &A, &plain, &o, &want));
+        assert_ok(kofn_power_peers(NULL, KOFN_DENSE(&A), &plain, &o, &want));
         assert_true(want.converged);
         assert_ok(kofn_plan_new(&plan, &pb, "mds:k=4", THREADS, 3));
         assert_ok(kofn_mesh_new(&mesh));
