@@ -375,19 +375,10 @@ class Estimator:
         return table[value]
 
     def _job_options(self, names):
-        """Returns the options of a job that were given: the arguments of these names,
-        and those of the dict `options`."""
-        given = {name: getattr(self, name) for name in names
-                 if getattr(self, name) is not None and getattr(self, name) is not False}
-        more = dict(self.options or {})
-        for name in given.keys() & more.keys():
-            raise Invalid(f"{name} is given twice, as an argument and in options; leave "
-                          "one out")
-        for name in more:
-            if name not in names:
-                raise TypeError(f"{type(self).__name__} has no option {name!r}"
-                                + nearest(name, names))
-        return {**given, **more}
+        """Returns the options of a job that were given, from the arguments of these
+        names."""
+        return {name: getattr(self, name) for name in names
+                if getattr(self, name) is not None and getattr(self, name) is not False}
 
     # ---- points ----
 

@@ -13,7 +13,7 @@ OPTIONS = [name for name in ALL if name != "seed"]
 # Options of a node without a master.
 MESH = ["errors", "reach", "keys", "insecure", "tls_ca", "tls_cert", "tls_key",
         "confirm", "patience", "checkpoint", "every", "resume"]
-_COST = {"softmax": lib.KOFN_COST_SOFTMAX, "squares": lib.KOFN_COST_SQUARES}
+_LOSS = {"softmax": lib.KOFN_NET_LOSS_SOFTMAX, "squares": lib.KOFN_NET_LOSS_SQUARES}
 
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
@@ -38,7 +38,7 @@ class Network(Estimator):
 
     hidden     widths of the hidden layers.
     activation "relu", "tanh", "sigmoid" or "linear", for all layers but the last.
-    cost       "softmax" (y: classes) or "squares" (y: numbers, one row per point).
+    loss       "softmax" (y: classes) or "squares" (y: numbers, one row per point).
                With "squares", `output` is the activation of the last layer, and
                without y the network is an autoencoder. For "squares" y should have
                deviations of about 1.
@@ -46,12 +46,11 @@ class Network(Estimator):
                is above 1.
     scheme     gc:d=3, agc:d=3, ...: workers have the points and sum gradients of
                parts of a batch. gpd, polydot, elastic, ...: workers hold the
-               coded weights. With options={"errors": "probabilistic"} wrong
+               coded weights. With errors="probabilistic" wrong
                answers are excluded, and every `scrub` steps wrong blocks are
                repaired. "auto": gc:d=2; masterless: gpd.
     step, momentum, nesterov, l2, batch, epochs, seed, dtype: of the descent.
-    errors, audit, faults, events, keys, ...: options of kofn.Matrix, which the dict
-               `options` may have instead.
+    errors, audit, faults, events, keys, ...: options of kofn.Matrix.
     masterless True: without a coordinator, on `workers` nodes that are threads of
                this process. An address: this process is one node
                (docs/masterless.md). The scheme is then gpd, polydot, matdot,
@@ -80,7 +79,7 @@ class Network(Estimator):
     """
 
     @_lib.shows()
-    def __init__(self, *, hidden=(32,), activation="relu", cost="softmax",
+    def __init__(self, *, hidden=(32,), activation="relu", loss="softmax",
                  output="linear", scheme="auto", workers=8, where="threads",
                  step=0.1, momentum=0.9, nesterov=False, l2=0.0, batch=32,
                  epochs=100, scrub=0, seed=1, dtype=np.float64,
@@ -91,8 +90,7 @@ class Network(Estimator):
                  audit=None, start_within=None, journal=None, metrics=None,
                  trace=None, record=None, faults=None, events=None, keys=None,
                  insecure=False, tls_ca=None, tls_cert=None, tls_key=None,
-                 reach=None, confirm=None, checkpoint=None, every=None, resume=False,
-                 options=None):
+                 reach=None, confirm=None, checkpoint=None, every=None, resume=False):
         self._store(locals())
 
     def _scheme(self):
@@ -102,30 +100,30 @@ class Network(Estimator):
 
     @property
     def _estimator_type(self):
-        return "classifier" if self.cost == "softmax" else "regressor"
+        return "classifier" if self.loss == "softmax" else "regressor"
 
     @property
     def _multioutput(self):
-        return self.cost != "softmax"
+        return self.loss != "softmax"
 
     @property
     def _needs_y(self):
-        return self.cost == "softmax"
+        return self.loss == "softmax"
 
     def _no_classes(self):
-        if self.cost != "softmax":
-            return f"cost={self.cost!r} has no classes"
+        if self.loss != "softmax":
+            return f"loss={self.loss!r} has no classes"
 
     def _targets(self, X, y, known=None):
         """Returns the targets for C, and the width of the last layer. `known` are
         all classes, if y may lack some."""
-        if self.cost != "softmax":
+        if self.loss != "softmax":
             y = X if y is None else self._floats(y)
             if y.ndim == 0:
                 raise Invalid(f"y={y} is one number; it takes a row for each row of X")
             y = y.reshape(len(y), -1)
             return y, y.shape[1]
-        found, labels = classes(y, 'cost="squares"')
+        found, labels = classes(y, 'loss="squares"')
         if known is not None:
             odd = np.flatnonzero(~np.isin(found, known))
             if len(odd):
@@ -154,7 +152,7 @@ class Network(Estimator):
         s.widths = kept
         s.activation = self._choice(_ACTIVATION, "activation")
         s.output = self._choice(_ACTIVATION, "output")
-        s.cost = self._choice(_COST, "cost")
+        s.loss = self._choice(_LOSS, "loss")
         s.autoencoder = autoencoder
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise Invalid(f"dtype={self.dtype!r} is neither float64 nor float32")
@@ -269,7 +267,7 @@ class Network(Estimator):
                           f"step={self.step:g} is too long. {advice}") from e
 
     def fit(self, X, y=None):
-        """Trains a new network. Without y and with cost="squares", it learns X."""
+        """Trains a new network. Without y and with loss="squares", it learns X."""
         with self._turn():
             X = np.ascontiguousarray(self._rows(X))
             self.unit_ = self._unit_of(X)
@@ -292,7 +290,7 @@ class Network(Estimator):
 
     def _fit(self, X, y, epochs, start=None, known=None):
         X = X / self.unit_ if self.unit_ != 1 else X
-        autoencoder = y is None and self.cost == "squares"
+        autoencoder = y is None and self.loss == "squares"
         y, last = self._targets(X, y, known)
         if len(y) != len(X):
             raise Invalid(f"X has {len(X)} rows and y {len(y)}")
@@ -368,7 +366,7 @@ class Network(Estimator):
     def predict(self, X):
         """Returns classes (softmax), or outputs."""
         out = self._out(X)
-        if self.cost == "softmax":
+        if self.loss == "softmax":
             return self.classes_[np.argmax(out, axis=1)]
         return out[:, 0] if out.shape[1] == 1 else out
 

@@ -35,7 +35,7 @@ typedef struct fit {
 /* True if the descent takes batches, so that its figures describe batches. */
 static bool is_batched(const fit *f)
 {
-    return f->session->args->regress.descent == KOFN_DESCENT_SGD;
+    return f->session->args->regress.optimizer == KOFN_OPTIMIZER_SGD;
 }
 
 /* ---- inputs -------------------------------------------------------------- */
@@ -289,7 +289,7 @@ static kofn_regress_options options(fit *f, const cli_args *a)
 {
     kofn_regress_options o = a->regress;
 
-    o.tolerance = a->tol;
+    o.tol = a->tol;
     o.seed = a->seed;
     o.watch = watch;
     o.watch_ud = f;
@@ -334,7 +334,7 @@ static kofn_status judge(fit *f, const kofn_regress_options *o)
 
     f->objective = f->reached.loss;
     for (size_t j = 0; j < f->w.rows - o->intercept; j++)
-        f->objective += o->ridge / 2 * w[j] * w[j];
+        f->objective += o->l2 / 2 * w[j] * w[j];
     return st || !f->test_X.data ? st
                                  : kofn_fit_of(&f->test, KOFN_DENSE(&f->test_X),
                                                &f->test_y, &f->w, o->loss);
@@ -359,8 +359,8 @@ static void tell(const fit *f, const kofn_regress_result *res)
 
 static bool quicker(const cli_args *a)
 {
-    return a->regress.descent == KOFN_DESCENT_GD &&
-           a->regress.rule == KOFN_STEP_FIXED;
+    return a->regress.optimizer == KOFN_OPTIMIZER_GD &&
+           a->regress.line_search == KOFN_LINE_SEARCH_NONE;
 }
 
 /* Advises if the gradient is small but the minimum is not near. */
@@ -394,7 +394,7 @@ static void advise(const fit *f, const kofn_regress_result *res)
 
     if (a->quiet)
         return;
-    if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.ridge > 0) &&
+    if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.l2 > 0) &&
         f->reached.share >= 1) {
         cli_say(
             0, "all labels are predicted correctly. F has no minimum, because "
@@ -519,8 +519,8 @@ static void choose_descent(cli_args *a)
     bool partial = a->scheme_given && (!strncmp(a->scheme, "ignore", 6) ||
                                        !strncmp(a->scheme, "distr-bgd", 9));
 
-    if (o->descent == KOFN_DESCENT_AUTO && partial)
-        o->descent = KOFN_DESCENT_GD;
+    if (o->optimizer == KOFN_OPTIMIZER_AUTO && partial)
+        o->optimizer = KOFN_OPTIMIZER_GD;
 }
 
 /* Refuses options that exclude each other. */
@@ -532,7 +532,7 @@ static int check(const cli_args *a)
                        "--%s is of the columns of X, which "
                        "--kernel replaces; scale the points beforehand",
                        a->standardise ? "scale" : "intercept");
-    if (a->regress.batches && a->regress.descent != KOFN_DESCENT_SGD)
+    if (a->regress.batches && a->regress.optimizer != KOFN_OPTIMIZER_SGD)
         return cli_say(EXIT_USAGE, "--batches is for --optimizer sgd");
     return 0;
 }

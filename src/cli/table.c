@@ -133,23 +133,23 @@ static cli_option options[] = {
      "gradient is below T times the first one, and w within sqrt(T) |w| of "
      "the minimum (1e-8)",
      IN_ITERATE | IN_REGRESS, NUMBER(CLI_REAL, 1e-300, 1e300, tol)},
-    {0, "loss", "ls|logistic|poisson",
+    {0, "loss", "squares|logistic|poisson",
      "loss to minimise: least squares, logistic for labels 0 and 1 or "
-     "-1 and 1, poisson for counts (ls)",
+     "-1 and 1, poisson for counts (squares)",
      IN_REGRESS | IN_PREDICT, OF(CLI_CHOICE, regress.loss)},
     {0, "l2", "LAMBDA", "weight of |w|^2/2 (0)", IN_REGRESS,
-     NUMBER(CLI_REAL, 0, 1e100, regress.ridge)},
+     NUMBER(CLI_REAL, 0, 1e100, regress.l2)},
     {0, "kernel", "linear|rbf:s=S|poly:degree=D,c=C",
      "use the kernel matrix of X in place of X", IN_REGRESS | IN_PREDICT,
      OF(CLI_TEXT, kernel)},
     {0, "optimizer", "auto|gd|nesterov|sgd|lbfgs",
      "optimizer; auto: lbfgs, or gd with --step or --line-search, "
      "and for schemes ignore and distr-bgd (auto)",
-     IN_REGRESS, OF(CLI_CHOICE, regress.descent)},
+     IN_REGRESS, OF(CLI_CHOICE, regress.optimizer)},
     {0, "line-search", "none|exact|armijo|grid",
      "line search of gd; none: fixed steps of 1/L, with L measured on "
      "the workers (none)",
-     IN_REGRESS, OF(CLI_CHOICE, regress.rule)},
+     IN_REGRESS, OF(CLI_CHOICE, regress.line_search)},
     {0, "step", "S",
      "length of fixed steps; armijo, grid: of the longest step tried",
      IN_REGRESS, NUMBER(CLI_REAL, 1e-300, 1e300, regress.step)},
@@ -173,10 +173,10 @@ static cli_option options[] = {
     {0, "activation", "sigmoid|tanh|relu|linear",
      "activation of all layers but the last (sigmoid)", IN_TRAIN,
      OF(CLI_CHOICE, net.activation)},
-    {0, "cost", "softmax|squares",
+    {0, "loss", "softmax|squares",
      "softmax: cross-entropy of labels 0, 1, ...; squares: of labels or "
      "of numbers (softmax; --autoencoder: squares)",
-     IN_TRAIN, OF(CLI_CHOICE, net.cost), .given = AT(cost_given)},
+     IN_TRAIN, OF(CLI_CHOICE, net.loss), .given = AT(loss_given)},
     {0, "output-activation", "sigmoid|tanh|relu|linear",
      "with squares: activation of the last layer (linear; "
      "--autoencoder: as --activation)",
@@ -481,7 +481,7 @@ const cli_command cli_commands[] = {
      "steps are those of a training without workers. (2) elastic, gpd, "
      "polydot, matdot, polynomial, grid: the workers keep the coded "
      "weights for the whole run and compute every product of a step. y "
-     "has labels 0, 1, ... or, with --cost squares, numbers; with "
+     "has labels 0, 1, ... or, with --loss squares, numbers; with "
      "--autoencoder there is no y. With --masterless equal nodes have "
      "the points and coded weights (gpd, polydot, matdot, polynomial, "
      "grid). --output is a folder with model.json and the weights.",

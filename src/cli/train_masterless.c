@@ -34,7 +34,8 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
 {
     const cli_training *l = r->training;
     double now = kf_clock_seconds();
-    bool labels = !l->shape.autoencoder && l->shape.cost == KOFN_COST_SOFTMAX;
+    bool labels =
+        !l->shape.autoencoder && l->shape.loss == KOFN_NET_LOSS_SOFTMAX;
     size_t epochs = l->options.epochs ? l->options.epochs : 1;
     size_t epoch = l->steps / epochs;
 

@@ -102,7 +102,7 @@ static kofn_status advance(probe *b, size_t n, bool *over)
  * the points and their residuals (Paige and Saunders, 1982). */
 static double conclude(const probe *b, size_t n, double gradient)
 {
-    double tolerance = b->d->r->opt.tolerance;
+    double tolerance = b->d->r->opt.tol;
 
     if (!(b->least > 0) ||
         (b->blind && !(gradient <= tolerance * sqrt(2 * b->F * b->most))))

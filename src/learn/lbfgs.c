@@ -139,7 +139,7 @@ static void direct(kf_lbfgs *b, const double *g, size_t n)
 static kofn_status by_margins(const line *l, point *at)
 {
     const kofn_regression *r = l->d->r;
-    double m = (double)r->X.rows, ridge = r->opt.ridge, slope;
+    double m = (double)r->X.rows, ridge = r->opt.l2, slope;
     double F = kf_learn_losses_along(l->d, at->t, &slope);
 
     at->F = F / m + ridge / 2 * (l->ww + at->t * (2 * l->wp + at->t * l->pp));
@@ -226,7 +226,7 @@ static kofn_status vertex(const line *l, point *at, bool *found)
 {
     kf_descent *d = l->d;
     size_t n = kf_learn_features(d);
-    double bend = d->r->opt.ridge * l->pp;
+    double bend = d->r->opt.l2 * l->pp;
 
     *found = false;
     if (d->way->margins) {

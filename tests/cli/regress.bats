@@ -242,7 +242,7 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     run kofn regress X.npy y.npy --optimizer sgd --line-search grid
     refused "line search"
     run kofn regress X.npy y.npy --loss huber
-    refused huber ls logistic poisson
+    refused huber squares logistic poisson
     run kofn regress X.npy y.npy --optimizer adam
     refused adam
     run kofn regress X.npy y.npy --l2 -1
@@ -394,7 +394,7 @@ def some(m):
 for name, m in ('', 300), ('t', 120):
     X, t = some(m)
     np.save(f'U{name}.npy', X)
-    np.save(f'ls{name}.npy', t + .3 * r.normal(size=m))
+    np.save(f'squares{name}.npy', t + .3 * r.normal(size=m))
     np.save(f'logistic{name}.npy', (r.uniform(size=m) < 1 / (1 + np.exp(-t))).astype(float))
     np.save(f'poisson{name}.npy', r.poisson(np.exp(t / 2)).astype(float))"
 }
@@ -402,31 +402,31 @@ for name, m in ('', 300), ('t', 120):
 @test "regress: intercept and --scale give the closed-form weights" {
     units
     for s in elastic:k=3 pcr:r=3 gc:d=3; do
-        kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s $s -n 6 -o w.npy --json \
+        kofn regress U.npy squares.npy --intercept --scale --l2 0.1 -s $s -n 6 -o w.npy --json \
             --iterations 1000 --tol 1e-12 >out.json
         json "o['converged']" <out.json
         py "
-X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+X, y, w = np.load('U.npy'), np.load('squares.npy'), np.load('w.npy')
 m, d = X.mean(0), X.std(0); d[3] = 1
 Z = (X - m) / d
 v = np.linalg.solve(Z.T @ Z / len(y) + .1 * np.eye(5), Z.T @ (y - y.mean()) / len(y))
 want = np.append(v / d, y.mean() - (v / d) @ m)
 assert w.shape == (6,) and np.abs(w - want).max() <= 1e-9 * np.abs(want).max(), (w, want)"
     done
-    kofn regress U.npy ls.npy --intercept -s pcr:r=3 -n 6 -o w.npy --json --scale \
+    kofn regress U.npy squares.npy --intercept -s pcr:r=3 -n 6 -o w.npy --json --scale \
         --optimizer nesterov --iterations 2000 --tol 1e-12 --verify >out.json
     json "o['rel_error'] < 1e-9" <out.json
     py "
-X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+X, y, w = np.load('U.npy'), np.load('squares.npy'), np.load('w.npy')
 p = np.c_[X, np.ones(len(y))] @ w
 best = np.c_[X, np.ones(len(y))] @ np.linalg.lstsq(np.c_[X, np.ones(len(y))], y, rcond=None)[0]
 assert np.abs(p - best).max() < 1e-8"
     # without an intercept columns keep their mean
-    kofn regress U.npy ls.npy --scale -n 6 -o w.npy --json --iterations 3000 \
+    kofn regress U.npy squares.npy --scale -n 6 -o w.npy --json --iterations 3000 \
         --line-search exact --tol 1e-11 >out.json
     json "o['converged']" <out.json
     py "
-X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+X, y, w = np.load('U.npy'), np.load('squares.npy'), np.load('w.npy')
 want = np.linalg.lstsq(X, y, rcond=None)[0]
 assert w.shape == (5,) and np.abs(X @ w - X @ want).max() < 1e-7"
 }
@@ -459,7 +459,7 @@ LOSSES
 # bats test_tags=asan
 @test "predict: predictions and fit agree with NumPy" {
     units
-    for loss in ls logistic poisson; do
+    for loss in squares logistic poisson; do
         kofn regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.01 -n 6 \
             --line-search armijo --iterations 200 -o w.npy --test Ut.npy ${loss}t.npy --json >out.json
         kofn predict Ut.npy w.npy --loss $loss -o p.npy --labels ${loss}t.npy --json >p.json
@@ -468,11 +468,11 @@ import json
 loss = '$loss'
 X, y, w, p = (np.load(n) for n in ('Ut.npy', f'{loss}t.npy', 'w.npy', 'p.npy'))
 t = X @ w[:-1] + w[-1]
-mu = {'ls': t, 'logistic': 1 / (1 + np.exp(-t)), 'poisson': np.exp(t)}[loss]
+mu = {'squares': t, 'logistic': 1 / (1 + np.exp(-t)), 'poisson': np.exp(t)}[loss]
 assert p.shape == (120,) and np.abs(p - mu).max() <= 1e-10 * np.abs(mu).max()
 def dev(y, m):
     return (y * np.log(np.where(y > 0, y, 1) / m) - (y - m)).sum()
-name, want = {'ls': ('r2', 1 - ((y - mu)**2).sum() / ((y - y.mean())**2).sum()),
+name, want = {'squares': ('r2', 1 - ((y - mu)**2).sum() / ((y - y.mean())**2).sum()),
     'logistic': ('accuracy', ((t > 0) == (y > .5)).mean()),
     'poisson': ('explained_deviance', 1 - dev(y, mu) / dev(y, y.mean()))}[loss]
 o, q = json.load(open('out.json')), json.load(open('p.json'))
@@ -481,7 +481,7 @@ assert abs(q['loss'] - o['test_objective']) < 1e-9
 assert q['rows'] == 120 and 0 < o[name] <= 1"
     done
     # with a kernel
-    kofn regress U.npy ls.npy --kernel rbf:s=300 --l2 0.1 --iterations 20 -o a.npy -q
+    kofn regress U.npy squares.npy --kernel rbf:s=300 --l2 0.1 --iterations 20 -o a.npy -q
     kofn predict Ut.npy a.npy --kernel rbf:s=300 --points U.npy -o p.npy
     py "
 X, T, a, p = (np.load(n) for n in ('U.npy', 'Ut.npy', 'a.npy', 'p.npy'))
@@ -502,15 +502,15 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
     py "X=np.load('U.npy'); X[0]*=1e10; np.save('R.npy', X); np.save('r.npy', X @ [1., 2, 3, 4, 5])"
     run kofn regress R.npy r.npy -n 6 -s uncoded --optimizer gd --iterations 50
     [[ "$output" == *"not converged after 50"*"the gradient is small"*"scale such rows"*"--optimizer lbfgs"* ]]
-    run kofn regress U.npy ls.npy -n 6 --optimizer gd --iterations 5
+    run kofn regress U.npy squares.npy -n 6 --optimizer gd --iterations 5
     [ "$status" -eq 0 ]
     [[ "$output" == *"not converged after 5 iterations"*"r2 "* ]]
     [[ "$output" == *"try --scale"*"--optimizer lbfgs, --iterations 50"* ]]
-    run kofn regress U.npy ls.npy -n 6 --intercept --scale
+    run kofn regress U.npy squares.npy -n 6 --intercept --scale
     [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *try* ]]
-    run kofn regress U.npy ls.npy -n 6 --intercept --scale --step 3 --iterations 9
+    run kofn regress U.npy squares.npy -n 6 --intercept --scale --step 3 --iterations 9
     [[ "$output" == *"gradient has grown"*"shorter --step"* ]]
-    run kofn regress U.npy ls.npy -n 6 --optimizer gd --iterations 5 -q
+    run kofn regress U.npy squares.npy -n 6 --optimizer gd --iterations 5 -q
     [ -z "$output" ]
 }
 
@@ -567,7 +567,7 @@ for name in 'abc':
 logistic elastic:k=3
 poisson gc:d=3
 LOSSES
-    run kofn regress U.npy ls.npy --optimizer lbfgs --step 0.1 -n 6
+    run kofn regress U.npy squares.npy --optimizer lbfgs --step 0.1 -n 6
     refused "step = 0.1" lbfgs
     run kofn regress U.npy logistic.npy --loss logistic --scale -s ignore -n 6 --iterations 5
     [ "$status" -ne 2 ]
@@ -575,22 +575,22 @@ LOSSES
 
 @test "regress: figures of batches are marked; the end covers all points" {
     units
-    kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s gc:d=3 -n 6 --optimizer sgd \
+    kofn regress U.npy squares.npy --intercept --scale --l2 0.1 -s gc:d=3 -n 6 --optimizer sgd \
         --batches 6 --iterations 31 -o w.npy --history h.csv --json >out.json
     head -1 h.csv | grep -q '^iteration,batch_objective,batch_gradient_norm,'
     json "'batch_objective' in o['per_iteration'][0] and 'gradient_norm' not in o" <out.json
     py "
 import json
 o = json.load(open('out.json'))
-X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+X, y, w = np.load('U.npy'), np.load('squares.npy'), np.load('w.npy')
 d = X.std(0); d[3] = 1
 F = ((X @ w[:-1] + w[-1] - y)**2).mean() / 2 + .05 * ((w[:-1] * d)**2).sum()
 assert abs(F - o['objective']) < 1e-9 * F, (F, o['objective'])"
-    run kofn regress U.npy ls.npy --batches 5
+    run kofn regress U.npy squares.npy --batches 5
     refused sgd
-    run kofn regress U.npy ls.npy --optimizer sgd --batches 301
+    run kofn regress U.npy squares.npy --optimizer sgd --batches 301
     refused 301
-    run kofn regress U.npy ls.npy --kernel rbf --intercept
+    run kofn regress U.npy squares.npy --kernel rbf --intercept
     refused intercept
 }
 
