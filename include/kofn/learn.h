@@ -115,8 +115,8 @@ typedef enum kofn_loss {
 
 /* Method by which a regression minimises F. */
 typedef enum kofn_optimizer {
-    /* LBFGS; GD if a step or a line search is given.  Take GD for
-       schemes with sums that lack some points (ignore, distr-bgd). */
+    /* LBFGS.  GD if a step or a line search is given, and for schemes with sums
+     * that lack some points (ignore, distr-bgd). */
     KOFN_OPTIMIZER_AUTO,
     /* Gradient descent. */
     KOFN_OPTIMIZER_GD,
@@ -199,13 +199,18 @@ typedef struct kofn_regress_options {
      * KOFN_OPTIMIZER_LBFGS.  Read by the next
      * kofn_regress only.  NULL, or iteration 0: starts anew. */
     const kofn_regress_step *resume;
-    /* True if the last column of X is all ones.  Its weight is not penalised by
-     * `l2`. */
+    /* True if the last column of X is all ones.  Its weight is the intercept,
+     * which `l2` does not penalise.  The command and Python add this column by
+     * default.  The library does not: it borrows X and never copies it, and a
+     * column more is a copy. */
     bool intercept;
     /* Weights of the points (m x 1, float64, not negative), or NULL: all are
      * equal.  F is then the mean of the losses by these weights.  They are
      * copied.  Only KOFN_MATVEC serves them. */
     const kofn_matrix *weights;
+    /* True if kofn_regression_relabel will be called.  Then only KOFN_MATVEC
+     * serves the regression. */
+    bool relabels;
 } kofn_regress_options;
 #define KOFN_REGRESS_OPTIONS_INIT                                              \
     {                                                                          \
@@ -245,10 +250,13 @@ typedef struct kofn_regression kofn_regression;
 KOFN_API kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
                                          const kofn_matrix *y,
                                          const kofn_regress_options *opt);
-/* Writes a suitable scheme string into `out` (`size` bytes) and returns `out`.
- * The scheme tolerates half of the workers missing or slow, at most 16.  For
- * small X messages cost more than work: it is pcr (squares) or gc, which need
- * the fewest.  Otherwise it is elastic, which does no work twice. */
+/* Writes the default scheme string into `out` (`size` bytes) and returns `out`.
+ * The command and Python use it if no scheme is given.  The scheme tolerates
+ * half of the workers missing or slow, at most 16.  For squares and a small X
+ * with twice as many rows as columns it is pcr, which needs one answer in an
+ * iteration: messages cost more than work there.  Otherwise it is elastic,
+ * which does no work twice, and serves weights and several vectors of labels.
+ */
 KOFN_API const char *kofn_regression_scheme(const kofn_regression *r,
                                             size_t workers, char *out,
                                             size_t size);

@@ -175,6 +175,14 @@ KOFN_API kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
                                        const kofn_train_options *opt);
 /* Returns the number of weights, biases included. */
 KOFN_API size_t kofn_training_size(const kofn_training *t);
+/* Writes the default scheme string into `out` (`size` bytes) and returns `out`.
+ * The command and Python use it if no scheme is given.  It is gpd for a mesh,
+ * and otherwise gc:d=2 (uncoded for one worker): any worker may be missing, and
+ * each point is computed twice.  No other scheme that may lose a worker
+ * computes less.  Allocates no memory. */
+KOFN_API const char *kofn_training_scheme(const kofn_training *t,
+                                          size_t workers, bool mesh, char *out,
+                                          size_t size);
 /* First way, sums of gradients: fills *pb with the problem for which the plan
  * must be made, a KOFN_SUM over parts of a batch.  Allocates no memory. */
 KOFN_API kofn_status kofn_training_problem(const kofn_training *t,

@@ -93,10 +93,14 @@ class Network(Estimator):
                  reach=None, confirm=None, checkpoint=None, every=None, resume=False):
         self._store(locals())
 
-    def _scheme(self):
-        if self.scheme == "auto":
-            return b"gpd" if self.masterless else b"gc:d=2"
-        return _lib.text("scheme", self.scheme)
+    def _scheme(self, training):
+        """Returns the scheme, which the library chooses for "auto"."""
+        if self.scheme != "auto":
+            return _lib.text("scheme", self.scheme)
+        room = ffi.new("char[]", 64)
+        lib.kofn_training_scheme(training, _lib.count("workers", self.workers),
+                                 bool(self.masterless), room, 64)
+        return ffi.string(room)
 
     @property
     def _estimator_type(self):
@@ -171,7 +175,7 @@ class Network(Estimator):
 
     def _job(self, training, layers):
         """Returns a job. Its workers have the points or the weights, by the scheme."""
-        scheme = self._scheme()
+        scheme = self._scheme(training)
         known = lib.kofn_scheme_find(scheme.partition(b":")[0])
         pb = _lib.begun("kofn_problem")
         check(lib.kofn_training_problem(training, pb))
@@ -192,7 +196,7 @@ class Network(Estimator):
         """Returns the plans of the layers; the caller owns them."""
         plans = ffi.new("kofn_plan *[]", layers)
         check(lib.kofn_training_plans(
-            training, self._scheme(), _lib.count("workers", self.workers), self.seed, plans))
+            training, self._scheme(training), _lib.count("workers", self.workers), self.seed, plans))
         return list(plans)
 
     def _fit_mesh(self, shape, make, *_):

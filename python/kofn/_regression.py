@@ -45,7 +45,8 @@ class Regression(Estimator):
     loss          "squares", "logistic" (y: classes) or "poisson" (y: counts, which
                   are not negative). Of three classes and more, a model of each class
                   against the others is fitted.
-    scheme        elastic, pcr, gc, agc, ...: see docs/regression.md.
+    scheme        elastic, pcr, gc, agc, ...: see docs/regression.md. "auto": pcr for
+                  squares and a small X, and else elastic, as in the command.
     optimizer     "lbfgs", "nesterov", "gd" or "sgd". "auto": "lbfgs"; "gd" if a step
                   or a line search is given, or the scheme is ignore or distr-bgd.
     l2, line_search, step, tol, iterations, batches, seed: as there.
@@ -73,7 +74,7 @@ class Regression(Estimator):
     _sparse = True
 
     @_lib.shows()
-    def __init__(self, *, loss="squares", scheme="elastic", workers=8,
+    def __init__(self, *, loss="squares", scheme="auto", workers=8,
                  where="threads", l2=0.0, optimizer="auto", line_search="none",
                  step=0.0, tol=1e-8, iterations=100, batches=0,
                  intercept=True, seed=1, in_flight=None, below=None, patience=None,
@@ -115,13 +116,18 @@ class Regression(Estimator):
         self.classes_, which = classes(y, 'loss="squares"')
         return which.astype(np.float64)
 
-    def _optimizer(self):
-        if self.optimizer != "auto":
-            return self._choice(_OPTIMIZER, "optimizer")
-        if self.scheme.startswith(("ignore", "distr-bgd")):
-            return lib.KOFN_OPTIMIZER_GD  # gradients depend on the workers that answer
-        return (lib.KOFN_OPTIMIZER_GD if self.step or self.line_search != "none"
-                else lib.KOFN_OPTIMIZER_LBFGS)  # as KOFN_OPTIMIZER_AUTO
+    def _uses_lbfgs(self):
+        automatic = self.optimizer == "auto"
+        return self.optimizer == "lbfgs" or (
+            automatic and not self.step and self.line_search == "none")
+
+    def _scheme(self, r):
+        """Returns the scheme, which the library chooses for "auto"."""
+        if self.scheme != "auto":
+            return self.scheme
+        room = ffi.new("char[]", 64)
+        lib.kofn_regression_scheme(r, _lib.count("workers", self.workers), room, 64)
+        return ffi.string(room).decode()
 
     def fit(self, X, y, sample_weight=None):
         """Fits the model. The loss is the mean over the points by sample_weight."""
@@ -180,17 +186,20 @@ class Regression(Estimator):
         history = []
         handle = ffi.new_handle(history)
         o = self._regress_options(loss, handle)
-        o.weights = wv
+        o.weights, o.relabels = wv, len(each) > 1
         r = ffi.gc(new(lib.kofn_regression_new, _lib.operand(xv), _lib.view(each[0]), o),
                    lib.kofn_regression_free)
         pb = _lib.begun("kofn_problem")
-        check(lib.kofn_regression_problem(r, _lib.text("scheme", self.scheme),
-                                          _lib.count("workers", self.workers), pb))
-        if len(each) > 1 and pb.op != lib.KOFN_MATVEC:
-            raise Unsuited(f"y has {len(each)} classes, and under scheme={self.scheme!r} "
-                           "workers have the labels of one model. Use scheme=\"elastic\", "
-                           "or sklearn.multiclass.OneVsRestClassifier of this model")
-        job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
+        scheme = self._scheme(r)
+        try:
+            check(lib.kofn_regression_problem(r, _lib.text("scheme", scheme),
+                                              _lib.count("workers", self.workers), pb))
+        except Unsuited as e:
+            if len(each) == 1:
+                raise
+            raise Unsuited(f"y has {len(each)} classes: {e}, or "
+                           "sklearn.multiclass.OneVsRestClassifier of this model") from e
+        job = Job(pb, scheme, self.workers, self.where, seed=self.seed,
                   left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=life,
                   operand=_lib.operand(xv), **given)
         try:
@@ -213,7 +222,7 @@ class Regression(Estimator):
 
     def _regress_options(self, loss, handle):
         return _lib.begun(
-            "kofn_regress_options", loss=loss, optimizer=self._optimizer(),
+            "kofn_regress_options", loss=loss, optimizer=self._choice(_OPTIMIZER, "optimizer"),
             line_search=self._choice(_SEARCH, "line_search"), intercept=bool(self.intercept),
             max_iterations=_lib.count("iterations", self.iterations, least=1),
             watch=lib.kofn_py_regress, watch_ud=handle,
@@ -271,7 +280,7 @@ class Regression(Estimator):
         """Returns what makes a descent converge, the best first: another descent,
         columns of one scale, more iterations."""
         partial = self.scheme.startswith(("ignore", "distr-bgd"))
-        if self._optimizer() != lib.KOFN_OPTIMIZER_LBFGS and not partial:
+        if not self._uses_lbfgs() and not partial:
             left_out = [name for name, default in (("step", 0.0), ("line_search", "none"))
                         if getattr(self, name) != default]
             return 'Give optimizer="lbfgs"' + (

@@ -312,6 +312,31 @@ def test_regression_squares():
         assert len(m.history_) >= m.n_iter_
 
 
+@pytest.mark.parametrize("scheme, seed", [("pcr:r=3", 2), ("gc:d=2", 5), ("elastic", 2)])
+def test_equal_columns_share_their_weight(scheme, seed):
+    """The weights are those of least norm, although F is flat along a line."""
+    r = np.random.default_rng(seed)
+    X = r.standard_normal((60, 6))
+    X[:, 5] = X[:, 0]
+    y = r.standard_normal(60)
+    want = np.linalg.lstsq(np.c_[X, np.ones(60)], y, rcond=None)[0]
+    m = kofn.Regression(scheme=scheme, workers=5).fit(X, y)
+    assert m.converged_ and np.allclose(np.r_[m.coef_, m.intercept_], want, atol=1e-6)
+
+
+def test_regression_has_the_command_s_scheme():
+    """pcr needs few answers, elastic serves every loss."""
+    r = np.random.default_rng(4)
+    X = r.standard_normal((40, 3))
+    y = X @ [1.0, 2, 3]
+    with pytest.raises(kofn.Unsuited, match="elastic"):
+        kofn.Regression(scheme="pcr", loss="poisson", workers=4).fit(X, np.abs(y))
+    assert kofn.Regression(loss="poisson", workers=4).fit(X, np.abs(y)).report_.rounds
+    few, many = (kofn.Regression(scheme=s, workers=4).fit(X, y) for s in ("auto", "elastic"))
+    assert few.report_.rounds < many.report_.rounds  # X' X w is one round
+    assert np.allclose(few.coef_, many.coef_)
+
+
 def test_regression_names_who_lies():
     X = rng.standard_normal((120, 5))
     y = X @ np.arange(5.0) + 0.1 * rng.standard_normal(120)

@@ -71,9 +71,9 @@ typedef struct cli_args {
     char *reached;
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
-    bool standardise;            /* --scale of regress */
-    const char *label;           /* column of the labels */
-    const char *labels, *points; /* predict */
+    bool standardise, no_intercept; /* regress; the first is --scale */
+    const char *label;              /* column of the labels */
+    const char *labels, *points;    /* predict */
     size_t columns; /* predict: of the fitted points; 0: those of X */
     bool shares;
     kofn_net_shape net; /* train */

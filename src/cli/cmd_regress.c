@@ -511,27 +511,14 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
     return code;
 }
 
-/* Chooses gradient descent for schemes with gradients that depend on which
- * workers answered: their differences mean nothing to L-BFGS, the default. */
-static void choose_descent(cli_args *a)
-{
-    kofn_regress_options *o = &a->regress;
-    bool partial = a->scheme_given && (!strncmp(a->scheme, "ignore", 6) ||
-                                       !strncmp(a->scheme, "distr-bgd", 9));
-
-    if (o->optimizer == KOFN_OPTIMIZER_AUTO && partial)
-        o->optimizer = KOFN_OPTIMIZER_GD;
-}
-
 /* Refuses options that exclude each other. */
 static int check(const cli_args *a)
 {
     TRY_CODE(cli_check_label(a, a->operands > 1 ? a->operand[1] : NULL));
-    if (a->kernel && (a->regress.intercept || a->standardise))
+    if (a->kernel && a->standardise)
         return cli_say(EXIT_USAGE,
-                       "--%s is of the columns of X, which "
-                       "--kernel replaces; scale the points beforehand",
-                       a->standardise ? "scale" : "intercept");
+                       "--scale is of the columns of X, which "
+                       "--kernel replaces; scale the points beforehand");
     if (a->regress.batches && a->regress.optimizer != KOFN_OPTIMIZER_SGD)
         return cli_say(EXIT_USAGE, "--batches is for --optimizer sgd");
     return 0;
@@ -555,7 +542,7 @@ static int run(fit *f, cli_args *a)
     kofn_problem pb = {.size = sizeof pb};
 
     TRY_CODE(check(a));
-    choose_descent(a);
+    a->regress.intercept = !a->no_intercept && !a->kernel;
     TRY_CODE(load(f, a));
     TRY_CODE(make_regression(f, a, &pb));
     TRY_CODE(session_open(f->session, a, &pb, a->regress.max_iterations, NULL));

@@ -392,11 +392,9 @@ static int open_session(cli_training *t, cli_args *a)
 
     if (kofn_training_problem(t->training, &pb))
         return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    if (!a->scheme_given) { /* any two workers may be missing */
-        snprintf(a->suited, sizeof a->suited, "gc:d=%zu",
-                 a->workers < 3 ? a->workers : 3);
-        a->scheme = a->suited;
-    }
+    if (!a->scheme_given)
+        a->scheme = kofn_training_scheme(t->training, a->workers, false,
+                                         a->suited, sizeof a->suited);
     /* a scheme either sums gradients or serves products with coded weights */
     scheme = cli_scheme_of(a->scheme);
     t->coded = scheme && !(scheme->ops & (unsigned)pb.op);

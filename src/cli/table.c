@@ -35,9 +35,8 @@ static cli_option options[] = {
      IN_JOB | IN_SCHEMES, NUMBER(CLI_SIZE, 1, 1e6, workers),
      .given = AT(workers_given)},
     {'s', "scheme", "NAME[:key=value,...]",
-     "the code; see kofn schemes (elastic; stream: dip; regress with a small "
-     "X and 3 to 16 workers: pcr, or gc if pcr does not fit the loss; train: "
-     "gc:d=3, or gpd with --masterless)",
+     "the code; see kofn schemes (elastic; stream: dip; regress by squares "
+     "with a small X of many rows and 3 to 16 workers: pcr; train: gc:d=2, or gpd with --masterless)",
      IN_JOB, OF(CLI_TEXT, scheme), .given = AT(scheme_given)},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "location of the workers: threads of this process, a deterministic "
@@ -158,13 +157,13 @@ static cli_option options[] = {
     {0, "batches", "B",
      "sgd: number of batches of the points; each is one step (10)", IN_REGRESS,
      NUMBER(CLI_UNSIGNED, 1, 1e9, regress.batches)},
-    {0, "intercept", NULL,
-     "also fit a constant, which --l2 does not penalise; it is the last "
-     "weight",
-     IN_REGRESS, FLAG(regress.intercept)},
+    {0, "no-intercept", NULL,
+     "fit no constant; without this option, and without --kernel, the last "
+     "weight is a constant, which --l2 does not penalise",
+     IN_REGRESS, FLAG(no_intercept)},
     {0, "scale", NULL,
-     "divide columns by their standard deviation, with --intercept "
-     "after subtracting the mean; the written weights are for X as it is",
+     "subtract the mean of each column (not with --no-intercept) and divide "
+     "by its standard deviation; the written weights are for X as it is",
      IN_REGRESS, FLAG(standardise)},
     {0, "layers", "N0-N1-...",
      "widths: of a point, and of each layer; the last one is the number "
@@ -460,7 +459,7 @@ const cli_command cli_commands[] = {
      "four of eight workers may be lost\n"
      "kofn regress points.libsvm -o w.npy --loss logistic  points and "
      "labels in one file\n"
-     "kofn regress X.npy y.npy -o w.npy --intercept --scale --test "
+     "kofn regress X.npy y.npy -o w.npy --scale --test "
      "Xt.npy yt.npy  columns of different units, and held-out points\n"
      "kofn regress X.npy y.npy -o w.npy --optimizer sgd --batches 20 "
      "--iterations 200  ten passes through the points\n"
@@ -477,7 +476,8 @@ const cli_command cli_commands[] = {
      "to divide the work. (1) gc, cgc, agc, g-cgc, g-agc, bcc, "
      "replication, uncoded: each worker has some parts of the points, "
      "gets the weights with every step, and answers with coded sums of "
-     "gradients. Under gc:d=3 any two workers may be slow or lost. The "
+     "gradients. Under gc:d=3 any two workers may be slow or lost, under "
+     "gc:d=2, the default, any one. The "
      "steps are those of a training without workers. (2) elastic, gpd, "
      "polydot, matdot, polynomial, grid: the workers keep the coded "
      "weights for the whole run and compute every product of a step. y "

@@ -312,6 +312,11 @@ kofn_problem kf_gradient_mode_problem(const kf_gradient_mode *way,
 kofn_status kf_gradient_mode_check(const kf_gradient_mode *way,
                                    const kofn_regression *r)
 {
+    if (r->opt.relabels && !way->margins)
+        return kf_fail(KOFN_UNSUITED,
+                       "several vectors of labels are fitted, and under this "
+                       "scheme workers have the labels of one; use scheme "
+                       "elastic");
     return way->check ? way->check(r) : KOFN_OK;
 }
 

@@ -36,16 +36,34 @@ static kofn_status with_defaults(kofn_regress_options *o,
         o->tol = 1e-8;
     if (o->max_iterations == 0)
         o->max_iterations = 100;
-    if (o->optimizer == KOFN_OPTIMIZER_AUTO)
-        o->optimizer = o->step > 0 || o->line_search != KOFN_LINE_SEARCH_NONE
-                           ? KOFN_OPTIMIZER_GD
-                           : KOFN_OPTIMIZER_LBFGS;
     if (o->batches == 0)
         o->batches = 10;
+    return KOFN_OK;
+}
+
+/* Replaces AUTO.  `partial`: sums lack some points, so differences of gradients
+ * mean nothing to L-BFGS. */
+static void choose_optimizer(kofn_regress_options *o, bool automatic,
+                             bool partial)
+{
+    if (automatic)
+        o->optimizer =
+            partial || o->step > 0 || o->line_search != KOFN_LINE_SEARCH_NONE
+                ? KOFN_OPTIMIZER_GD
+                : KOFN_OPTIMIZER_LBFGS;
     if (o->loss == KOFN_LOSS_POISSON && o->optimizer == KOFN_OPTIMIZER_GD &&
         o->line_search == KOFN_LINE_SEARCH_NONE && o->step == 0)
         o->line_search = KOFN_LINE_SEARCH_ARMIJO; /* this loss has no 1/L */
-    return KOFN_OK;
+}
+
+/* True if the sums of this job's scheme lack some points. */
+static bool is_partial(const kofn_job *job)
+{
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+
+    return !kofn_plan_describe(kofn_job_plan(job), false, &info) &&
+           (!strcmp(info.scheme, "ignore") ||
+            !strcmp(info.scheme, "distr-bgd"));
 }
 
 static kofn_status check_options(const kofn_regress_options *o, size_t m)
@@ -225,6 +243,8 @@ kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
     *out = NULL;
     TRY_ZERO(r, 1);
     st = with_defaults(&r->opt, opt);
+    r->automatic = r->opt.optimizer == KOFN_OPTIMIZER_AUTO;
+    choose_optimizer(&r->opt, r->automatic, false);
     if (!st)
         st = fill(r, X, y);
     if (st) {
@@ -257,14 +277,10 @@ const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
     size_t parts =
         (workers - spare + 1) / 2; /* pcr decodes from 2 parts - 1 answers */
 
-    if (workers < 3 || workers > 16 || r->X.rows < workers ||
-        r->X.rows > SMALL / r->X.cols)
-        snprintf(out, size, "elastic");
-    else if (kf_gradient_mode_check(kf_gradient_mode_by(KOFN_GRAM), r) ==
-             KOFN_OK)
+    if (workers >= 3 && workers <= 16 && r->X.rows >= workers &&
+        r->X.rows <= SMALL / r->X.cols && r->X.rows / 2 >= r->X.cols &&
+        !kf_gradient_mode_check(kf_gradient_mode_by(KOFN_GRAM), r))
         snprintf(out, size, "pcr:r=%zu", kf_ceil_div(workers, parts));
-    else if (kf_gradient_mode_check(&kf_by_sum, r) == KOFN_OK)
-        snprintf(out, size, "gc:d=%zu", spare + 1);
     else
         snprintf(out, size, "elastic");
     return out;
@@ -302,6 +318,7 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
                        "a regression is computed by KOFN_GRAM, "
                        "KOFN_SUM or KOFN_MATVEC; see kofn_regression_problem");
     TRY(kf_gradient_mode_check(way, r));
+    choose_optimizer(&r->opt, r->automatic, is_partial(job));
     r->strips = 0;
     TRY(way->place(r, job));
     r->job = job;
@@ -438,7 +455,7 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
         !(now->gradient < o->tol * now->first) ||
         (now->ask > 0 && !(now->gradient < now->ask)))
         return KOFN_OK;
-    *converged = d->way->bent || d->partial || d->remembers;
+    *converged = d->way->bent || d->partial || d->remembers || d->flat;
     if (*converged)
         return KOFN_OK;
     TRY(kf_learn_distance(d, v, now->objective, enough, &d->distance));

@@ -152,6 +152,17 @@ kofn_status kofn_training_problem(const kofn_training *t, kofn_problem *pb)
     return KOFN_OK;
 }
 
+const char *kofn_training_scheme(const kofn_training *t, size_t workers,
+                                 bool mesh, char *out, size_t size)
+{
+    (void)t;
+    snprintf(out, size, "%s",
+             mesh          ? "gpd"
+             : workers < 2 ? "uncoded"
+                           : "gc:d=2");
+    return out;
+}
+
 static const kofn_formula *formula(void)
 {
     const kofn_formula *f = kofn_formulas;

@@ -86,7 +86,7 @@ assert ((x-X)**2).sum() < 0.5*((X-X.mean(0))**2).sum()"
     printf '%s\n' '2 leave 1' '3.5 leave 4' '4 join' '5 join' '6 slow 2 10' '7.3 leave 0' \
         '8 leave 8' '8 join' '9 join' '11 leave 6' >events.txt
     for port in threads sim processes; do
-        kofn train X.npy y.npy -o model $net --epochs 4 -e events.txt -p $port \
+        kofn train X.npy y.npy -o model $net -s gc:d=3 --epochs 4 -e events.txt -p $port \
             --history h.csv --verify --json >out.json
         json "o['rel_error'] <= 1e-12 and o['left'] == 5 and o['joined'] == 4" <out.json
         py "import json
@@ -173,7 +173,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     images
     echo '3 corrupt 2' >events.txt
     for port in threads sim; do
-        kofn train X.npy y.npy -o model $net --epochs 4 --errors probabilistic \
+        kofn train X.npy y.npy -o model $net -s gc:d=3 --epochs 4 --errors probabilistic \
             -e events.txt -p $port --late 0 --verify --json >out.json
         json "o['rel_error'] <= 1e-9 and o['corrupted'] == [2] and o['corrupt_results'] > 0" <out.json
     done
