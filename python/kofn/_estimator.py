@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 
 from . import _lib
+from ._job import words_of
 from ._lib import Invalid, NotFitted, nearest
 from ._turn import Turn
 
@@ -368,11 +369,12 @@ class Estimator:
         return self._own_turn
 
     def _choice(self, table, name):
-        value = getattr(self, name)
-        if not isinstance(value, str) or value not in table:
-            raise Invalid(f"{name}={value!r} is none of "
-                          f"{', '.join(map(repr, table))}")
-        return table[value]
+        """Returns the number of the word that this argument has, by a table of the
+        library."""
+        value, words = getattr(self, name), words_of(table[name])
+        if not isinstance(value, str) or value not in words:
+            raise Invalid(f"{name}={value!r} is none of {', '.join(map(repr, words))}")
+        return words.index(value)
 
     def _job_options(self, names):
         """Returns the options of a job that were given, from the arguments of these

@@ -4,16 +4,17 @@ import numpy as np
 from . import _lib, _mesh
 from ._estimator import ConvergenceWarning, Estimator, classes, only_if, warn
 from ._fleet import life
-from ._job import ALL, Job, Report
+from ._job import ALL, Job, Report, described, option_table
 from ._lib import Error, Invalid, check, ffi, lib, new
 
-_ACTIVATION = {"sigmoid": lib.KOFN_SIGMOID, "tanh": lib.KOFN_TANH,
-               "relu": lib.KOFN_RELU, "linear": lib.KOFN_LINEAR}
+TABLE = {**option_table(lib.KOFN_TABLE_TRAIN), **option_table(lib.KOFN_TABLE_NET)}
+# The arguments of a Network in these tables.
+NAMES = {name: name for name in ("activation", "loss", "output", "step", "momentum",
+                                 "nesterov", "l2", "batch", "epochs", "scrub")}
 OPTIONS = [name for name in ALL if name != "seed"]
 # Options of a node without a master.
 MESH = ["errors", "reach", "keys", "insecure", "tls_ca", "tls_cert", "tls_key",
         "confirm", "patience", "checkpoint", "every", "resume"]
-_LOSS = {"softmax": lib.KOFN_NET_LOSS_SOFTMAX, "squares": lib.KOFN_NET_LOSS_SQUARES}
 
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
@@ -36,12 +37,11 @@ def _array_of(W):
 class Network(Estimator):
     """A dense network, trained by descent on batches.
 
-    hidden     widths of the hidden layers.
-    activation "relu", "tanh", "sigmoid" or "linear", for all layers but the last.
-    loss       "softmax" (y: classes) or "squares" (y: numbers, one row per point).
-               With "squares", `output` is the activation of the last layer, and
-               without y the network is an autoencoder. For "squares" y should have
-               deviations of about 1.
+    hidden        widths of the hidden layers.
+{options}
+                  With loss="softmax" y has classes. With "squares" it has numbers, a
+                  row for each point, with deviations of about 1; without y the
+                  network is an autoencoder.
     unit       points are divided by it; None: the largest magnitude in X, if that
                is above 1.
     scheme     gc:d=3, agc:d=3, ...: workers have the points and sum gradients of
@@ -49,7 +49,7 @@ class Network(Estimator):
                coded weights. With errors="probabilistic" wrong
                answers are excluded, and every `scrub` steps wrong blocks are
                repaired. "auto": gc:d=2; masterless: gpd.
-    step, momentum, nesterov, l2, batch, epochs, seed, dtype: of the descent.
+    seed, dtype   of the first weights and of the order; of weights and products.
     errors, audit, faults, events, keys, ...: options of kofn.Matrix.
     masterless True: without a coordinator, on `workers` nodes that are threads of
                this process. An address: this process is one node
@@ -154,9 +154,9 @@ class Network(Estimator):
         s.layers = len(widths) - 1
         kept = ffi.new("size_t[]", [int(w) for w in widths])
         s.widths = kept
-        s.activation = self._choice(_ACTIVATION, "activation")
-        s.output = self._choice(_ACTIVATION, "output")
-        s.loss = self._choice(_LOSS, "loss")
+        s.activation = self._choice(TABLE, "activation")
+        s.output = self._choice(TABLE, "output")
+        s.loss = self._choice(TABLE, "loss")
         s.autoencoder = autoencoder
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise Invalid(f"dtype={self.dtype!r} is neither float64 nor float32")
@@ -382,3 +382,6 @@ class Network(Estimator):
     def score(self, X, y=None, sample_weight=None):
         """Returns accuracy (softmax), or R^2, the mean over all outputs."""
         return self._score(X if y is None else y, self.predict(X), sample_weight)
+
+
+Network.__doc__ = Network.__doc__.replace("{options}", described([TABLE], NAMES))

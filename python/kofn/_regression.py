@@ -5,18 +5,14 @@ from . import _lib
 from ._estimator import (ConvergenceWarning, Estimator, classes, labels, only_if, warn,
                          weights_of)
 from ._fleet import life
-from ._job import ALL, Job, Report
+from ._job import ALL, Job, Report, described, option_table
 from ._lib import Invalid, Unsuited, check, ffi, lib, new
 
-_LOSS = {"squares": lib.KOFN_LOSS_SQUARES, "logistic": lib.KOFN_LOSS_LOGISTIC,
-         "poisson": lib.KOFN_LOSS_POISSON}
-_OPTIMIZER = {"auto": lib.KOFN_OPTIMIZER_AUTO, "gd": lib.KOFN_OPTIMIZER_GD,
-              "nesterov": lib.KOFN_OPTIMIZER_NESTEROV, "sgd": lib.KOFN_OPTIMIZER_SGD,
-              "lbfgs": lib.KOFN_OPTIMIZER_LBFGS}
-_SEARCH = {"none": lib.KOFN_LINE_SEARCH_NONE, "exact": lib.KOFN_LINE_SEARCH_EXACT,
-         "armijo": lib.KOFN_LINE_SEARCH_ARMIJO, "grid": lib.KOFN_LINE_SEARCH_GRID}
-
-
+TABLE = option_table(lib.KOFN_TABLE_REGRESS)
+# The arguments of a Regression in that table, and its members.
+NAMES = {name: name for name in ("loss", "l2", "optimizer", "line_search", "step", "tol",
+                                 "batches")}
+NAMES["iterations"] = "max_iterations"
 OPTIONS = [name for name in ALL if name != "seed"]
 
 
@@ -40,16 +36,13 @@ def _deviations(X):
 class Regression(Estimator):
     """A linear model of y from the rows of X, with an intercept if `intercept`.
 
-    X may be a SciPy sparse matrix.
+    X may be a SciPy sparse matrix. For loss="logistic" y has classes. Of three classes
+    and more, a model of each class against the others is fitted.
 
-    loss          "squares", "logistic" (y: classes) or "poisson" (y: counts, which
-                  are not negative). Of three classes and more, a model of each class
-                  against the others is fitted.
     scheme        elastic, pcr, gc, agc, ...: see docs/regression.md. "auto": pcr for
                   squares and a small X, and else elastic, as in the command.
-    optimizer     "lbfgs", "nesterov", "gd" or "sgd". "auto": "lbfgs"; "gd" if a step
-                  or a line search is given, or the scheme is ignore or distr-bgd.
-    l2, line_search, step, tol, iterations, batches, seed: as there.
+{options}
+    seed          of the order of batches.
     errors, faults, events, late, keys, ...: options of kofn.Matrix.
 
     The penalty l2 leaves out the intercept. `predict` takes the columns of `fit`;
@@ -76,7 +69,7 @@ class Regression(Estimator):
     @_lib.shows()
     def __init__(self, *, loss="squares", scheme="auto", workers=8,
                  where="threads", l2=0.0, optimizer="auto", line_search="none",
-                 step=0.0, tol=1e-8, iterations=100, batches=0,
+                 step=0.0, tol=1e-8, iterations=100, batches=10,
                  intercept=True, seed=1, in_flight=None, below=None, patience=None,
                  max_error=None, late=None, lease=None, pieces=None, errors=None,
                  quarantine=None, beyond=None, workers_per_principal=None, mu=None,
@@ -161,7 +154,7 @@ class Regression(Estimator):
         return np.searchsorted(found, y).astype(np.float64)
 
     def _fit(self, X, y, sample_weight):
-        loss = self._choice(_LOSS, "loss")
+        loss = self._choice(TABLE, "loss")
         _lib.text("scheme", self.scheme)
         given = self._job_options(OPTIONS)
         X, y = self._design(X), self._labels(y)
@@ -222,8 +215,8 @@ class Regression(Estimator):
 
     def _regress_options(self, loss, handle):
         return _lib.begun(
-            "kofn_regress_options", loss=loss, optimizer=self._choice(_OPTIMIZER, "optimizer"),
-            line_search=self._choice(_SEARCH, "line_search"), intercept=bool(self.intercept),
+            "kofn_regress_options", loss=loss, optimizer=self._choice(TABLE, "optimizer"),
+            line_search=self._choice(TABLE, "line_search"), intercept=bool(self.intercept),
             max_iterations=_lib.count("iterations", self.iterations, least=1),
             watch=lib.kofn_py_regress, watch_ud=handle,
             **{name: getattr(self, name) for name in (
@@ -326,3 +319,6 @@ class Regression(Estimator):
     def score(self, X, y, sample_weight=None):
         """Returns accuracy (logistic) or R^2."""
         return self._score(y, self.predict(X), sample_weight)
+
+
+Regression.__doc__ = Regression.__doc__.replace("{options}", described([TABLE], NAMES))

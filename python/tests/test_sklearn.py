@@ -511,6 +511,21 @@ def test_a_typo_names_the_nearest(call, typo, nearest):
             call().set_params(**{typo: 1})
 
 
+def test_a_regression_has_the_options_and_defaults_of_the_library():
+    from kofn import _regression as r
+    from kofn._job import words_of
+    mine = inspect.signature(kofn.Regression).parameters
+    members = {member: name for name, member in r.NAMES.items()}
+    assert set(members) == set(r.TABLE)
+    for member, row in r.TABLE.items():
+        default = mine[members[member]].default
+        if isinstance(default, str):
+            assert default == words_of(row)[0]
+        else:
+            assert default in (row.zero, 0)
+        assert f"\n    {members[member]:13} " in kofn.Regression.__doc__
+
+
 def test_an_option_reaches_the_job():
     X, t = points(30)
     m = kofn.Regression(scheme="gc:d=3", workers=6, where="sim", errors="adversarial",

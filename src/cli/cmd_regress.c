@@ -289,7 +289,6 @@ static kofn_regress_options options(fit *f, const cli_args *a)
 {
     kofn_regress_options o = a->regress;
 
-    o.tol = a->tol;
     o.seed = a->seed;
     o.watch = watch;
     o.watch_ud = f;

@@ -15,6 +15,7 @@
 #include "regress.h"
 
 #include "audit.h"
+#include "options.h"
 #include "vector.h"
 #include "watch.h"
 
@@ -32,13 +33,7 @@ static kofn_status with_defaults(kofn_regress_options *o,
 {
     *o = (kofn_regress_options)KOFN_REGRESS_OPTIONS_INIT;
     TRY(kf_given(o, sizeof *o, opt, "KOFN_REGRESS_OPTIONS_INIT"));
-    if (o->tol == 0)
-        o->tol = 1e-8;
-    if (o->max_iterations == 0)
-        o->max_iterations = 100;
-    if (o->batches == 0)
-        o->batches = 10;
-    return KOFN_OK;
+    return kf_learn_settle(KOFN_TABLE_REGRESS, o);
 }
 
 /* Replaces AUTO.  `partial`: sums lack some points, so differences of gradients
@@ -68,12 +63,6 @@ static bool is_partial(const kofn_job *job)
 
 static kofn_status check_options(const kofn_regress_options *o, size_t m)
 {
-    if (!(o->l2 >= 0 && o->l2 - o->l2 == 0))
-        return kf_fail(KOFN_INVAL, "l2 = %g is not a number >= 0", o->l2);
-    if (!(o->step >= 0 && o->step - o->step == 0))
-        return kf_fail(KOFN_INVAL, "step = %g is not a number >= 0", o->step);
-    if (!(o->tol >= 0 && o->tol < HUGE_VAL))
-        return kf_fail(KOFN_INVAL, "tol = %g is not a number >= 0", o->tol);
     if (o->optimizer != KOFN_OPTIMIZER_GD &&
         o->line_search != KOFN_LINE_SEARCH_NONE)
         return kf_fail(KOFN_INVAL, "line searches go with plain gradient "

@@ -600,10 +600,10 @@ static void points_are_checked(void **state)
     REFUSED(KOFN_SHAPE, "4 x 1");
     Y.rows = 5;
     o.step = -1;
-    REFUSED(KOFN_INVAL, "step -1");
+    REFUSED(KOFN_INVAL, "step = -1");
     o.step = 0;
     o.momentum = 1;
-    REFUSED(KOFN_INVAL, "momentum 1");
+    REFUSED(KOFN_INVAL, "momentum = 1");
     o.momentum = 0;
     o.nesterov = true;
     REFUSED(KOFN_INVAL, "Nesterov");
