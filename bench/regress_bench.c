@@ -28,10 +28,8 @@ typedef struct rig {
 
 static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n)
 {
-    kofn_regress_options o = {.size = sizeof o,
-                              .step = 1e-9,
-                              .tolerance = 1e-300,
-                              .max_iterations = 1};
+    kofn_regress_options o = {
+        .size = sizeof o, .step = 1e-9, .tol = 1e-300, .max_iterations = 1};
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_problem pb = {.size = sizeof pb};
     kofn_port *port;

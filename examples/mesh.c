@@ -42,7 +42,7 @@ static void live(void *ud, kofn_transport *t)
     kofn_peering at = KOFN_PEERING_INIT;
     kofn_matrix v = {me->v, N, 1, 1, KOFN_F64};
 
-    it.tolerance = 1e-12;
+    it.tol = 1e-12;
     peers.nodes = NODES;
     peers.watch = leave_after_three;
     peers.watch_ud = me;

@@ -68,6 +68,8 @@ static void set_option(const char *name, double given)
     for (size_t i = 0; (o = kofn_option_at(i)); i++)
         if (strcmp(o->name, name) == 0)
             must(kofn_option_set(&opt, o, given));
+    o = kofn_option_in(KOFN_TABLE_REGRESS, 0);
+    expect(strcmp(o->name, "loss") == 0, "a regression has a table as well");
     expect(opt.patience == 2 * KOFN_SECOND, "seconds become nanoseconds");
 }
 

@@ -24,7 +24,7 @@ static void eigenvector(void)
     must(kofn_plan_new(&plan, &pb, "mds:k=3", 5, 1));
     job = open_job(plan, 5, NULL);
     must(kofn_place(job, &A));
-    opt.tolerance = 1e-12;
+    opt.tol = 1e-12;
     must(kofn_power(job, &x, &opt, &res));
     expect(res.converged && fabs(res.eigenvalue - (N + 1)) < 1e-9,
            "the eigenvalue is N + 1");

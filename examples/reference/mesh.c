@@ -43,7 +43,7 @@ static void eigenvector(void *ud, kofn_transport *t)
     at.options = &opt;
     for (int i = 0; i < N; i++)
         ((double *)v.data)[i] = 1 + i;
-    it.tolerance = 1e-12;
+    it.tol = 1e-12;
     must(kofn_power_peers(&at, KOFN_DENSE(&A), &v, &it, &res));
     expect(fabs(res.eigenvalue - (N + 1)) < 1e-9, "the eigenvalue is N + 1");
 }

@@ -97,7 +97,7 @@ int main(void)
     fill(x, M * N, 1);
     for (int i = 0; i < M * N; i++)
         y[i / N] += x[i] * truth[i % N];
-    opt.descent = KOFN_DESCENT_LBFGS;
+    opt.optimizer = KOFN_OPTIMIZER_LBFGS;
     must(kofn_regression_new(&r, KOFN_DENSE(&X), &labels, &opt));
     with_workers(r);
     without_workers(r);

@@ -74,9 +74,11 @@ static void with_sums(void)
     kofn_net *net;
     kofn_training *t = begin(&net, NULL, NULL);
     kofn_job *job;
+    char spec[64];
 
+    kofn_training_scheme(t, 4, false, spec, sizeof spec);
     must(kofn_training_problem(t, &pb));
-    must(kofn_plan_new(&plan, &pb, "gc:d=2", 4, 1));
+    must(kofn_plan_new(&plan, &pb, spec, 4, 1));
     job = open_job(plan, 4, NULL);
     must(kofn_training_place(t, job));
     must(kofn_train(t, NULL));

@@ -1,7 +1,7 @@
 /* learn.h -- iterations and regression, computed by the rounds of a job.
  *
- * For programs that run power iteration, PageRank or a linear model on the
- * workers of a job.  <kofn.h> includes this header.
+ * For programs that run po+ l2/2 |w|^2er iteration, PageRank or a linear model
+ * on the workers of a job.  <kofn.h> includes this header.
  */
 #ifndef KOFN_LEARN_H
 #define KOFN_LEARN_H
@@ -23,7 +23,7 @@ typedef int (*kofn_watch)(void *ud, unsigned iteration, double change,
 /* Options of power iteration and PageRank. */
 typedef struct kofn_iterate_options {
     size_t size;             /* sizeof(kofn_iterate_options)              */
-    double tolerance;        /* converged below this change; 0 means 1e-10 */
+    double tol;              /* converged below this change; 0 means 1e-10 */
     unsigned max_iterations; /* 0 means 200                                */
     /* PageRank: d, the probability of following an arc, in (0, 1]; 0 means
      * 0.85, and KOFN_NO_DAMPING means d = 0. */
@@ -55,7 +55,7 @@ typedef struct kofn_iterate_result {
     unsigned iterations;
     double change;     /* of the vector in the last iteration */
     double eigenvalue; /* power iteration only                */
-    bool converged;    /* change < tolerance                  */
+    bool converged;    /* change < tol                        */
 } kofn_iterate_result;
 #define KOFN_ITERATE_RESULT_INIT                                               \
     {                                                                          \
@@ -88,7 +88,7 @@ KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
 KOFN_API kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
                                           const kofn_sparse *graph);
 /* Computes PageRank: v <- d (M v + (sum of v over dangling nodes) s) +
- * (1 - d) p, until the L1 norm of the change is below the tolerance.  The
+ * (1 - d) p, until the L1 norm of the change is below `tol`.  The
  * vectors s and p are `sinks` and `personalize` of the options, 1 / n by
  * default, and so is the start.  KOFN_INVAL and KOFN_SHAPE also if one of them
  * is invalid.  M is the matrix of kofn_pagerank_matrix, placed on the job.  v
@@ -114,38 +114,38 @@ typedef enum kofn_loss {
 } kofn_loss;
 
 /* Method by which a regression minimises F. */
-typedef enum kofn_descent {
-    /* LBFGS; GD if a step or another rule than FIXED is given.  Take GD for
-       schemes with sums that lack some points (ignore, distr-bgd). */
-    KOFN_DESCENT_AUTO,
+typedef enum kofn_optimizer {
+    /* LBFGS.  GD if a step or a line search is given, and for schemes with sums
+     * that lack some points (ignore, distr-bgd). */
+    KOFN_OPTIMIZER_AUTO,
     /* Gradient descent. */
-    KOFN_DESCENT_GD,
+    KOFN_OPTIMIZER_GD,
     /* Nesterov's accelerated gradient. */
-    KOFN_DESCENT_NESTEROV,
+    KOFN_OPTIMIZER_NESTEROV,
     /* Stochastic gradient: a step uses one batch of points, in shuffled order.
      * A batch is every `batches`-th row or, with row codes, a run of strips
      * (kofn_limit). */
-    KOFN_DESCENT_SGD,
+    KOFN_OPTIMIZER_SGD,
     /* Limited-memory BFGS with 10 pairs and its own line search, which is exact
      * for squares.  Pairs are not part of `resume`; a resumed descent starts
      * with steepest descent. */
-    KOFN_DESCENT_LBFGS
-} kofn_descent;
+    KOFN_OPTIMIZER_LBFGS
+} kofn_optimizer;
 
 /* Choice of the step.  L is the Lipschitz constant of the gradient, estimated
  * by 30 power iterations. */
-typedef enum kofn_step_rule {
+typedef enum kofn_line_search {
     /* The option `step`; 0 means 1/L.  Poisson's loss has no L: GD uses ARMIJO
      * instead, and NESTEROV and SGD need a step. */
-    KOFN_STEP_FIXED,
+    KOFN_LINE_SEARCH_NONE,
     /* The minimum along the gradient. */
-    KOFN_STEP_EXACT,
+    KOFN_LINE_SEARCH_EXACT,
     /* Backtracking: `step`, or 16/L if it is 0, is halved until F decreases
      * enough. */
-    KOFN_STEP_ARMIJO,
+    KOFN_LINE_SEARCH_ARMIJO,
     /* The best of step 2^-k for k = 0 .. 13; a `step` of 0 means 16/L. */
-    KOFN_STEP_GRID
-} kofn_step_rule;
+    KOFN_LINE_SEARCH_GRID
+} kofn_line_search;
 
 /* An iteration: one gradient and one step. */
 typedef struct kofn_regress_step {
@@ -160,7 +160,7 @@ typedef struct kofn_regress_step {
     double lipschitz;   /* L; 0 if it was not estimated                 */
     bool partial;       /* some gradients lack some points              */
     /* The distance to the minimum is computed again once the gradient's norm is
-     * below this.  0: once the tolerance is met. */
+     * below this.  0: once `tol` is met. */
     double ask;
     /* Report of the rounds that estimated L, in the iteration that did so;
      * otherwise NULL.  The iteration's own report excludes them. */
@@ -177,16 +177,17 @@ typedef int (*kofn_regress_watch)(void *ud, const kofn_regress_step *now,
 typedef struct kofn_regress_options {
     size_t size; /* sizeof(kofn_regress_options) */
     kofn_loss loss;
-    kofn_descent descent;
-    kofn_step_rule rule; /* FIXED, unless descent is GD             */
-    double step, ridge;  /* each at least 0; step: see kofn_step_rule */
-    /* Converged if the norm of the gradient is below `tolerance` times that of
+    kofn_optimizer optimizer;
+    kofn_line_search line_search; /* NONE, unless the optimizer is GD */
+    double step; /* at least 0; see kofn_line_search                  */
+    double l2;   /* weight of the penalty |w|^2 / 2, at least 0      */
+    /* Converged if the norm of the gradient is below `tol` times that of
      * the first gradient, and the distance to the minimum is at most
-     * sqrt(tolerance) |w|.  The distance is estimated from products with the
+     * sqrt(tol) |w|.  The distance is estimated from products with the
      * curvature.  It is not tested if gradients lack points or belong to
      * earlier iterates; then the norm alone decides.  0 means 1e-8.  Not used
      * by SGD. */
-    double tolerance;
+    double tol;
     unsigned max_iterations; /* 0 means 100                                   */
     unsigned batches;        /* SGD: number of batches; 0 means 10            */
     uint64_t seed;           /* order of batches, start of power iterations   */
@@ -195,16 +196,21 @@ typedef struct kofn_regress_options {
     void *watch_ud;                     /* passed to watch                    */
     /* Resumes after this step, which a watch was given; the caller's w holds
      * its w.  The result is that of a run without a break, except under
-     * KOFN_DESCENT_LBFGS.  Read by the next
+     * KOFN_OPTIMIZER_LBFGS.  Read by the next
      * kofn_regress only.  NULL, or iteration 0: starts anew. */
     const kofn_regress_step *resume;
-    /* True if the last column of X is all ones.  Its weight is not penalised by
-     * `ridge`. */
+    /* True if the last column of X is all ones.  Its weight is the intercept,
+     * which `l2` does not penalise.  The command and Python add this column by
+     * default.  The library does not: it borrows X and never copies it, and a
+     * column more is a copy. */
     bool intercept;
     /* Weights of the points (m x 1, float64, not negative), or NULL: all are
      * equal.  F is then the mean of the losses by these weights.  They are
      * copied.  Only KOFN_MATVEC serves them. */
     const kofn_matrix *weights;
+    /* True if kofn_regression_relabel will be called.  Then only KOFN_MATVEC
+     * serves the regression. */
+    bool relabels;
 } kofn_regress_options;
 #define KOFN_REGRESS_OPTIONS_INIT                                              \
     {                                                                          \
@@ -244,10 +250,13 @@ typedef struct kofn_regression kofn_regression;
 KOFN_API kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
                                          const kofn_matrix *y,
                                          const kofn_regress_options *opt);
-/* Writes a suitable scheme string into `out` (`size` bytes) and returns `out`.
- * The scheme tolerates half of the workers missing or slow, at most 16.  For
- * small X messages cost more than work: it is pcr (squares) or gc, which need
- * the fewest.  Otherwise it is elastic, which does no work twice. */
+/* Writes the default scheme string into `out` (`size` bytes) and returns `out`.
+ * The command and Python use it if no scheme is given.  The scheme tolerates
+ * half of the workers missing or slow, at most 16.  For squares and a small X
+ * with twice as many rows as columns it is pcr, which needs one answer in an
+ * iteration: messages cost more than work there.  Otherwise it is elastic,
+ * which does no work twice, and serves weights and several vectors of labels.
+ */
 KOFN_API const char *kofn_regression_scheme(const kofn_regression *r,
                                             size_t workers, char *out,
                                             size_t size);
@@ -310,7 +319,7 @@ KOFN_API kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
                                   const kofn_matrix *w, kofn_loss loss);
 /* Quality of a fit. */
 typedef struct kofn_fit {
-    double loss; /* mean loss, without ridge */
+    double loss; /* mean loss, without the penalty */
     /* Squares: R^2.  Poisson: the explained share of the deviance.  If y is
      * constant, it is 1 if the rest is rounding (2^-50 of the squares or
      * counts), and otherwise 0.  Logistic: the share of correct labels. */

@@ -1,4 +1,5 @@
-/* options.h -- table of the options of a job: ranges, defaults and help texts.
+/* options.h -- tables of the options of a job, of a regression and of a
+ * training: ranges, defaults and help texts.
  *
  * For programs that offer these options to users, such as the command and the
  * Python package.  The library checks options with this table.  <kofn.h>
@@ -118,8 +119,72 @@ enum {
     KOFN_OPTIONS_OF_CORE(X)                                                    \
     KOFN_OPTIONS_OF_JOB(X)
 
-/* A row of the table.  `name` is the member of kofn_options, and `at` its
- * offset there.  The other members are the columns described above. */
+/* The rows of the tables of kofn_regress_options, kofn_net_shape and
+ * kofn_train_options, with columns as above:
+ *
+ *   X(name, kind, zero, least, most, value, text)
+ */
+#define KOFN_OPTIONS_OF_REGRESS(X)                                             \
+    X(loss, CHOICE, 0, 0, 2, "squares|logistic|poisson",                       \
+      "loss to minimise: least squares, logistic for two labels, poisson for " \
+      "counts (squares)")                                                      \
+    X(l2, REAL, 0, 0, 1e100, "LAMBDA",                                         \
+      "weight of the penalty |w|^2 / 2, without the intercept (0)")            \
+    X(optimizer, CHOICE, 0, 0, 4, "auto|gd|nesterov|sgd|lbfgs",                \
+      "optimizer; auto: lbfgs, or gd with a step or a line search, and for "   \
+      "schemes ignore and distr-bgd (auto)")                                   \
+    X(line_search, CHOICE, 0, 0, 3, "none|exact|armijo|grid",                  \
+      "line search of gd; none: fixed steps of 1/L, with L measured on the "   \
+      "workers (none)")                                                        \
+    X(step, REAL, 0, 1e-300, 1e300, "S",                                       \
+      "length of fixed steps; armijo, grid: of the longest step tried (1/L; "  \
+      "16/L)")                                                                 \
+    X(tol, REAL, 1e-8, 1e-300, 1e300, "T",                                     \
+      "converged when the gradient is below T times the first one, and w "     \
+      "within sqrt(T) |w| of the minimum; not for sgd (1e-8)")                 \
+    X(max_iterations, UNSIGNED, 100, 1, 1e9, "N", "limit of iterations (100)") \
+    X(batches, UNSIGNED, 10, 1, 1e9, "B",                                      \
+      "sgd: number of batches of the points; each is one step (10)")
+#define KOFN_OPTIONS_OF_NET(X)                                                 \
+    X(activation, CHOICE, 0, 0, 3, "sigmoid|tanh|relu|linear",                 \
+      "activation of all layers but the last (sigmoid)")                       \
+    X(loss, CHOICE, 0, 0, 1, "softmax|squares",                                \
+      "softmax: cross-entropy of labels 0, 1, ...; squares: of labels or of "  \
+      "numbers (softmax; autoencoder: squares)")                               \
+    X(output, CHOICE, 0, 0, 3, "sigmoid|tanh|relu|linear",                     \
+      "with squares: activation of the last layer (linear; autoencoder: that " \
+      "of the others)")                                                        \
+    X(autoencoder, FLAG, 0, 0, 1, "",                                          \
+      "train to reproduce the points; there is no y")                          \
+    X(sparsity, REAL, 0, 1e-6, 1 - 1e-6, "R",                                  \
+      "autoencoder of two layers: wanted mean activation of hidden units")     \
+    X(sparsity_weight, REAL, 0, 0, 1e100, "B",                                 \
+      "weight of the sparsity penalty (0)")
+#define KOFN_OPTIONS_OF_TRAIN(X)                                               \
+    X(step, REAL, 0.1, 1e-300, 1e300, "S", "length of steps (0.1)")            \
+    X(momentum, REAL, 0, 0, 0.999999, "M",                                     \
+      "momentum: share of the last step that is added to the next (0)")        \
+    X(nesterov, FLAG, 0, 0, 1, "", "with momentum: Nesterov's form")           \
+    X(l2, REAL, 0, 0, 1e100, "LAMBDA",                                         \
+      "weight of the penalty |W|^2 / 2, biases included (0)")                  \
+    X(batch, SIZE, 64, 1, 1e9, "B", "points in a step (64)")                   \
+    X(epochs, UNSIGNED, 1, 1, 1e6, "E", "passes through all points (1)")       \
+    X(scrub, UNSIGNED, 0, 1, 1e9, "N",                                         \
+      "compare the blocks of all workers or nodes after every N steps, and "   \
+      "rebuild wrong ones; for weights that the workers keep, with errors "    \
+      "looked for (never)")
+
+/* The tables, each of the members of one struct. */
+typedef enum kofn_option_table {
+    KOFN_TABLE_JOB,     /* kofn_options         */
+    KOFN_TABLE_REGRESS, /* kofn_regress_options */
+    KOFN_TABLE_NET,     /* kofn_net_shape       */
+    KOFN_TABLE_TRAIN    /* kofn_train_options   */
+} kofn_option_table;
+
+/* A row of a table.  `name` is the member of the table's struct, and `at` its
+ * offset there.  `jobs` is 0 except in KOFN_TABLE_JOB.  The other members are
+ * the columns described above. */
 typedef struct kofn_option {
     const char *name;
     kofn_option_kind kind;
@@ -130,16 +195,21 @@ typedef struct kofn_option {
     const char *text;
 } kofn_option;
 
-/* Returns row i of the table, from 0; NULL if there is no such row. */
+/* Returns row i of the table of a job's options, from 0; NULL if there is no
+ * such row. */
 KOFN_API const kofn_option *kofn_option_at(size_t i);
+/* Returns row i of this table, from 0; NULL if there is no such row or table.
+ */
+KOFN_API const kofn_option *kofn_option_in(kofn_option_table table, size_t i);
 /* Initialises *o like KOFN_OPTIONS_INIT, for languages without macros. */
 KOFN_API void kofn_options_begin(kofn_options *o);
 /* Stores a value in the form that users give: seconds, the index of a word, or
- * 0 for never.  `which` is a row of the table and not a FILE.  To have the
+ * 0 for never.  `o` is the struct of the table, and `which` a row of it and not
+ * a FILE.  To have the
  * default, do not call it: 0 is not the default here.
  * Allocates no memory.
  * KOFN_INVAL: the value is out of range; the message has name and value. */
-KOFN_API kofn_status kofn_option_set(kofn_options *o, const kofn_option *which,
+KOFN_API kofn_status kofn_option_set(void *o, const kofn_option *which,
                                      double given);
 
 #ifdef __cplusplus

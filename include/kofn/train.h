@@ -6,7 +6,7 @@
  *
  * Layer l computes X_l = f(X_{l-1} W_l'), with one row for each point; X_0 are
  * the points.  The last column of W_l is the biases; it is multiplied by 1.
- * The training minimises the mean cost over a batch of points, plus penalties
+ * The training minimises the mean loss over a batch of points, plus penalties
  * (docs/math/training.md).
  */
 #ifndef KOFN_TRAIN_H
@@ -29,19 +29,19 @@ typedef enum kofn_activation {
     KOFN_LINEAR
 } kofn_activation;
 
-/* The cost that a training minimises. */
-typedef enum kofn_cost {
-    /* Labels are 0, 1, ...; the cost is minus the log of the softmax
+/* The loss that a training minimises. */
+typedef enum kofn_net_loss {
+    /* Labels are 0, 1, ...; the loss is minus the log of the softmax
      * probability of the label. */
-    KOFN_COST_SOFTMAX,
+    KOFN_NET_LOSS_SOFTMAX,
     /* Half of the squared distance to the target: numbers, or 1 at the label
      * and 0 elsewhere. */
-    KOFN_COST_SQUARES
-} kofn_cost;
+    KOFN_NET_LOSS_SQUARES
+} kofn_net_loss;
 
 #define KOFN_NET_MOST 16 /* layers */
 
-/* Layers, widths and cost of a network. */
+/* Layers, widths and loss of a network. */
 typedef struct kofn_net_shape {
     size_t size;   /* sizeof(kofn_net_shape) */
     size_t layers; /* 1 .. KOFN_NET_MOST     */
@@ -50,7 +50,7 @@ typedef struct kofn_net_shape {
     const size_t *widths;
     kofn_activation activation; /* of all layers but the last       */
     kofn_activation output;     /* of the last; not used by SOFTMAX */
-    kofn_cost cost;
+    kofn_net_loss loss;
     kofn_dtype dtype; /* of weights and products                    */
     bool autoencoder; /* the points are the targets; SQUARES only   */
     /* Autoencoders with two layers and a hidden layer of sigmoids: the desired
@@ -91,7 +91,7 @@ KOFN_API kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
                                       kofn_matrix *out);
 /* Quality of a network on some points. */
 typedef struct kofn_score {
-    double loss;     /* mean cost, without penalties               */
+    double loss;     /* mean loss, without penalties               */
     double accuracy; /* share of correct labels; NaN without labels */
 } kofn_score;
 /* Computes the score for points X (float64) and targets y (float64): m labels,
@@ -175,6 +175,14 @@ KOFN_API kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
                                        const kofn_train_options *opt);
 /* Returns the number of weights, biases included. */
 KOFN_API size_t kofn_training_size(const kofn_training *t);
+/* Writes the default scheme string into `out` (`size` bytes) and returns `out`.
+ * The command and Python use it if no scheme is given.  It is gpd for a mesh,
+ * and otherwise gc:d=2 (uncoded for one worker): any worker may be missing, and
+ * each point is computed twice.  No other scheme that may lose a worker
+ * computes less.  Allocates no memory. */
+KOFN_API const char *kofn_training_scheme(const kofn_training *t,
+                                          size_t workers, bool mesh, char *out,
+                                          size_t size);
 /* First way, sums of gradients: fills *pb with the problem for which the plan
  * must be made, a KOFN_SUM over parts of a batch.  Allocates no memory. */
 KOFN_API kofn_status kofn_training_problem(const kofn_training *t,

@@ -11,7 +11,7 @@
 static kofn_status check(const dnn_baseline *b)
 {
     const kofn_net_shape *s = &b->l->shape;
-    bool softmax = s->cost == KOFN_COST_SOFTMAX;
+    bool softmax = s->loss == KOFN_NET_LOSS_SOFTMAX;
 
     if (b->nodes.kind != DNN_REPLICATION && b->nodes.kind != DNN_TWO_MDS)
         return papers_fail(KOFN_INVAL,

@@ -129,7 +129,7 @@ static void soften(baseline_batch *b, size_t p)
 void baseline_batch_forward(baseline_batch *b, size_t l)
 {
     size_t L = b->l->shape.layers;
-    bool softmax = l == L && b->l->shape.cost == KOFN_COST_SOFTMAX;
+    bool softmax = l == L && b->l->shape.loss == KOFN_NET_LOSS_SOFTMAX;
 
     for (size_t j = 0; j < width(b, l) && !softmax; j++)
         for (size_t p = 0; p < b->B; p++) {

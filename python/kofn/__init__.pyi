@@ -192,8 +192,8 @@ class Regression:
     n_features_in_: int
     feature_names_in_: Array
     def __init__(self, *, loss: str = ..., scheme: str = ..., workers: int = ...,
-                 where: str = ..., ridge: float = ..., descent: Optional[str] = ...,
-                 rule: str = ..., step: float = ..., tolerance: float = ...,
+                 where: str = ..., l2: float = ..., optimizer: str = ...,
+                 line_search: str = ..., step: float = ..., tol: float = ...,
                  iterations: int = ..., batches: int = ..., intercept: bool = ...,
                  seed: int = ..., in_flight: Optional[str] = ...,
                  below: Optional[str] = ..., patience: Optional[float] = ...,
@@ -208,8 +208,7 @@ class Regression:
                  faults: Optional[Faults] = ..., events: Optional[Events] = ...,
                  keys: Optional[Path] = ..., insecure: bool = ...,
                  tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
-                 tls_key: Optional[Path] = ...,
-                 options: Optional[Mapping[str, Any]] = ...) -> None: ...
+                 tls_key: Optional[Path] = ...) -> None: ...
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
     def set_params(self, **params: Any) -> Regression: ...
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = ...
@@ -232,7 +231,7 @@ class Network:
     n_features_in_: int
     feature_names_in_: Array
     def __init__(self, *, hidden: Sequence[int] = ..., activation: str = ...,
-                 cost: str = ..., output: str = ..., scheme: str = ...,
+                 loss: str = ..., output: str = ..., scheme: str = ...,
                  workers: int = ..., where: str = ..., step: float = ...,
                  momentum: float = ..., nesterov: bool = ..., l2: float = ...,
                  batch: int = ..., epochs: int = ..., scrub: int = ...,
@@ -254,8 +253,7 @@ class Network:
                  tls_key: Optional[Path] = ...,
                  reach: Union[str, Sequence[str], None] = ...,
                  confirm: Optional[int] = ..., checkpoint: Optional[Path] = ...,
-                 every: Optional[int] = ..., resume: bool = ...,
-                 options: Optional[Mapping[str, Any]] = ...) -> None: ...
+                 every: Optional[int] = ..., resume: bool = ...) -> None: ...
     def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
     def set_params(self, **params: Any) -> Network: ...
     def fit(self, X: ArrayLike, y: Optional[ArrayLike] = ...) -> Network: ...
@@ -288,7 +286,7 @@ class Iterated:
                  mesh: Optional[Mesh] = ...) -> None: ...
 
 def power(A: Any, *, start: Optional[ArrayLike] = ...,
-          tolerance: Optional[float] = ..., iterations: Optional[int] = ...,
+          tol: Optional[float] = ..., iterations: Optional[int] = ...,
           scheme: str = ..., workers: int = ..., where: str = ...,
           masterless: Union[bool, str] = ..., **options: Unpack[_NodeOptions]
           ) -> Iterated: ...
@@ -296,7 +294,7 @@ def pagerank(G: Any, *, damping: Optional[float] = ...,
              personalization: Union[ArrayLike, dict[int, float], None] = ...,
              nstart: Union[ArrayLike, dict[int, float], None] = ...,
              dangling: Union[ArrayLike, dict[int, float], None] = ...,
-             tolerance: Optional[float] = ..., iterations: Optional[int] = ...,
+             tol: Optional[float] = ..., iterations: Optional[int] = ...,
              scheme: str = ..., workers: int = ..., where: str = ...,
              masterless: Union[bool, str] = ..., **options: Unpack[_NodeOptions]
           ) -> Iterated: ...

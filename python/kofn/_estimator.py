@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 
 from . import _lib
+from ._job import words_of
 from ._lib import Invalid, NotFitted, nearest
 from ._turn import Turn
 
@@ -368,26 +369,18 @@ class Estimator:
         return self._own_turn
 
     def _choice(self, table, name):
-        value = getattr(self, name)
-        if not isinstance(value, str) or value not in table:
-            raise Invalid(f"{name}={value!r} is none of "
-                          f"{', '.join(map(repr, table))}")
-        return table[value]
+        """Returns the number of the word that this argument has, by a table of the
+        library."""
+        value, words = getattr(self, name), words_of(table[name])
+        if not isinstance(value, str) or value not in words:
+            raise Invalid(f"{name}={value!r} is none of {', '.join(map(repr, words))}")
+        return words.index(value)
 
     def _job_options(self, names):
-        """Returns the options of a job that were given: the arguments of these names,
-        and those of the dict `options`."""
-        given = {name: getattr(self, name) for name in names
-                 if getattr(self, name) is not None and getattr(self, name) is not False}
-        more = dict(self.options or {})
-        for name in given.keys() & more.keys():
-            raise Invalid(f"{name} is given twice, as an argument and in options; leave "
-                          "one out")
-        for name in more:
-            if name not in names:
-                raise TypeError(f"{type(self).__name__} has no option {name!r}"
-                                + nearest(name, names))
-        return {**given, **more}
+        """Returns the options of a job that were given, from the arguments of these
+        names."""
+        return {name: getattr(self, name) for name in names
+                if getattr(self, name) is not None and getattr(self, name) is not False}
 
     # ---- points ----
 

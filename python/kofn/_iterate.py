@@ -94,7 +94,7 @@ def _run_mesh(iterate, o, vector, pb, scheme, workers, masterless,
 
 
 @_lib.shows({**ALL, **_mesh.OPTIONS})
-def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
+def power(A, *, start=None, tol=None, iterations=None, scheme="elastic",
           workers=8, where="threads", masterless=False, **options):
     """The dominant eigenvector and eigenvalue of a square matrix.
 
@@ -123,7 +123,7 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
         _lib.array(start, np.float64, "start").copy()
     if v.ndim != 1:
         raise Invalid(f"start has the shape {v.shape}; a vector is needed")
-    o = _options(iterations, tolerance=tolerance)
+    o = _options(iterations, tol=tol)
     if mine:
         if options or (scheme, workers, where, masterless) != (
                 "elastic", 8, "threads", False):
@@ -150,7 +150,7 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
 
 @_lib.shows({**ALL, **_mesh.OPTIONS})
 def pagerank(G, *, damping=None, personalization=None, nstart=None, dangling=None,
-             tolerance=None, iterations=None, scheme="elastic", workers=8,
+             tol=None, iterations=None, scheme="elastic", workers=8,
              where="threads", masterless=False, **options):
     """Computes PageRank of a graph: a SciPy sparse matrix with an entry (i, j) for
     each arc from i to j. `masterless` is as in kofn.power.
@@ -185,7 +185,7 @@ def pagerank(G, *, damping=None, personalization=None, nstart=None, dangling=Non
                _weights("dangling", dangling, n)]
     views = [ffi.NULL if w is None else _lib.view(w) for w in weights]
     pb = problem(lib.KOFN_MATVEC, n, n, 1, is_sparse=True)
-    o = _options(iterations, tolerance=tolerance, damping=damping or None)
+    o = _options(iterations, tol=tol, damping=damping or None)
     if damping == 0:
         o.damping = -1.0  # KOFN_NO_DAMPING
     o.personalize, o.sinks = views

@@ -1,6 +1,8 @@
 """A plan, a port and a job together, and rounds that Ctrl-C can stop."""
 import collections
 import os
+import re
+import textwrap
 import time
 import weakref
 from numbers import Real
@@ -79,16 +81,36 @@ def _close(handles):
     handles.clear()
 
 
-def _option_table():
-    """Returns the library's table of a job's options, by name."""
+def option_table(which=lib.KOFN_TABLE_JOB):
+    """Returns a table of options of the library, by name."""
     out, i = {}, 0
-    while (row := lib.kofn_option_at(i)) != ffi.NULL:
+    while (row := lib.kofn_option_in(which, i)) != ffi.NULL:
         out[ffi.string(row.name).decode()] = row
         i += 1
     return out
 
 
-OPTIONS = _option_table()
+def words_of(row):
+    """Returns the words of a choice."""
+    return ffi.string(row.value).decode().split("|")
+
+
+def described(tables, names):
+    """Returns a line or more for each name: its words, and its text in the library's
+    tables without the default, which signatures show. `names` maps arguments to
+    members."""
+    out = []
+    for name, member in names.items():
+        row = next(t[member] for t in tables if member in t)
+        text = re.sub(r" \([^()]*\)$", "", ffi.string(row.text).decode())
+        if row.kind == lib.KOFN_OPTION_CHOICE:
+            text = ", ".join(map(repr, words_of(row))) + ". " + text
+        out += textwrap.wrap(f"{name:13} {text}", 88, initial_indent=4 * " ",
+                             subsequent_indent=18 * " ")
+    return "\n".join(out)
+
+
+OPTIONS = option_table()
 KEYS = dict(keys=None, insecure=False, tls_ca=None, tls_cert=None, tls_key=None)
 # All options of a job with the defaults that its signature shows.
 ALL = {"seed": 1, "faults": None, "events": None, **KEYS, **dict.fromkeys(OPTIONS)}
@@ -96,7 +118,7 @@ ALL = {"seed": 1, "faults": None, "events": None, **KEYS, **dict.fromkeys(OPTION
 
 def choice(name, word):
     """Returns the value of that option; None means its first word."""
-    words = ffi.string(OPTIONS[name].value).decode().split("|")
+    words = words_of(OPTIONS[name])
     if word is None:
         return 0
     if word not in words:

@@ -4,16 +4,17 @@ import numpy as np
 from . import _lib, _mesh
 from ._estimator import ConvergenceWarning, Estimator, classes, only_if, warn
 from ._fleet import life
-from ._job import ALL, Job, Report
+from ._job import ALL, Job, Report, described, option_table
 from ._lib import Error, Invalid, check, ffi, lib, new
 
-_ACTIVATION = {"sigmoid": lib.KOFN_SIGMOID, "tanh": lib.KOFN_TANH,
-               "relu": lib.KOFN_RELU, "linear": lib.KOFN_LINEAR}
+TABLE = {**option_table(lib.KOFN_TABLE_TRAIN), **option_table(lib.KOFN_TABLE_NET)}
+# The arguments of a Network in these tables.
+NAMES = {name: name for name in ("activation", "loss", "output", "step", "momentum",
+                                 "nesterov", "l2", "batch", "epochs", "scrub")}
 OPTIONS = [name for name in ALL if name != "seed"]
 # Options of a node without a master.
 MESH = ["errors", "reach", "keys", "insecure", "tls_ca", "tls_cert", "tls_key",
         "confirm", "patience", "checkpoint", "every", "resume"]
-_COST = {"softmax": lib.KOFN_COST_SOFTMAX, "squares": lib.KOFN_COST_SQUARES}
 
 
 @ffi.def_extern(error=1, onerror=_lib.stop_and_raise)
@@ -36,22 +37,20 @@ def _array_of(W):
 class Network(Estimator):
     """A dense network, trained by descent on batches.
 
-    hidden     widths of the hidden layers.
-    activation "relu", "tanh", "sigmoid" or "linear", for all layers but the last.
-    cost       "softmax" (y: classes) or "squares" (y: numbers, one row per point).
-               With "squares", `output` is the activation of the last layer, and
-               without y the network is an autoencoder. For "squares" y should have
-               deviations of about 1.
+    hidden        widths of the hidden layers.
+{options}
+                  With loss="softmax" y has classes. With "squares" it has numbers, a
+                  row for each point, with deviations of about 1; without y the
+                  network is an autoencoder.
     unit       points are divided by it; None: the largest magnitude in X, if that
                is above 1.
     scheme     gc:d=3, agc:d=3, ...: workers have the points and sum gradients of
                parts of a batch. gpd, polydot, elastic, ...: workers hold the
-               coded weights. With options={"errors": "probabilistic"} wrong
+               coded weights. With errors="probabilistic" wrong
                answers are excluded, and every `scrub` steps wrong blocks are
                repaired. "auto": gc:d=2; masterless: gpd.
-    step, momentum, nesterov, l2, batch, epochs, seed, dtype: of the descent.
-    errors, audit, faults, events, keys, ...: options of kofn.Matrix, which the dict
-               `options` may have instead.
+    seed, dtype   of the first weights and of the order; of weights and products.
+    errors, audit, faults, events, keys, ...: options of kofn.Matrix.
     masterless True: without a coordinator, on `workers` nodes that are threads of
                this process. An address: this process is one node
                (docs/masterless.md). The scheme is then gpd, polydot, matdot,
@@ -80,7 +79,7 @@ class Network(Estimator):
     """
 
     @_lib.shows()
-    def __init__(self, *, hidden=(32,), activation="relu", cost="softmax",
+    def __init__(self, *, hidden=(32,), activation="relu", loss="softmax",
                  output="linear", scheme="auto", workers=8, where="threads",
                  step=0.1, momentum=0.9, nesterov=False, l2=0.0, batch=32,
                  epochs=100, scrub=0, seed=1, dtype=np.float64,
@@ -91,41 +90,44 @@ class Network(Estimator):
                  audit=None, start_within=None, journal=None, metrics=None,
                  trace=None, record=None, faults=None, events=None, keys=None,
                  insecure=False, tls_ca=None, tls_cert=None, tls_key=None,
-                 reach=None, confirm=None, checkpoint=None, every=None, resume=False,
-                 options=None):
+                 reach=None, confirm=None, checkpoint=None, every=None, resume=False):
         self._store(locals())
 
-    def _scheme(self):
-        if self.scheme == "auto":
-            return b"gpd" if self.masterless else b"gc:d=2"
-        return _lib.text("scheme", self.scheme)
+    def _scheme(self, training):
+        """Returns the scheme, which the library chooses for "auto"."""
+        if self.scheme != "auto":
+            return _lib.text("scheme", self.scheme)
+        room = ffi.new("char[]", 64)
+        lib.kofn_training_scheme(training, _lib.count("workers", self.workers),
+                                 bool(self.masterless), room, 64)
+        return ffi.string(room)
 
     @property
     def _estimator_type(self):
-        return "classifier" if self.cost == "softmax" else "regressor"
+        return "classifier" if self.loss == "softmax" else "regressor"
 
     @property
     def _multioutput(self):
-        return self.cost != "softmax"
+        return self.loss != "softmax"
 
     @property
     def _needs_y(self):
-        return self.cost == "softmax"
+        return self.loss == "softmax"
 
     def _no_classes(self):
-        if self.cost != "softmax":
-            return f"cost={self.cost!r} has no classes"
+        if self.loss != "softmax":
+            return f"loss={self.loss!r} has no classes"
 
     def _targets(self, X, y, known=None):
         """Returns the targets for C, and the width of the last layer. `known` are
         all classes, if y may lack some."""
-        if self.cost != "softmax":
+        if self.loss != "softmax":
             y = X if y is None else self._floats(y)
             if y.ndim == 0:
                 raise Invalid(f"y={y} is one number; it takes a row for each row of X")
             y = y.reshape(len(y), -1)
             return y, y.shape[1]
-        found, labels = classes(y, 'cost="squares"')
+        found, labels = classes(y, 'loss="squares"')
         if known is not None:
             odd = np.flatnonzero(~np.isin(found, known))
             if len(odd):
@@ -152,9 +154,9 @@ class Network(Estimator):
         s.layers = len(widths) - 1
         kept = ffi.new("size_t[]", [int(w) for w in widths])
         s.widths = kept
-        s.activation = self._choice(_ACTIVATION, "activation")
-        s.output = self._choice(_ACTIVATION, "output")
-        s.cost = self._choice(_COST, "cost")
+        s.activation = self._choice(TABLE, "activation")
+        s.output = self._choice(TABLE, "output")
+        s.loss = self._choice(TABLE, "loss")
         s.autoencoder = autoencoder
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise Invalid(f"dtype={self.dtype!r} is neither float64 nor float32")
@@ -173,7 +175,7 @@ class Network(Estimator):
 
     def _job(self, training, layers):
         """Returns a job. Its workers have the points or the weights, by the scheme."""
-        scheme = self._scheme()
+        scheme = self._scheme(training)
         known = lib.kofn_scheme_find(scheme.partition(b":")[0])
         pb = _lib.begun("kofn_problem")
         check(lib.kofn_training_problem(training, pb))
@@ -194,7 +196,7 @@ class Network(Estimator):
         """Returns the plans of the layers; the caller owns them."""
         plans = ffi.new("kofn_plan *[]", layers)
         check(lib.kofn_training_plans(
-            training, self._scheme(), _lib.count("workers", self.workers), self.seed, plans))
+            training, self._scheme(training), _lib.count("workers", self.workers), self.seed, plans))
         return list(plans)
 
     def _fit_mesh(self, shape, make, *_):
@@ -269,7 +271,7 @@ class Network(Estimator):
                           f"step={self.step:g} is too long. {advice}") from e
 
     def fit(self, X, y=None):
-        """Trains a new network. Without y and with cost="squares", it learns X."""
+        """Trains a new network. Without y and with loss="squares", it learns X."""
         with self._turn():
             X = np.ascontiguousarray(self._rows(X))
             self.unit_ = self._unit_of(X)
@@ -292,7 +294,7 @@ class Network(Estimator):
 
     def _fit(self, X, y, epochs, start=None, known=None):
         X = X / self.unit_ if self.unit_ != 1 else X
-        autoencoder = y is None and self.cost == "squares"
+        autoencoder = y is None and self.loss == "squares"
         y, last = self._targets(X, y, known)
         if len(y) != len(X):
             raise Invalid(f"X has {len(X)} rows and y {len(y)}")
@@ -368,7 +370,7 @@ class Network(Estimator):
     def predict(self, X):
         """Returns classes (softmax), or outputs."""
         out = self._out(X)
-        if self.cost == "softmax":
+        if self.loss == "softmax":
             return self.classes_[np.argmax(out, axis=1)]
         return out[:, 0] if out.shape[1] == 1 else out
 
@@ -380,3 +382,6 @@ class Network(Estimator):
     def score(self, X, y=None, sample_weight=None):
         """Returns accuracy (softmax), or R^2, the mean over all outputs."""
         return self._score(X if y is None else y, self.predict(X), sample_weight)
+
+
+Network.__doc__ = Network.__doc__.replace("{options}", described([TABLE], NAMES))

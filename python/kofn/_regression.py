@@ -5,17 +5,14 @@ from . import _lib
 from ._estimator import (ConvergenceWarning, Estimator, classes, labels, only_if, warn,
                          weights_of)
 from ._fleet import life
-from ._job import ALL, Job, Report
+from ._job import ALL, Job, Report, described, option_table
 from ._lib import Invalid, Unsuited, check, ffi, lib, new
 
-_LOSS = {"squares": lib.KOFN_LOSS_SQUARES, "logistic": lib.KOFN_LOSS_LOGISTIC,
-         "poisson": lib.KOFN_LOSS_POISSON}
-_DESCENT = {"gd": lib.KOFN_DESCENT_GD, "nesterov": lib.KOFN_DESCENT_NESTEROV,
-            "sgd": lib.KOFN_DESCENT_SGD, "lbfgs": lib.KOFN_DESCENT_LBFGS}
-_RULE = {"fixed": lib.KOFN_STEP_FIXED, "exact": lib.KOFN_STEP_EXACT,
-         "armijo": lib.KOFN_STEP_ARMIJO, "grid": lib.KOFN_STEP_GRID}
-
-
+TABLE = option_table(lib.KOFN_TABLE_REGRESS)
+# The arguments of a Regression in that table, and its members.
+NAMES = {name: name for name in ("loss", "l2", "optimizer", "line_search", "step", "tol",
+                                 "batches")}
+NAMES["iterations"] = "max_iterations"
 OPTIONS = [name for name in ALL if name != "seed"]
 
 
@@ -39,22 +36,19 @@ def _deviations(X):
 class Regression(Estimator):
     """A linear model of y from the rows of X, with an intercept if `intercept`.
 
-    X may be a SciPy sparse matrix.
+    X may be a SciPy sparse matrix. For loss="logistic" y has classes. Of three classes
+    and more, a model of each class against the others is fitted.
 
-    loss          "squares", "logistic" (y: classes) or "poisson" (y: counts, which
-                  are not negative). Of three classes and more, a model of each class
-                  against the others is fitted.
-    scheme        elastic, pcr, gc, agc, ...: see docs/regression.md.
-    descent       "lbfgs", "nesterov", "gd" or "sgd". None: "lbfgs"; "gd" if a step
-                  or a rule is given, or the scheme is ignore or distr-bgd.
-    ridge, rule, step, tolerance, iterations, batches, seed: as there.
-    errors, faults, events, late, keys, ...: options of kofn.Matrix, which the dict
-                  `options` may have instead.
+    scheme        elastic, pcr, gc, agc, ...: see docs/regression.md. "auto": pcr for
+                  squares and a small X, and else elastic, as in the command.
+{options}
+    seed          of the order of batches.
+    errors, faults, events, late, keys, ...: options of kofn.Matrix.
 
-    The ridge does not penalise the intercept. `predict` takes the columns of `fit`;
+    The penalty l2 leaves out the intercept. `predict` takes the columns of `fit`;
     for data frames the same names in the same order. A descent that has not reached
-    its tolerance after `iterations` iterations warns with kofn.ConvergenceWarning. So
-    does a logistic fit without a ridge of classes that a plane separates.
+    its tol after `iterations` iterations warns with kofn.ConvergenceWarning. So
+    does a logistic fit without l2 of classes that a plane separates.
 
     After fit: coef_, intercept_, n_iter_, converged_, objective_, history_ (rows of
     iteration, objective, norm of the gradient), report_ and, for "logistic", classes_.
@@ -73,15 +67,15 @@ class Regression(Estimator):
     _sparse = True
 
     @_lib.shows()
-    def __init__(self, *, loss="squares", scheme="elastic", workers=8,
-                 where="threads", ridge=0.0, descent=None, rule="fixed",
-                 step=0.0, tolerance=0.0, iterations=100, batches=0,
+    def __init__(self, *, loss="squares", scheme="auto", workers=8,
+                 where="threads", l2=0.0, optimizer="auto", line_search="none",
+                 step=0.0, tol=1e-8, iterations=100, batches=10,
                  intercept=True, seed=1, in_flight=None, below=None, patience=None,
                  max_error=None, late=None, lease=None, pieces=None, errors=None,
                  quarantine=None, beyond=None, workers_per_principal=None, mu=None,
                  audit=None, start_within=None, journal=None, metrics=None,
                  trace=None, record=None, faults=None, events=None, keys=None,
-                 insecure=False, tls_ca=None, tls_cert=None, tls_key=None, options=None):
+                 insecure=False, tls_ca=None, tls_cert=None, tls_key=None):
         self._store(locals())
 
     @property
@@ -115,13 +109,18 @@ class Regression(Estimator):
         self.classes_, which = classes(y, 'loss="squares"')
         return which.astype(np.float64)
 
-    def _descent(self):
-        if self.descent is not None:
-            return self._choice(_DESCENT, "descent")
-        if self.scheme.startswith(("ignore", "distr-bgd")):
-            return lib.KOFN_DESCENT_GD  # gradients depend on the workers that answer
-        return (lib.KOFN_DESCENT_GD if self.step or self.rule != "fixed"
-                else lib.KOFN_DESCENT_LBFGS)  # as KOFN_DESCENT_AUTO
+    def _uses_lbfgs(self):
+        automatic = self.optimizer == "auto"
+        return self.optimizer == "lbfgs" or (
+            automatic and not self.step and self.line_search == "none")
+
+    def _scheme(self, r):
+        """Returns the scheme, which the library chooses for "auto"."""
+        if self.scheme != "auto":
+            return self.scheme
+        room = ffi.new("char[]", 64)
+        lib.kofn_regression_scheme(r, _lib.count("workers", self.workers), room, 64)
+        return ffi.string(room).decode()
 
     def fit(self, X, y, sample_weight=None):
         """Fits the model. The loss is the mean over the points by sample_weight."""
@@ -155,7 +154,7 @@ class Regression(Estimator):
         return np.searchsorted(found, y).astype(np.float64)
 
     def _fit(self, X, y, sample_weight):
-        loss = self._choice(_LOSS, "loss")
+        loss = self._choice(TABLE, "loss")
         _lib.text("scheme", self.scheme)
         given = self._job_options(OPTIONS)
         X, y = self._design(X), self._labels(y)
@@ -180,17 +179,20 @@ class Regression(Estimator):
         history = []
         handle = ffi.new_handle(history)
         o = self._regress_options(loss, handle)
-        o.weights = wv
+        o.weights, o.relabels = wv, len(each) > 1
         r = ffi.gc(new(lib.kofn_regression_new, _lib.operand(xv), _lib.view(each[0]), o),
                    lib.kofn_regression_free)
         pb = _lib.begun("kofn_problem")
-        check(lib.kofn_regression_problem(r, _lib.text("scheme", self.scheme),
-                                          _lib.count("workers", self.workers), pb))
-        if len(each) > 1 and pb.op != lib.KOFN_MATVEC:
-            raise Unsuited(f"y has {len(each)} classes, and under scheme={self.scheme!r} "
-                           "workers have the labels of one model. Use scheme=\"elastic\", "
-                           "or sklearn.multiclass.OneVsRestClassifier of this model")
-        job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
+        scheme = self._scheme(r)
+        try:
+            check(lib.kofn_regression_problem(r, _lib.text("scheme", scheme),
+                                              _lib.count("workers", self.workers), pb))
+        except Unsuited as e:
+            if len(each) == 1:
+                raise
+            raise Unsuited(f"y has {len(each)} classes: {e}, or "
+                           "sklearn.multiclass.OneVsRestClassifier of this model") from e
+        job = Job(pb, scheme, self.workers, self.where, seed=self.seed,
                   left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=life,
                   operand=_lib.operand(xv), **given)
         try:
@@ -213,12 +215,12 @@ class Regression(Estimator):
 
     def _regress_options(self, loss, handle):
         return _lib.begun(
-            "kofn_regress_options", loss=loss, descent=self._descent(),
-            rule=self._choice(_RULE, "rule"), intercept=bool(self.intercept),
+            "kofn_regress_options", loss=loss, optimizer=self._choice(TABLE, "optimizer"),
+            line_search=self._choice(TABLE, "line_search"), intercept=bool(self.intercept),
             max_iterations=_lib.count("iterations", self.iterations, least=1),
             watch=lib.kofn_py_regress, watch_ud=handle,
             **{name: getattr(self, name) for name in (
-                "step", "ridge", "tolerance", "batches", "seed")})
+                "step", "l2", "tol", "batches", "seed")})
 
     def _take(self, fits, history):
         W = np.array([w for w, _ in fits])
@@ -236,7 +238,7 @@ class Regression(Estimator):
 
     def _separated(self, X, y):
         """Returns the classes that a plane separates from the others."""
-        if self.loss != "logistic" or self.ridge > 0:
+        if self.loss != "logistic" or self.l2 > 0:
             return []
         W = np.atleast_2d(self.coef_)
         if self.intercept:
@@ -251,19 +253,19 @@ class Regression(Estimator):
         apart = self._separated(X, y)
         if apart:
             warn(f"a plane separates the class {apart[0]!r} of y from the others, so no "
-                 "weights are best: longer ones always fit better. Give a ridge, such as "
-                 "ridge=0.001", *kind)
+                 "weights are best: longer ones always fit better. Give a penalty, such as "
+                 "l2=0.001", *kind)
             return
         late = [res for res in results if not res.converged]
-        if not late or self.descent == "sgd":  # sgd has no such test
+        if not late or self.optimizer == "sgd":  # sgd has no such test
             return
         res = late[0]
         if res.distance > 0:
             why = ("far from the minimum, although the norm of the gradient is only "
                    f"{res.gradient:.3g}")
         else:
-            why = (f"with a gradient of norm {res.gradient:.3g}, more than tolerance="
-                   f"{self.tolerance or 1e-8:g} of the first one's")
+            why = (f"with a gradient of norm {res.gradient:.3g}, more than tol="
+                   f"{self.tol or 1e-8:g} of the first one's")
         warn(f"the descent ended after {res.iterations} iterations {why}. "
              + self._advice(X), *kind)
 
@@ -271,17 +273,17 @@ class Regression(Estimator):
         """Returns what makes a descent converge, the best first: another descent,
         columns of one scale, more iterations."""
         partial = self.scheme.startswith(("ignore", "distr-bgd"))
-        if self._descent() != lib.KOFN_DESCENT_LBFGS and not partial:
-            left_out = [name for name, default in (("step", 0.0), ("rule", "fixed"))
+        if not self._uses_lbfgs() and not partial:
+            left_out = [name for name, default in (("step", 0.0), ("line_search", "none"))
                         if getattr(self, name) != default]
-            return 'Give descent="lbfgs"' + (
+            return 'Give optimizer="lbfgs"' + (
                 f", and leave out {' and '.join(left_out)}" if left_out else "")
         spread = _deviations(X[:, :-1] if self.intercept else X)
         spread = spread[spread > 0]
         if len(spread) and spread.max() > 10 * spread.min():
             return ("Bring the columns of X to one scale, such as X / X.std(axis=0); "
                     f"their deviations are {spread.min():.2g} to {spread.max():.2g}")
-        return f"Give more iterations={self.iterations * 10}, or a ridge"
+        return f"Give more iterations={self.iterations * 10}, or a larger l2"
 
     def _margins(self, X):
         """Returns X w + intercept, with a column for each of three classes and more."""
@@ -317,3 +319,6 @@ class Regression(Estimator):
     def score(self, X, y, sample_weight=None):
         """Returns accuracy (logistic) or R^2."""
         return self._score(y, self.predict(X), sample_weight)
+
+
+Regression.__doc__ = Regression.__doc__.replace("{options}", described([TABLE], NAMES))

@@ -53,16 +53,16 @@ def pagerank(**given):
     (matrix, "journal", 3), (matrix, "journal", "a\0b"), (matrix, "keys", 3),
     (total, "f", None), (total, "length", -1), (total, "inputs", 1.5),
     (regression, "iterations", 0), (regression, "iterations", "many"),
-    (regression, "tolerance", -1.0), (regression, "tolerance", float("nan")),
-    (regression, "ridge", "x"), (regression, "loss", ["squares"]), (regression, "y", 3.0),
+    (regression, "tol", -1.0), (regression, "tol", float("nan")),
+    (regression, "l2", "x"), (regression, "loss", ["squares"]), (regression, "y", 3.0),
     (regression, "y", X), (regression, "y", ["a"] * 20),
     (network, "hidden", 32), (network, "hidden", ("x",)), (network, "epochs", 0),
     (network, "batch", 0), (network, "step", 0), (network, "momentum", None),
     (mesh, "workers", 0), (mesh, "workers", 2**40),
-    (power, "tolerance", 0), (power, "tolerance", float("nan")), (power, "iterations", 0),
+    (power, "tol", 0), (power, "tol", float("nan")), (power, "iterations", 0),
     (power, "start", S), (power, "start", 1.0),
     (pagerank, "damping", -1), (pagerank, "damping", 1.5),
-    (pagerank, "damping", float("nan")), (pagerank, "tolerance", float("inf"))])
+    (pagerank, "damping", float("nan")), (pagerank, "tol", float("inf"))])
 def test_it_is_told_by_name(call, name, value):
     where = {"keys": {"where": "tcp://127.0.0.1:*"}}.get(name, {})
     with pytest.raises(kofn.Invalid, match=rf"\b{name}\b"):
@@ -78,7 +78,7 @@ def test_mesh_that_has_no_patience():
 @pytest.mark.filterwarnings("ignore::kofn.ConvergenceWarning")
 def test_a_column_of_labels_is_a_vector():
     for fit, y_of in ((regression, y), (lambda y: regression(y, loss="logistic"), LABELS),
-                      (network, LABELS), (lambda y: network(y, cost="squares"), y)):
+                      (network, LABELS), (lambda y: network(y, loss="squares"), y)):
         flat, column = fit(y=y_of), fit(y=y_of[:, None])
         assert flat.predict(X).shape == column.predict(X).shape == (20,)
         assert np.allclose(flat.predict(X), column.predict(X))

@@ -29,9 +29,9 @@ def step(W, length, targets, cost, X=X / np.abs(X).max()):
     return [W[0] - length * G0, W[1] - length * G1]
 
 
-def trained(epochs, cost="softmax", target=y, **more):
+def trained(epochs, loss="softmax", target=y, **more):
     """With all points in a batch, so that the order does not matter."""
-    net = kofn.Network(hidden=(5,), activation="tanh", cost=cost, step=0.3,
+    net = kofn.Network(hidden=(5,), activation="tanh", loss=loss, step=0.3,
                        momentum=0.0, batch=48, epochs=epochs, **more)
     return net.fit(X, target)
 
@@ -61,7 +61,7 @@ def test_squares_and_autoencoders():
     auto = trained(3, "squares", None, workers=4)
     assert np.abs(auto.predict(X) - X).max() > 0 and auto.unit_ == np.abs(X).max()
     half = trained(3, "squares", None, workers=4, unit=2 * auto.unit_)
-    small = kofn.Network(hidden=(5,), activation="tanh", cost="squares", step=0.3,
+    small = kofn.Network(hidden=(5,), activation="tanh", loss="squares", step=0.3,
                          momentum=0.0, batch=48, epochs=3, workers=4, unit=1.0)
     assert np.allclose(small.fit(X / auto.unit_ / 2).predict(X / auto.unit_ / 2),
                        half.predict(X) / auto.unit_ / 2, rtol=0, atol=1e-12)
@@ -76,7 +76,7 @@ def test_liars_and_kills_change_nothing():
                                      "events": ["2 corrupt 3"]}),
             ("gpd:m=2,n=1,p=1", 8, {"events": ["2 leave 1", "3 leave 4"]})):
         net = trained(4, scheme=scheme, workers=workers, where="sim",
-                      options=options)
+                      **options)
         for got, W in zip(net.coefs_, plain.coefs_):
             assert np.allclose(got, W, rtol=0, atol=1e-9)
         if "errors" in options:
@@ -159,9 +159,9 @@ def same(net, plain):
     assert net.n_steps_ == 3 and abs(net.loss_ - plain.loss_) < 1e-9
 
 
-@pytest.mark.parametrize("options", [None, {"errors": "probabilistic"}])
+@pytest.mark.parametrize("options", [{}, {"errors": "probabilistic"}])
 def test_without_a_master(options, plain):
-    net = mesh(workers=8, masterless=True, options=options)
+    net = mesh(workers=8, masterless=True, **options)
     same(net, plain)
     assert net.mesh_.finished == 8 and net.mesh_.liars == 0
     assert net.report_ is None and net.score(X, y) == plain.score(X, y)
@@ -190,7 +190,7 @@ def test_nodes_at_addresses(plain, tmp_path):
 
     def node(i):
         nets[i] = mesh(workers=4, masterless=at[i],
-                       options={"reach": at[:i], "patience": 100})
+                       reach=at[:i], patience=100)
 
     threads = [threading.Thread(target=node, args=(i,)) for i in range(4)]
     for t in threads:
@@ -204,17 +204,17 @@ def test_nodes_at_addresses(plain, tmp_path):
 
 def test_a_mesh_goes_on(plain, tmp_path):
     options = {"checkpoint": tmp_path / "kept", "every": 1}
-    mesh(workers=6, masterless=True, options=options)
+    mesh(workers=6, masterless=True, **options)
     kept = sorted(p.name for p in (tmp_path / "kept").iterdir())
     assert kept and all(name.startswith("seat-") for name in kept)
     with pytest.raises(kofn.Invalid, match="resume=True"):
-        mesh(workers=6, masterless=True, options=options)
-    same(mesh(workers=6, masterless=True, options={**options, "resume": True}),
+        mesh(workers=6, masterless=True, **options)
+    same(mesh(workers=6, masterless=True, **options, resume=True),
          plain)
     with pytest.raises(kofn.Invalid, match="another training"):
         mesh(workers=6, masterless=True, l2=0.1,
-             options={**options, "resume": True})
+             **options, resume=True)
     with pytest.raises(kofn.Invalid, match="checkpoint="):
-        mesh(workers=6, masterless=True, options={"resume": True})
+        mesh(workers=6, masterless=True, resume=True)
     with pytest.raises(kofn.Error, match="use gpd"):
         trained(1, scheme="elastic:k=2", workers=5, masterless=True)

@@ -8,7 +8,7 @@ import kofn
 RNG = np.random.default_rng(3)
 N = 40
 G = sp.random(N, N, 0.06, "csr", random_state=7)
-KW = dict(scheme="elastic:k=2", workers=3, tolerance=1e-14, iterations=5000)
+KW = dict(scheme="elastic:k=2", workers=3, tol=1e-14, iterations=5000)
 
 
 def solved(d, jumps, sinks):

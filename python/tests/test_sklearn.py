@@ -23,7 +23,7 @@ needs_sklearn = pytest.mark.skipif(sklearn is None, reason="python3-sklearn is m
 
 ESTIMATORS = {"squares": kofn.Regression(), "logistic": kofn.Regression(loss="logistic"),
               "poisson": kofn.Regression(loss="poisson"), "softmax": kofn.Network(),
-              "numbers": kofn.Network(cost="squares")}
+              "numbers": kofn.Network(loss="squares")}
 # Checks of scikit-learn that an estimator does not pass, each with the reason.
 UNMET = {}
 rng = np.random.default_rng(8)
@@ -202,8 +202,8 @@ def test_models_and_weights_are_scikit_learns(loss, classes, weighted):
          "poisson": rng.poisson(np.exp(t / 2))}[loss]
     w = rng.integers(0, 4, 80) / 3 if weighted else None
     want = ridges(loss, 80, 0.02, w).fit(X, y, sample_weight=w)
-    m = kofn.Regression(loss=loss, ridge=0.02, workers=4, scheme="elastic:k=2",
-                        tolerance=1e-11, iterations=3000).fit(X, y, sample_weight=w)
+    m = kofn.Regression(loss=loss, l2=0.02, workers=4, scheme="elastic:k=2",
+                        tol=1e-11, iterations=3000).fit(X, y, sample_weight=w)
     shape = (3, 4) if loss == "logistic" and classes == 3 else (4,)
     assert m.coef_.shape == shape
     assert np.allclose(m.coef_, want.coef_.reshape(shape), atol=1e-5)
@@ -287,8 +287,8 @@ def test_tools_take_the_estimators():
     y = np.array(["no", "yes"])[(t + rng.standard_normal(60) > 0.3).astype(int)]
     search = GridSearchCV(
         make_pipeline(StandardScaler(), kofn.Regression(loss="logistic", workers=3)),
-        {"regression__ridge": [1e-3, 1e3]}, cv=3).fit(X, y)
-    assert search.best_params_ == {"regression__ridge": 1e-3}
+        {"regression__l2": [1e-3, 1e3]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"regression__l2": 1e-3}
     assert cross_val_score(kofn.Network(epochs=5, workers=3), X, y, cv=3).shape == (3,)
     again = clone(kofn.Network(hidden=(3, 4), step=0.2))
     assert repr(again) == "Network(hidden=(3, 4), step=0.2)"
@@ -315,10 +315,10 @@ def follow(X, y, model):
             return done
         assert seen[0].filename == __file__ and len(seen) == 1
         text = str(seen[0].message)
-        if found := re.search(r'Give descent="(\w+)"(, and leave out step and rule)?', text):
-            model.set_params(descent=found.group(1))
+        if found := re.search(r'Give optimizer="(\w+)"(, and leave out step and line_search)?', text):
+            model.set_params(optimizer=found.group(1))
             if found.group(2):
-                model.set_params(step=0.0, rule="fixed")
+                model.set_params(step=0.0, line_search="none")
         elif "Bring the columns of X to one scale" in text:
             X = X / X.std(axis=0)
         else:
@@ -332,14 +332,14 @@ def test_advice_of_a_warning_cures():
     X = rng.standard_normal((60, 4)) * [1, 30, 1, 0.1]
     y = X @ [1.0, 2, 3, 4]
     assert follow(X, y, kofn.Regression(workers=3)) == []
-    assert follow(X, y, kofn.Regression(workers=3, descent="nesterov")) == ["Give descent"]
-    assert follow(X, y, kofn.Regression(workers=3, descent="gd", rule="exact", step=1.0)
-                  ) == ["Give descent"]
-    assert follow(X, y, kofn.Regression(workers=3, descent="lbfgs", iterations=5)
+    assert follow(X, y, kofn.Regression(workers=3, optimizer="nesterov")) == ["Give optimiz"]
+    assert follow(X, y, kofn.Regression(workers=3, optimizer="gd", line_search="exact", step=1.0)
+                  ) == ["Give optimiz"]
+    assert follow(X, y, kofn.Regression(workers=3, optimizer="lbfgs", iterations=5)
                   ) == ["Bring the co", "Give more it"]
     X = rng.standard_normal((60, 1)) * [1, 30, 1, 0.1] + 1e-3 * rng.standard_normal((60, 4))
-    assert follow(X, y, kofn.Regression(workers=3, descent="nesterov")
-                  )[:1] == ["Give descent"]
+    assert follow(X, y, kofn.Regression(workers=3, optimizer="nesterov")
+                  )[:1] == ["Give optimiz"]
 
 
 @needs_sklearn
@@ -350,7 +350,7 @@ def test_advice_cures_on_real_points(data):
     X, y = getattr(datasets, data)(return_X_y=True)
     given = follow(X, y.astype(float), kofn.Regression(workers=3))
     assert bool(given) == (data == "load_breast_cancer")  # 30 columns, nearly dependent
-    assert follow(X, y.astype(float), kofn.Regression(workers=3, descent="nesterov"))
+    assert follow(X, y.astype(float), kofn.Regression(workers=3, optimizer="nesterov"))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -362,7 +362,7 @@ def test_separable_classes_are_reported(classes):
         kofn.Regression(loss="logistic", workers=3).fit(X, y)
     with warnings.catch_warnings():  # its advice
         warnings.simplefilter("error")
-        m = kofn.Regression(loss="logistic", workers=3, ridge=0.001).fit(X, y)
+        m = kofn.Regression(loss="logistic", workers=3, l2=0.001).fit(X, y)
     assert m.score(X, y) == 1
 
 
@@ -375,7 +375,7 @@ def test_a_training_that_diverges_says_so(cost, more):
     y = (t > 0).astype(int) if cost == "softmax" else t
     with pytest.raises(kofn.Invalid, match=r"(step|iterate) [2-9].*(diverges.*"
                        r"smaller step, such as step=1e\+1|shorter step)") as e:
-        kofn.Network(cost=cost, step=1e200, epochs=5, **more).fit(X, y)
+        kofn.Network(loss=cost, step=1e200, epochs=5, **more).fit(X, y)
     assert "worker" not in str(e.value) or "no worker is wrong" in str(e.value)
 
 
@@ -385,7 +385,7 @@ def test_a_training_that_diverges_says_so(cost, more):
 def test_no_worker_is_blamed_for_a_long_step(dtype, scheme):
     X = np.random.default_rng(3).standard_normal((60, 4))
     for step in 10, 1e4, 1e6, 1e20, 1e160:
-        net = kofn.Network(cost="squares", step=step, epochs=20, scheme=scheme,
+        net = kofn.Network(loss="squares", step=step, epochs=20, scheme=scheme,
                            dtype=dtype, where="sim", errors="probabilistic")
         try:
             assert net.fit(X, X @ [1.0, 2, 3, 4]).report_.liars == ()
@@ -424,7 +424,7 @@ def test_nullable_columns():
     y = (y > 0.3).astype(int)
     table = pd.DataFrame({"a": pd.array(X[:, 0], "Float64"),
                           "b": pd.array(X[:, 1], "Float64")})
-    m = kofn.Regression(loss="logistic", ridge=0.1, workers=3)
+    m = kofn.Regression(loss="logistic", l2=0.1, workers=3)
     want = m.fit(X, y).coef_
     assert np.allclose(m.fit(table, pd.Series(y, dtype="Int64")).coef_, want)
     assert list(m.feature_names_in_) == ["a", "b"] and set(m.predict(table)) <= {0, 1}
@@ -437,7 +437,7 @@ def test_nullable_columns():
 
 def test_chances_do_not_overflow():
     X = np.repeat(np.eye(3), 8, axis=0)
-    m = kofn.Regression(loss="logistic", ridge=1e-4, workers=3).fit(
+    m = kofn.Regression(loss="logistic", l2=1e-4, workers=3).fit(
         X, np.arange(24) // 8)
     with np.errstate(all="raise", under="ignore"):
         p = m.predict_proba(np.vstack([1e6 * np.eye(3), -1e6 * np.eye(3), np.eye(3)]))
@@ -474,7 +474,7 @@ def test_partial_fit_goes_on():
         late.partial_fit(X[:2], ["odd", "no"])
     with pytest.raises(kofn.Invalid, match="X has 3 features"):
         late.partial_fit(X[:, :3], y)
-    numbers = kofn.Network(cost="squares", workers=3).partial_fit(X, X[:, :2])
+    numbers = kofn.Network(loss="squares", workers=3).partial_fit(X, X[:, :2])
     with pytest.raises(kofn.Invalid, match="wide"):
         numbers.partial_fit(X, t)
     with pytest.raises(kofn.Invalid, match="one class"):
@@ -500,11 +500,9 @@ def test_options_are_arguments():
     (kofn.Network, "erors", "errors"),
     (lambda **o: kofn.Matrix(np.eye(3), **o), "workrs", "workers"),
     (lambda **o: kofn.matmul(np.eye(3), np.eye(3), **o), "patiense", "patience"),
-    (lambda **o: kofn.power(np.eye(3), **o), "tolerence", "tolerance"),
+    (lambda **o: kofn.power(np.eye(3), **o), "toll", "tol"),
     (lambda **o: kofn.Sum(None, 3, **o), "lat", "late"),
-    (lambda **o: kofn.Stream((2, 2, 2), **o), "audits", "audit"),
-    (lambda **o: kofn.Regression(options=o, workers=3).fit(np.eye(3), [1, 2, 3]),
-     "lat", "late")])
+    (lambda **o: kofn.Stream((2, 2, 2), **o), "audits", "audit")])
 def test_a_typo_names_the_nearest(call, typo, nearest):
     with pytest.raises(TypeError, match=rf"{typo!r}; did you mean {nearest!r}\?"):
         call(**{typo: 1})
@@ -513,12 +511,23 @@ def test_a_typo_names_the_nearest(call, typo, nearest):
             call().set_params(**{typo: 1})
 
 
+def test_a_regression_has_the_options_and_defaults_of_the_library():
+    from kofn import _regression as r
+    from kofn._job import words_of
+    mine = inspect.signature(kofn.Regression).parameters
+    members = {member: name for name, member in r.NAMES.items()}
+    assert set(members) == set(r.TABLE)
+    for member, row in r.TABLE.items():
+        default = mine[members[member]].default
+        if isinstance(default, str):
+            assert default == words_of(row)[0]
+        else:
+            assert default in (row.zero, 0)
+        assert f"\n    {members[member]:13} " in kofn.Regression.__doc__
+
+
 def test_an_option_reaches_the_job():
     X, t = points(30)
-    lies = ["1 corrupt 2"]
-    for given in ({"errors": "adversarial", "events": lies},
-                  {"errors": "adversarial", "options": {"events": lies}}):
-        m = kofn.Regression(scheme="gc:d=3", workers=6, where="sim", **given).fit(X, t)
-        assert m.report_.corrupt > 0 and m.report_.liars == (2,)
-    with pytest.raises(kofn.Invalid, match="late is given twice"):
-        kofn.Regression(late=0, options={"late": 2}).fit(X, t)
+    m = kofn.Regression(scheme="gc:d=3", workers=6, where="sim", errors="adversarial",
+                        events=["1 corrupt 2"]).fit(X, t)
+    assert m.report_.corrupt > 0 and m.report_.liars == (2,)

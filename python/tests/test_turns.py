@@ -73,7 +73,7 @@ def test_one_estimator():
     y = X @ np.arange(6.0) + 3
     exact = np.linalg.lstsq(np.c_[X, np.ones(40)], y, rcond=None)[0]
     m = kofn.Regression(scheme="elastic:k=2", workers=3, iterations=4000,
-                        tolerance=1e-12)
+                        tol=1e-12)
 
     def fits(i):
         for _ in range(3):
@@ -192,7 +192,7 @@ def test_a_function_that_asks_its_own_sum(where, what):
 
 
 def test_functions_that_ask_each_other_s_sums():
-    """The test shows that neither function waits forever, in either order."""
+    """The functions wait for each other, in either order, and both end."""
     said = []
     both = threading.Barrier(2)
 
@@ -259,12 +259,12 @@ import threading, numpy as np, kofn
 X = np.random.default_rng(1).standard_normal((90, 12))
 M = kofn.Matrix(X, scheme="elastic:k=3", workers=4)
 s = kofn.Stream((8, 8, 8), scheme="dip:m=2,p=2,T=2", workers=4)
-m = kofn.Regression(workers=3, iterations=10**8, tolerance=1e-300)
+m = kofn.Regression(workers=3, iterations=10**8, tol=1e-300)
 n = kofn.Network(workers=2, epochs=10**8)
 G = np.diag(np.r_[2.0, np.full(9, 1.99999)])
 calls = [lambda: M @ np.ones(12), lambda: s.put(np.eye(8), np.eye(8)).result(),
          lambda: m.fit(X, X[:, 0]), lambda: n.fit(X, X[:, 0] > 0),
-         lambda: kofn.power(G, scheme="uncoded", workers=2, tolerance=1e-300,
+         lambda: kofn.power(G, scheme="uncoded", workers=2, tol=1e-300,
                             iterations=10**8)]
 begun = threading.Barrier(len(calls) + 1)
 def again(call):

@@ -249,7 +249,7 @@ def chancy(seed=4):
                                   "shuffled by the shared generator"])
 @pytest.mark.parametrize("place", [(1, 0), (1, 2), (1, -1)])
 def test_a_resumed_training_is_the_same_to_the_bit(kind, place):
-    """It is interrupted after a batch, and goes on with other objects."""
+    """The training stops after a batch, and other objects resume it."""
     def start(seed):
         model = chancy(seed)
         data = points() if kind == "tensors" else LOADERS[kind](points(), seed)

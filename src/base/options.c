@@ -124,8 +124,7 @@ static kofn_status refuse(const kofn_option *w, double x, const char *beside)
                    w->least, w->most);
 }
 
-kofn_status kofn_option_set(kofn_options *o, const kofn_option *which,
-                            double given)
+kofn_status kofn_option_set(void *o, const kofn_option *which, double given)
 {
     bool never = may_be_never(which) && given <= 0;
 
@@ -138,10 +137,14 @@ kofn_status kofn_option_set(kofn_options *o, const kofn_option *which,
 
 kofn_status kf_option_check(size_t i, const void *at)
 {
-    const kofn_option *w = &table[i];
+    assert(i < KF_OPTIONS);
+    return kf_option_check_by(&table[i], at);
+}
+
+kofn_status kf_option_check_by(const kofn_option *w, const void *at)
+{
     double x = get(w, at);
 
-    assert(i < KF_OPTIONS);
     if (x == 0 || (may_be_never(w) && x < 0) || in_range(w, x) ||
         (is_time(w) && *(const kofn_time *)at == KOFN_NEVER))
         return KOFN_OK;
@@ -161,14 +164,16 @@ kofn_status kf_options_check(const kofn_options *o)
 
 void kf_options_settle(kofn_options *o)
 {
-    for (size_t i = 0; i < KF_OPTIONS; i++) {
-        const kofn_option *w = &table[i];
-        void *at = (char *)o + w->at;
-        double x = get(w, at);
+    for (size_t i = 0; i < KF_OPTIONS; i++)
+        kf_option_settle_by(&table[i], (char *)o + table[i].at);
+}
 
-        if (w->zero > 0 && x == 0)
-            put(w, at, w->zero);
-        else if (may_be_never(w) && x < 0)
-            put(w, at, 0);
-    }
+void kf_option_settle_by(const kofn_option *w, void *at)
+{
+    double x = get(w, at);
+
+    if (w->zero > 0 && x == 0)
+        put(w, at, w->zero);
+    else if (may_be_never(w) && x < 0)
+        put(w, at, 0);
 }

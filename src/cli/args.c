@@ -225,7 +225,7 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
 
         if (key == ':' || key == '?')
             return bad_option(c, key == ':', argv[optind - 1]);
-        while (key_of(o) != key)
+        while (key_of(o) != key || !(o->in & c->bit))
             o++;
         code = set_value(a, o, optarg);
         if (!code && o->given && o->kind != CLI_PAIR)

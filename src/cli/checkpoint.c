@@ -109,15 +109,16 @@ static int say_inputs(json_t *o, const cli_args *a)
 static void say_regress(json_t *o, const cli_args *a)
 {
     const kofn_regress_options *r = &a->regress;
-    static const char *const loss[] = {"ls", "logistic", "poisson"};
-    static const char *const descent[] = {"gd", "nesterov", "sgd", "lbfgs"};
-    static const char *const rule[] = {"none", "exact", "armijo", "grid"};
+    static const char *const loss[] = {"squares", "logistic", "poisson"};
+    static const char *const optimizer[] = {"auto", "gd", "nesterov", "sgd",
+                                            "lbfgs"};
+    static const char *const search[] = {"none", "exact", "armijo", "grid"};
 
     say_text(o, "--loss", loss[r->loss]);
-    say_text(o, "--optimizer", descent[r->descent]);
-    say_text(o, "--line-search", rule[r->rule]);
+    say_text(o, "--optimizer", optimizer[r->optimizer]);
+    say_text(o, "--line-search", search[r->line_search]);
     say_text(o, "--kernel", a->kernel);
-    say_real(o, "--l2", r->ridge);
+    say_real(o, "--l2", r->l2);
     say_real(o, "--step", r->step);
     say_real(o, "--batches", r->batches);
     say_real(o, "--intercept", r->intercept);
@@ -132,7 +133,7 @@ static void say_train(json_t *o, const cli_args *a)
     say_text(o, "--layers", a->layers);
     say_size(o, "--activation", s->activation);
     say_size(o, "--output-activation", s->output);
-    say_size(o, "--cost", s->cost);
+    say_size(o, "--loss", s->loss);
     say_text(o, "--dtype", a->dtype);
     say_real(o, "--autoencoder", s->autoencoder);
     say_real(o, "--sparsity", s->sparsity);

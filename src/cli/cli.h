@@ -71,15 +71,15 @@ typedef struct cli_args {
     char *reached;
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
-    bool standardise;            /* --scale of regress */
-    const char *label;           /* column of the labels */
-    const char *labels, *points; /* predict */
+    bool standardise, no_intercept; /* regress; the first is --scale */
+    const char *label;              /* column of the labels */
+    const char *labels, *points;    /* predict */
     size_t columns; /* predict: of the fitted points; 0: those of X */
     bool shares;
     kofn_net_shape net; /* train */
     kofn_train_options train;
     const char *layers;
-    bool cost_given, last_given;
+    bool loss_given, last_given;
     double unit; /* points are divided by it; 0: by the largest magnitude of X,
                     if that is above 1 */
     unsigned every; /* steps between checkpoints; 0: those of an epoch */
@@ -181,26 +181,6 @@ cli_args cli_defaults(void);
 bool cli_whole(const char *text, size_t most, size_t *out);
 /* Returns 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
-
-/* ---- help ---------------------------------------------------------------- */
-
-void cli_help(FILE *f);
-void cli_help_command(FILE *f, const cli_command *c);
-/* Part of a text. */
-typedef struct cli_span {
-    const char *text;
-    size_t n;
-} cli_span;
-/* Splits the first of a command's examples into what is typed and what it does.
- * Returns the next ones, or NULL if there is none. */
-const char *cli_example(const char *e, cli_span *typed, cli_span *what);
-/* Writes the names of an option, as "-o, --output FILE". */
-void cli_option_names(const cli_option *o, char *out, size_t size);
-/* Prints the man page of a command, or that of all commands for NULL. */
-void cli_manual(FILE *f, const cli_command *c);
-/* Prints the completion for a shell, "bash" or "zsh". Returns the exit code. */
-int cli_completion(FILE *f, const char *shell);
-void cli_version(FILE *f);
 
 /* ---- failing ------------------------------------------------------------- */
 

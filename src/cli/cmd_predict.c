@@ -129,7 +129,7 @@ static int load_net(prediction *p, const cli_args *a)
 
 static int check_net(const cli_args *a, const kofn_net_shape *s)
 {
-    if (a->shares && s->cost != KOFN_COST_SOFTMAX)
+    if (a->shares && s->loss != KOFN_NET_LOSS_SOFTMAX)
         return cli_say(EXIT_USAGE,
                        "--shares is of networks with a softmax, and that in "
                        "%s has none",
@@ -180,7 +180,7 @@ static int predict_net(prediction *p, const cli_args *a)
     x = p->out.data;
     for (size_t i = 0; i < p->out.rows * p->out.cols && s.autoencoder; i++)
         x[i] *= p->model.unit; /* back to the unit of the points */
-    if (s.cost == KOFN_COST_SOFTMAX && !a->shares)
+    if (s.loss == KOFN_NET_LOSS_SOFTMAX && !a->shares)
         choose(&p->out);
     return cli_write(a, KOFN_DENSE(&p->out), p->out.cols == 1 ? 1 : 2);
 }

@@ -35,7 +35,7 @@ typedef struct fit {
 /* True if the descent takes batches, so that its figures describe batches. */
 static bool is_batched(const fit *f)
 {
-    return f->session->args->regress.descent == KOFN_DESCENT_SGD;
+    return f->session->args->regress.optimizer == KOFN_OPTIMIZER_SGD;
 }
 
 /* ---- inputs -------------------------------------------------------------- */
@@ -289,7 +289,6 @@ static kofn_regress_options options(fit *f, const cli_args *a)
 {
     kofn_regress_options o = a->regress;
 
-    o.tolerance = a->tol;
     o.seed = a->seed;
     o.watch = watch;
     o.watch_ud = f;
@@ -334,7 +333,7 @@ static kofn_status judge(fit *f, const kofn_regress_options *o)
 
     f->objective = f->reached.loss;
     for (size_t j = 0; j < f->w.rows - o->intercept; j++)
-        f->objective += o->ridge / 2 * w[j] * w[j];
+        f->objective += o->l2 / 2 * w[j] * w[j];
     return st || !f->test_X.data ? st
                                  : kofn_fit_of(&f->test, KOFN_DENSE(&f->test_X),
                                                &f->test_y, &f->w, o->loss);
@@ -359,8 +358,8 @@ static void tell(const fit *f, const kofn_regress_result *res)
 
 static bool quicker(const cli_args *a)
 {
-    return a->regress.descent == KOFN_DESCENT_GD &&
-           a->regress.rule == KOFN_STEP_FIXED;
+    return a->regress.optimizer == KOFN_OPTIMIZER_GD &&
+           a->regress.line_search == KOFN_LINE_SEARCH_NONE;
 }
 
 /* Advises if the gradient is small but the minimum is not near. */
@@ -394,7 +393,7 @@ static void advise(const fit *f, const kofn_regress_result *res)
 
     if (a->quiet)
         return;
-    if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.ridge > 0) &&
+    if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.l2 > 0) &&
         f->reached.share >= 1) {
         cli_say(
             0, "all labels are predicted correctly. F has no minimum, because "
@@ -511,28 +510,15 @@ static int descend(fit *f, const cli_args *a, kofn_op op)
     return code;
 }
 
-/* Chooses gradient descent for schemes with gradients that depend on which
- * workers answered: their differences mean nothing to L-BFGS, the default. */
-static void choose_descent(cli_args *a)
-{
-    kofn_regress_options *o = &a->regress;
-    bool partial = a->scheme_given && (!strncmp(a->scheme, "ignore", 6) ||
-                                       !strncmp(a->scheme, "distr-bgd", 9));
-
-    if (o->descent == KOFN_DESCENT_AUTO && partial)
-        o->descent = KOFN_DESCENT_GD;
-}
-
 /* Refuses options that exclude each other. */
 static int check(const cli_args *a)
 {
     TRY_CODE(cli_check_label(a, a->operands > 1 ? a->operand[1] : NULL));
-    if (a->kernel && (a->regress.intercept || a->standardise))
+    if (a->kernel && a->standardise)
         return cli_say(EXIT_USAGE,
-                       "--%s is of the columns of X, which "
-                       "--kernel replaces; scale the points beforehand",
-                       a->standardise ? "scale" : "intercept");
-    if (a->regress.batches && a->regress.descent != KOFN_DESCENT_SGD)
+                       "--scale is of the columns of X, which "
+                       "--kernel replaces; scale the points beforehand");
+    if (a->regress.batches && a->regress.optimizer != KOFN_OPTIMIZER_SGD)
         return cli_say(EXIT_USAGE, "--batches is for --optimizer sgd");
     return 0;
 }
@@ -555,7 +541,7 @@ static int run(fit *f, cli_args *a)
     kofn_problem pb = {.size = sizeof pb};
 
     TRY_CODE(check(a));
-    choose_descent(a);
+    a->regress.intercept = !a->no_intercept && !a->kernel;
     TRY_CODE(load(f, a));
     TRY_CODE(make_regression(f, a, &pb));
     TRY_CODE(session_open(f->session, a, &pb, a->regress.max_iterations, NULL));

@@ -51,13 +51,13 @@ static int read_shape(cli_training *t, const cli_args *a)
     t->shape = a->net;
     t->shape.size = sizeof t->shape;
     t->shape.dtype = strcmp(a->dtype, "f4") ? KOFN_F64 : KOFN_F32;
-    if (t->shape.autoencoder && !a->cost_given)
-        t->shape.cost = KOFN_COST_SQUARES;
+    if (t->shape.autoencoder && !a->loss_given)
+        t->shape.loss = KOFN_NET_LOSS_SQUARES;
     if (!a->last_given)
         t->shape.output =
             t->shape.autoencoder ? t->shape.activation : KOFN_LINEAR;
-    if (a->last_given && t->shape.cost == KOFN_COST_SOFTMAX)
-        return cli_say(EXIT_USAGE, "--output-activation is for --cost squares: "
+    if (a->last_given && t->shape.loss == KOFN_NET_LOSS_SOFTMAX)
+        return cli_say(EXIT_USAGE, "--output-activation is for --loss squares: "
                                    "a softmax is what comes last otherwise");
     if (t->shape.autoencoder == (a->operands == 2 || a->label))
         return cli_say(EXIT_USAGE,
@@ -75,7 +75,7 @@ static int load_targets(cli_training *t, input *in, kofn_matrix *y,
                         const char *path, const kofn_matrix *X,
                         const char *X_path)
 {
-    if (t->shape.cost != KOFN_COST_SQUARES)
+    if (t->shape.loss != KOFN_NET_LOSS_SQUARES)
         return input_labels(in, y, path, X, X_path);
     TRY_CODE(input_targets(in, y, path));
     if (y->cols == X->rows)
@@ -273,7 +273,7 @@ static int verify(cli_training *t, const cli_args *a)
     return code;
 }
 
-/* Computes cost and accuracy of the final weights, over all points and over
+/* Computes loss and accuracy of the final weights, over all points and over
  * the held-out ones. */
 static int judge(cli_training *t)
 {
@@ -392,11 +392,9 @@ static int open_session(cli_training *t, cli_args *a)
 
     if (kofn_training_problem(t->training, &pb))
         return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    if (!a->scheme_given) { /* any two workers may be missing */
-        snprintf(a->suited, sizeof a->suited, "gc:d=%zu",
-                 a->workers < 3 ? a->workers : 3);
-        a->scheme = a->suited;
-    }
+    if (!a->scheme_given)
+        a->scheme = kofn_training_scheme(t->training, a->workers, false,
+                                         a->suited, sizeof a->suited);
     /* a scheme either sums gradients or serves products with coded weights */
     scheme = cli_scheme_of(a->scheme);
     t->coded = scheme && !(scheme->ops & (unsigned)pb.op);

@@ -4,6 +4,7 @@
  * library. What the user types is completed by the shell, without a call of
  * kofn. */
 #include "cli.h"
+#include "help.h"
 
 #include <kofn/scheme.h>
 

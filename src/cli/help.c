@@ -2,6 +2,7 @@
  *
  * Owns nothing: all text comes from table.c, and no command or option may be
  * described here. */
+#include "help.h"
 #include "cli.h"
 
 #include "base/report.h"

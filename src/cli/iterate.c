@@ -14,7 +14,7 @@ kofn_iterate_options cli_iterate_options(const cli_args *a,
 {
     return (kofn_iterate_options){
         .size = sizeof(kofn_iterate_options),
-        .tolerance = a->tol,
+        .tol = a->tol,
         .max_iterations = (unsigned)a->max_iter,
         .damping =
             a->damping_given && a->damping == 0 ? KOFN_NO_DAMPING : a->damping,

@@ -3,6 +3,7 @@
  * Owns the parsed arguments for the life of the process. It computes nothing:
  * each command has its own file. */
 #include "cli.h"
+#include "help.h"
 
 #include <errno.h>
 #include <string.h>

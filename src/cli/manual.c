@@ -2,6 +2,7 @@
  *
  * Owns nothing: all text of commands and options comes from table.c. */
 #include "cli.h"
+#include "help.h"
 
 #include "base/report.h"
 
@@ -129,7 +130,7 @@ static const entry json_keys[] = {
     {"objective",
      "of regress: the minimised function over all points, at the end"},
     {"loss, accuracy, test_loss, test_accuracy",
-     "of train: mean cost and share of correct labels at the end, over all points "
+     "of train: mean loss and share of correct labels at the end, over all points "
      "and over those of \\-\\-test. per_iteration has them for the batch of each "
      "step, and for \\-\\-test at the end of an epoch"},
     {"r2, accuracy, explained_deviance",

@@ -32,7 +32,7 @@ enum { ENDING = 40 };
 
 static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
                                           NULL};
-static const char *const costs[] = {"softmax", "squares", NULL};
+static const char *const losses[] = {"softmax", "squares", NULL};
 static const char *const dtypes[] = {"f8", "f4", NULL};
 
 /* A digest is written as the name of the algorithm and 16 digits. */
@@ -103,7 +103,7 @@ static json_t *describe(const model *m)
     return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:b, s:f}", "kofn",
                      KOFN_VERSION, "layers", widths, "activation",
                      activations[s.activation], "output", activations[s.output],
-                     "cost", costs[s.cost], "dtype", dtypes[s.dtype],
+                     "loss", losses[s.loss], "dtype", dtypes[s.dtype],
                      "autoencoder", s.autoencoder, "unit", m->unit);
 }
 
@@ -274,20 +274,21 @@ static int take_shape(const json_t *o, const char *folder, kofn_net_shape *s,
 {
     int f = place_of(o, "activation", activations),
         last = place_of(o, "output", activations),
-        cost = place_of(o, "cost", costs), dtype = place_of(o, "dtype", dtypes);
+        loss = place_of(o, "loss", losses),
+        dtype = place_of(o, "dtype", dtypes);
     const json_t *coder = json_object_get(o, "autoencoder");
 
     TRY_CODE(take_widths(o, folder, s, widths));
     if (f < 0 || last < 0)
         return odd(folder, f < 0 ? "activation" : "output");
-    if (cost < 0 || dtype < 0)
-        return odd(folder, cost < 0 ? "cost" : "dtype");
+    if (loss < 0 || dtype < 0)
+        return odd(folder, loss < 0 ? "loss" : "dtype");
     if (!json_is_boolean(coder))
         return odd(folder, "autoencoder");
     s->size = sizeof *s;
     s->activation = (kofn_activation)f;
     s->output = (kofn_activation)last;
-    s->cost = (kofn_cost)cost;
+    s->loss = (kofn_net_loss)loss;
     s->dtype = (kofn_dtype)dtype;
     s->autoencoder = json_is_true(coder);
     *unit = json_number_value(json_object_get(o, "unit"));

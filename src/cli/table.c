@@ -1,8 +1,9 @@
 /* table.c -- the table of all commands and options.
  *
- * Each fact about an option is in one row.  For options of a job, range, place
- * and text come from the library (kofn_option_at), and are filled in at the
- * first use of the table.  No other file may list options. */
+ * Each fact about an option is in one row.  For options of a job, a regression
+ * and a training, range, place and text come from the library (kofn_option_in),
+ * and are filled in at the first use of the table.  No other file may list
+ * options. */
 #include "cli.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 #include <stddef.h>
 
 #define AT(field) offsetof(cli_args, field)
-#define OF_JOBS 30 /* largest number of options of a job */
+#define OF_JOBS 60 /* largest number of options of the library's tables */
 #define TEXT 600
 
 /* The last fields of a row. */
@@ -26,6 +27,9 @@
         .name = name_, .help = beside_, OF(CLI_JOB, job.field_)                \
     }
 
+/* An option of a regression or a training, in the same way. */
+#define LEARN(name_, in_, field_) .name = name_, .in = in_, OF(CLI_JOB, field_)
+
 static cli_option options[] = {
     {'o', "output", "FILE",
      "file of the result; the suffix gives the format: .npy, .csv or "
@@ -35,9 +39,8 @@ static cli_option options[] = {
      IN_JOB | IN_SCHEMES, NUMBER(CLI_SIZE, 1, 1e6, workers),
      .given = AT(workers_given)},
     {'s', "scheme", "NAME[:key=value,...]",
-     "the code; see kofn schemes (elastic; stream: dip; regress with a small "
-     "X and 3 to 16 workers: pcr, or gc if pcr does not fit the loss; train: "
-     "gc:d=3, or gpd with --masterless)",
+     "the code; see kofn schemes (elastic; stream: dip; regress by squares "
+     "with a small X of many rows and 3 to 16 workers: pcr; train: gc:d=2, or gpd with --masterless)",
      IN_JOB, OF(CLI_TEXT, scheme), .given = AT(scheme_given)},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "location of the workers: threads of this process, a deterministic "
@@ -128,84 +131,44 @@ static cli_option options[] = {
      "write the nodes in the order of the ranks: .npy (numbers), or text with "
      "a node per line",
      IN_PAGERANK, OF(CLI_FILE, ids)},
-    {'t', "tol", "T",
-     "stop when the change is below T (1e-10); regress, except sgd: when the "
-     "gradient is below T times the first one, and w within sqrt(T) |w| of "
-     "the minimum (1e-8)",
-     IN_ITERATE | IN_REGRESS, NUMBER(CLI_REAL, 1e-300, 1e300, tol)},
-    {0, "loss", "ls|logistic|poisson",
-     "loss to minimise: least squares, logistic for labels 0 and 1 or "
-     "-1 and 1, poisson for counts (ls)",
-     IN_REGRESS | IN_PREDICT, OF(CLI_CHOICE, regress.loss)},
-    {0, "l2", "LAMBDA", "weight of |w|^2/2 (0)", IN_REGRESS,
-     NUMBER(CLI_REAL, 0, 1e100, regress.ridge)},
+    {'t', "tol", "T", "stop when the change is below T (1e-10)", IN_ITERATE,
+     NUMBER(CLI_REAL, 1e-300, 1e300, tol)},
+    {'t', LEARN("tol", IN_REGRESS, regress.tol)},
+    {LEARN("loss", IN_REGRESS | IN_PREDICT, regress.loss)},
+    {LEARN("l2", IN_REGRESS, regress.l2)},
     {0, "kernel", "linear|rbf:s=S|poly:degree=D,c=C",
      "use the kernel matrix of X in place of X", IN_REGRESS | IN_PREDICT,
      OF(CLI_TEXT, kernel)},
-    {0, "optimizer", "auto|gd|nesterov|sgd|lbfgs",
-     "optimizer; auto: lbfgs, or gd with --step or --line-search, "
-     "and for schemes ignore and distr-bgd (auto)",
-     IN_REGRESS, OF(CLI_CHOICE, regress.descent)},
-    {0, "line-search", "none|exact|armijo|grid",
-     "line search of gd; none: fixed steps of 1/L, with L measured on "
-     "the workers (none)",
-     IN_REGRESS, OF(CLI_CHOICE, regress.rule)},
-    {0, "step", "S",
-     "length of fixed steps; armijo, grid: of the longest step tried",
-     IN_REGRESS, NUMBER(CLI_REAL, 1e-300, 1e300, regress.step)},
-    {0, "iterations", "N", "limit of iterations (100)", IN_REGRESS,
-     NUMBER(CLI_UNSIGNED, 1, 1e9, regress.max_iterations)},
-    {0, "batches", "B",
-     "sgd: number of batches of the points; each is one step (10)", IN_REGRESS,
-     NUMBER(CLI_UNSIGNED, 1, 1e9, regress.batches)},
-    {0, "intercept", NULL,
-     "also fit a constant, which --l2 does not penalise; it is the last "
-     "weight",
-     IN_REGRESS, FLAG(regress.intercept)},
+    {LEARN("optimizer", IN_REGRESS, regress.optimizer)},
+    {LEARN("line-search", IN_REGRESS, regress.line_search)},
+    {LEARN("step", IN_REGRESS, regress.step)},
+    {LEARN("iterations", IN_REGRESS, regress.max_iterations)},
+    {LEARN("batches", IN_REGRESS, regress.batches)},
+    {0, "no-intercept", NULL,
+     "fit no constant; without this option, and without --kernel, the last "
+     "weight is a constant, which --l2 does not penalise",
+     IN_REGRESS, FLAG(no_intercept)},
     {0, "scale", NULL,
-     "divide columns by their standard deviation, with --intercept "
-     "after subtracting the mean; the written weights are for X as it is",
+     "subtract the mean of each column (not with --no-intercept) and divide "
+     "by its standard deviation; the written weights are for X as it is",
      IN_REGRESS, FLAG(standardise)},
     {0, "layers", "N0-N1-...",
      "widths: of a point, and of each layer; the last one is the number "
      "of classes or of numbers to predict",
      IN_TRAIN, OF(CLI_TEXT, layers)},
-    {0, "activation", "sigmoid|tanh|relu|linear",
-     "activation of all layers but the last (sigmoid)", IN_TRAIN,
-     OF(CLI_CHOICE, net.activation)},
-    {0, "cost", "softmax|squares",
-     "softmax: cross-entropy of labels 0, 1, ...; squares: of labels or "
-     "of numbers (softmax; --autoencoder: squares)",
-     IN_TRAIN, OF(CLI_CHOICE, net.cost), .given = AT(cost_given)},
-    {0, "output-activation", "sigmoid|tanh|relu|linear",
-     "with squares: activation of the last layer (linear; "
-     "--autoencoder: as --activation)",
-     IN_TRAIN, OF(CLI_CHOICE, net.output), .given = AT(last_given)},
-    {0, "step", "S", "length of steps (0.1)", IN_TRAIN,
-     NUMBER(CLI_REAL, 1e-300, 1e300, train.step)},
-    {0, "momentum", "M",
-     "momentum: share of the last step that is added to the next (0)", IN_TRAIN,
-     NUMBER(CLI_REAL, 0, 0.999999, train.momentum)},
-    {0, "nesterov", NULL, "with --momentum: Nesterov's form", IN_TRAIN,
-     FLAG(train.nesterov)},
-    {0, "l2", "LAMBDA", "weight of |W|^2/2, biases included (0)", IN_TRAIN,
-     NUMBER(CLI_REAL, 0, 1e100, train.l2)},
-    {0, "batch", "B", "points in a step (64)", IN_TRAIN,
-     NUMBER(CLI_SIZE, 1, 1e9, train.batch)},
-    {0, "epochs", "E", "passes through all points (1)", IN_TRAIN,
-     NUMBER(CLI_UNSIGNED, 1, 1e6, train.epochs)},
-    {0, "scrub", "N",
-     "compare the blocks of all workers or nodes after every N steps, "
-     "and rebuild wrong ones; for weights that the workers keep, with "
-     "--errors (never)",
-     IN_TRAIN, NUMBER(CLI_UNSIGNED, 1, 1e9, train.scrub)},
-    {0, "autoencoder", NULL, "train to reproduce the points; there is no y",
-     IN_TRAIN, FLAG(net.autoencoder)},
-    {0, "sparsity", "R",
-     "autoencoder of two layers: wanted mean activation of hidden units",
-     IN_TRAIN, NUMBER(CLI_REAL, 1e-6, 1 - 1e-6, net.sparsity)},
-    {0, "sparsity-weight", "B", "weight of the sparsity penalty (0)", IN_TRAIN,
-     NUMBER(CLI_REAL, 0, 1e100, net.sparsity_weight)},
+    {LEARN("activation", IN_TRAIN, net.activation)},
+    {LEARN("loss", IN_TRAIN, net.loss), .given = AT(loss_given)},
+    {LEARN("output-activation", IN_TRAIN, net.output), .given = AT(last_given)},
+    {LEARN("step", IN_TRAIN, train.step)},
+    {LEARN("momentum", IN_TRAIN, train.momentum)},
+    {LEARN("nesterov", IN_TRAIN, train.nesterov)},
+    {LEARN("l2", IN_TRAIN, train.l2)},
+    {LEARN("batch", IN_TRAIN, train.batch)},
+    {LEARN("epochs", IN_TRAIN, train.epochs)},
+    {LEARN("scrub", IN_TRAIN, train.scrub)},
+    {LEARN("autoencoder", IN_TRAIN, net.autoencoder)},
+    {LEARN("sparsity", IN_TRAIN, net.sparsity)},
+    {LEARN("sparsity-weight", IN_TRAIN, net.sparsity_weight)},
     {0, "unit", "U",
      "divide all points by U first (the largest magnitude in X, if "
      "above 1)",
@@ -340,14 +303,29 @@ static unsigned commands_of(unsigned jobs)
            (jobs & KOFN_OF_STREAMS ? IN_STREAM : 0);
 }
 
+/* Returns the row of the library for the member at this place of cli_args. */
+static const kofn_option *row_of(size_t at)
+{
+    static const size_t place[] = {[KOFN_TABLE_JOB] = AT(job),
+                                   [KOFN_TABLE_REGRESS] = AT(regress),
+                                   [KOFN_TABLE_NET] = AT(net),
+                                   [KOFN_TABLE_TRAIN] = AT(train)};
+    const kofn_option *w;
+
+    for (unsigned t = 0; t < sizeof place / sizeof *place; t++)
+        for (size_t i = 0; (w = kofn_option_in((kofn_option_table)t, i)); i++)
+            if (place[t] + w->at == at)
+                return w;
+    return NULL;
+}
+
 /* Completes a row from the library.  `text` is room for the joined help
  * text. */
 static void fill_in(cli_option *o, char text[TEXT])
 {
-    const kofn_option *its = kofn_option_at(0);
+    const kofn_option *its = row_of(o->at);
 
-    for (size_t i = 1; AT(job) + its->at != o->at; i++)
-        its = kofn_option_at(i);
+    assert(its);
     if (o->help)
         snprintf(text, TEXT, "%s; %s", its->text, o->help);
     o->help = o->help ? text : its->text;
@@ -460,7 +438,7 @@ const cli_command cli_commands[] = {
      "four of eight workers may be lost\n"
      "kofn regress points.libsvm -o w.npy --loss logistic  points and "
      "labels in one file\n"
-     "kofn regress X.npy y.npy -o w.npy --intercept --scale --test "
+     "kofn regress X.npy y.npy -o w.npy --scale --test "
      "Xt.npy yt.npy  columns of different units, and held-out points\n"
      "kofn regress X.npy y.npy -o w.npy --optimizer sgd --batches 20 "
      "--iterations 200  ten passes through the points\n"
@@ -477,11 +455,12 @@ const cli_command cli_commands[] = {
      "to divide the work. (1) gc, cgc, agc, g-cgc, g-agc, bcc, "
      "replication, uncoded: each worker has some parts of the points, "
      "gets the weights with every step, and answers with coded sums of "
-     "gradients. Under gc:d=3 any two workers may be slow or lost. The "
+     "gradients. Under gc:d=3 any two workers may be slow or lost, under "
+     "gc:d=2, the default, any one. The "
      "steps are those of a training without workers. (2) elastic, gpd, "
      "polydot, matdot, polynomial, grid: the workers keep the coded "
      "weights for the whole run and compute every product of a step. y "
-     "has labels 0, 1, ... or, with --cost squares, numbers; with "
+     "has labels 0, 1, ... or, with --loss squares, numbers; with "
      "--autoencoder there is no y. With --masterless equal nodes have "
      "the points and coded weights (gpd, polydot, matdot, polynomial, "
      "grid). --output is a folder with model.json and the weights.",

@@ -34,7 +34,8 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
 {
     const cli_training *l = r->training;
     double now = kf_clock_seconds();
-    bool labels = !l->shape.autoencoder && l->shape.cost == KOFN_COST_SOFTMAX;
+    bool labels =
+        !l->shape.autoencoder && l->shape.loss == KOFN_NET_LOSS_SOFTMAX;
     size_t epochs = l->options.epochs ? l->options.epochs : 1;
     size_t epoch = l->steps / epochs;
 
@@ -183,6 +184,12 @@ static int prepare(run *r, size_t steps)
 {
     const cli_args *a = r->a;
     cli_nodes *m = &r->nodes;
+    kofn_training *t = r->training->training;
+    char suited[40];
+    const char *scheme =
+        a->scheme_given
+            ? a->scheme
+            : kofn_training_scheme(t, a->workers, true, suited, sizeof suited);
 
     if (a->train.scrub && !a->job.errors)
         return cli_say(EXIT_USAGE,
@@ -190,9 +197,8 @@ static int prepare(run *r, size_t steps)
                        "are looked for; give --errors");
     TRY_CODE(
         nodes_open(m, a, steps + 1)); /* the last iterate reads the weights */
-    TRY_CODE(cli_fail(kofn_training_plans(r->training->training,
-                                          a->scheme_given ? a->scheme : "gpd",
-                                          a->workers, a->seed, r->plan)));
+    TRY_CODE(
+        cli_fail(kofn_training_plans(t, scheme, a->workers, a->seed, r->plan)));
     TRY_CODE(nodes_take_plan(m, r->plan[0]));
     m->each = 2 * r->training->shape.layers - 1;
     m->every = r->training->every;

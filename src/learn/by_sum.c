@@ -235,7 +235,8 @@ static kofn_status check(const kofn_regression *r)
         return kf_fail(KOFN_UNSUITED,
                        "sums of gradients are over points of equal weights; "
                        "use scheme elastic");
-    if (r->opt.rule == KOFN_STEP_EXACT && r->opt.loss != KOFN_LOSS_SQUARES)
+    if (r->opt.line_search == KOFN_LINE_SEARCH_EXACT &&
+        r->opt.loss != KOFN_LOSS_SQUARES)
         return kf_fail(KOFN_UNSUITED,
                        "an exact step of this loss needs the margins, "
                        "and a sum of gradients does not give them; use "
@@ -248,7 +249,7 @@ static kofn_status place(kofn_regression *r, kofn_job *job)
     const double arg[KOFN_FORMULA_ARGS] = {r->opt.loss, r->opt.batches};
     double points = (double)r->X.rows;
 
-    if (r->opt.descent == KOFN_DESCENT_SGD)
+    if (r->opt.optimizer == KOFN_OPTIMIZER_SGD)
         points = fmax(1, points / r->opt.batches);
     TRY(kofn_place_rows(job, kofn_formulas, arg, &r->X, r->y));
     return kofn_parts_work(job, 2 * points * (double)r->X.cols);

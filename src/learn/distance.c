@@ -22,8 +22,6 @@
 /* Rounding level of a gradient, relative to the size it would have if the rows
  * did not cancel. */
 #define NOISE (1000 * DBL_EPSILON)
-/* A curvature below this share of the largest counts as 0. */
-#define FLAT (64 * DBL_EPSILON)
 
 typedef struct probe {
     kf_descent *d;
@@ -68,18 +66,33 @@ static kofn_status product_here(probe *b, const double *p, const double *y,
     return KOFN_OK;
 }
 
+/* Computes q = H p.  If rounding of the workers' products hides the curvature,
+ * computes it on this thread. */
+static kofn_status curve(probe *b, size_t n, double pp, double *pq)
+{
+    kf_descent *d = b->d;
+
+    TRY(b->here ? product_here(b, b->p, NULL, b->q)
+                : kf_learn_curved(d, b->at, b->p, b->q));
+    *pq = kf_learn_dot(b->p, b->q, n);
+    b->most = kf_larger(b->most, *pq / pp);
+    if (b->here || d->way->margins || d->r->opt.loss != KOFN_LOSS_SQUARES ||
+        *pq > KF_HIDDEN * b->most * pp)
+        return KOFN_OK;
+    TRY(product_here(b, b->p, NULL, b->q));
+    *pq = kf_learn_dot(b->p, b->q, n);
+    return KOFN_OK;
+}
+
 /* Takes one step. Sets *over if further steps would learn nothing. */
 static kofn_status advance(probe *b, size_t n, bool *over)
 {
     double pp = kf_learn_dot(b->p, b->p, n), pq, next, by;
 
     assert(b->rr > 0);
-    TRY(b->here ? product_here(b, b->p, NULL, b->q)
-                : kf_learn_curved(b->d, b->at, b->p, b->q));
-    pq = kf_learn_dot(b->p, b->q, n);
-    b->most = kf_larger(b->most, pq / pp);
+    TRY(curve(b, n, pp, &pq));
     *over = true;
-    b->blind = !(pq > FLAT * b->most * pp);
+    b->blind = !(pq > KF_FLAT * b->most * pp);
     if (!(pq > 0) || (b->blind && sqrt(b->rr) <= noise(b)))
         return KOFN_OK;
     b->blind = false;
@@ -102,7 +115,7 @@ static kofn_status advance(probe *b, size_t n, bool *over)
  * the points and their residuals (Paige and Saunders, 1982). */
 static double conclude(const probe *b, size_t n, double gradient)
 {
-    double tolerance = b->d->r->opt.tolerance;
+    double tolerance = b->d->r->opt.tol;
 
     if (!(b->least > 0) ||
         (b->blind && !(gradient <= tolerance * sqrt(2 * b->F * b->most))))

@@ -230,7 +230,7 @@ static kofn_status check_gram(const kofn_regression *r)
                        "the scheme mixes points of equal weights; use scheme "
                        "elastic, or multiply rows and labels by the square "
                        "roots of the weights");
-    if (r->opt.descent == KOFN_DESCENT_SGD)
+    if (r->opt.optimizer == KOFN_OPTIMIZER_SGD)
         return kf_fail(KOFN_UNSUITED,
                        "the scheme mixes all points when they are placed, so "
                        "it has no batches; use a gradient code or scheme "
@@ -312,6 +312,11 @@ kofn_problem kf_gradient_mode_problem(const kf_gradient_mode *way,
 kofn_status kf_gradient_mode_check(const kf_gradient_mode *way,
                                    const kofn_regression *r)
 {
+    if (r->opt.relabels && !way->margins)
+        return kf_fail(KOFN_UNSUITED,
+                       "several vectors of labels are fitted, and under this "
+                       "scheme workers have the labels of one; use scheme "
+                       "elastic");
     return way->check ? way->check(r) : KOFN_OK;
 }
 
@@ -321,7 +326,7 @@ void kf_learn_mean(const kf_descent *d, double points, const double *at,
     size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
 
     for (size_t j = 0; j < n; j++)
-        sum[j] = sum[j] / points + (j < ridged ? d->r->opt.ridge * at[j] : 0);
+        sum[j] = sum[j] / points + (j < ridged ? d->r->opt.l2 * at[j] : 0);
 }
 
 /* Returns the number of points, of m, that p selects. */
@@ -352,7 +357,7 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                           d->now.iteration, kf_learn_remedy_of(d));
     TRY(st);
     *F = *F / points +
-         d->r->opt.ridge / 2 * kf_learn_dot(w, w, kf_learn_penalised(d));
+         d->r->opt.l2 / 2 * kf_learn_dot(w, w, kf_learn_penalised(d));
     kf_learn_mean(d, points, w, d->g);
     if (!(*F - *F == 0))
         return kf_fail(KOFN_NONFINITE,

@@ -27,13 +27,12 @@ static kofn_status with_defaults(kofn_iterate_options *o,
 {
     *o = (kofn_iterate_options)KOFN_ITERATE_OPTIONS_INIT;
     TRY(kf_given(o, sizeof *o, opt, "KOFN_ITERATE_OPTIONS_INIT"));
-    if (!(o->tolerance >= 0 && o->tolerance < HUGE_VAL))
-        return kf_fail(KOFN_INVAL, "tolerance = %g is not a number >= 0",
-                       o->tolerance);
+    if (!(o->tol >= 0 && o->tol < HUGE_VAL))
+        return kf_fail(KOFN_INVAL, "tol = %g is not a number >= 0", o->tol);
     if (!(o->damping >= 0 && o->damping <= 1) && o->damping != KOFN_NO_DAMPING)
         return kf_fail(KOFN_INVAL, "damping = %g is not in [0, 1]", o->damping);
-    if (o->tolerance == 0)
-        o->tolerance = 1e-10;
+    if (o->tol == 0)
+        o->tol = 1e-10;
     if (o->max_iterations == 0)
         o->max_iterations = 200;
     if (o->damping == 0)
@@ -101,7 +100,7 @@ static kofn_status iterate(iteration *it, double *next)
 
     assert(!it->mesh);
     assert(it->update);
-    res->converged = res->change < it->opt.tolerance;
+    res->converged = res->change < it->opt.tol;
     while (!res->converged && res->iterations < it->opt.max_iterations) {
         TRY(product(it, &out, &rep));
         res->change = it->update(it, next);
@@ -110,7 +109,7 @@ static kofn_status iterate(iteration *it, double *next)
             return kf_fail(KOFN_NONFINITE,
                            "iteration %u: the vector is not finite",
                            res->iterations);
-        res->converged = res->change < it->opt.tolerance;
+        res->converged = res->change < it->opt.tol;
         kf_give(it->result, res, sizeof *res);
         if (it->opt.watch &&
             it->opt.watch(it->opt.watch_ud, res->iterations, res->change, &rep))
@@ -139,13 +138,13 @@ static kofn_status mesh_output(void *ud, uint64_t t, kofn_matrix *product,
         return kf_fail(KOFN_NONFINITE,
                        "iteration %llu: the vector is not finite",
                        (unsigned long long)t);
-    *final = scalar[CHANGE] < it->opt.tolerance || t >= it->opt.max_iterations;
+    *final = scalar[CHANGE] < it->opt.tol || t >= it->opt.max_iterations;
     return KOFN_OK;
 }
 
 static uint64_t option_bits(const iteration *it)
 {
-    double x[2] = {it->opt.tolerance, it->opt.damping};
+    double x[2] = {it->opt.tol, it->opt.damping};
     uint64_t bits[2];
 
     memcpy(bits, x, sizeof bits);
@@ -187,7 +186,7 @@ static kofn_status run_mesh(iteration *it)
     it->res.iterations = (unsigned)view.at.step;
     it->res.change = scalar[CHANGE];
     it->res.eigenvalue = scalar[EIGENVALUE];
-    it->res.converged = !st && scalar[CHANGE] < it->opt.tolerance;
+    it->res.converged = !st && scalar[CHANGE] < it->opt.tol;
     kf_give(it->mesh->end, &view, sizeof view);
     return st;
 }

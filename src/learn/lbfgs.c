@@ -37,6 +37,7 @@ struct kf_lbfgs {
     double F;
     bool carried; /* they were not computed from w, but carried along */
     double fresh; /* norm of the last gradient that was computed from w */
+    double most;  /* largest curvature seen, of squares */
 };
 
 /* F along w + t p. */
@@ -139,7 +140,7 @@ static void direct(kf_lbfgs *b, const double *g, size_t n)
 static kofn_status by_margins(const line *l, point *at)
 {
     const kofn_regression *r = l->d->r;
-    double m = (double)r->X.rows, ridge = r->opt.ridge, slope;
+    double m = (double)r->X.rows, ridge = r->opt.l2, slope;
     double F = kf_learn_losses_along(l->d, at->t, &slope);
 
     at->F = F / m + ridge / 2 * (l->ww + at->t * (2 * l->wp + at->t * l->pp));
@@ -219,22 +220,45 @@ static kofn_status search(const line *l, point *at, bool *found)
     return KOFN_OK;
 }
 
+/* Sets *bend to the curvature along the line, and *flat if it is 0 up to
+ * rounding. */
+static kofn_status bend_of(const line *l, double *bend, bool *flat)
+{
+    kf_descent *d = l->d;
+    kf_lbfgs *b = d->pairs;
+    size_t n = kf_learn_features(d);
+    double m = (double)d->r->X.rows, pp = kf_learn_dot(l->p, l->p, n), squares;
+
+    *flat = false;
+    if (d->way->margins) {
+        *bend = d->r->opt.l2 * l->pp + kf_learn_line_square(d) / m;
+        return KOFN_OK;
+    }
+    TRY(kf_learn_curved(d, l->w, l->p, d->t));
+    *bend = kf_learn_dot(l->p, d->t, n);
+    b->most = kf_larger(b->most, *bend / pp);
+    if (*bend == 0 || *bend > KF_HIDDEN * b->most * pp)
+        return KOFN_OK;
+    TRY(kf_learn_gram_here(d->r, l->p, NULL, d->t, &squares));
+    kf_learn_mean(d, m, l->p, d->t);
+    *bend = d->r->opt.l2 * l->pp + squares / m;
+    *flat = *bend <= KF_FLAT * b->most * pp;
+    return KOFN_OK;
+}
+
 /* Goes to the minimum along the line, if F is a parabola.  One product with the
  * curvature gives it, and the gradient there.  A line search that is not exact
  * would need many more steps if the columns of X differ in size. */
-static kofn_status vertex(const line *l, point *at, bool *found)
+static kofn_status vertex(const line *l, point *at, bool *found, bool *flat)
 {
     kf_descent *d = l->d;
     size_t n = kf_learn_features(d);
-    double bend = d->r->opt.ridge * l->pp;
+    double bend;
 
     *found = false;
-    if (d->way->margins) {
-        bend += kf_learn_line_square(d) / (double)d->r->X.rows;
-    } else {
-        TRY(kf_learn_curved(d, l->w, l->p, d->t));
-        bend = kf_learn_dot(l->p, d->t, n);
-    }
+    TRY(bend_of(l, &bend, flat));
+    if (*flat)
+        return KOFN_OK;
     if (bend == 0)
         return kf_fail(KOFN_INVAL,
                        "iteration %u: the squares of X are less than float64 "
@@ -328,7 +352,7 @@ kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
     size_t n = kf_learn_features(d);
     line l = {.d = d, .w = w, .F = F};
     point at = {.t = 1};
-    bool found;
+    bool found, flat = false;
 
     assert(b);
     d->now.step = 0;
@@ -343,7 +367,13 @@ kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
         at.t = fmin(1, 1 / kf_norm(d->g, n));
     found = false;
     if (kf_learn_is_parabola(d) && !d->partial && !d->remembers)
-        TRY(vertex(&l, &at, &found));
+        TRY(vertex(&l, &at, &found, &flat));
+    if (flat) { /* only rounding makes F fall along this line */
+        d->flat = b->kept == 0;
+        b->kept = 0;
+        b->stepped = false;
+        return KOFN_OK;
+    }
     if (!found)
         TRY(search(&l, &at, &found));
     end_line(&l, b, &at, found);

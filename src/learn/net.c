@@ -68,18 +68,19 @@ kofn_status kf_net_check(const kofn_net_shape *s)
     if (!is_activation(s->activation) || !is_activation(s->output))
         return kf_fail(KOFN_INVAL, "there is no activation %d or %d",
                        (int)s->activation, (int)s->output);
-    if (s->cost != KOFN_COST_SOFTMAX && s->cost != KOFN_COST_SQUARES)
-        return kf_fail(KOFN_INVAL, "there is no cost %d", (int)s->cost);
+    if (s->loss != KOFN_NET_LOSS_SOFTMAX && s->loss != KOFN_NET_LOSS_SQUARES)
+        return kf_fail(KOFN_INVAL, "loss = %d is no kofn_net_loss",
+                       (int)s->loss);
     if (s->dtype != KOFN_F64 && s->dtype != KOFN_F32)
         return kf_fail(KOFN_INVAL, "there is no type of numbers %d",
                        (int)s->dtype);
-    if (s->cost == KOFN_COST_SOFTMAX && s->widths[s->layers] < 2)
+    if (s->loss == KOFN_NET_LOSS_SOFTMAX && s->widths[s->layers] < 2)
         return kf_fail(KOFN_INVAL, "a softmax needs two classes or more, and "
                                    "the last layer is 1 wide");
-    if (s->autoencoder &&
-        (s->cost != KOFN_COST_SQUARES || s->widths[0] != s->widths[s->layers]))
+    if (s->autoencoder && (s->loss != KOFN_NET_LOSS_SQUARES ||
+                           s->widths[0] != s->widths[s->layers]))
         return kf_fail(KOFN_INVAL,
-                       "an autoencoder needs cost squares and the same number "
+                       "an autoencoder needs loss squares and the same number "
                        "of outputs and inputs, not %zu and %zu",
                        s->widths[s->layers], s->widths[0]);
     return check_sparsity(s);
@@ -238,12 +239,13 @@ kofn_status kf_net_check_targets(const kofn_net *net, size_t m,
                             "are its points",
                             name);
     TRY(check_plain(y, name));
-    *classes = net->shape.cost == KOFN_COST_SOFTMAX || (y->cols == 1 && n > 1);
+    *classes =
+        net->shape.loss == KOFN_NET_LOSS_SOFTMAX || (y->cols == 1 && n > 1);
     if (y->rows != m || y->cols != (*classes ? 1 : n))
         return kf_fail(KOFN_SHAPE,
                        "%s is %zu x %zu; for %zu points it must be %zu x 1%s",
                        name, y->rows, y->cols, m, m,
-                       net->shape.cost == KOFN_COST_SOFTMAX || n == 1
+                       net->shape.loss == KOFN_NET_LOSS_SOFTMAX || n == 1
                            ? ""
                            : ", labels, or as wide as the last layer");
     for (size_t i = 0; i < m && *classes; i++)

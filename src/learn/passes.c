@@ -158,7 +158,7 @@ void kf_passes_pad(kf_passes *p, size_t rows)
 
 static bool is_softmax(const kf_passes *p, size_t l)
 {
-    return l == last_of(p) && p->net->shape.cost == KOFN_COST_SOFTMAX;
+    return l == last_of(p) && p->net->shape.loss == KOFN_NET_LOSS_SOFTMAX;
 }
 
 static kofn_activation activation_of(const kf_passes *p, size_t l)
@@ -243,7 +243,7 @@ static double cost_of(const kf_passes *p, double *x, const double *target,
     double cost = 0;
 
     *right = p->classes && is_largest(x, n, label);
-    if (p->net->shape.cost == KOFN_COST_SOFTMAX) {
+    if (p->net->shape.loss == KOFN_NET_LOSS_SOFTMAX) {
         double s = x[label];
 
         cost = soften(x, n) - s;

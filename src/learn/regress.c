@@ -15,6 +15,7 @@
 #include "regress.h"
 
 #include "audit.h"
+#include "options.h"
 #include "vector.h"
 #include "watch.h"
 
@@ -32,48 +33,54 @@ static kofn_status with_defaults(kofn_regress_options *o,
 {
     *o = (kofn_regress_options)KOFN_REGRESS_OPTIONS_INIT;
     TRY(kf_given(o, sizeof *o, opt, "KOFN_REGRESS_OPTIONS_INIT"));
-    if (o->tolerance == 0)
-        o->tolerance = 1e-8;
-    if (o->max_iterations == 0)
-        o->max_iterations = 100;
-    if (o->descent == KOFN_DESCENT_AUTO)
-        o->descent = o->step > 0 || o->rule != KOFN_STEP_FIXED
-                         ? KOFN_DESCENT_GD
-                         : KOFN_DESCENT_LBFGS;
-    if (o->batches == 0)
-        o->batches = 10;
-    if (o->loss == KOFN_LOSS_POISSON && o->descent == KOFN_DESCENT_GD &&
-        o->rule == KOFN_STEP_FIXED && o->step == 0)
-        o->rule = KOFN_STEP_ARMIJO; /* this loss has no 1/L */
-    return KOFN_OK;
+    return kf_learn_settle(KOFN_TABLE_REGRESS, o);
+}
+
+/* Replaces AUTO.  `partial`: sums lack some points, so differences of gradients
+ * mean nothing to L-BFGS. */
+static void choose_optimizer(kofn_regress_options *o, bool automatic,
+                             bool partial)
+{
+    if (automatic)
+        o->optimizer =
+            partial || o->step > 0 || o->line_search != KOFN_LINE_SEARCH_NONE
+                ? KOFN_OPTIMIZER_GD
+                : KOFN_OPTIMIZER_LBFGS;
+    if (o->loss == KOFN_LOSS_POISSON && o->optimizer == KOFN_OPTIMIZER_GD &&
+        o->line_search == KOFN_LINE_SEARCH_NONE && o->step == 0)
+        o->line_search = KOFN_LINE_SEARCH_ARMIJO; /* this loss has no 1/L */
+}
+
+/* True if the sums of this job's scheme lack some points. */
+static bool is_partial(const kofn_job *job)
+{
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+
+    return !kofn_plan_describe(kofn_job_plan(job), false, &info) &&
+           (!strcmp(info.scheme, "ignore") ||
+            !strcmp(info.scheme, "distr-bgd"));
 }
 
 static kofn_status check_options(const kofn_regress_options *o, size_t m)
 {
-    if (!(o->ridge >= 0 && o->ridge - o->ridge == 0))
-        return kf_fail(KOFN_INVAL, "ridge = %g is not a number >= 0", o->ridge);
-    if (!(o->step >= 0 && o->step - o->step == 0))
-        return kf_fail(KOFN_INVAL, "step = %g is not a number >= 0", o->step);
-    if (!(o->tolerance >= 0 && o->tolerance < HUGE_VAL))
-        return kf_fail(KOFN_INVAL, "tolerance = %g is not a number >= 0",
-                       o->tolerance);
-    if (o->descent != KOFN_DESCENT_GD && o->rule != KOFN_STEP_FIXED)
+    if (o->optimizer != KOFN_OPTIMIZER_GD &&
+        o->line_search != KOFN_LINE_SEARCH_NONE)
         return kf_fail(KOFN_INVAL, "line searches go with plain gradient "
                                    "descent; the others need a fixed step, or "
                                    "have a search of their own (lbfgs)");
-    if (o->descent == KOFN_DESCENT_LBFGS && o->step > 0)
+    if (o->optimizer == KOFN_OPTIMIZER_LBFGS && o->step > 0)
         return kf_fail(KOFN_INVAL,
                        "step = %g is for descents with fixed steps; lbfgs "
                        "finds its own, leave it out",
                        o->step);
-    if (o->rule == KOFN_STEP_FIXED && !(o->step > 0) &&
-        o->loss == KOFN_LOSS_POISSON && o->descent != KOFN_DESCENT_LBFGS)
+    if (o->line_search == KOFN_LINE_SEARCH_NONE && !(o->step > 0) &&
+        o->loss == KOFN_LOSS_POISSON && o->optimizer != KOFN_OPTIMIZER_LBFGS)
         return kf_fail(KOFN_INVAL,
                        "the curvature of Poisson's loss has no "
                        "bound, so there is no fixed step 1/L; give a step, or "
                        "use lbfgs or plain gradient descent, which search "
                        "for one");
-    if (o->descent == KOFN_DESCENT_SGD && o->batches > m)
+    if (o->optimizer == KOFN_OPTIMIZER_SGD && o->batches > m)
         return kf_fail(KOFN_INVAL, "%u batches of %zu points", o->batches, m);
     return KOFN_OK;
 }
@@ -140,7 +147,7 @@ static kofn_status fill_dense(kofn_regression *r, const kofn_matrix *X,
 {
     TRY(kf_regress_points(X, y, "X", r->opt.loss, &r->y));
     r->X = *X;
-    if (r->opt.descent == KOFN_DESCENT_SGD &&
+    if (r->opt.optimizer == KOFN_OPTIMIZER_SGD &&
         X->ld > INT32_MAX / r->opt.batches)
         return kf_fail(KOFN_INVAL,
                        "%u batches of rows of %zu numbers are too far apart",
@@ -225,6 +232,8 @@ kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
     *out = NULL;
     TRY_ZERO(r, 1);
     st = with_defaults(&r->opt, opt);
+    r->automatic = r->opt.optimizer == KOFN_OPTIMIZER_AUTO;
+    choose_optimizer(&r->opt, r->automatic, false);
     if (!st)
         st = fill(r, X, y);
     if (st) {
@@ -257,14 +266,10 @@ const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
     size_t parts =
         (workers - spare + 1) / 2; /* pcr decodes from 2 parts - 1 answers */
 
-    if (workers < 3 || workers > 16 || r->X.rows < workers ||
-        r->X.rows > SMALL / r->X.cols)
-        snprintf(out, size, "elastic");
-    else if (kf_gradient_mode_check(kf_gradient_mode_by(KOFN_GRAM), r) ==
-             KOFN_OK)
+    if (workers >= 3 && workers <= 16 && r->X.rows >= workers &&
+        r->X.rows <= SMALL / r->X.cols && r->X.rows / 2 >= r->X.cols &&
+        !kf_gradient_mode_check(kf_gradient_mode_by(KOFN_GRAM), r))
         snprintf(out, size, "pcr:r=%zu", kf_ceil_div(workers, parts));
-    else if (kf_gradient_mode_check(&kf_by_sum, r) == KOFN_OK)
-        snprintf(out, size, "gc:d=%zu", spare + 1);
     else
         snprintf(out, size, "elastic");
     return out;
@@ -302,6 +307,7 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
                        "a regression is computed by KOFN_GRAM, "
                        "KOFN_SUM or KOFN_MATVEC; see kofn_regression_problem");
     TRY(kf_gradient_mode_check(way, r));
+    choose_optimizer(&r->opt, r->automatic, is_partial(job));
     r->strips = 0;
     TRY(way->place(r, job));
     r->job = job;
@@ -357,8 +363,9 @@ static kofn_status descent_new(kf_descent *d)
     d->margin = d->out + n + 1;
     d->line = d->margin + m;
     d->z = d->line + m;
-    return d->r->opt.descent == KOFN_DESCENT_LBFGS ? kf_lbfgs_new(&d->pairs, n)
-                                                   : KOFN_OK;
+    return d->r->opt.optimizer == KOFN_OPTIMIZER_LBFGS
+               ? kf_lbfgs_new(&d->pairs, n)
+               : KOFN_OK;
 }
 
 /* Returns the points of iteration t: all, or a batch. An epoch visits each
@@ -370,7 +377,7 @@ static kf_some points_of(const kofn_regression *r, unsigned t)
     size_t of = r->strips >= B ? r->strips : B;
     kf_rng rng = kf_rng_stream(r->opt.seed, KF_FOR_DATA, t / r->opt.batches, 0);
 
-    if (r->opt.descent != KOFN_DESCENT_SGD)
+    if (r->opt.optimizer != KOFN_OPTIMIZER_SGD)
         return KF_ALL;
     first = at; /* follows batch 0 .. B-1 through a shuffle */
     for (size_t i = 1; i < B; i++) {
@@ -408,7 +415,7 @@ static kofn_status test_loss(const kofn_regression *r, const double *w,
 static void move(const kf_descent *d, double *w, double *v)
 {
     unsigned t = d->now.iteration - 1;
-    double on = d->r->opt.descent == KOFN_DESCENT_NESTEROV
+    double on = d->r->opt.optimizer == KOFN_OPTIMIZER_NESTEROV
                     ? (double)t / ((double)t + 3)
                     : 0;
 
@@ -430,14 +437,14 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
     kofn_regress_step *now = &d->now;
     /* a share of |w|: F is flat at its minimum, so w is known to half of F's
      * digits */
-    double enough = sqrt(o->tolerance) * kf_norm(v, kf_learn_features(d));
+    double enough = sqrt(o->tol) * kf_norm(v, kf_learn_features(d));
 
     *converged = now->gradient == 0 && (now->first == 0 || !d->way->differs);
-    if (*converged || o->descent == KOFN_DESCENT_SGD ||
-        !(now->gradient < o->tolerance * now->first) ||
+    if (*converged || o->optimizer == KOFN_OPTIMIZER_SGD ||
+        !(now->gradient < o->tol * now->first) ||
         (now->ask > 0 && !(now->gradient < now->ask)))
         return KOFN_OK;
-    *converged = d->way->bent || d->partial || d->remembers;
+    *converged = d->way->bent || d->partial || d->remembers || d->flat;
     if (*converged)
         return KOFN_OK;
     TRY(kf_learn_distance(d, v, now->objective, enough, &d->distance));

@@ -17,7 +17,8 @@ struct kofn_regression {
     double *test_y;  /* NULL: no held-out points */
     double *weights; /* of the points, with the mean 1; NULL: all are 1 */
     kofn_regress_options opt;
-    kofn_job *job; /* the job that the points are placed on */
+    bool automatic; /* the optimizer was AUTO; opt has the chosen one */
+    kofn_job *job;  /* the job that the points are placed on */
     const struct kf_gradient_mode *way;
     size_t strips; /* strips of that job if a round can cover some of them only;
                       else 0 */
@@ -104,6 +105,7 @@ typedef struct kf_descent {
     struct kf_lbfgs *pairs; /* remembered steps; NULL: none */
     double distance; /* last estimate of the distance to the minimum; 0: none
                         yet */
+    bool flat;       /* along the gradient F falls by rounding only */
     unsigned done;   /* iterations before this start */
     bool partial;    /* a gradient covered some of the points only */
     const double *weights; /* weights of the last round's sum (kofn_report) */
@@ -212,6 +214,12 @@ bool kf_learn_is_parabola(const kf_descent *d);
 double kf_learn_line_square(const kf_descent *d);
 /* Finds the length of the step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
+
+/* A product of workers hides a curvature below this share of the largest: its
+ * relative error is at most 1e-9 by default.  X itself then shows it. */
+#define KF_HIDDEN 1e-9
+/* A curvature below this share of the largest counts as 0. */
+#define KF_FLAT (64 * DBL_EPSILON)
 
 /* ---- lbfgs.c ------------------------------------------------------------- */
 

@@ -99,7 +99,7 @@ static kofn_status know_lipschitz(kf_descent *d)
     if (!st)
         d->lipschitz = POWER_MARGIN * value / (double)d->r->X.rows *
                            (most > 0 ? most : 1) +
-                       d->r->opt.ridge;
+                       d->r->opt.l2;
     return st;
 }
 
@@ -138,9 +138,8 @@ static kofn_status line_begin(kf_descent *d, const double *w)
         st = d->way->gram(d, d->g, d->t);
         sum = st ? 0 : kf_learn_dot(d->g, d->t, n);
     }
-    d->curvature =
-        sum / (double)m +
-        r->opt.ridge * kf_learn_dot(d->g, d->g, kf_learn_penalised(d));
+    d->curvature = sum / (double)m +
+                   r->opt.l2 * kf_learn_dot(d->g, d->g, kf_learn_penalised(d));
     return st;
 }
 
@@ -154,7 +153,7 @@ static double penalty(const kf_descent *d, double step)
 
         sum += x * x;
     }
-    return d->r->opt.ridge / 2 * sum;
+    return d->r->opt.l2 / 2 * sum;
 }
 
 /* Returns F by the margins. Sets *slope to its derivative by the step. */
@@ -164,9 +163,9 @@ static double by_margins(const kf_descent *d, double step, double *slope)
     double n = (double)d->r->X.rows;
     size_t ridged = kf_learn_penalised(d);
 
-    *slope = -*slope / n -
-             d->r->opt.ridge * (kf_learn_dot(d->from, d->g, ridged) -
-                                step * kf_learn_dot(d->g, d->g, ridged));
+    *slope =
+        -*slope / n - d->r->opt.l2 * (kf_learn_dot(d->from, d->g, ridged) -
+                                      step * kf_learn_dot(d->g, d->g, ridged));
     return F / n + penalty(d, step);
 }
 
@@ -282,15 +281,15 @@ kofn_status kf_step(kf_descent *d, const double *w, double F, double *step)
     const kofn_regress_options *o = &d->r->opt;
     kofn_status st = KOFN_OK;
 
-    if (!(o->step > 0) && o->rule != KOFN_STEP_EXACT)
+    if (!(o->step > 0) && o->line_search != KOFN_LINE_SEARCH_EXACT)
         st = know_lipschitz(d);
-    *step = o->step > 0                  ? o->step
-            : o->rule == KOFN_STEP_FIXED ? 1 / d->lipschitz
-                                         : 16 / d->lipschitz;
-    if (st || o->rule == KOFN_STEP_FIXED)
+    *step = o->step > 0                               ? o->step
+            : o->line_search == KOFN_LINE_SEARCH_NONE ? 1 / d->lipschitz
+                                                      : 16 / d->lipschitz;
+    if (st || o->line_search == KOFN_LINE_SEARCH_NONE)
         return st;
     TRY(line_begin(d, w));
-    return o->rule == KOFN_STEP_EXACT    ? exact_step(d, step)
-           : o->rule == KOFN_STEP_ARMIJO ? armijo_step(d, F, step)
-                                         : grid_step(d, F, step);
+    return o->line_search == KOFN_LINE_SEARCH_EXACT    ? exact_step(d, step)
+           : o->line_search == KOFN_LINE_SEARCH_ARMIJO ? armijo_step(d, F, step)
+                                                       : grid_step(d, F, step);
 }

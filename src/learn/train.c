@@ -5,6 +5,7 @@
  * batches and scratch. Without a job every step runs on this thread. */
 #include "audit.h"
 #include "coded.h"
+#include "options.h"
 #include "training.h"
 #include "watch.h"
 
@@ -36,10 +37,7 @@ static kofn_status with_defaults(kofn_train_options *o,
 {
     *o = (kofn_train_options)KOFN_TRAIN_OPTIONS_INIT;
     TRY(kf_given(o, sizeof *o, opt, "KOFN_TRAIN_OPTIONS_INIT"));
-    o->step = o->step != 0 ? o->step : 0.1;
-    o->batch = o->batch ? o->batch : 64;
-    o->epochs = o->epochs ? o->epochs : 1;
-    return KOFN_OK;
+    return kf_learn_settle(KOFN_TABLE_TRAIN, o);
 }
 
 size_t kf_training_steps(const kofn_training *t)
@@ -51,13 +49,6 @@ static kofn_status check_options(const kofn_training *t)
 {
     const kofn_train_options *o = &t->opt;
 
-    if (!(o->step > 0 && o->step < HUGE_VAL))
-        return kf_fail(KOFN_INVAL, "step %g; it must be above 0", o->step);
-    if (!(o->momentum >= 0 && o->momentum < 1))
-        return kf_fail(KOFN_INVAL, "momentum %g; it is from 0 to less than 1",
-                       o->momentum);
-    if (!(o->l2 >= 0 && o->l2 < HUGE_VAL))
-        return kf_fail(KOFN_INVAL, "l2 %g; it cannot be below 0", o->l2);
     if (o->nesterov && o->momentum == 0)
         return kf_fail(KOFN_INVAL, "Nesterov's steps need a momentum");
     if (kf_training_steps(t) > UINT32_MAX / o->epochs)
@@ -150,6 +141,17 @@ kofn_status kofn_training_problem(const kofn_training *t, kofn_problem *pb)
     TRY(kf_begun(pb, "KOFN_PROBLEM_INIT"));
     kf_give(pb, &of, sizeof of);
     return KOFN_OK;
+}
+
+const char *kofn_training_scheme(const kofn_training *t, size_t workers,
+                                 bool mesh, char *out, size_t size)
+{
+    (void)t;
+    snprintf(out, size, "%s",
+             mesh          ? "gpd"
+             : workers < 2 ? "uncoded"
+                           : "gc:d=2");
+    return out;
 }
 
 static const kofn_formula *formula(void)

@@ -279,7 +279,7 @@ static uint64_t digest_of(const kofn_training *t)
     /* without the epochs: a training may resume with more of them */
     const uint64_t counts[] = {o->nesterov,    o->batch,      o->seed,
                                t->points.rows, s->layers,     s->output,
-                               s->cost,        s->activation, s->autoencoder};
+                               s->loss,        s->activation, s->autoencoder};
     uint64_t d = digest(1, reals, 5);
 
     d = digest(d, counts, 9);

@@ -54,7 +54,7 @@ void kf_train_ask(const kofn_net *net, bool classes, const kf_batch *batch,
     in[LAYERS] = (double)s->layers;
     in[ACTIVATION] = s->activation;
     in[OUTPUT] = s->output;
-    in[COST] = s->cost;
+    in[COST] = s->loss;
     in[DTYPE] = s->dtype;
     in[AUTOENCODER] = s->autoencoder;
     in[CLASSES] = classes;
@@ -102,8 +102,8 @@ static kofn_status take_shape(question *q, const double *in)
 {
     static const char *const what[] = {"activation", "activation", "cost",
                                        "type",       "flag",       "flag"};
-    static const double most[] = {KOFN_LINEAR, KOFN_LINEAR, KOFN_COST_SQUARES,
-                                  KOFN_F32,    1,           1};
+    static const double most[] = {
+        KOFN_LINEAR, KOFN_LINEAR, KOFN_NET_LOSS_SQUARES, KOFN_F32, 1, 1};
     kofn_net_shape s = {.widths = q->widths};
 
     if (!(in[LAYERS] >= 1 && is_count(in[LAYERS], KOFN_NET_MOST)))
@@ -119,14 +119,14 @@ static kofn_status take_shape(question *q, const double *in)
     }
     s.activation = (kofn_activation)in[ACTIVATION];
     s.output = (kofn_activation)in[OUTPUT];
-    s.cost = (kofn_cost)in[COST];
+    s.loss = (kofn_net_loss)in[COST];
     s.dtype = (kofn_dtype)in[DTYPE];
     s.autoencoder = in[AUTOENCODER] != 0;
     s.sparsity = in[SPARSITY];
     s.sparsity_weight = in[SPARSITY_WEIGHT];
     TRY(kf_net_check(&s));
     q->classes = in[CLASSES] != 0;
-    if (q->classes != (s.cost == KOFN_COST_SOFTMAX) &&
+    if (q->classes != (s.loss == KOFN_NET_LOSS_SOFTMAX) &&
         (s.autoencoder || !q->classes))
         return odd("labels", in[CLASSES]);
     kf_net_fill(&q->net, &s);

@@ -16,9 +16,9 @@ static points make_points(kofn_loss loss)
                 {.size = sizeof p.opt,
                  .loss = loss,
                  .step = 0.02,
-                 .ridge = 0.01,
+                 .l2 = 0.01,
                  .max_iterations = 12,
-                 .tolerance = 1e-14}};
+                 .tol = 1e-14}};
     double *y = p.y.data;
 
     for (size_t i = 0; i < p.y.rows && loss != KOFN_LOSS_SQUARES; i++)
@@ -67,7 +67,7 @@ static double *descend_plainly(const points *p)
 
     for (unsigned t = 0; t < p->opt.max_iterations; t++) {
         for (size_t j = 0; j < n; j++)
-            g[j] = p->opt.ridge * w[j];
+            g[j] = p->opt.l2 * w[j];
         for (size_t i = 0; i < m; i++) {
             double u = cblas_ddot((int)n, X + i * n, 1, w, 1);
             double mean = p->opt.loss == KOFN_LOSS_SQUARES ? u

@@ -147,10 +147,10 @@ X, Y = r.standard_normal((60, 5)), r.integers(0, 3, 60)
 np.save('X.npy', X)
 np.save('y.npy', X @ np.arange(1., 6))
 np.save('Y.npy', Y.astype('i8'))"
-    kofn regress X.npy y.npy -s pcr:r=4 -n 7 --iterations 5 --step 0.1 --checkpoint D -q
-    kofn regress X.npy y.npy -s elastic:k=2,cut=columns -n 3 --iterations 2000 --step 0.1 --tol 1e-14 --checkpoint D --resume -o w.npy -q
+    kofn regress X.npy y.npy --no-intercept -s pcr:r=4 -n 7 --iterations 5 --step 0.1 --checkpoint D -q
+    kofn regress X.npy y.npy --no-intercept -s elastic:k=2,cut=columns -n 3 --iterations 2000 --step 0.1 --tol 1e-14 --checkpoint D --resume -o w.npy -q
     py "assert abs(np.load('w.npy').ravel() - np.arange(1., 6)).max() < 1e-10"
-    kofn regress X.npy y.npy -s gc:d=2 -n 4 --iterations 501 --step 0.1 --tol 1e-14 --checkpoint D --resume --json |
+    kofn regress X.npy y.npy --no-intercept -s gc:d=2 -n 4 --iterations 501 --step 0.1 --tol 1e-14 --checkpoint D --resume --json |
         json "o['resumed_after'] > 5"
     kofn train X.npy Y.npy -o want --layers 5-4-3 --epochs 4 -s gpd:m=2,n=1,p=1 -n 6 -q
     kofn train X.npy Y.npy -o half --layers 5-4-3 --epochs 2 -s gpd:m=2,n=1,p=1 -n 6 --checkpoint E -q

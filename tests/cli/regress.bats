@@ -10,7 +10,7 @@ finds_least_squares() { # finds_least_squares "SCHEME -p PORT"...
     local s
     inputs
     for s in "$@"; do
-        kofn regress X.npy y.npy -o w.npy -s $s -w straggle=0.1 --verify --json >out.json
+        kofn regress --no-intercept X.npy y.npy -o w.npy -s $s -w straggle=0.1 --verify --json >out.json
         py "import json
 o=json.load(open('out.json'))
 assert o['rel_error'] <= 1e-10 and o['converged'], o
@@ -46,7 +46,7 @@ open('points.libsvm','w').write(text); gzip.open('points.svm.gz','wt').write(tex
 np.save('X.npy',X.astype(float)); np.save('y.npy',y); np.save('z.npy',z); np.save('v.npy',np.arange(1.,7))
 scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
     fits() { # WEIGHTS FILE...
-        kofn regress "${@:2}" -o w.npy -q --iterations 2000 --tol 1e-12 -s elastic:k=4
+        kofn regress --no-intercept "${@:2}" -o w.npy -q --iterations 2000 --tol 1e-12 -s elastic:k=4
         py "w=np.load('w.npy'); assert np.abs(w - $1).max() < 1e-8, w"
     }
     fits "[2,-3,0.5,1,0,4]" points.libsvm
@@ -57,25 +57,25 @@ scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
     fits "[2,-3,0.5,1,0,4]" points.libsvm --test X.npy points.svm.gz
     py "open('few.libsvm','w').write('1 1:1\n-2.5 2:1\n')"
     fits "[2,-3,0.5,1,0,4]" points.libsvm --test few.libsvm few.libsvm
-    kofn regress points.libsvm --test few.libsvm few.libsvm --json \
+    kofn regress --no-intercept points.libsvm --test few.libsvm few.libsvm --json \
         --iterations 2000 --tol 1e-12 -s elastic:k=4 |
         json "abs(o['test_objective'] - .3125) < 1e-6" # 1, .5 off; squares by 2 n
-    run kofn regress points.libsvm -s elastic:k=4 --errors adversarial
+    run kofn regress --no-intercept points.libsvm -s elastic:k=4 --errors adversarial
     refused "for regression pcr, gc, cgc or agc"
     echo '1 7:1' >wide.libsvm
-    run kofn regress points.libsvm --test wide.libsvm wide.libsvm
+    run kofn regress --no-intercept points.libsvm --test wide.libsvm wide.libsvm
     refused "wide.libsvm has 7 columns and points.libsvm 6"
     kofn predict X.npy w.npy --labels points.libsvm --json | json "o['r2'] > 0.999999"
     kofn matvec points.libsvm v.npy -o p.npy -q
     py "assert np.abs(np.load('p.npy') - np.load('X.npy')@np.arange(1.,7)).max() < 1e-9"
     for file in X.npy S.mtx; do
-        run kofn regress $file
+        run kofn regress --no-intercept $file
         refused "$file has no labels with it" "name the file"
     done
     run kofn predict X.npy w.npy --labels S.mtx
     refused "S.mtx is sparse"
     echo "1 1:2 1:3" >bad.svm
-    run kofn regress bad.svm
+    run kofn regress --no-intercept bad.svm
     refused "bad.svm: line 1: index 1 comes after index 1"
 }
 
@@ -99,7 +99,7 @@ def write(name, X, y, cols):
 np.save('X.npy',X); np.save('b.npy',b*1.); np.save('two.npy',np.where(b,4.,2.))
 write('a.libsvm',X[:60],np.where(b,4,2)[:60],4)
 write('t.libsvm',X[60:],np.where(b,4,2)[60:],3)"
-    fit="--loss logistic --l2 0.1 --intercept --tol 1e-10 --iterations 500 -s elastic:k=4"
+    fit="--loss logistic --l2 0.1 --tol 1e-10 --iterations 500 -s elastic:k=4"
     run kofn regress a.libsvm $fit -o w.npy --test t.libsvm
     [ "$status" -eq 0 ]
     [[ "$output" == *"a.libsvm: labels 2 and 4 are two classes; probabilities are those of 4"* ]]
@@ -125,7 +125,7 @@ assert q['accuracy']==((X@v[:4]+v[4]>0)==b).mean()"
     run kofn regress a.libsvm $fit --test third.libsvm
     refused "third.libsvm: label [0] is 3, and the classes are 2 and 4"
     cat a.libsvm third.libsvm >three.libsvm
-    run kofn regress three.libsvm $fit
+    run kofn regress --no-intercept three.libsvm $fit
     refused "labels of logistic regression are 0 and 1"
 }
 
@@ -138,7 +138,7 @@ for name,B in (('a.csv',A[:40]),('t.csv',A[40:])):
     open(name,'w').write(head+''.join(','.join('%.17g'%v for v in row)+'\n' for row in B))
 np.save('A32.npy',np.float32(A[:40]))"
     while read -r file label; do
-        kofn regress $file --label "$label" -o w.npy --test t.csv --json --iterations 300 \
+        kofn regress --no-intercept $file --label "$label" -o w.npy --test t.csv --json --iterations 300 \
             --tol 1e-12 -s elastic:k=4 >out.json
         py "import json; X,y,w=np.load('X.npy'),np.load('y.npy'),np.load('w.npy')
 v=np.linalg.lstsq(X[:40],y[:40],rcond=None)[0]; o=json.load(open('out.json'))
@@ -153,17 +153,17 @@ COLUMNS
     kofn predict t.csv w.npy --label "the label" -o p.npy --json |
         json "o['rows'] == 10 and o['r2'] > 0.9"
     py "X,w=np.load('X.npy'),np.load('w.npy'); assert np.abs(np.load('p.npy')-X[40:]@w).max() < 1e-12"
-    run kofn regress a.csv --label colour
+    run kofn regress --no-intercept a.csv --label colour
     refused "a.csv: there is no column 'colour'" "from 1 to 4, or a name"
-    run kofn regress A.npy --label 5
+    run kofn regress --no-intercept A.npy --label 5
     refused "from 1 to 4"
-    run kofn regress a.csv y.npy --label 2
+    run kofn regress --no-intercept a.csv y.npy --label 2
     refused "leave y.npy out"
     printf 'size,colour\n1,red\n' >text.csv
-    run kofn regress text.csv --label size
+    run kofn regress --no-intercept text.csv --label size
     refused "line 2, column 2 ('colour'): 'red' is not a number"
     printf '1 1:2\n' >a.libsvm
-    run kofn regress a.libsvm --label 1
+    run kofn regress --no-intercept a.libsvm --label 1
     refused "labels are not in a column"
 }
 
@@ -171,10 +171,23 @@ COLUMNS
     kofn gen matrix 100 3 -o X.npy --seed 3 -q
     kofn gen vector 100 -o y.npy --seed 4 -q
     for s in agc:d=4 agc:d=3,form=staircase g-agc:d=4 cgc:d=6,m=5; do
-        kofn regress X.npy y.npy -o w.npy -s $s -n 8 -q
+        kofn regress --no-intercept X.npy y.npy -o w.npy -s $s -n 8 -q
         py "X=np.load('X.npy'); y=np.load('y.npy'); w=np.load('w.npy')
 assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
     done
+}
+
+@test "regress: the model has an intercept, unless --no-intercept" {
+    inputs
+    for s in "" "-s elastic:k=4" "-s gc:d=2"; do
+        kofn regress X.npy y.npy -o w.npy $s --tol 1e-10 -q
+        py "X=np.load('X.npy'); y=np.load('y.npy'); w=np.load('w.npy')
+v=np.linalg.lstsq(np.c_[X, np.ones(400)],y,rcond=None)[0]
+assert w.shape == (13,) and abs(w-v).max() < 1e-7"
+    done
+    kofn regress X.npy y.npy -o w.npy --no-intercept --tol 1e-10 -q
+    py "X=np.load('X.npy'); y=np.load('y.npy'); w=np.load('w.npy')
+assert w.shape == (12,) and abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
 }
 
 @test "regress: sparse points stay sparse, also with an intercept" {
@@ -184,19 +197,19 @@ np.save('D.npy', X); i, j = X.nonzero()
 print('%%MatrixMarket matrix coordinate real general\n400 12', len(i))
 for a, b in zip(i, j): print(a+1, b+1, repr(float(X[a, b])))" >S.mtx
     for s in pcr:r=3 elastic:k=4; do
-        for extra in "" --intercept; do
+        for extra in "" --no-intercept; do
             kofn regress S.mtx y.npy -o w.npy -s $s $extra --tol 1e-10 --iterations 2000 --verify --json >out.json
             json "o['rel_error'] <= 1e-10 and o['converged']" <out.json
             py "X=np.load('D.npy'); y=np.load('y.npy'); w=np.load('w.npy')
-X=np.c_[X, np.ones(400)] if '$extra' else X
+X=X if '$extra' else np.c_[X, np.ones(400)]
 assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
         done
     done
-    kofn regress S.mtx y.npy -s pcr:r=3 --json --test S.mtx y.npy >sparse.json
-    kofn regress D.npy y.npy -s pcr:r=3 --json --test D.npy y.npy >dense.json
+    kofn regress --no-intercept S.mtx y.npy -s pcr:r=3 --json --test S.mtx y.npy >sparse.json
+    kofn regress --no-intercept D.npy y.npy -s pcr:r=3 --json --test D.npy y.npy >dense.json
     py "import json; a, b = json.load(open('sparse.json')), json.load(open('dense.json'))
 assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objective', 'r2'))"
-    kofn regress S.mtx labels.npy --loss logistic -s elastic:k=4 --verify -q
+    kofn regress --no-intercept S.mtx labels.npy --loss logistic -s elastic:k=4 --verify -q
     for bad in "-s gc:d=3" --scale "--kernel rbf:s=3"; do
         run "$KOFN" regress S.mtx y.npy $bad -q
         [ "$status" -eq 2 ]
@@ -206,13 +219,13 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
 
 @test "regress: losses, descents, searches, kernels, --test, --history" {
     inputs
-    kofn regress X.npy labels.npy --loss logistic --l2 0.1 -o w.npy -q
-    kofn regress X.npy counts.npy --loss poisson -o w.npy --line-search armijo -q
-    kofn regress X.npy y.npy --optimizer nesterov -s pcr:r=4 -q
-    kofn regress X.npy y.npy --optimizer sgd --iterations 20 -q
+    kofn regress --no-intercept X.npy labels.npy --loss logistic --l2 0.1 -o w.npy -q
+    kofn regress --no-intercept X.npy counts.npy --loss poisson -o w.npy --line-search armijo -q
+    kofn regress --no-intercept X.npy y.npy --optimizer nesterov -s pcr:r=4 -q
+    kofn regress --no-intercept X.npy y.npy --optimizer sgd --iterations 20 -q
     kofn regress X.npy y.npy --kernel rbf:s=3 --l2 0.1 --iterations 5 -o a.npy -q
     py "assert np.load('a.npy').shape == (400,)"
-    kofn regress X.npy y.npy --test X.npy y.npy --history h.csv --json >out.json
+    kofn regress --no-intercept X.npy y.npy --test X.npy y.npy --history h.csv --json >out.json
     json "abs(o['test_objective'] - o['objective']) < 1e-3" <out.json
     [ "$(wc -l <h.csv)" -gt 3 ]
     head -1 h.csv | grep -q "^iteration,objective,gradient_norm"
@@ -221,50 +234,50 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
 # bats test_tags=asan
 @test "regress: exclusive options exit with 2 and one line" {
     inputs
-    run kofn regress X.npy y.npy --loss logistic
+    run kofn regress --no-intercept X.npy y.npy --loss logistic
     refused "labels"
-    run kofn regress X.npy w.npy
+    run kofn regress --no-intercept X.npy w.npy
     refused w.npy
-    run kofn regress y.npy X.npy
+    run kofn regress --no-intercept y.npy X.npy
     refused 400
-    run kofn regress X.npy y.npy -s mds:k=4
+    run kofn regress --no-intercept X.npy y.npy -s mds:k=4
     refused mds
-    run kofn regress X.npy labels.npy -s pcr:r=4 --loss logistic
+    run kofn regress --no-intercept X.npy labels.npy -s pcr:r=4 --loss logistic
     refused squares
     run kofn regress X.npy y.npy --kernel cubic
     refused cubic
-    run kofn regress X.npy y.npy --test X.npy
+    run kofn regress --no-intercept X.npy y.npy --test X.npy
     refused "X.npy has no labels with it"
-    run kofn regress X.npy y.npy -s pcr:r=1
+    run kofn regress --no-intercept X.npy y.npy -s pcr:r=1
     refused "r = 1"
-    run kofn regress X.npy y.npy -s gc:d=9
+    run kofn regress --no-intercept X.npy y.npy -s gc:d=9
     refused "d = 9"
-    run kofn regress X.npy y.npy --optimizer sgd --line-search grid
+    run kofn regress --no-intercept X.npy y.npy --optimizer sgd --line-search grid
     refused "line search"
-    run kofn regress X.npy y.npy --loss huber
-    refused huber ls logistic poisson
-    run kofn regress X.npy y.npy --optimizer adam
+    run kofn regress --no-intercept X.npy y.npy --loss huber
+    refused huber squares logistic poisson
+    run kofn regress --no-intercept X.npy y.npy --optimizer adam
     refused adam
-    run kofn regress X.npy y.npy --l2 -1
+    run kofn regress --no-intercept X.npy y.npy --l2 -1
     refused l2
-    run kofn regress X.npy y.npy --iterations 0
+    run kofn regress --no-intercept X.npy y.npy --iterations 0
     refused iterations
-    run kofn regress X.npy y.npy --step nan
+    run kofn regress --no-intercept X.npy y.npy --step nan
     refused step
     run kofn regress X.npy y.npy --kernel poly:degree=1.5
     refused degree
     run kofn regress
     refused regress "X [y]"
-    run kofn regress X.npy
+    run kofn regress --no-intercept X.npy
     refused "X.npy has no labels with it"
-    run kofn regress X.npy y.npy --test X.npy nowhere.npy
+    run kofn regress --no-intercept X.npy y.npy --test X.npy nowhere.npy
     refused nowhere.npy
-    run kofn regress X.npy y.npy --rounds 3
+    run kofn regress --no-intercept X.npy y.npy --rounds 3
     refused rounds
     py "X=np.load('X.npy'); np.save('narrow.npy', X[:, :5]); X[7, 3]=np.nan; np.save('nan.npy', X)"
-    run kofn regress X.npy y.npy --test narrow.npy y.npy
+    run kofn regress --no-intercept X.npy y.npy --test narrow.npy y.npy
     refused narrow.npy 5 12
-    run kofn regress nan.npy y.npy
+    run kofn regress --no-intercept nan.npy y.npy
     refused nan.npy
 }
 
@@ -272,11 +285,11 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
     inputs
     # 12 features from each of 3 answers; from each of 6, with the loss and one number
     # more, since gc handles pairs of numbers
-    kofn regress X.npy y.npy -s pcr:r=4 -p sim --optimizer gd --json >out.json
+    kofn regress --no-intercept X.npy y.npy -s pcr:r=4 -p sim --optimizer gd --json >out.json
     json "o['recovery_threshold'] == 3" <out.json
     # the last one takes eight more products to check the distance of the minimum
     json "[i['scalars_received'] / 36 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
-    kofn regress X.npy y.npy -s gc:d=3 -p sim --optimizer gd --json >out.json
+    kofn regress --no-intercept X.npy y.npy -s gc:d=3 -p sim --optimizer gd --json >out.json
     json "o['recovery_threshold'] == 6" <out.json
     json "[i['scalars_received'] / 84 for i in o['per_iteration']] == [1] * (o['iterations'] - 1) + [9]" <out.json
     json "set(o['per_iteration'][0]) >= {'objective', 'seconds', 'late', 'scalars_received'}" <out.json
@@ -289,7 +302,7 @@ assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objecti
 
 @test "regress: --history has a line per iteration with numbers of --json" {
     inputs
-    kofn regress X.npy y.npy --test X.npy y.npy -p sim --optimizer gd --history h.csv \
+    kofn regress --no-intercept X.npy y.npy --test X.npy y.npy -p sim --optimizer gd --history h.csv \
         --json >out.json
     $PYTHON -c "
 import csv, json
@@ -303,14 +316,14 @@ for row, i in zip(h[1:], o['per_iteration']):
 for key in 'rounds late messages scalars_received sent_bytes received_bytes'.split():
     assert sum(int(row[key]) for row in h) == o[key] > 0, key
 assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
-    run kofn regress X.npy y.npy --history nowhere/h.csv
+    run kofn regress --no-intercept X.npy y.npy --history nowhere/h.csv
     [ "$status" -eq 1 ]
     [[ "$output" == *nowhere/h.csv* ]]
 }
 
 @test "regress: a full disk ends it and names the file" {
     inputs
-    run kofn regress X.npy y.npy --history /dev/full -o w.npy --iterations 1000000
+    run kofn regress --no-intercept X.npy y.npy --history /dev/full -o w.npy --iterations 1000000
     [ "$status" -eq 1 ]
     [ "$(besides_blas <<<"$output" | wc -l)" -eq 1 ]
     [[ "$output" == *"--history /dev/full"* ]]
@@ -336,12 +349,12 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
 @test "regress: batches share the work, take plain steps, and replay" {
     inputs
     for s in elastic:k=4 elastic:k=4,cut=columns gc:d=3; do
-        kofn regress X.npy y.npy -s $s --optimizer sgd --iterations 40 -p sim \
+        kofn regress --no-intercept X.npy y.npy -s $s --optimizer sgd --iterations 40 -p sim \
             -w straggle=0.1 --verify --journal run.jsonl --json >out.json
         json "o['rel_error'] <= 1e-12 and o['iterations'] == 40" <out.json
         kofn replay run.jsonl -q
     done
-    kofn regress X.npy y.npy -s elastic --optimizer sgd --iterations 40 -p sim --journal j --json >out.json
+    kofn regress --no-intercept X.npy y.npy -s elastic --optimizer sgd --iterations 40 -p sim --journal j --json >out.json
     # 400 margins and 8 answers of 12 would be 496
     json "all(i['scalars_received'] < 496 / 2 for i in o['per_iteration'][1:])" <out.json
     grep -q '"lo":' j
@@ -354,7 +367,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     inputs
     printf '3 leave 1\n5.5 leave 2\n8 join\n' >events.txt
     for s in elastic:k=4 pcr:r=4; do
-        kofn regress X.npy y.npy -s $s -e events.txt --verify --json >out.json
+        kofn regress --no-intercept X.npy y.npy -s $s -e events.txt --verify --json >out.json
         json "o['rel_error'] <= 1e-10 and o['left'] == 2" <out.json
     done
 }
@@ -363,7 +376,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
     inputs
     printf '5 leave 4\n7 join\n' >events.txt
     while read -r words; do
-        kofn regress X.npy y.npy -n 6 -p sim -e events.txt --iterations 8 \
+        kofn regress --no-intercept X.npy y.npy -n 6 -p sim -e events.txt --iterations 8 \
             --tol 1e-300 $words --json >out.json
         json "[r['live'] for r in o['per_round']] == [6] * 4 + [5] * 2 + [6] * 2" <out.json
     done <<'WORDS'
@@ -377,7 +390,7 @@ assert float(h[-1]['gradient_norm']) == o['gradient_norm']"
 -s gc:d=3 --line-search armijo
 WORDS
     printf '9 leave 4\n' >events.txt
-    run kofn regress X.npy y.npy -e events.txt --iterations 8
+    run kofn regress --no-intercept X.npy y.npy -e events.txt --iterations 8
     refused "1..8" 9
 }
 
@@ -394,7 +407,7 @@ def some(m):
 for name, m in ('', 300), ('t', 120):
     X, t = some(m)
     np.save(f'U{name}.npy', X)
-    np.save(f'ls{name}.npy', t + .3 * r.normal(size=m))
+    np.save(f'squares{name}.npy', t + .3 * r.normal(size=m))
     np.save(f'logistic{name}.npy', (r.uniform(size=m) < 1 / (1 + np.exp(-t))).astype(float))
     np.save(f'poisson{name}.npy', r.poisson(np.exp(t / 2)).astype(float))"
 }
@@ -402,31 +415,31 @@ for name, m in ('', 300), ('t', 120):
 @test "regress: intercept and --scale give the closed-form weights" {
     units
     for s in elastic:k=3 pcr:r=3 gc:d=3; do
-        kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s $s -n 6 -o w.npy --json \
+        kofn regress U.npy squares.npy --scale --l2 0.1 -s $s -n 6 -o w.npy --json \
             --iterations 1000 --tol 1e-12 >out.json
         json "o['converged']" <out.json
         py "
-X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+X, y, w = np.load('U.npy'), np.load('squares.npy'), np.load('w.npy')
 m, d = X.mean(0), X.std(0); d[3] = 1
 Z = (X - m) / d
 v = np.linalg.solve(Z.T @ Z / len(y) + .1 * np.eye(5), Z.T @ (y - y.mean()) / len(y))
 want = np.append(v / d, y.mean() - (v / d) @ m)
 assert w.shape == (6,) and np.abs(w - want).max() <= 1e-9 * np.abs(want).max(), (w, want)"
     done
-    kofn regress U.npy ls.npy --intercept -s pcr:r=3 -n 6 -o w.npy --json --scale \
+    kofn regress U.npy squares.npy -s pcr:r=3 -n 6 -o w.npy --json --scale \
         --optimizer nesterov --iterations 2000 --tol 1e-12 --verify >out.json
     json "o['rel_error'] < 1e-9" <out.json
     py "
-X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+X, y, w = np.load('U.npy'), np.load('squares.npy'), np.load('w.npy')
 p = np.c_[X, np.ones(len(y))] @ w
 best = np.c_[X, np.ones(len(y))] @ np.linalg.lstsq(np.c_[X, np.ones(len(y))], y, rcond=None)[0]
 assert np.abs(p - best).max() < 1e-8"
     # without an intercept columns keep their mean
-    kofn regress U.npy ls.npy --scale -n 6 -o w.npy --json --iterations 3000 \
+    kofn regress --no-intercept U.npy squares.npy --scale -n 6 -o w.npy --json --iterations 3000 \
         --line-search exact --tol 1e-11 >out.json
     json "o['converged']" <out.json
     py "
-X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+X, y, w = np.load('U.npy'), np.load('squares.npy'), np.load('w.npy')
 want = np.linalg.lstsq(X, y, rcond=None)[0]
 assert w.shape == (5,) and np.abs(X @ w - X @ want).max() < 1e-7"
 }
@@ -434,7 +447,7 @@ assert w.shape == (5,) and np.abs(X @ w - X @ want).max() < 1e-7"
 @test "regress: logistic and Poisson agree with Newton's method" {
     units
     while read -r loss s; do
-        kofn regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.05 -s $s \
+        kofn regress U.npy $loss.npy --loss $loss --scale --l2 0.05 -s $s \
             -n 6 --line-search armijo --iterations 3000 --tol 1e-9 -o w.npy -q
         py "
 loss = '$loss'
@@ -459,8 +472,8 @@ LOSSES
 # bats test_tags=asan
 @test "predict: predictions and fit agree with NumPy" {
     units
-    for loss in ls logistic poisson; do
-        kofn regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.01 -n 6 \
+    for loss in squares logistic poisson; do
+        kofn regress U.npy $loss.npy --loss $loss --scale --l2 0.01 -n 6 \
             --line-search armijo --iterations 200 -o w.npy --test Ut.npy ${loss}t.npy --json >out.json
         kofn predict Ut.npy w.npy --loss $loss -o p.npy --labels ${loss}t.npy --json >p.json
         py "
@@ -468,11 +481,11 @@ import json
 loss = '$loss'
 X, y, w, p = (np.load(n) for n in ('Ut.npy', f'{loss}t.npy', 'w.npy', 'p.npy'))
 t = X @ w[:-1] + w[-1]
-mu = {'ls': t, 'logistic': 1 / (1 + np.exp(-t)), 'poisson': np.exp(t)}[loss]
+mu = {'squares': t, 'logistic': 1 / (1 + np.exp(-t)), 'poisson': np.exp(t)}[loss]
 assert p.shape == (120,) and np.abs(p - mu).max() <= 1e-10 * np.abs(mu).max()
 def dev(y, m):
     return (y * np.log(np.where(y > 0, y, 1) / m) - (y - m)).sum()
-name, want = {'ls': ('r2', 1 - ((y - mu)**2).sum() / ((y - y.mean())**2).sum()),
+name, want = {'squares': ('r2', 1 - ((y - mu)**2).sum() / ((y - y.mean())**2).sum()),
     'logistic': ('accuracy', ((t > 0) == (y > .5)).mean()),
     'poisson': ('explained_deviance', 1 - dev(y, mu) / dev(y, y.mean()))}[loss]
 o, q = json.load(open('out.json')), json.load(open('p.json'))
@@ -481,7 +494,7 @@ assert abs(q['loss'] - o['test_objective']) < 1e-9
 assert q['rows'] == 120 and 0 < o[name] <= 1"
     done
     # with a kernel
-    kofn regress U.npy ls.npy --kernel rbf:s=300 --l2 0.1 --iterations 20 -o a.npy -q
+    kofn regress U.npy squares.npy --kernel rbf:s=300 --l2 0.1 --iterations 20 -o a.npy -q
     kofn predict Ut.npy a.npy --kernel rbf:s=300 --points U.npy -o p.npy
     py "
 X, T, a, p = (np.load(n) for n in ('U.npy', 'Ut.npy', 'a.npy', 'p.npy'))
@@ -500,17 +513,17 @@ assert np.abs(p - K @ a).max() < 1e-9 * np.abs(p).max()"
 @test "regress: a missing convergence is reported with advice" {
     units
     py "X=np.load('U.npy'); X[0]*=1e10; np.save('R.npy', X); np.save('r.npy', X @ [1., 2, 3, 4, 5])"
-    run kofn regress R.npy r.npy -n 6 -s uncoded --optimizer gd --iterations 50
+    run kofn regress --no-intercept R.npy r.npy -n 6 -s uncoded --optimizer gd --iterations 50
     [[ "$output" == *"not converged after 50"*"the gradient is small"*"scale such rows"*"--optimizer lbfgs"* ]]
-    run kofn regress U.npy ls.npy -n 6 --optimizer gd --iterations 5
+    run kofn regress --no-intercept U.npy squares.npy -n 6 --optimizer gd --iterations 5
     [ "$status" -eq 0 ]
     [[ "$output" == *"not converged after 5 iterations"*"r2 "* ]]
     [[ "$output" == *"try --scale"*"--optimizer lbfgs, --iterations 50"* ]]
-    run kofn regress U.npy ls.npy -n 6 --intercept --scale
+    run kofn regress U.npy squares.npy -n 6 --scale
     [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *try* ]]
-    run kofn regress U.npy ls.npy -n 6 --intercept --scale --step 3 --iterations 9
+    run kofn regress U.npy squares.npy -n 6 --scale --step 3 --iterations 9
     [[ "$output" == *"gradient has grown"*"shorter --step"* ]]
-    run kofn regress U.npy ls.npy -n 6 --optimizer gd --iterations 5 -q
+    run kofn regress --no-intercept U.npy squares.npy -n 6 --optimizer gd --iterations 5 -q
     [ -z "$output" ]
 }
 
@@ -521,14 +534,14 @@ X = np.load('U.npy'); Z = (X - X.mean(0)) / np.array([1e-3, 1, 40, 1, 500])
 t = Z @ [1, -.5, .25, 0, .7] - .3; gap = abs(t) > .4
 np.save('A.npy', X[gap]); np.save('apart.npy', (t[gap] > 0).astype(float))
 np.save('one.npy', np.ones(300))"
-    run kofn regress A.npy apart.npy --loss logistic --intercept --scale -n 6 --iterations 3000
+    run kofn regress A.npy apart.npy --loss logistic --scale -n 6 --iterations 3000
     [ "$status" -eq 0 ]
     [[ "$output" == *"predicted correctly"*"--l2"* && "$output" != *"--iterations"* ]]
-    run kofn regress A.npy apart.npy --loss logistic --intercept --scale -n 6 --l2 0.05 --iterations 3000
+    run kofn regress A.npy apart.npy --loss logistic --scale -n 6 --l2 0.05 --iterations 3000
     [[ "$output" == *"converged after"* && "$output" != *"not converged"* && "$output" != *told* ]]
-    run kofn regress U.npy one.npy --loss logistic --intercept -n 6
+    run kofn regress U.npy one.npy --loss logistic -n 6
     refused "all 300 labels of y are of one class"
-    kofn regress U.npy poisson.npy --loss poisson --intercept --scale --l2 0.05 -n 6 -o w.npy --json \
+    kofn regress U.npy poisson.npy --loss poisson --scale --l2 0.05 -n 6 -o w.npy --json \
         --tol 1e-9 --iterations 3000 >out.json
     json "o['converged']" <out.json
     py "
@@ -543,7 +556,7 @@ assert np.abs(g).max() < 1e-7, g"
 @test "regress: other losses use lbfgs, which resumes" {
     units
     while read -r loss s; do
-        words="regress U.npy $loss.npy --loss $loss --intercept --scale --l2 0.05 -s $s -n 6 --tol 1e-10"
+        words="regress U.npy $loss.npy --loss $loss --scale --l2 0.05 -s $s -n 6 --tol 1e-10"
         kofn $words -o a.npy --json >a.json
         kofn $words -o b.npy --optimizer lbfgs --json >b.json
         rm -rf C
@@ -567,37 +580,37 @@ for name in 'abc':
 logistic elastic:k=3
 poisson gc:d=3
 LOSSES
-    run kofn regress U.npy ls.npy --optimizer lbfgs --step 0.1 -n 6
+    run kofn regress --no-intercept U.npy squares.npy --optimizer lbfgs --step 0.1 -n 6
     refused "step = 0.1" lbfgs
-    run kofn regress U.npy logistic.npy --loss logistic --scale -s ignore -n 6 --iterations 5
+    run kofn regress --no-intercept U.npy logistic.npy --loss logistic --scale -s ignore -n 6 --iterations 5
     [ "$status" -ne 2 ]
 }
 
 @test "regress: figures of batches are marked; the end covers all points" {
     units
-    kofn regress U.npy ls.npy --intercept --scale --l2 0.1 -s gc:d=3 -n 6 --optimizer sgd \
+    kofn regress U.npy squares.npy --scale --l2 0.1 -s gc:d=3 -n 6 --optimizer sgd \
         --batches 6 --iterations 31 -o w.npy --history h.csv --json >out.json
     head -1 h.csv | grep -q '^iteration,batch_objective,batch_gradient_norm,'
     json "'batch_objective' in o['per_iteration'][0] and 'gradient_norm' not in o" <out.json
     py "
 import json
 o = json.load(open('out.json'))
-X, y, w = np.load('U.npy'), np.load('ls.npy'), np.load('w.npy')
+X, y, w = np.load('U.npy'), np.load('squares.npy'), np.load('w.npy')
 d = X.std(0); d[3] = 1
 F = ((X @ w[:-1] + w[-1] - y)**2).mean() / 2 + .05 * ((w[:-1] * d)**2).sum()
 assert abs(F - o['objective']) < 1e-9 * F, (F, o['objective'])"
-    run kofn regress U.npy ls.npy --batches 5
+    run kofn regress --no-intercept U.npy squares.npy --batches 5
     refused sgd
-    run kofn regress U.npy ls.npy --optimizer sgd --batches 301
+    run kofn regress --no-intercept U.npy squares.npy --optimizer sgd --batches 301
     refused 301
-    run kofn regress U.npy ls.npy --kernel rbf --intercept
-    refused intercept
+    run kofn regress U.npy squares.npy --kernel rbf:s=3 --scale
+    refused "--scale is of the columns"
 }
 
 # bats test_tags=asan
 @test "regress: line 0 of the history has the search for the step" {
     inputs
-    kofn regress X.npy y.npy -s pcr:r=4 -p sim --optimizer gd --iterations 4 \
+    kofn regress --no-intercept X.npy y.npy -s pcr:r=4 -p sim --optimizer gd --iterations 4 \
         --tol 1e-300 --history h.csv --json >out.json
     py "
 import json
@@ -610,7 +623,7 @@ assert o['setup']['rounds'] == 30 and o['rounds'] == 34
 assert abs(sum(float(l['seconds']) for l in h) - o['seconds']) < 1e-6
 assert len(o['per_iteration']) == 4
 assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration']) - o['seconds']) < 1e-6"
-    kofn regress X.npy y.npy -s pcr:r=4 -p sim --iterations 4 --step 0.1 --history h.csv -q
+    kofn regress --no-intercept X.npy y.npy -s pcr:r=4 -p sim --iterations 4 --step 0.1 --history h.csv -q
     [ "$(sed -n 2p h.csv | cut -d, -f1)" = 1 ]
 }
 
@@ -619,30 +632,30 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     kofn gen vector 400 -o ye.npy -q
     echo "2 corrupt 3" >liar.txt
     for s in gc:d=3 agc:d=3; do
-        kofn regress Xe.npy ye.npy -s $s -n 9 -p sim --errors probabilistic \
+        kofn regress --no-intercept Xe.npy ye.npy -s $s -n 9 -p sim --errors probabilistic \
             -e liar.txt --iterations 20 --verify --json >out.json
         json "o['corrupted'] == [3] and o['rel_error'] < 1e-9" <out.json
         json "0 < o['floor'] < 1e-6" <out.json
     done
-    kofn regress Xe.npy ye.npy -s agc:d=3 -n 9 -p processes --late 0 --below pause \
+    kofn regress --no-intercept Xe.npy ye.npy -s agc:d=3 -n 9 -p processes --late 0 --below pause \
         --errors probabilistic -e liar.txt --iterations 20 --verify --json >out.json
     json "o['corrupted'] == [3] and o['rel_error'] < 1e-9" <out.json
-    run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect \
+    run kofn regress --no-intercept Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect \
         -e liar.txt --iterations 20
     [ "$status" -eq 5 ]
-    kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect --audit 4 \
+    kofn regress --no-intercept Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect --audit 4 \
         --iterations 20 --step 0.001 --journal a.jsonl --json >out.json
     json "o['unchecked'] == o['rounds'] - 1 - -(-o['rounds'] // 4) > 9" <out.json
     json "0 < o['floor'] < 1e-6 and o['corrupted'] == []" <out.json
     kofn replay a.jsonl
-    run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect --audit 4 \
+    run kofn regress --no-intercept Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --errors detect --audit 4 \
         -e liar.txt --iterations 20 --step 0.001
     [ "$status" -eq 5 ]
-    run kofn regress Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --audit 4
+    run kofn regress --no-intercept Xe.npy ye.npy -s gc:d=3 -n 9 -p sim --audit 4
     refused "without errors"
     for s in "agc:d=1 redundancy" "ignore spare" "uncoded redundancy"; do
         set -- $s
-        run kofn regress Xe.npy ye.npy -s $1 -n 9 -p sim --errors detect
+        run kofn regress --no-intercept Xe.npy ye.npy -s $1 -n 9 -p sim --errors detect
         refused "$2"
     done
 }
@@ -653,24 +666,24 @@ assert abs(o['setup']['seconds'] + sum(i['seconds'] for i in o['per_iteration'])
     printf '2 corrupt 3\n3 corrupt 7\n' >liar.txt
     for s in "pcr:r=3 --errors probabilistic" "pcr:r=3,systematic=1 --errors adversarial" \
         "pcr:r=3,layout=paper --errors adversarial" "pcr:r=3,basis=lagrange --errors probabilistic"; do
-        kofn regress Xe.npy ye.npy -s $s -n 9 -p sim \
+        kofn regress --no-intercept Xe.npy ye.npy -s $s -n 9 -p sim \
             -e liar.txt --iterations 20 --verify --json >out.json
         json "o['corrupted'] == [3, 7] and o['rel_error'] < 1e-9" <out.json
         json "0 < o['floor'] < 1e-6" <out.json
     done
-    kofn regress Xe.npy ye.npy -s pcr:r=3 -n 9 --errors adversarial -e liar.txt \
+    kofn regress --no-intercept Xe.npy ye.npy -s pcr:r=3 -n 9 --errors adversarial -e liar.txt \
         --iterations 20 --verify --json >out.json
     json "o['rel_error'] < 1e-9 and set(o['corrupted']) <= {3, 7}" <out.json
-    run kofn regress Xe.npy ye.npy -s pcr:r=3 -n 9 -p sim --errors detect \
+    run kofn regress --no-intercept Xe.npy ye.npy -s pcr:r=3 -n 9 -p sim --errors detect \
         -e liar.txt --iterations 20
     [ "$status" -eq 5 ]
-    kofn regress Xe.npy ye.npy -s pcr:r=3 -n 9 -p sim --errors detect \
+    kofn regress --no-intercept Xe.npy ye.npy -s pcr:r=3 -n 9 -p sim --errors detect \
         --iterations 20 --journal a.jsonl --json >out.json
     json "0 < o['floor'] < 1e-6 and o['corrupted'] == []" <out.json
     kofn replay a.jsonl
-    run kofn regress Xe.npy ye.npy -s pcr:r=2 -n 5 -p sim --errors detect
+    run kofn regress --no-intercept Xe.npy ye.npy -s pcr:r=2 -n 5 -p sim --errors detect
     refused "no redundancy"
-    run kofn regress Xe.npy ye.npy -s pcr:r=3,systematic=1 -n 6 -p sim \
+    run kofn regress --no-intercept Xe.npy ye.npy -s pcr:r=3,systematic=1 -n 6 -p sim \
         --errors detect --audit 4
     refused "audit = 4"
 }

@@ -62,7 +62,7 @@ assert (x.argmax(1) == y).mean() == s['accuracy'] == o['test_accuracy']"
 @test "train: targets, autoencoders, --unit and --output work" {
     images
     py "X=np.load('X.npy'); np.save('T.npy', (X[:,:3]-X[:,3:6])/16)"
-    kofn train X.npy T.npy -o model --layers 64-10-3 --cost squares --activation tanh \
+    kofn train X.npy T.npy -o model --layers 64-10-3 --loss squares --activation tanh \
         --step 0.1 --epochs 40 --momentum 0.5 --verify --json >out.json
     json "o['rel_error'] <= 1e-8 and o['accuracy'] is None" <out.json
     kofn predict model X.npy -o t.npy -q
@@ -76,7 +76,7 @@ assert ((t-T)**2).sum() < 0.1*((T-T.mean(0))**2).sum()"
 assert ((x-X)**2).sum() < 0.5*((X-X.mean(0))**2).sum()"
     kofn train X.npy y.npy -o model $net --unit 32 -q
     json "o['unit'] == 32" <model/model.json
-    kofn train X.npy y.npy --layers 64-10 --cost squares --output-activation sigmoid \
+    kofn train X.npy y.npy --layers 64-10 --loss squares --output-activation sigmoid \
         --nesterov --momentum 0.5 -o model --verify --json |
         json "o['rel_error'] <= 1e-12"
 }
@@ -86,7 +86,7 @@ assert ((x-X)**2).sum() < 0.5*((X-X.mean(0))**2).sum()"
     printf '%s\n' '2 leave 1' '3.5 leave 4' '4 join' '5 join' '6 slow 2 10' '7.3 leave 0' \
         '8 leave 8' '8 join' '9 join' '11 leave 6' >events.txt
     for port in threads sim processes; do
-        kofn train X.npy y.npy -o model $net --epochs 4 -e events.txt -p $port \
+        kofn train X.npy y.npy -o model $net -s gc:d=3 --epochs 4 -e events.txt -p $port \
             --history h.csv --verify --json >out.json
         json "o['rel_error'] <= 1e-12 and o['left'] == 5 and o['joined'] == 4" <out.json
         py "import json
@@ -173,7 +173,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     images
     echo '3 corrupt 2' >events.txt
     for port in threads sim; do
-        kofn train X.npy y.npy -o model $net --epochs 4 --errors probabilistic \
+        kofn train X.npy y.npy -o model $net -s gc:d=3 --epochs 4 --errors probabilistic \
             -e events.txt -p $port --late 0 --verify --json >out.json
         json "o['rel_error'] <= 1e-9 and o['corrupted'] == [2] and o['corrupt_results'] > 0" <out.json
     done
@@ -246,7 +246,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     run kofn train X.npy yt.npy -o m $net
     refused "yt.npy"
     run kofn train X.npy y.npy -o m $net --output-activation tanh
-    refused "--cost squares"
+    refused "--loss squares"
     run kofn train X.npy y.npy -o m $net --nesterov
     refused "momentum"
     run kofn train X.npy y.npy -o m $net --sparsity-weight 1
@@ -342,7 +342,7 @@ nothing_new() {
     run kofn predict empty X.npy -o y2.npy
     refused "empty holds no model"
     for change in "o['layers'][1]=17" "del o['layers']" "o['activation']='cubic'" "o['unit']=0" \
-        "o['dtype']='f4'" "o['layers']=[64,-1,10]" "o['autoencoder']=1" "o['cost']=None" \
+        "o['dtype']='f4'" "o['layers']=[64,-1,10]" "o['autoencoder']=1" "o['loss']=None" \
         "o['layers']=[64,1<<40,10]" "o['layers']=[64,1<<31,1<<31,10]"; do
         rm -rf bad
         cp -r model bad

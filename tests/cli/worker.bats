@@ -298,6 +298,6 @@ assert np.abs(a - b).max() <= 1e-12 * np.abs(b).max(), '$s'"
     timeout 600 "$KOFN" regress X.npy y.npy -s gc:d=2 -n 4 -p processes -q \
         --kernel rbf:s=9 --l2 0.1 --iterations 5 --verify --json >out.json
     grep -q '"status": "ok"' out.json
-    from_file same regress X.npy y.npy -s gc:d=2 --iterations 10
+    from_file same regress X.npy y.npy --no-intercept -s gc:d=2 --iterations 10
     [ "$(cat news.* | grep -c 'made from a file here')" -eq 3 ]
 }

@@ -72,9 +72,9 @@ static void check_numbers(const cli_args *a)
     MUST((int)a->job.below >= 0 && (int)a->job.below <= 2);
     MUST((int)a->job.in_flight >= 0 && (int)a->job.in_flight <= 2);
     MUST((int)a->regress.loss >= 0 && (int)a->regress.loss <= 2);
-    MUST((int)a->regress.descent >= 0 && (int)a->regress.descent <= 4);
-    MUST((int)a->regress.rule >= 0 && (int)a->regress.rule <= 3);
-    MUST(a->regress.ridge >= 0 && isfinite(a->regress.ridge));
+    MUST((int)a->regress.optimizer >= 0 && (int)a->regress.optimizer <= 4);
+    MUST((int)a->regress.line_search >= 0 && (int)a->regress.line_search <= 3);
+    MUST(a->regress.l2 >= 0 && isfinite(a->regress.l2));
     MUST(a->grace >= 0 && a->grace <= 1e9);
     MUST(a->decode >= 0 && a->decode <= 2 && a->confirm <= 4096);
 }

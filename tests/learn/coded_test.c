@@ -93,7 +93,8 @@ static void compare(const worker_setup *c, const kofn_net_shape *s,
         fail_msg("%s: weights are %g apart", c->spec, apart(coded, plain));
     assert_int_equal(res.steps, want.steps);
     assert_at_most(fabs(res.loss - want.loss), bound * 10);
-    assert_true(s->cost == KOFN_COST_SQUARES || res.accuracy == want.accuracy);
+    assert_true(s->loss == KOFN_NET_LOSS_SQUARES ||
+                res.accuracy == want.accuracy);
     if (o->test_X)
         assert_at_most(fabs(res.test_loss - want.test_loss), bound * 10);
     kofn_net_free(coded);
@@ -155,7 +156,7 @@ static void every_kind_of_net(void **state)
         o.momentum = k == 3 ? 0.9 : 0.5;
         o.test_y = &d.y;
         compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
-        s.cost = KOFN_COST_SQUARES;
+        s.loss = KOFN_NET_LOSS_SQUARES;
         s.output = f[3 - k];
         compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
         s.layers = 2;
@@ -171,7 +172,7 @@ static void every_kind_of_net(void **state)
         kofn_net_shape s = {.size = sizeof s,
                             .layers = 2,
                             .widths = back,
-                            .cost = KOFN_COST_SQUARES,
+                            .loss = KOFN_NET_LOSS_SQUARES,
                             .autoencoder = true,
                             .sparsity = 0.1,
                             .sparsity_weight = 0.5};
@@ -215,7 +216,7 @@ static void accuracy_is_counted(void **state)
         accuracy_log plain = {{0}, 0}, coded = {{0}, 0};
         kofn_net *net;
 
-        s.cost = labels ? KOFN_COST_SOFTMAX : KOFN_COST_SQUARES;
+        s.loss = labels ? KOFN_NET_LOSS_SOFTMAX : KOFN_NET_LOSS_SQUARES;
         s.autoencoder = !labels;
         s.widths = labels ? widths : back;
         s.layers = labels ? 3 : 2;
@@ -246,7 +247,7 @@ static void too_long_steps(void **state)
 
     (void)state;
     s.activation = KOFN_RELU;
-    s.cost = KOFN_COST_SQUARES;
+    s.loss = KOFN_NET_LOSS_SQUARES;
     s.output = KOFN_LINEAR;
     o.step = 1e8;
     o.epochs = 40;

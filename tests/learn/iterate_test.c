@@ -372,7 +372,7 @@ static void known_eigenpairs(void **state)
         kofn_matrix x = {v, N, 1, 1, KOFN_F64}, y = {plain, N, 1, 1, KOFN_F64};
         kofn_problem pb =
             KOFN_PROBLEM_INIT(KOFN_MATVEC, N, N, 1, KOFN_F64, false);
-        kofn_iterate_options o = {.size = sizeof o, .tolerance = 1e-12};
+        kofn_iterate_options o = {.size = sizeof o, .tol = 1e-12};
         kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT,
                             want = KOFN_ITERATE_RESULT_INIT;
         kofn_fault_event events[60];
@@ -462,13 +462,12 @@ static void vectors_are_checked_first(void **state)
     kofn_matrix askew = {(char *)wide + 4, 50, 1, 1, KOFN_F64};
     double *a = numbers(2500, 8);
     kofn_matrix A = {a, 50, 50, 50, KOFN_F64};
-    const kofn_iterate_options odd[] = {
-        {.size = sizeof *odd, .damping = 1.01},
-        {.size = sizeof *odd, .damping = -0.5},
-        {.size = sizeof *odd, .damping = NAN},
-        {.size = sizeof *odd, .tolerance = NAN},
-        {.size = sizeof *odd, .tolerance = -1},
-        {.size = sizeof *odd, .tolerance = INFINITY}};
+    const kofn_iterate_options odd[] = {{.size = sizeof *odd, .damping = 1.01},
+                                        {.size = sizeof *odd, .damping = -0.5},
+                                        {.size = sizeof *odd, .damping = NAN},
+                                        {.size = sizeof *odd, .tol = NAN},
+                                        {.size = sizeof *odd, .tol = -1},
+                                        {.size = sizeof *odd, .tol = INFINITY}};
     rank_case w;
 
     (void)state;
@@ -488,8 +487,8 @@ static void vectors_are_checked_first(void **state)
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         assert_status(KOFN_INVAL, kofn_pagerank_peers(NULL, w.M, w.dangling,
                                                       &w.v, &odd[i], NULL));
-        assert_non_null(strstr(
-            kofn_errmsg(), odd[i].damping == 0 ? "tolerance =" : "damping ="));
+        assert_non_null(
+            strstr(kofn_errmsg(), odd[i].damping == 0 ? "tol =" : "damping ="));
     }
     rank_down(&w);
     kf_free(a);

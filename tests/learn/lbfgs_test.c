@@ -21,17 +21,17 @@ static data uneven(kofn_loss loss, double spread, uint64_t seed)
 
 static double *minimum(const data *d, const kofn_regress_options *o)
 {
-    return o->loss == KOFN_LOSS_SQUARES ? least_squares(d, o->ridge)
-                                        : newton(d, o->loss, o->ridge);
+    return o->loss == KOFN_LOSS_SQUARES ? least_squares(d, o->l2)
+                                        : newton(d, o->loss, o->l2);
 }
 
 static kofn_regress_options options(kofn_loss loss, double ridge)
 {
     return (kofn_regress_options){.size = sizeof(kofn_regress_options),
                                   .loss = loss,
-                                  .descent = KOFN_DESCENT_LBFGS,
-                                  .ridge = ridge,
-                                  .tolerance = 1e-11,
+                                  .optimizer = KOFN_OPTIMIZER_LBFGS,
+                                  .l2 = ridge,
+                                  .tol = 1e-11,
                                   .max_iterations = 100};
 }
 
@@ -310,7 +310,7 @@ static void refusals(void **state)
                   kofn_regression_new(&r, KOFN_DENSE(&d.X), &d.y, &o));
     assert_non_null(strstr(kofn_errmsg(), "step = 0.5"));
     o.step = 0;
-    o.rule = KOFN_STEP_GRID;
+    o.line_search = KOFN_LINE_SEARCH_GRID;
     assert_status(KOFN_INVAL,
                   kofn_regression_new(&r, KOFN_DENSE(&d.X), &d.y, &o));
     kf_free(w.data);

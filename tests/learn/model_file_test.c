@@ -62,7 +62,7 @@ static void make(double out[6])
                               .widths = widths,
                               .activation = KOFN_TANH,
                               .output = KOFN_LINEAR,
-                              .cost = KOFN_COST_SQUARES,
+                              .loss = KOFN_NET_LOSS_SQUARES,
                               .dtype = KOFN_F64};
     model m = {.unit = 2.5};
 
@@ -144,11 +144,11 @@ static void digests_are_of_the_bytes(void **state)
     }
     snprintf(bytes, sizeof bytes,
              "{\"activation\":\"tanh\",\"autoencoder\":false,"
-             "\"cost\":\"squares\",\"dtype\":\"f8\",\"files\":["
+             "\"dtype\":\"f8\",\"files\":["
              "{\"digest\":\"%s\",\"name\":\"W1.npy\"},"
              "{\"digest\":\"%s\",\"name\":\"W2.npy\"}],"
-             "\"kofn\":\"%s\",\"layers\":[2,2,2],\"output\":\"linear\","
-             "\"unit\":2.5}",
+             "\"kofn\":\"%s\",\"layers\":[2,2,2],\"loss\":\"squares\","
+             "\"output\":\"linear\",\"unit\":2.5}",
              d[0], d[1], KOFN_VERSION);
     is_digest(word_of(o, "digest"), bytes, strlen(bytes));
     json_decref(o);

@@ -54,7 +54,7 @@ static data make(double condition, size_t rows, double large, double noise,
 
 /* The iteration in which the gradient was first small enough. */
 typedef struct first {
-    double tolerance;
+    double tol;
     unsigned small;
 } first;
 
@@ -64,7 +64,7 @@ static int note_small(void *ud, const kofn_regress_step *now,
     first *f = ud;
 
     (void)rep;
-    if (!f->small && now->gradient < f->tolerance * now->first)
+    if (!f->small && now->gradient < f->tol * now->first)
         f->small = now->iteration;
     return 0;
 }
@@ -95,10 +95,10 @@ static data problem(size_t i)
 static void converged_is_near(void **state)
 {
     static const kofn_regress_options how[] = {
-        {.descent = KOFN_DESCENT_GD},
-        {.descent = KOFN_DESCENT_NESTEROV},
-        {.rule = KOFN_STEP_EXACT},
-        {.descent = KOFN_DESCENT_LBFGS},
+        {.optimizer = KOFN_OPTIMIZER_GD},
+        {.optimizer = KOFN_OPTIMIZER_NESTEROV},
+        {.line_search = KOFN_LINE_SEARCH_EXACT},
+        {.optimizer = KOFN_OPTIMIZER_LBFGS},
     };
     size_t converged = 0, at_once = 0;
 
@@ -112,13 +112,13 @@ static void converged_is_near(void **state)
         double *w;
 
         o.size = sizeof o;
-        o.tolerance = f.tolerance;
+        o.tol = f.tol;
         o.max_iterations = 10000;
         o.watch = note_small;
         o.watch_ud = &f;
         w = plain(&d, &o, &res);
         if (res.converged) {
-            check_near(&d, w, f.tolerance, k);
+            check_near(&d, w, f.tol, k);
             converged++;
             at_once += res.iterations == f.small;
         } else if (f.small) {
@@ -147,7 +147,7 @@ static void carried_gradients(void **state)
     for (size_t k = 0; k < 100; k++) {
         data d = problem(k / 2);
         kofn_regress_options o = {.size = sizeof o,
-                                  .descent = KOFN_DESCENT_LBFGS,
+                                  .optimizer = KOFN_OPTIMIZER_LBFGS,
                                   .max_iterations = 1000};
         worker_setup s = {spec[k % 2], 6, true, NULL, NULL};
         fit f;
@@ -179,7 +179,7 @@ static void dominant_row(void **state)
                 data d = make(3, 1, 1e10, 0, 77 + i);
                 kofn_regress_options o = {
                     .size = sizeof o,
-                    .descent = (kofn_descent)(KOFN_DESCENT_GD + how),
+                    .optimizer = (kofn_optimizer)(KOFN_OPTIMIZER_GD + how),
                     .max_iterations = 200};
                 worker_setup k = {spec[s], 6, true, NULL, NULL};
                 fit f;
@@ -229,8 +229,9 @@ static void other_losses_are_near(void **state)
                 data d = make_data(60, 4, (kofn_loss)loss, 3);
                 kofn_regress_options o = {.size = sizeof o,
                                           .loss = (kofn_loss)loss,
-                                          .rule = KOFN_STEP_ARMIJO,
-                                          .tolerance = 1e-4,
+                                          .line_search =
+                                              KOFN_LINE_SEARCH_ARMIJO,
+                                          .tol = 1e-4,
                                           .max_iterations = 400};
                 worker_setup k = {spec[s], 6, true, NULL, NULL};
                 double *want;
@@ -245,7 +246,7 @@ static void other_losses_are_near(void **state)
                     assert_true(f.res.converged);
                 if (f.res.converged)
                     assert_at_most(relative_error(f.w.data, want, 4),
-                                   2 * sqrt(o.tolerance));
+                                   2 * sqrt(o.tol));
                 fit_down(&f);
                 kf_free(want);
                 data_free(&d);

@@ -115,7 +115,7 @@ static void check_gradient(const kofn_net_shape *s, bool classes,
     }
     if (!(relative_error(g, d, net->total) <= 1e-6))
         fail_msg("activation %d, output %d, cost %d: off by %g",
-                 (int)s->activation, (int)s->output, (int)s->cost,
+                 (int)s->activation, (int)s->output, (int)s->loss,
                  relative_error(g, d, net->total));
     kf_free(g);
     kf_free(padded);
@@ -146,7 +146,7 @@ static void gradients_match_differences(void **state)
 
             in.cols = s.widths[0]; /* a view */
             check_gradient(&s, true, &in, &y);
-            s.cost = KOFN_COST_SQUARES;
+            s.loss = KOFN_NET_LOSS_SQUARES;
             for (size_t o = 0; o < 4; o++) {
                 s.output = every[o];
                 check_gradient(&s, true, &in, &y);
@@ -170,7 +170,7 @@ static void autoencoders(void **state)
                                 .layers = 2,
                                 .widths = widths,
                                 .output = every[o],
-                                .cost = KOFN_COST_SQUARES,
+                                .loss = KOFN_NET_LOSS_SQUARES,
                                 .autoencoder = true,
                                 .sparsity = sparse == 2 ? 0.3 : 0.05,
                                 .sparsity_weight = 0.7 * sparse};
@@ -208,7 +208,7 @@ static void check_step(const kofn_net_shape *s, const kofn_matrix *X,
         g[i] = (was[i] - w[i]) / o.step;
     if (!(relative_error(g, d, n) <= 1e-6))
         fail_msg("activation %d, cost %d: a step is off by %g",
-                 (int)s->activation, (int)s->cost, relative_error(g, d, n));
+                 (int)s->activation, (int)s->loss, relative_error(g, d, n));
     kf_free(was);
     kf_free(g);
     kf_free(d);
@@ -231,8 +231,8 @@ static void steps_match_differences(void **state)
                                 .widths = widths,
                                 .activation = every[f],
                                 .output = every[3 - f],
-                                .cost = squares ? KOFN_COST_SQUARES
-                                                : KOFN_COST_SOFTMAX};
+                                .loss = squares ? KOFN_NET_LOSS_SQUARES
+                                                : KOFN_NET_LOSS_SOFTMAX};
 
             check_step(&s, &X, &y);
         }
@@ -240,7 +240,7 @@ static void steps_match_differences(void **state)
         kofn_net_shape s = {.size = sizeof s,
                             .layers = 2,
                             .widths = back,
-                            .cost = KOFN_COST_SQUARES,
+                            .loss = KOFN_NET_LOSS_SQUARES,
                             .autoencoder = true,
                             .sparsity = 0.1,
                             .sparsity_weight = 0.7 * sparse};
@@ -259,7 +259,7 @@ static void means_are_clipped(void **state)
     kofn_net_shape s = {.size = sizeof s,
                         .layers = 2,
                         .widths = widths,
-                        .cost = KOFN_COST_SQUARES,
+                        .loss = KOFN_NET_LOSS_SQUARES,
                         .autoencoder = true,
                         .sparsity = 0.5,
                         .sparsity_weight = 2};
@@ -450,7 +450,7 @@ static void wrong_inputs(void **state)
     kofn_net_shape s = {.size = sizeof s,
                         .layers = 2,
                         .widths = widths,
-                        .cost = KOFN_COST_SQUARES,
+                        .loss = KOFN_NET_LOSS_SQUARES,
                         .autoencoder = true,
                         .sparsity = 0.1,
                         .sparsity_weight = 1};
@@ -555,13 +555,14 @@ static void shapes_are_checked(void **state)
     shape_refused(SHAPE(1, one, .sparsity = 0), "two classes");
     shape_refused(SHAPE(2, good, .activation = (kofn_activation)9),
                   "activation 9");
-    shape_refused(SHAPE(2, good, .cost = (kofn_cost)9), "cost 9");
+    shape_refused(SHAPE(2, good, .loss = (kofn_net_loss)9), "loss = 9");
     shape_refused(SHAPE(2, good, .autoencoder = true), "squares");
     shape_refused(SHAPE(2, good, .sparsity_weight = 1, .sparsity = 0.5),
                   "autoencoder");
     shape_refused(SHAPE(2, good, .sparsity_weight = NAN), "nan");
-    shape_refused(SHAPE(2, good, .cost = KOFN_COST_SQUARES, .autoencoder = true,
-                        .sparsity_weight = 1, .sparsity = 1),
+    shape_refused(SHAPE(2, good, .loss = KOFN_NET_LOSS_SQUARES,
+                        .autoencoder = true, .sparsity_weight = 1,
+                        .sparsity = 1),
                   "sparsity 1");
 #undef SHAPE
 }
@@ -599,10 +600,10 @@ static void points_are_checked(void **state)
     REFUSED(KOFN_SHAPE, "4 x 1");
     Y.rows = 5;
     o.step = -1;
-    REFUSED(KOFN_INVAL, "step -1");
+    REFUSED(KOFN_INVAL, "step = -1");
     o.step = 0;
     o.momentum = 1;
-    REFUSED(KOFN_INVAL, "momentum 1");
+    REFUSED(KOFN_INVAL, "momentum = 1");
     o.momentum = 0;
     o.nesterov = true;
     REFUSED(KOFN_INVAL, "Nesterov");

@@ -43,13 +43,13 @@ static void ridge_and_intercept(void **state)
 {
     static const char *const spec[] = {"elastic:k=3", "pcr:r=3", "gc:d=3"};
     static const struct {
-        kofn_descent descent;
-        kofn_step_rule rule;
-    } way[] = {{KOFN_DESCENT_GD, KOFN_STEP_FIXED},
-               {KOFN_DESCENT_NESTEROV, KOFN_STEP_FIXED},
-               {KOFN_DESCENT_GD, KOFN_STEP_EXACT},
-               {KOFN_DESCENT_GD, KOFN_STEP_ARMIJO},
-               {KOFN_DESCENT_GD, KOFN_STEP_GRID}};
+        kofn_optimizer optimizer;
+        kofn_line_search search;
+    } way[] = {{KOFN_OPTIMIZER_GD, KOFN_LINE_SEARCH_NONE},
+               {KOFN_OPTIMIZER_NESTEROV, KOFN_LINE_SEARCH_NONE},
+               {KOFN_OPTIMIZER_GD, KOFN_LINE_SEARCH_EXACT},
+               {KOFN_OPTIMIZER_GD, KOFN_LINE_SEARCH_ARMIJO},
+               {KOFN_OPTIMIZER_GD, KOFN_LINE_SEARCH_GRID}};
     data d = with_ones(90, 6, KOFN_LOSS_SQUARES);
     double *want = best_with_intercept(&d, 0.4);
 
@@ -57,10 +57,10 @@ static void ridge_and_intercept(void **state)
     for (size_t s = 0; s < 3; s++)
         for (size_t k = 0; k < sizeof way / sizeof *way; k++) {
             kofn_regress_options o = {.size = sizeof o,
-                                      .ridge = 0.4,
-                                      .descent = way[k].descent,
-                                      .rule = way[k].rule,
-                                      .tolerance = 1e-11,
+                                      .l2 = 0.4,
+                                      .optimizer = way[k].optimizer,
+                                      .line_search = way[k].search,
+                                      .tol = 1e-11,
                                       .max_iterations = 3000,
                                       .intercept = true};
             worker_setup setup = {spec[s], 6, true, NULL, NULL};
@@ -100,8 +100,8 @@ static void exact_step(void **state)
     (void)state;
     for (size_t s = 0; s < 3; s++) {
         kofn_regress_options o = {.size = sizeof o,
-                                  .ridge = 10,
-                                  .rule = KOFN_STEP_EXACT,
+                                  .l2 = 10,
+                                  .line_search = KOFN_LINE_SEARCH_EXACT,
                                   .max_iterations = 1,
                                   .intercept = true};
         worker_setup setup = {spec[s], 6, true, NULL, NULL};
@@ -124,18 +124,19 @@ static void exact_step(void **state)
  * every direction. */
 static void other_losses(void **state)
 {
-    static const kofn_step_rule rule[] = {KOFN_STEP_EXACT, KOFN_STEP_ARMIJO};
+    static const kofn_line_search rule[] = {KOFN_LINE_SEARCH_EXACT,
+                                            KOFN_LINE_SEARCH_ARMIJO};
 
     (void)state;
     for (int loss = KOFN_LOSS_LOGISTIC; loss <= KOFN_LOSS_POISSON; loss++)
         for (size_t k = 0; k < 2; k++) {
             data d = with_ones(90, 5, (kofn_loss)loss);
             kofn_regress_options o = {.size = sizeof o,
-                                      .ridge = 0.4,
+                                      .l2 = 0.4,
                                       .loss = (kofn_loss)loss,
-                                      .rule = rule[k],
+                                      .line_search = rule[k],
                                       .step = loss == KOFN_LOSS_POISSON ? 1 : 0,
-                                      .tolerance = 1e-6,
+                                      .tol = 1e-6,
                                       .max_iterations = 3000,
                                       .intercept = true};
             worker_setup setup = {"elastic:k=3", 6, true, NULL, NULL};

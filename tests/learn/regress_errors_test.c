@@ -12,10 +12,8 @@ static const kofn_fault_event wrong_answers[] = {
     {2, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0},
     {4, 0, KOFN_FAULT_EVENT_CORRUPT, 7, 0}};
 
-static const kofn_regress_options ridge = {.size = sizeof ridge,
-                                           .ridge = 0.1,
-                                           .max_iterations = 400,
-                                           .tolerance = 1e-10};
+static const kofn_regress_options ridge = {
+    .size = sizeof ridge, .l2 = 0.1, .max_iterations = 400, .tol = 1e-10};
 
 static kofn_status descend(fit *f, const data *d, const char *code, bool sim,
                            kofn_errors errors, size_t faulty)
@@ -110,16 +108,16 @@ static void failure_names_the_option(void **state)
 
 /* Gradient descent on sums. Every seventh sum is checked. A worker errs from
  * iteration `from` on. */
-static void audited(fit *f, const data *d, kofn_descent descent, unsigned from,
-                    uint64_t seed)
+static void audited(fit *f, const data *d, kofn_optimizer descent,
+                    unsigned from, uint64_t seed)
 {
     kofn_regress_options o = {.size = sizeof o,
-                              .descent = descent,
-                              .ridge = 0.1,
-                              .rule = KOFN_STEP_FIXED,
+                              .optimizer = descent,
+                              .l2 = 0.1,
+                              .line_search = KOFN_LINE_SEARCH_NONE,
                               .step = 0.5,
                               .max_iterations = ROUNDS,
-                              .tolerance = 1e-300};
+                              .tol = 1e-300};
     kofn_fault_event wrong = {from, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
     kofn_faults w = KOFN_FAULTS_INIT(.seed = seed);
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -137,8 +135,8 @@ static void audited(fit *f, const data *d, kofn_descent descent, unsigned from,
  * infinite. The iterates are those of the same descent without workers. */
 static void audited_descent(void **state)
 {
-    static const kofn_descent descent[] = {KOFN_DESCENT_GD,
-                                           KOFN_DESCENT_NESTEROV};
+    static const kofn_optimizer descent[] = {KOFN_OPTIMIZER_GD,
+                                             KOFN_OPTIMIZER_NESTEROV};
     data d = make_data(210, 13, KOFN_LOSS_SQUARES, 13);
 
     (void)state;

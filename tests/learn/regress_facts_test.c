@@ -33,7 +33,7 @@ static data mixture(size_t m, size_t n, uint64_t seed)
 static void check_minimum(const data *d, const char *spec,
                           kofn_regress_options o)
 {
-    double *want = least_squares(d, o.ridge);
+    double *want = least_squares(d, o.l2);
     worker_setup k = {spec, 6, true, &straggling, NULL};
     fit f;
 
@@ -56,21 +56,21 @@ static void finds_the_minimum(void **state)
     (void)state;
     for (size_t s = 0; s < 3; s++) {
         kofn_regress_options o = {
-            .size = sizeof o, .tolerance = 1e-10, .max_iterations = 2000};
+            .size = sizeof o, .tol = 1e-10, .max_iterations = 2000};
 
         if (s == 2 && !kofn_scheme_find("gc"))
             continue;
         check_minimum(&d, spec[s], o);
-        o.ridge = 0.1;
+        o.l2 = 0.1;
         check_minimum(&d, spec[s], o);
-        o.descent = KOFN_DESCENT_NESTEROV;
+        o.optimizer = KOFN_OPTIMIZER_NESTEROV;
         check_minimum(&d, spec[s], o);
-        o.descent = KOFN_DESCENT_GD;
-        o.rule = KOFN_STEP_EXACT;
+        o.optimizer = KOFN_OPTIMIZER_GD;
+        o.line_search = KOFN_LINE_SEARCH_EXACT;
         check_minimum(&d, spec[s], o);
-        o.rule = KOFN_STEP_ARMIJO;
+        o.line_search = KOFN_LINE_SEARCH_ARMIJO;
         check_minimum(&d, spec[s], o);
-        o.rule = KOFN_STEP_GRID;
+        o.line_search = KOFN_LINE_SEARCH_GRID;
         check_minimum(&d, spec[s], o);
     }
     data_free(&d);
@@ -184,12 +184,12 @@ static void fact_iterations(void **state)
     for (int how = 0; how < 2; how++)
         for (int coded = 0; coded < 3; coded++) {
             goal g = {&d, dot(y, y, 80) / 80, NULL, 0};
-            kofn_regress_options o = {.size = sizeof o,
-                                      .descent =
-                                          (kofn_descent)(KOFN_DESCENT_GD + how),
-                                      .tolerance = 1e-300,
-                                      .watch = reached,
-                                      .watch_ud = &g};
+            kofn_regress_options o = {
+                .size = sizeof o,
+                .optimizer = (kofn_optimizer)(KOFN_OPTIMIZER_GD + how),
+                .tol = 1e-300,
+                .watch = reached,
+                .watch_ud = &g};
             worker_setup k = {coded == 1 ? "pcr:r=3" : "elastic:k=4", 8, true,
                               &straggling, NULL};
             fit f;
@@ -232,9 +232,9 @@ static double failing(const data *d, const data *held, const failures *f,
                       const char *spec)
 {
     kofn_regress_options o = {.size = sizeof o,
-                              .rule = KOFN_STEP_GRID,
+                              .line_search = KOFN_LINE_SEARCH_GRID,
                               .max_iterations = 60,
-                              .tolerance = 1e-300,
+                              .tol = 1e-300,
                               .test_X = &held->X,
                               .test_y = &held->y};
     kofn_matrix w = column(d->X.cols);
@@ -344,10 +344,10 @@ static void kernel_learns_a_sine(void **state)
 {
     kofn_matrix X = column(60), y = column(60), T = column(21), K, KT;
     kofn_regress_options o = {.size = sizeof o,
-                              .descent = KOFN_DESCENT_NESTEROV,
-                              .ridge = 1e-5,
+                              .optimizer = KOFN_OPTIMIZER_NESTEROV,
+                              .l2 = 1e-5,
                               .max_iterations = 400,
-                              .tolerance = 1e-300};
+                              .tol = 1e-300};
     worker_setup k = {"pcr:r=2", 6, true, &straggling, NULL};
     kofn_matrix at = column(21);
     data d;

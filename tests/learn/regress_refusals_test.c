@@ -24,13 +24,15 @@ static void options_are_checked(void **state)
 
     (void)state;
 #define WITH(...) (p = o, __VA_ARGS__, p)
-    refuse_new(&d, WITH(p.ridge = -1), KOFN_INVAL, "ridge = -1");
+    refuse_new(&d, WITH(p.l2 = -1), KOFN_INVAL, "l2 = -1");
     refuse_new(&d, WITH(p.step = NAN), KOFN_INVAL, "step = nan");
-    refuse_new(&d, WITH(p.tolerance = NAN), KOFN_INVAL, "tolerance = nan");
-    refuse_new(&d, WITH(p.tolerance = -1), KOFN_INVAL, "tolerance = -1");
-    refuse_new(&d, WITH(p.descent = KOFN_DESCENT_SGD, p.rule = KOFN_STEP_GRID),
+    refuse_new(&d, WITH(p.tol = NAN), KOFN_INVAL, "tol = nan");
+    refuse_new(&d, WITH(p.tol = -1), KOFN_INVAL, "tol = -1");
+    refuse_new(&d,
+               WITH(p.optimizer = KOFN_OPTIMIZER_SGD,
+                    p.line_search = KOFN_LINE_SEARCH_GRID),
                KOFN_INVAL, "line searches");
-    refuse_new(&d, WITH(p.descent = KOFN_DESCENT_SGD, p.batches = 11),
+    refuse_new(&d, WITH(p.optimizer = KOFN_OPTIMIZER_SGD, p.batches = 11),
                KOFN_INVAL, "11 batches of 10");
     refuse_new(&d, WITH(p.loss = KOFN_LOSS_LOGISTIC), KOFN_INVAL, "labels");
     refuse_new(&d, WITH(p.loss = KOFN_LOSS_POISSON, p.step = 1), KOFN_INVAL,
@@ -58,7 +60,8 @@ static void options_are_checked(void **state)
     for (size_t i = 0; i < 10; i++)
         ((double *)d.y.data)[i] = (double)(i % 3);
     refuse_new(
-        &d, WITH(p.loss = KOFN_LOSS_POISSON, p.descent = KOFN_DESCENT_NESTEROV),
+        &d,
+        WITH(p.loss = KOFN_LOSS_POISSON, p.optimizer = KOFN_OPTIMIZER_NESTEROV),
         KOFN_INVAL, "no bound");
     for (int label = 0; label < 2; label++) {
         for (size_t i = 0; i < 10; i++)
@@ -78,12 +81,13 @@ static void schemes_are_checked(void **state)
     static const struct {
         const char *spec;
         kofn_loss loss;
-        kofn_descent descent;
+        kofn_optimizer optimizer;
         kofn_status status;
         const char *says;
     } bad[] = {
         {"pcr", KOFN_LOSS_LOGISTIC, 0, KOFN_UNSUITED, "least squares"},
-        {"pcr", KOFN_LOSS_SQUARES, KOFN_DESCENT_SGD, KOFN_UNSUITED, "batches"},
+        {"pcr", KOFN_LOSS_SQUARES, KOFN_OPTIMIZER_SGD, KOFN_UNSUITED,
+         "batches"},
         {"mds", 0, 0, KOFN_UNSUITED, "scheme mds computes neither"},
         {"unknown", 0, 0, KOFN_NOSCHEME, "unknown"},
         {"pcr:r=9", 0, 0, KOFN_INVAL, "r = 9"},
@@ -93,8 +97,9 @@ static void schemes_are_checked(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        kofn_regress_options o = {
-            .size = sizeof o, .loss = bad[i].loss, .descent = bad[i].descent};
+        kofn_regress_options o = {.size = sizeof o,
+                                  .loss = bad[i].loss,
+                                  .optimizer = bad[i].optimizer};
         kofn_regression *r;
         kofn_problem pb = {.size = sizeof pb};
 
@@ -260,7 +265,7 @@ static void every_allocation(void **state)
     static const char *const spec[] = {"elastic:k=3", "pcr:r=2", "gc"};
     data d = make_data(40, 6, KOFN_LOSS_SQUARES, 3);
     kofn_regress_options o = {.size = sizeof o,
-                              .rule = KOFN_STEP_GRID,
+                              .line_search = KOFN_LINE_SEARCH_GRID,
                               .test_X = &d.X,
                               .test_y = &d.y,
                               .max_iterations = 3};

@@ -39,9 +39,9 @@ static void same_descent(const char *spec, kofn_loss loss, bool sim)
 {
     kofn_regress_options o = {.size = sizeof o,
                               .loss = loss,
-                              .ridge = 0.1,
+                              .l2 = 0.1,
                               .max_iterations = 40,
-                              .tolerance = 1e-14};
+                              .tol = 1e-14};
     kofn_regress_result with = KOFN_REGRESS_RESULT_INIT,
                         without = KOFN_REGRESS_RESULT_INIT;
     kofn_regression *r, *plain;

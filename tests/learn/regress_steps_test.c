@@ -46,7 +46,7 @@ static void gradients_are_derivatives(void **state)
         for (int s = 0; s < 2; s++) {
             data d = make_data(57, 9, (kofn_loss)loss, 21);
             kofn_regress_options o = {
-                .size = sizeof o, .loss = (kofn_loss)loss, .ridge = 0.2};
+                .size = sizeof o, .loss = (kofn_loss)loss, .l2 = 0.2};
             double w[9], g[9], by_difference[9], h = 1e-5;
 
             if (s == 1 && !kofn_scheme_find("gc"))
@@ -105,27 +105,27 @@ static void line_searches(void **state)
             data d = make_data(90, 8, (kofn_loss)loss, 4);
             kofn_regress_options o = {.size = sizeof o,
                                       .loss = (kofn_loss)loss,
-                                      .rule = (kofn_step_rule)rule,
-                                      .ridge = 0.05,
+                                      .line_search = (kofn_line_search)rule,
+                                      .l2 = 0.05,
                                       .max_iterations = 1};
             kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
             double before, *w = plain(&d, &o, &res), g0[8], g1[8];
 
             before = res.objective;
-            if (rule == KOFN_STEP_EXACT) {
+            if (rule == KOFN_LINE_SEARCH_EXACT) {
                 double zero[8] = {0};
 
-                o.rule = KOFN_STEP_FIXED;
+                o.line_search = KOFN_LINE_SEARCH_NONE;
                 gradient(&d, o, zero, spec[0], g0);
                 gradient(&d, o, w, spec[0], g1);
-                o.rule = (kofn_step_rule)rule;
+                o.line_search = (kofn_line_search)rule;
                 assert_at_most(fabs(dot(g0, g1, 8)), 1e-9 * dot(g0, g0, 8));
             }
             assert_true(
                 objective(&d,
                           (kofn_regress_options){.size = sizeof o,
                                                  .loss = (kofn_loss)loss,
-                                                 .ridge = 0.05},
+                                                 .l2 = 0.05},
                           w) < before);
             for (size_t s = 0; s < 3; s++) {
                 worker_setup k = {spec[s], 6, true, &straggling, NULL};
@@ -164,8 +164,8 @@ static void lipschitz(void **state)
                      0);
     for (size_t s = 0; s < 3; s++) {
         kofn_regress_options o = {.size = sizeof o,
-                                  .descent = KOFN_DESCENT_GD,
-                                  .ridge = 0.5,
+                                  .optimizer = KOFN_OPTIMIZER_GD,
+                                  .l2 = 0.5,
                                   .max_iterations = 2};
         worker_setup k = {spec[s], 6, true, NULL, NULL};
         fit f;
@@ -196,7 +196,7 @@ static void an_epoch_is_all_points(void **state)
 
     (void)state;
     gradient(&d, o, zero, spec[0], want);
-    o.descent = KOFN_DESCENT_SGD;
+    o.optimizer = KOFN_OPTIMIZER_SGD;
     o.batches = 7;
     o.max_iterations = 7;
     o.step = 1e-9;
@@ -246,7 +246,7 @@ static void batches_are_strips(void **state)
     (void)state;
     for (size_t s = 0; s < 3; s++) {
         kofn_regress_options o = {.size = sizeof o,
-                                  .descent = KOFN_DESCENT_SGD,
+                                  .optimizer = KOFN_OPTIMIZER_SGD,
                                   .batches = (unsigned)B,
                                   .max_iterations = 1,
                                   .step = 1e-9};
@@ -290,7 +290,7 @@ static void batches_descend(void **state)
 {
     data d = make_data(400, 6, KOFN_LOSS_SQUARES, 6);
     kofn_regress_options o = {.size = sizeof o,
-                              .descent = KOFN_DESCENT_SGD,
+                              .optimizer = KOFN_OPTIMIZER_SGD,
                               .step = 0.02,
                               .max_iterations = 1000};
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
@@ -311,8 +311,8 @@ static void poisson_by_default(void **state)
     data d = make_data(60, 4, KOFN_LOSS_POISSON, 3);
     const kofn_regress_options o = {.size = sizeof o,
                                     .loss = KOFN_LOSS_POISSON,
-                                    .ridge = 0.3,
-                                    .tolerance = 1e-6,
+                                    .l2 = 0.3,
+                                    .tol = 1e-6,
                                     .max_iterations = 2000};
     worker_setup k = {"elastic:k=4", 6, true, NULL, NULL};
     double *want = newton(&d, KOFN_LOSS_POISSON, 0.3);

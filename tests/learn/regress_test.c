@@ -138,14 +138,14 @@ static void every_scheme(void **state)
     for (int loss = 0; loss < 3; loss++)
         for (int how = 0; how < 3; how++) {
             data d = make_data(203, 17, (kofn_loss)loss, 3);
-            kofn_regress_options o = {.size = sizeof o,
-                                      .loss = (kofn_loss)loss,
-                                      .descent =
-                                          (kofn_descent)(KOFN_DESCENT_GD + how),
-                                      .step = loss == 2 ? 0.05 : 0.4,
-                                      .ridge = how == 1 ? 0.01 : 0,
-                                      .tolerance = 1e-300,
-                                      .seed = 8};
+            kofn_regress_options o = {
+                .size = sizeof o,
+                .loss = (kofn_loss)loss,
+                .optimizer = (kofn_optimizer)(KOFN_OPTIMIZER_GD + how),
+                .step = loss == 2 ? 0.05 : 0.4,
+                .l2 = how == 1 ? 0.01 : 0,
+                .tol = 1e-300,
+                .seed = 8};
             size_t way[3] = {0};
 
             if (SLOWED == 1 || loss == how)
@@ -195,7 +195,7 @@ static void load_housing(data *d, kofn_file *file[2])
 static double longest_step(const data *d)
 {
     kofn_regress_options o = {
-        .size = sizeof o, .descent = KOFN_DESCENT_GD, .max_iterations = 1};
+        .size = sizeof o, .optimizer = KOFN_OPTIMIZER_GD, .max_iterations = 1};
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
 
     kf_free(plain(d, &o, &res));
@@ -205,7 +205,7 @@ static double longest_step(const data *d)
 /* Data of 20,640 x 13. */
 static void housing_descent(void **state)
 {
-    kofn_regress_options o = {.size = sizeof o, .tolerance = 1e-300};
+    kofn_regress_options o = {.size = sizeof o, .tol = 1e-300};
     kofn_file *file[2];
     size_t way[3] = {0};
     data d = {0};
@@ -230,10 +230,10 @@ static void restarted(const data *d, const char *spec, unsigned each,
                       unsigned times, const double *want)
 {
     kofn_regress_options o = {.size = sizeof o,
-                              .descent = KOFN_DESCENT_NESTEROV,
+                              .optimizer = KOFN_OPTIMIZER_NESTEROV,
                               .max_iterations = each,
                               .step = longest_step(d),
-                              .tolerance = 1e-300};
+                              .tol = 1e-300};
     worker_setup k = {spec, 6, true, &straggling, NULL};
     fit f;
 
@@ -316,8 +316,7 @@ static void sum_of_own_functions(void **state)
 {
     static const char *const spec[] = {"gc", "cgc", "g-cgc"};
     data d = make_data(203, 17, KOFN_LOSS_SQUARES, 3);
-    kofn_regress_options o = {
-        .size = sizeof o, .step = 0.4, .tolerance = 1e-300};
+    kofn_regress_options o = {.size = sizeof o, .step = 0.4, .tol = 1e-300};
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 17, 17, 1, KOFN_F64, false);
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     double *want = plain(&d, &o, &res);
@@ -377,7 +376,7 @@ static void modelled_cost(void **state)
             double want = 2 * 960 * 40 * code[s].share * (sgd ? 0.1 : 1), took;
             fit f;
 
-            o.descent = sgd ? KOFN_DESCENT_SGD : KOFN_DESCENT_GD;
+            o.optimizer = sgd ? KOFN_OPTIMIZER_SGD : KOFN_OPTIMIZER_GD;
             if (fit_up(&f, &d, &o, &k) == KOFN_OK) {
                 assert_ok(kofn_regress(f.r, &f.w, &f.res));
                 took = (double)f.res.rounds.took; /* a nanosecond each */

@@ -102,15 +102,15 @@ static void descents(void **state)
         const char *spec;
         kofn_regress_options o;
     } all[] = {
-        {"elastic:k=3", {.descent = KOFN_DESCENT_GD}},
-        {"elastic:k=3", {.descent = KOFN_DESCENT_NESTEROV}},
-        {"elastic:k=3", {.descent = KOFN_DESCENT_SGD, .batches = 4}},
-        {"elastic:k=3", {.rule = KOFN_STEP_EXACT}},
-        {"gc:d=3", {.rule = KOFN_STEP_ARMIJO}},
-        {"pcr:r=3", {.descent = KOFN_DESCENT_NESTEROV}},
+        {"elastic:k=3", {.optimizer = KOFN_OPTIMIZER_GD}},
+        {"elastic:k=3", {.optimizer = KOFN_OPTIMIZER_NESTEROV}},
+        {"elastic:k=3", {.optimizer = KOFN_OPTIMIZER_SGD, .batches = 4}},
+        {"elastic:k=3", {.line_search = KOFN_LINE_SEARCH_EXACT}},
+        {"gc:d=3", {.line_search = KOFN_LINE_SEARCH_ARMIJO}},
+        {"pcr:r=3", {.optimizer = KOFN_OPTIMIZER_NESTEROV}},
         {"pcr:r=3",
-         {.descent = KOFN_DESCENT_GD,
-          .tolerance = 0.3}}, /* converges before the end */
+         {.optimizer = KOFN_OPTIMIZER_GD,
+          .tol = 0.3}}, /* converges before the end */
     };
     setting s = {.X = random_matrix(POINTS, SIDE, KOFN_F64, 1),
                  .y = random_matrix(POINTS, 1, KOFN_F64, 2)};
@@ -121,8 +121,8 @@ static void descents(void **state)
         s.o = all[i].o;
         s.o.size = sizeof s.o;
         s.o.max_iterations = STEPS;
-        if (!(s.o.tolerance > 0))
-            s.o.tolerance = 1e-300;
+        if (!(s.o.tol > 0))
+            s.o.tol = 1e-300;
         stop_anywhere(&s);
     }
     kf_free(s.X.data);
@@ -155,7 +155,7 @@ static kofn_iterate_result iterate(bool pages, const kofn_matrix *A,
     breakpoint b = {at, 0};
     kofn_iterate_options o = {.size = sizeof o,
                               .max_iterations = 30,
-                              .tolerance = 1e-6,
+                              .tol = 1e-6,
                               .watch = stop,
                               .watch_ud = &b,
                               .resume = resume};

@@ -61,7 +61,7 @@ static void steps_of_sgd(void **state)
     kofn_net_shape s = {.size = sizeof s,
                         .layers = 1,
                         .widths = one,
-                        .cost = KOFN_COST_SQUARES,
+                        .loss = KOFN_NET_LOSS_SQUARES,
                         .output = KOFN_LINEAR};
     double x = 0.7, y = 1.3;
     kofn_matrix X = {&x, 1, 1, 1, KOFN_F64}, Y = {&y, 1, 1, 1, KOFN_F64};
@@ -157,7 +157,7 @@ static void accuracy_is_counted(void **state)
         accuracy_log plain = {{0}, 0}, coded = {{0}, 0};
         kofn_net *net;
 
-        s.cost = labels ? KOFN_COST_SOFTMAX : KOFN_COST_SQUARES;
+        s.loss = labels ? KOFN_NET_LOSS_SOFTMAX : KOFN_NET_LOSS_SQUARES;
         s.autoencoder = !labels;
         s.widths = labels ? widths : (const size_t[]){64, 16, 64};
         net = make_net(&s);
@@ -196,7 +196,7 @@ static void every_kind_of_net(void **state)
 
         o.nesterov = k % 2;
         compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
-        s.cost = KOFN_COST_SQUARES; /* labels, one of 10 each */
+        s.loss = KOFN_NET_LOSS_SQUARES; /* labels, one of 10 each */
         s.output = f[3 - k];
         compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
         s.layers = 2; /* five numbers for each point */
@@ -210,7 +210,7 @@ static void every_kind_of_net(void **state)
         kofn_net_shape s = {.size = sizeof s,
                             .layers = 2,
                             .widths = back,
-                            .cost = KOFN_COST_SQUARES,
+                            .loss = KOFN_NET_LOSS_SQUARES,
                             .autoencoder = true,
                             .sparsity = 0.1,
                             .sparsity_weight = 0.5};
@@ -439,7 +439,7 @@ static void too_long_steps(void **state)
                         .layers = 2,
                         .widths = widths,
                         .activation = KOFN_RELU,
-                        .cost = KOFN_COST_SQUARES,
+                        .loss = KOFN_NET_LOSS_SQUARES,
                         .output = KOFN_LINEAR};
     kofn_train_options o = options();
     digits d = make_digits(100, 8, 10, 1);

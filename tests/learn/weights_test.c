@@ -56,22 +56,22 @@ static void check_end(fit *f, const double *want, const char *what)
 #define HOWS 5
 static const struct {
     const char *name;
-    kofn_descent descent;
-    kofn_step_rule rule;
-} hows[HOWS] = {{"lbfgs", KOFN_DESCENT_LBFGS, KOFN_STEP_FIXED},
-                {"nesterov", KOFN_DESCENT_NESTEROV, KOFN_STEP_FIXED},
-                {"exact", KOFN_DESCENT_GD, KOFN_STEP_EXACT},
-                {"armijo", KOFN_DESCENT_GD, KOFN_STEP_ARMIJO},
-                {"grid", KOFN_DESCENT_GD, KOFN_STEP_GRID}};
+    kofn_optimizer optimizer;
+    kofn_line_search search;
+} hows[HOWS] = {{"lbfgs", KOFN_OPTIMIZER_LBFGS, KOFN_LINE_SEARCH_NONE},
+                {"nesterov", KOFN_OPTIMIZER_NESTEROV, KOFN_LINE_SEARCH_NONE},
+                {"exact", KOFN_OPTIMIZER_GD, KOFN_LINE_SEARCH_EXACT},
+                {"armijo", KOFN_OPTIMIZER_GD, KOFN_LINE_SEARCH_ARMIJO},
+                {"grid", KOFN_OPTIMIZER_GD, KOFN_LINE_SEARCH_GRID}};
 
 static kofn_regress_options options(kofn_loss loss, unsigned how)
 {
     return (kofn_regress_options){.size = sizeof(kofn_regress_options),
                                   .loss = loss,
-                                  .descent = hows[how].descent,
-                                  .rule = hows[how].rule,
-                                  .ridge = RIDGE,
-                                  .tolerance = 1e-9,
+                                  .optimizer = hows[how].optimizer,
+                                  .line_search = hows[how].search,
+                                  .l2 = RIDGE,
+                                  .tol = 1e-9,
                                   .max_iterations = 3000};
 }
 
@@ -152,9 +152,9 @@ static void labels_are_replaced(void **state)
     data second = make_data(POINTS, WIDE, KOFN_LOSS_LOGISTIC, 9);
     kofn_regress_options o = {.size = sizeof o,
                               .loss = KOFN_LOSS_LOGISTIC,
-                              .descent = KOFN_DESCENT_LBFGS,
-                              .ridge = RIDGE,
-                              .tolerance = 1e-11};
+                              .optimizer = KOFN_OPTIMIZER_LBFGS,
+                              .l2 = RIDGE,
+                              .tol = 1e-11};
     const worker_setup sums = {"gc:d=2", 4, true, NULL, NULL};
     double *want;
     fit f;

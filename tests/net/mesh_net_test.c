@@ -364,7 +364,7 @@ static void run_harm(harm what, const char *name)
     const kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false);
     const kofn_iterate_options it = {
-        .size = sizeof it, .tolerance = 1e-300, .max_iterations = STEPS};
+        .size = sizeof it, .tol = 1e-300, .max_iterations = STEPS};
     static double a[ROWS * ROWS], v[NODES + 1][ROWS];
     const kofn_matrix A = {a, ROWS, ROWS, ROWS, KOFN_F64};
     kofn_matrix plain = {v[NODES], ROWS, 1, 1, KOFN_F64};

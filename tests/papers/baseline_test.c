@@ -46,17 +46,17 @@ static void begin(school *s, size_t layers, unsigned epochs)
 
     *s = (school){.widths = {INPUTS, 9, 5, 4}};
     s->widths[layers] = autoencoder ? INPUTS : 4;
-    s->l = (dnn_lesson){
-        .shape = {.size = sizeof s->l.shape,
-                  .layers = layers,
-                  .widths = s->widths,
-                  .output = KOFN_SIGMOID,
-                  .cost = autoencoder ? KOFN_COST_SQUARES : KOFN_COST_SOFTMAX,
-                  .autoencoder = autoencoder,
-                  .sparsity = autoencoder ? 0.2 : 0,
-                  .sparsity_weight = autoencoder ? 0.1 : 0},
-        .opt = {.step = 0.5, .epochs = epochs},
-        .seed = 5};
+    s->l = (dnn_lesson){.shape = {.size = sizeof s->l.shape,
+                                  .layers = layers,
+                                  .widths = s->widths,
+                                  .output = KOFN_SIGMOID,
+                                  .loss = autoencoder ? KOFN_NET_LOSS_SQUARES
+                                                      : KOFN_NET_LOSS_SOFTMAX,
+                                  .autoencoder = autoencoder,
+                                  .sparsity = autoencoder ? 0.2 : 0,
+                                  .sparsity_weight = autoencoder ? 0.1 : 0},
+                        .opt = {.step = 0.5, .epochs = epochs},
+                        .seed = 5};
     fill(&s->points.X, &s->points.y, POINTS, 1);
     fill(&s->points.test_X, &s->points.test_y, 40, 2);
     assert_ok(dnn_learn_plainly(&s->l, &s->points, &score));

@@ -73,7 +73,7 @@ static kofn_net_shape shape_of(bool autoencoder)
                                           .layers = 2,
                                           .widths = hour_glass,
                                           .output = KOFN_SIGMOID,
-                                          .cost = KOFN_COST_SQUARES,
+                                          .loss = KOFN_NET_LOSS_SQUARES,
                                           .autoencoder = true,
                                           .sparsity = 0.1,
                                           .sparsity_weight = 0.3}

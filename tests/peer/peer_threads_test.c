@@ -58,7 +58,7 @@ static void *run_node(void *ud)
 {
     thread_node *l = ud;
     kofn_iterate_options o = {
-        .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
+        .size = sizeof o, .tol = 1e-12, .max_iterations = 400};
     kofn_peer_options p = {.size = sizeof p,
                            .nodes = THREADS,
                            .seat = l->seat,
@@ -96,7 +96,7 @@ static void on_threads(void **state)
         kofn_matrix A = random_matrix(ROWS, ROWS, KOFN_F64, 8), plain;
         kofn_matrix start = random_matrix(ROWS, 1, KOFN_F64, 9);
         kofn_iterate_options o = {
-            .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
+            .size = sizeof o, .tol = 1e-12, .max_iterations = 400};
         kofn_iterate_result want = KOFN_ITERATE_RESULT_INIT;
         thread_node l[THREADS + 1];
         kofn_plan *plan;

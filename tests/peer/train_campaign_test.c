@@ -47,7 +47,7 @@ static const training_case random_cases[] = {
      .layers = 2,
      .widths = {SIDE * SIDE, 6, SIDE *SIDE},
      .activation = KOFN_SIGMOID,
-     .cost = KOFN_COST_SQUARES,
+     .loss = KOFN_NET_LOSS_SQUARES,
      .autoencoder = true},
 };
 

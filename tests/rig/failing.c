@@ -147,8 +147,9 @@ static kofn_status check(const kofn_regression *r, const failures *how)
     if (how->parts == 0 || how->parts > r->X.rows)
         return kf_fail(KOFN_INVAL, "%zu parts of %zu points", how->parts,
                        r->X.rows);
-    if (r->opt.descent == KOFN_DESCENT_SGD ||
-        r->opt.descent == KOFN_DESCENT_LBFGS || r->opt.rule == KOFN_STEP_EXACT)
+    if (r->opt.optimizer == KOFN_OPTIMIZER_SGD ||
+        r->opt.optimizer == KOFN_OPTIMIZER_LBFGS ||
+        r->opt.line_search == KOFN_LINE_SEARCH_EXACT)
         return kf_fail(
             KOFN_UNSUITED,
             "failing machines need a descent over all points that uses no "

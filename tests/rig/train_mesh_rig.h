@@ -21,7 +21,7 @@ typedef struct training_case {
     const char *scheme;
     size_t nodes, layers, widths[MOST + 1];
     kofn_activation activation;
-    kofn_cost cost;
+    kofn_net_loss loss;
     bool autoencoder;
     double sparsity, momentum, l2;
     bool nesterov;
@@ -52,7 +52,7 @@ static const training_case training_cases[] = {
      .layers = 2,
      .widths = {SIDE * SIDE, 7, 3},
      .activation = KOFN_TANH,
-     .cost = KOFN_COST_SQUARES,
+     .loss = KOFN_NET_LOSS_SQUARES,
      .l2 = 0.01},
     /* both sides of a divided network may continue for a while */
     {.scheme = "matdot:n=2",
@@ -79,7 +79,7 @@ static const training_case training_cases[] = {
      .layers = 2,
      .widths = {SIDE * SIDE, 6, SIDE *SIDE},
      .activation = KOFN_SIGMOID,
-     .cost = KOFN_COST_SQUARES,
+     .loss = KOFN_NET_LOSS_SQUARES,
      .autoencoder = true,
      .sparsity = 0.2,
      .momentum = 0.5,
@@ -123,7 +123,7 @@ static kofn_net_shape shape_of(const training_case *l)
                             .widths = l->widths,
                             .activation = l->activation,
                             .output = KOFN_LINEAR,
-                            .cost = l->cost,
+                            .loss = l->loss,
                             .autoencoder = l->autoencoder,
                             .dtype = l->dtype,
                             .sparsity = l->sparsity,

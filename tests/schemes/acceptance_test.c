@@ -60,7 +60,7 @@ static void check_gradient(const data *d, kofn_loss loss, const worker_setup *k)
 {
     kofn_regress_options o = {.size = sizeof o,
                               .loss = loss,
-                              .ridge = 0.3,
+                              .l2 = 0.3,
                               .step = 1,
                               .max_iterations = 1};
     double w[7], want[7], got[7];
@@ -189,7 +189,7 @@ static void changes_within_gradients(void **state)
                               .loss = KOFN_LOSS_LOGISTIC,
                               .step = 1,
                               .max_iterations = STEPS,
-                              .tolerance = 1e-300};
+                              .tol = 1e-300};
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     double *want = plain(&d, &o, &res);
 
@@ -386,8 +386,8 @@ static void wrong_plans(void **state)
 static void searches_from_nowhere(void **state)
 {
     static const char *const spec[] = {"elastic:k=4", "pcr:r=2", "gc:d=3"};
-    static const kofn_step_rule rule[] = {KOFN_STEP_EXACT, KOFN_STEP_ARMIJO,
-                                          KOFN_STEP_GRID};
+    static const kofn_line_search rule[] = {
+        KOFN_LINE_SEARCH_EXACT, KOFN_LINE_SEARCH_ARMIJO, KOFN_LINE_SEARCH_GRID};
     data d = make_data(60, 5, KOFN_LOSS_SQUARES, 3);
     const double far[5] = {1e200, -1e200, 3e199, 0, 1};
 
@@ -395,7 +395,7 @@ static void searches_from_nowhere(void **state)
     for (size_t s = 0; s < 3; s++)
         for (size_t i = 0; i < 3; i++) {
             kofn_regress_options o = {
-                .size = sizeof o, .rule = rule[i], .max_iterations = 5};
+                .size = sizeof o, .line_search = rule[i], .max_iterations = 5};
             worker_setup k = {spec[s], 6, true, NULL, NULL};
             kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
             double *want = plain(&d, &o, &res);

@@ -301,10 +301,10 @@ static void workers_fail_as_machines_do(void **state)
     for (int kind = 0; kind < 4; kind++) {
         bool remember = kind % 2;
         kofn_regress_options o = {.size = sizeof o,
-                                  .rule = KOFN_STEP_FIXED,
+                                  .line_search = KOFN_LINE_SEARCH_NONE,
                                   .step = 0.05,
                                   .max_iterations = ITERATIONS,
-                                  .tolerance = 1e-300,
+                                  .tol = 1e-300,
                                   .loss = kind / 2 ? KOFN_LOSS_LOGISTIC
                                                    : KOFN_LOSS_SQUARES};
         failures f = {MACHINES, 0.03, 0,

@@ -235,7 +235,7 @@ static void refusals(void **state)
                    a = {.size = sizeof a,
                         .layers = 2,
                         .widths = sparse,
-                        .cost = KOFN_COST_SQUARES,
+                        .loss = KOFN_NET_LOSS_SQUARES,
                         .autoencoder = true,
                         .sparsity = 0.1,
                         .sparsity_weight = 1},
