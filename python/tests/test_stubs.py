@@ -1,4 +1,4 @@
-"""The stubs and docs/python.md name what there is, with the same parameters."""
+"""The stubs and docs/python-details.md name what there is, with the same parameters."""
 import ast
 import inspect
 import pathlib
@@ -44,7 +44,7 @@ def real_parameters(f):
 def test_docs_and_table_have_every_option_of_a_job():
     fields = {name for name, _ in ffi.typeof("kofn_options").fields}
     assert set(OPTIONS) == fields - {"size", "events", "event_count"}
-    doc = pathlib.Path(__file__).parents[2] / "docs/python.md"
+    doc = pathlib.Path(__file__).parents[2] / "docs/python-details.md"
     listed = re.search(r"arguments of the same name:(.*?)\. They", doc.read_text(),
                        re.S).group(1)
     assert set(OPTIONS) <= set(re.findall(r"`(\w+)`", listed))
@@ -60,7 +60,7 @@ def test_every_number_of_a_report_is_an_attribute_and_documented():
     assert "unchecked" in table and set(kofn.Report._fields) == mine
     typed, = (n for n in TREE.body if getattr(n, "name", "") == "Report")
     assert tuple(f.target.id for f in typed.body) == kofn.Report._fields
-    listed = re.search(r"A report has (.*?)\.\s", (source / "docs/python.md")
+    listed = re.search(r"A report has (.*?)\.\s", (source / "docs/python-details.md")
                        .read_text(), re.S).group(1)
     assert set(re.findall(r"`(\w+)`", listed)) == mine
 
