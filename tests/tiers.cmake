@@ -54,7 +54,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   train_single_test train_deaths_test update_test update_away_test
   peer_histories_test train_campaign_test)
 # Tests that start threads.
-set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
+set(KOFN_THREAD ports_test put_test width_test liars_test operands_test peer_threads_test
   train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
   conform_test sockets_test flow_test share_test net_hostile_test
   seats_test coded_test)

@@ -60,6 +60,10 @@ static void other_labels(kofn_regress_options opt)
     must(kofn_regress_plain(r, &weights, NULL));
     for (int j = 0; j < N; j++)
         expect(fabs(plain[j] - 2 * truth[j]) < 1e-4, "twice the weights");
+    must(kofn_regression_penalise(r, 1e6));
+    must(kofn_regress_plain(r, &weights, NULL));
+    for (int j = 0; j < N; j++)
+        expect(fabs(plain[j]) < 1e-4, "a large penalty");
     kofn_regression_free(r);
 }
 

@@ -182,11 +182,11 @@ typedef struct kofn_regress_options {
     double step; /* at least 0; see kofn_line_search                  */
     double l2;   /* weight of the penalty |w|^2 / 2, at least 0      */
     /* Converged if the norm of the gradient is below `tol` times that of
-     * the first gradient, and the distance to the minimum is at most
-     * sqrt(tol) |w|.  The distance is estimated from products with the
-     * curvature.  It is not tested if gradients lack points or belong to
-     * earlier iterates; then the norm alone decides.  0 means 1e-8.  Not used
-     * by SGD. */
+     * the first gradient (or that at w = 0, if it is larger), and the distance
+     * to the minimum is at most sqrt(tol) |w|.  The distance is estimated from
+     * products with the curvature.  It is not tested if gradients lack points
+     * or belong to earlier iterates; then the norm alone decides.  0 means
+     * 1e-8.  Not used by SGD. */
     double tol;
     unsigned max_iterations; /* 0 means 100                                   */
     unsigned batches;        /* SGD: number of batches; 0 means 10            */
@@ -283,6 +283,10 @@ KOFN_API kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job,
  * kofn_regression_new. */
 KOFN_API kofn_status kofn_regression_relabel(kofn_regression *r,
                                              const kofn_matrix *y);
+/* Replaces the penalty l2, for another descent on the same job.  If w of the
+ * last descent is its start, a path of penalties takes few iterations each.
+ * KOFN_INVAL: l2 is out of range. */
+KOFN_API kofn_status kofn_regression_penalise(kofn_regression *r, double l2);
 /* Minimises F with the workers of the job.  w is n x 1, float64 and contiguous;
  * it holds the start and then the result.  If it fails on the way, w is that of
  * the last complete iteration.  `res` may be NULL.

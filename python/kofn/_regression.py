@@ -43,6 +43,7 @@ class Regression(Estimator):
                   squares and a small X, and else elastic, as in the command.
 {options}
     seed          of the order of batches.
+    warm_start    fit starts from the weights of the last fit, if they are as many.
     errors, faults, events, late, keys, ...: options of kofn.Matrix.
 
     The penalty l2 leaves out the intercept. `predict` takes the columns of `fit`;
@@ -70,7 +71,7 @@ class Regression(Estimator):
     def __init__(self, *, loss="squares", scheme="auto", workers=8,
                  where="threads", l2=0.0, optimizer="auto", line_search="none",
                  step=0.0, tol=1e-8, iterations=100, batches=10,
-                 intercept=True, seed=1, in_flight=None, below=None, patience=None,
+                 intercept=True, warm_start=False, seed=1, in_flight=None, below=None, patience=None,
                  max_error=None, late=None, lease=None, pieces=None, errors=None,
                  quarantine=None, beyond=None, workers_per_principal=None, mu=None,
                  audit=None, start_within=None, journal=None, metrics=None,
@@ -153,7 +154,29 @@ class Regression(Estimator):
         self.classes_ = self.classes_[found]
         return np.searchsorted(found, y).astype(np.float64)
 
-    def _fit(self, X, y, sample_weight):
+    def path(self, X, y, l2s, sample_weight=None):
+        """Fits the model for each penalty of l2s, in this order, on one job. Each fit
+        starts from the weights of the one before. Begin with the largest penalty.
+
+        Returns coefs (a row for each penalty) and intercepts. The model is then that
+        of the last penalty. Of classes there may be two.
+
+        >>> import numpy as np, kofn
+        >>> X = np.array([[1.0, 0], [0, 1], [1, 1], [2, 1]])
+        >>> model = kofn.Regression(scheme="elastic:k=2", workers=3)
+        >>> coefs, intercepts = model.path(X, X @ [2.0, -1.0], [1, 0.1, 0])
+        >>> coefs[-1].round(4)
+        array([ 2., -1.])
+        """
+        l2s = np.asarray(l2s, np.float64)
+        if l2s.ndim != 1 or not len(l2s):
+            raise Invalid(f"l2s has the shape {l2s.shape}; it takes one penalty or more")
+        with self._turn():
+            self._fit(X, y, sample_weight, l2s)
+            coefs, intercepts, self._path = *self._path, None
+            return coefs, intercepts
+
+    def _fit(self, X, y, sample_weight, l2s=None):
         loss = self._choice(TABLE, "loss")
         _lib.text("scheme", self.scheme)
         given = self._job_options(OPTIONS)
@@ -166,19 +189,28 @@ class Regression(Estimator):
             y = self._check_classes(y)
             each = [y] if len(self.classes_) == 2 else \
                 [(y == i).astype(np.float64) for i in range(len(self.classes_))]
-        fits, history = self._fit_each(loss, X, each, weights, given)
+        if l2s is not None and len(each) > 1:
+            raise Unsuited(f"y has {len(each)} classes, and a path has one model")
+        fits, history = self._fit_each(loss, X, each, weights, given, l2s)
+        if l2s is not None:
+            W = np.array([w for w, _ in fits])
+            self._path = (W[:, :-1], W[:, -1]) if self.intercept else \
+                (W, np.zeros(len(W)))
+            fits = fits[-1:]
         self._take(fits, history)
         self._warn(X, y, [res for _, res in fits])
         return self
 
-    def _fit_each(self, loss, X, each, weights, given):
-        """Returns weights and result of a fit for each vector of labels, on one job,
-        and the history of all."""
+    def _fit_each(self, loss, X, each, weights, given, l2s=None):
+        """Returns weights and result of a fit for each vector of labels, and then for
+        each further penalty, on one job, and the history of all."""
         xv, kept = _lib.sparse(X, "X") if _lib.is_sparse(X) else (_lib.view(X), X)
         wv = ffi.NULL if weights is None else _lib.view(weights)
         history = []
         handle = ffi.new_handle(history)
         o = self._regress_options(loss, handle)
+        if l2s is not None:
+            o.l2 = l2s[0]
         o.weights, o.relabels = wv, len(each) > 1
         r = ffi.gc(new(lib.kofn_regression_new, _lib.operand(xv), _lib.view(each[0]), o),
                    lib.kofn_regression_free)
@@ -197,19 +229,33 @@ class Regression(Estimator):
                   operand=_lib.operand(xv), **given)
         try:
             check(lib.kofn_regression_place(r, job.job, pb.op))
-            out = [self._descend(r, job, X.shape[1])]
-            for y in each[1:]:
+            starts = self._starts(len(each), X.shape[1])
+            out = [self._descend(r, job, starts[0])]
+            for y, start in zip(each[1:], starts[1:]):
                 check(lib.kofn_regression_relabel(r, _lib.view(y)))
-                out.append(self._descend(r, job, X.shape[1]))
-            self.report_ = Report.of(out[0][1].rounds) if len(each) == 1 else job.totals
+                out.append(self._descend(r, job, start))
+            for l2 in () if l2s is None else l2s[1:]:
+                check(lib.kofn_regression_penalise(r, l2))
+                out.append(self._descend(r, job, out[-1][0].copy()))
+            self.report_ = Report.of(out[0][1].rounds) if len(out) == 1 else job.totals
         finally:
             job.close()
         del kept
         return out, history
 
+    def _starts(self, models, columns):
+        """Returns the weights from which each model starts."""
+        zeros = np.zeros((models, columns))
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return zeros
+        W = np.atleast_2d(self.coef_)
+        if self.intercept:
+            W = np.column_stack([W, np.atleast_1d(self.intercept_)])
+        return W.copy() if W.shape == zeros.shape else zeros
+
     @staticmethod
-    def _descend(r, job, columns):
-        w, res = np.zeros(columns), _lib.begun("kofn_regress_result")
+    def _descend(r, job, w):
+        w, res = np.ascontiguousarray(w), _lib.begun("kofn_regress_result")
         job.call(lib.kofn_regress, r, _lib.view(w), res)
         return w, res
 

@@ -315,15 +315,18 @@ def test_regression_squares():
 @pytest.mark.filterwarnings("ignore::kofn.ConvergenceWarning")
 @pytest.mark.parametrize("scheme, seed", [("pcr:r=3", 2), ("gc:d=2", 5), ("elastic", 2)])
 def test_equal_columns_share_their_weight(scheme, seed):
-    """The weights are near those of least norm, although F is flat along a line. With
-    pcr rounding may keep a descent from meeting its tol."""
+    """F is flat along one line, on which weights must not run away. Across it they are
+    those of least norm. With pcr rounding may keep a descent from meeting its tol."""
     r = np.random.default_rng(seed)
     X = r.standard_normal((60, 6))
     X[:, 5] = X[:, 0]
     y = r.standard_normal(60)
     want = np.linalg.lstsq(np.c_[X, np.ones(60)], y, rcond=None)[0]
     m = kofn.Regression(scheme=scheme, workers=5).fit(X, y)
-    assert np.allclose(np.r_[m.coef_, m.intercept_], want, atol=0.05)
+    off = np.r_[m.coef_, m.intercept_] - want
+    flat = np.array([1, 0, 0, 0, 0, -1, 0]) / np.sqrt(2)
+    assert abs(off @ flat) < 0.05
+    assert np.abs(off - (off @ flat) * flat).max() < 1e-6
     assert np.allclose(m.predict(X), X @ want[:-1] + want[-1], atol=1e-6)
 
 
@@ -338,6 +341,35 @@ def test_regression_has_the_command_s_scheme():
     few, many = (kofn.Regression(scheme=s, workers=4).fit(X, y) for s in ("auto", "elastic"))
     assert few.report_.rounds < many.report_.rounds  # X' X w is one round
     assert np.allclose(few.coef_, many.coef_)
+
+
+@pytest.mark.parametrize("scheme", ["auto", "elastic:k=2", "gc:d=2"])
+def test_a_path_is_the_ridge_of_each_penalty(scheme):
+    r = np.random.default_rng(8)
+    X, l2s = r.standard_normal((80, 5)) + 1, [10, 1, 0.1, 0.01, 0]
+    y = X @ np.arange(5.0) + r.standard_normal(80)
+    m = kofn.Regression(scheme=scheme, workers=4, tol=1e-12)
+    coefs, intercepts = m.path(X, y, l2s)
+    for l2, w, b in zip(l2s, coefs, intercepts):
+        assert np.allclose(np.r_[w, b], ridge_of(X, y, l2), rtol=0, atol=1e-8)
+    assert (m.coef_ == coefs[-1]).all() and m.intercept_ == intercepts[-1]
+    with pytest.raises(kofn.Invalid, match="l2 = -1"):
+        m.path(X, y, [1, -1])
+
+
+def test_a_warm_start_begins_at_the_last_weights():
+    r = np.random.default_rng(8)
+    X = r.standard_normal((80, 5)) + 1
+    y = (X @ np.arange(5.0) + r.standard_normal(80) > 10).astype(int)
+    m = kofn.Regression(loss="logistic", l2=0.1, workers=4, warm_start=True).fit(X, y)
+    cold, first = m.n_iter_, np.r_[m.coef_, m.intercept_]
+    m.fit(X, y)
+    assert m.converged_ and m.n_iter_ == 1 < cold
+    assert np.allclose(np.r_[m.coef_, m.intercept_], first, atol=1e-6)
+    m.set_params(l2=0.11).fit(X, y)
+    want = kofn.Regression(loss="logistic", l2=0.11, workers=4).fit(X, y)
+    assert m.n_iter_ < want.n_iter_ and np.allclose(m.coef_, want.coef_, atol=1e-5)
+    assert m.fit(X[:, :3], y).coef_.shape == (3,)
 
 
 def test_regression_names_who_lies():

@@ -122,6 +122,7 @@ static void say_regress(json_t *o, const cli_args *a)
     say_real(o, "--step", r->step);
     say_real(o, "--batches", r->batches);
     say_real(o, "--intercept", r->intercept);
+    say_text(o, "--start", a->start);
     say_real(o, "--scale", a->standardise);
 }
 

@@ -59,7 +59,7 @@ typedef struct cli_args {
     bool weights, undirected, directed, isolated;
     size_t top;
     const char *ids;
-    const char *personalize, *sinks, *start; /* pagerank: files, or NULL */
+    const char *personalize, *sinks, *start; /* files, or NULL */
     bool damping_given;
     const char *dtype;
     bool verify, json, quiet, help, show, resume, step, state;
@@ -539,9 +539,9 @@ int points_prepare(const points *p, const kofn_matrix *X, kofn_matrix *out);
  * freed. */
 int points_prepare_sparse(points *p, const kofn_sparse *X, bool intercept,
                           kofn_sparse *out);
-/* Converts weights to those of the original points. The intercept comes last.
- */
+/* Convert weights to those of the columns of X as it was, and back. */
 void points_undo(const points *p, const double *w, double *out);
+void points_redo(const points *p, const double *w, double *out);
 /* Returns the ratio of the largest to the smallest spread of a column; 1 if
  * columns were scaled. */
 double points_spread(const points *p);

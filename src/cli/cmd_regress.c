@@ -10,11 +10,12 @@
 #include <string.h>
 
 typedef struct fit {
-    input file[4];        /* X, y, and the held-out X and y */
+    input file[5];        /* X, y, and the held-out X and y; the start */
     kofn_matrix K[2];     /* kernel values, used instead of both X */
     points points;        /* prepared points, used instead of both X */
     kofn_matrix owned[2]; /* memory of the prepared points */
     kofn_matrix X, y, test_X, test_y, w;
+    kofn_matrix start; /* as w; without data: 0 */
     kofn_sparse
         S; /* used instead of X, which then has no data; no rows: X is dense */
     classes classes;
@@ -141,6 +142,32 @@ static int name_classes(fit *f, const cli_args *a)
     return 0;
 }
 
+/* Loads the weights of --start into w, for the prepared columns. */
+static int load_start(fit *f, const cli_args *a)
+{
+    size_t n = f->w.rows;
+    kofn_matrix given;
+
+    if (!a->start)
+        return 0;
+    TRY_CODE(input_targets(&f->file[4], &given, a->start));
+    if (given.cols != 1 && given.rows == 1)
+        input_column(&given);
+    if (given.rows != n || given.cols != 1)
+        return cli_say(
+            EXIT_USAGE, "--start %s is %zu x %zu; it needs %zu weights%s",
+            a->start, given.rows, given.cols, n,
+            a->regress.intercept ? ", the last is the intercept" : "");
+    TRY_CODE(cli_room(&f->start, n, 1, "--start"));
+    for (size_t j = 0; j < n; j++)
+        ((double *)f->start.data)[j] = cli_element(&given, j, 0);
+    if (!a->kernel)
+        points_redo(&f->points, f->start.data, f->w.data);
+    memcpy(a->kernel ? f->w.data : f->start.data,
+           a->kernel ? f->start.data : f->w.data, n * sizeof(double));
+    return 0;
+}
+
 static int load(fit *f, const cli_args *a)
 {
     const kofn_sparse *sparse = NULL;
@@ -153,14 +180,16 @@ static int load(fit *f, const cli_args *a)
     TRY_CODE(sparse      ? prepare_sparse(f, a, sparse)
              : a->kernel ? apply_kernel(f, a->kernel)
                          : prepare(f, a));
-    return cli_room(&f->w, f->X.cols, 1, "the weights");
+    TRY_CODE(cli_room(&f->w, f->X.cols, 1, "the weights"));
+    return load_start(f, a);
 }
 
 static void release(fit *f)
 {
     kofn_regression_free(f->regression);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 5; i++)
         input_free(&f->file[i]);
+    free(f->start.data);
     for (size_t i = 0; i < 2; i++) {
         free(f->owned[i].data);
         kofn_free(f->K[i].data);
@@ -309,6 +338,8 @@ static int verify(fit *f)
     int code;
 
     TRY_CODE(cli_room(&want, f->w.rows, 1, "--verify"));
+    if (f->start.data)
+        memcpy(want.data, f->start.data, f->w.rows * sizeof(double));
     f->verifying = true;
     st = kofn_regress_plain(f->regression, &want, &res);
     code = st == KOFN_AGAIN ? 128 + cli_caught()

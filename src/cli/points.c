@@ -79,6 +79,18 @@ void points_undo(const points *p, const double *w, double *out)
         out[p->columns] = before;
 }
 
+void points_redo(const points *p, const double *w, double *out)
+{
+    double after = p->intercept ? w[p->columns] : 0;
+
+    for (size_t j = 0; j < p->columns; j++) {
+        out[j] = w[j] * unit(p, j);
+        after += w[j] * origin(p, j);
+    }
+    if (p->intercept)
+        out[p->columns] = after;
+}
+
 double points_spread(const points *p)
 {
     double least = HUGE_VAL, most = 0;

@@ -113,6 +113,10 @@ static cli_option options[] = {
     {0, "start", "FILE",
      "ranks to start from, as for --personalize (all nodes alike)", IN_PAGERANK,
      OF(CLI_FILE, start)},
+    {0, "start", "FILE",
+     "weights to start from, as --output has them, for example those of "
+     "another --l2 (0)",
+     IN_REGRESS, OF(CLI_FILE, start)},
     {0, "weights", NULL, "the third field of an edge is its weight",
      IN_PAGERANK, FLAG(weights)},
     {0, "undirected", NULL,

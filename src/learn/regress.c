@@ -339,6 +339,16 @@ kofn_status kofn_regression_relabel(kofn_regression *r, const kofn_matrix *y)
     return KOFN_OK;
 }
 
+kofn_status kofn_regression_penalise(kofn_regression *r, double l2)
+{
+    kofn_regress_options o = r->opt;
+
+    o.l2 = l2;
+    TRY(kf_learn_settle(KOFN_TABLE_REGRESS, &o));
+    r->opt.l2 = l2;
+    return KOFN_OK;
+}
+
 /* ---- descents ------------------------------------------------------------ */
 
 static void descent_free(kf_descent *d)
@@ -453,6 +463,21 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
     return KOFN_OK;
 }
 
+/* Sets now->first to the norm of the gradient at w = 0, which `tol` refers to.
+ * A start near the minimum would otherwise ask for digits that do not exist. */
+static kofn_status look_at_zero(kf_descent *d, const double *v)
+{
+    size_t n = kf_learn_features(d);
+    double F;
+
+    if (d->r->opt.optimizer == KOFN_OPTIMIZER_SGD || kf_norm(v, n) == 0)
+        return KOFN_OK;
+    memset(d->there, 0, n * sizeof *d->there);
+    TRY(kf_learn_gradient_at(d, d->there, KF_ALL, &F));
+    d->now.first = kf_norm(d->g, n);
+    return KOFN_OK;
+}
+
 /* Computes a gradient and takes a step. */
 static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 {
@@ -461,6 +486,8 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 
     if (d->job) /* the rounds of the iteration are counted together */
         TRY(kofn_step(d->job, now->iteration - d->done));
+    if (now->iteration == 1)
+        TRY(look_at_zero(d, v));
     TRY(d->pairs
             ? kf_lbfgs_gradient(d, v, &now->objective)
             : kf_learn_gradient_at(d, v, points_of(d->r, now->iteration - 1),
@@ -471,7 +498,7 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
                        "iteration %u: the gradient is not finite; %s",
                        now->iteration, kf_learn_remedy_of(d));
     if (now->iteration == 1)
-        now->first = now->gradient;
+        now->first = kf_larger(now->first, now->gradient);
     now->step = 0;
     TRY(is_over(d, v, converged));
     if (!*converged && !d->pairs) {

@@ -243,33 +243,43 @@ static size_t ended_so_far(void *ud)
     return *(size_t *)ud;
 }
 
-/* No worker comes in the place of an ended one, so waiting for it would not
- * end: the others are enough to begin, and without them there is an error. */
-static void early_ends(void **state)
+/* Opens a port for two workers, and waits until it expects fewer or fails. The
+ * first worker comes, unless both have ended. */
+static kofn_status wait_for_ended(fleet *f, size_t ended, kofn_port **port)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_time end = kf_clock() + 300 * KOFN_SECOND;
     kofn_status st = KOFN_OK;
-    size_t ended = 0;
-    kofn_port *port;
+    size_t now = 0;
     kf_msg m;
+
+    fleet_init(f, NULL);
+    o.workers = 2;
+    o.ended = ended_so_far;
+    o.ud = &now;
+    assert_ok(kofn_port_away(port, loop_hub(&f->net), &o));
+    if (ended < 2) {
+        fleet_add(f);
+        assert_ok((*port)->wait(*port, KOFN_NEVER, KOFN_NEVER, &m));
+        assert_int_equal(m.type, KF_MSG_HELLO);
+        assert_int_equal((*port)->wait(*port, KOFN_NEVER, KOFN_SECOND / 4, &m),
+                         KOFN_AGAIN);
+        assert_int_equal((*port)->workers, 2);
+    }
+    for (now = ended; st >= 0 && (*port)->workers == 2 && kf_clock() < end;)
+        st = (*port)->wait(*port, KOFN_NEVER, KOFN_SECOND / 4, &m);
+    return st;
+}
+
+/* No worker comes in the place of an ended one, so waiting for it would not
+ * end: the others are enough to begin, and without them there is an error. */
+static void early_ends(void **state)
+{
+    kofn_port *port;
     fleet f;
 
     (void)state;
-    fleet_init(&f, NULL);
-    o.workers = 2;
-    o.ended = ended_so_far;
-    o.ud = &ended;
-    assert_ok(kofn_port_away(&port, loop_hub(&f.net), &o));
-    fleet_add(&f);
-    assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
-    assert_int_equal(m.type, KF_MSG_HELLO);
-    assert_int_equal(port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m),
-                     KOFN_AGAIN);
-    assert_int_equal(port->workers, 2);
-    for (ended = 1; st >= 0 && port->workers == 2 && kf_clock() < end;)
-        st = port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m);
-    assert_int_equal(st, KOFN_AGAIN);
+    assert_int_equal(wait_for_ended(&f, 1, &port), KOFN_AGAIN);
     assert_int_equal(port->workers, 1);
     kofn_port_close(port);
     fleet_down(&f);
@@ -277,23 +287,11 @@ static void early_ends(void **state)
 
 static void early_ends_of_all(void **state)
 {
-    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
-    kofn_time end = kf_clock() + 300 * KOFN_SECOND;
-    kofn_status st = KOFN_OK;
-    size_t ended = 2;
     kofn_port *port;
-    kf_msg m;
     fleet f;
 
     (void)state;
-    fleet_init(&f, NULL);
-    o.workers = 2;
-    o.ended = ended_so_far;
-    o.ud = &ended;
-    assert_ok(kofn_port_away(&port, loop_hub(&f.net), &o));
-    while (st >= 0 && kf_clock() < end)
-        st = port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m);
-    assert_int_equal(st, KOFN_TOOFEW);
+    assert_int_equal(wait_for_ended(&f, 2, &port), KOFN_TOOFEW);
     assert_string_equal(kofn_errmsg(), "all 2 workers ended before they came");
     kofn_port_close(port);
     fleet_down(&f);

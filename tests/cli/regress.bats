@@ -190,6 +190,17 @@ assert w.shape == (13,) and abs(w-v).max() < 1e-7"
 assert w.shape == (12,) and abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
 }
 
+@test "regress: --start saves iterations, also of scaled columns" {
+    inputs
+    py "X=np.load('X.npy'); np.save('X.npy', 3 + X * 10.**(np.arange(12)/3 - 2))"
+    kofn regress X.npy y.npy -o w.npy --scale --l2 0.1 --tol 1e-9 -q
+    kofn regress X.npy y.npy -o v.npy --scale --l2 0.1 --start w.npy --tol 1e-6 --verify --json >out.json
+    json "o['converged'] and o['iterations'] == 1 and o['rel_error'] <= 1e-10" <out.json
+    py "w,v=np.load('w.npy'),np.load('v.npy'); assert abs(w-v).max() < 1e-5*abs(w).max()"
+    run kofn regress X.npy y.npy --no-intercept --start w.npy
+    refused "it needs 12 weights"
+}
+
 @test "regress: sparse points stay sparse, also with an intercept" {
     inputs
     py "r=np.random.default_rng(5); X=np.load('X.npy')*(r.random((400,12)) < 0.2); X[7]=0

@@ -1,57 +1,9 @@
 /* put_test.c -- several products in flight on one job. Each has its own
  * answer, status and report, in whatever order they are taken. */
-#include "fleet.h"
 #include "put_rig.h"
+#include "sites_rig.h"
 
 #include "ports/post.h"
-
-/* ---- ports --------------------------------------------------------------- */
-
-enum { THREADS, PACKETS, SIMULATOR };
-
-#define SITES (PORTS + 1)
-
-static fleet packets;
-
-static kofn_port *port_at(int site, rig *r, const rig_kind *k)
-{
-    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
-    kofn_port *port;
-
-    if (site == SIMULATOR) {
-        assert_ok(kofn_port_sim(&port, k->workers, k->faults));
-        return port;
-    }
-    if (site == THREADS) {
-        assert_ok(kofn_port_threads(&port, k->workers, k->faults));
-        return port;
-    }
-    fleet_init(&packets, NULL);
-    packets.serve.f = rig_part;
-    packets.serve.ctx = r;
-    packets.serve.faults = k->faults;
-    packets.serve.staged = true;
-    o.start = fleet_start;
-    o.kill = fleet_kill;
-    o.ud = &packets;
-    return fleet_port(&packets, k->workers, &o);
-}
-
-static void up(rig *r, const rig_kind *k, int site)
-{
-    rig_inputs(r, k);
-    assert_ok(kofn_open(&r->job, r->plan, port_at(site, r, k), k->opt));
-    assert_ok(rig_place(r));
-}
-
-static void down(rig *r, int site)
-{
-    kofn_close(r->job);
-    r->job = NULL;
-    if (site == PACKETS)
-        fleet_down(&packets);
-    rig_down(r);
-}
 
 /* Computes products on all ports. One in `cancels` is cancelled, with tasks
  * outstanding; 0: none. The others complete, and the totals have the whole
@@ -117,15 +69,6 @@ static void faults_in_flight(void **state)
         }
 }
 
-/* Sets the width of products beside r. */
-static void set_width(rig *r, size_t p)
-{
-    if (r->op == KOFN_LEFT)
-        r->x.rows = r->y.rows = p;
-    else
-        r->x.cols = r->x.ld = r->y.cols = r->y.ld = p;
-}
-
 /* Workers answer with the input of the requested product, for both uses of a
  * plan, whatever they were sent since.  Products have any width. */
 static void both_sides(void **state)
@@ -175,103 +118,6 @@ static void both_sides(void **state)
         kf_free(left.y.data);
         down(&r, site);
     }
-}
-
-/* Blocks do not depend on the number of columns, nor do the cuts of inputs. */
-static void any_width(void **state)
-{
-    static const char *const spec[] = {"uncoded", "mds:k=3",
-                                       "elastic:k=3,cut=columns",
-                                       "gpd:m=2,n=1,p=2", "product:p=2"};
-    static const size_t width[] = {3, 1, 7, 2, 90, 4};
-
-    (void)state;
-    for (size_t s = 0; s < sizeof spec / sizeof *spec; s++)
-        for (int site = 0; site < SITES; site++) {
-            rig_kind k = {.spec = spec[s],
-                          .workers = 9,
-                          .m = 45,
-                          .n = 14,
-                          .p = 3,
-                          .dtype = s == 1 ? KOFN_F32 : KOFN_F64};
-            rig r;
-
-            up(&r, &k, site);
-            for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
-                rig one;
-
-                set_width(&r, width[i]);
-                one = rig_beside(&r, i);
-                assert_ok(kofn_round(r.job, &one.x, &one.y, NULL));
-                assert_at_most(rig_error(&one), k.dtype ? 1e-5 : 1e-11);
-                rig_put_away(&one);
-            }
-            down(&r, site);
-        }
-}
-
-/* A vector is one column, and the strips of some left products are their rows.
- */
-static void fixed_width(void **state)
-{
-    rig_kind k = {
-        .spec = "mds:k=2", .workers = 3, .m = 12, .n = 5, .p = 1, .sim = true};
-    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATMUL, 12, 5, 3, KOFN_F64, false);
-    kofn_port *port;
-    rig r;
-
-    (void)state;
-    rig_up(&r, &k);
-    set_width(&r, 2);
-    assert_status(KOFN_SHAPE, kofn_put(r.job, &r.x, &r.y, NULL));
-    rig_down(&r);
-
-    k.p = 3;
-    rig_inputs(&r, &k);
-    kofn_plan_free(r.plan);
-    assert_ok(kofn_plan_new(&r.plan, &pb, "gpd:m=2,n=1,p=1", 3, 7));
-    assert_ok(kofn_plan_serve_left(r.plan, 3));
-    assert_ok(kofn_port_sim(&port, 3, NULL));
-    assert_ok(kofn_open(&r.job, r.plan, port, NULL));
-    assert_ok(kofn_place(r.job, &r.A));
-    for (size_t p = 2; p <= 4; p++) {
-        kofn_matrix x = random_matrix(p, 12, KOFN_F64, 1);
-        kofn_matrix y = random_matrix(p, 5, KOFN_F64, 2);
-
-        assert_int_equal(kofn_put_at(r.job, 0, true, &x, &y, NULL),
-                         p == 3 ? KOFN_OK : KOFN_SHAPE);
-        if (p == 3)
-            assert_ok(kofn_take(r.job, 0, KOFN_NEVER, NULL));
-        kf_free(x.data);
-        kf_free(y.data);
-    }
-    rig_down(&r);
-}
-
-/* An answer has 12 / 2 rows, and at most 4 columns fit. */
-static void longest_answer(void **state)
-{
-    rig_kind k = {
-        .spec = "uncoded", .workers = 2, .m = 12, .n = 5, .p = 2, .sim = true};
-    kofn_port *port;
-    rig r, one;
-
-    (void)state;
-    rig_inputs(&r, &k);
-    assert_ok(kofn_port_sim(&port, 2, NULL));
-    port->longest = 6 * 4 * sizeof(double);
-    assert_ok(kofn_open(&r.job, r.plan, port, NULL));
-    assert_ok(kofn_place(r.job, &r.A));
-    for (size_t p = 3; p <= 5; p++) {
-        set_width(&r, p);
-        one = rig_beside(&r, p);
-        assert_int_equal(kofn_round(r.job, &one.x, &one.y, NULL),
-                         p <= 4 ? KOFN_OK : KOFN_UNSUITED);
-        assert_true(p > 4 || rig_error(&one) < 1e-11);
-        rig_put_away(&one);
-    }
-    assert_non_null(strstr(kofn_errmsg(), "240 bytes"));
-    rig_down(&r);
 }
 
 /* ---- inputs that are sent again ------------------------------------------ */
@@ -670,11 +516,6 @@ TEST_FILE(put_test)
             faults_in_flight,
             "put: products in flight are right (slow, leaving, faulty worker)"),
         TEST(both_sides, "put: left and right products in flight are right"),
-        TEST(any_width, "put: products of any number of columns are right"),
-        TEST(fixed_width,
-             "put: vectors, and gpd from the left, have the plan's width"),
-        TEST(longest_answer,
-             "put: products with answers too long for the port are refused"),
         TEST(repeated_input,
              "put: a cancelled input is kept if a later letter brings it"),
         TEST(needed_input,
