@@ -1,8 +1,11 @@
 """The stubs and docs/python-details.md name what there is, with the same parameters."""
 import ast
 import inspect
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import kofn
 from kofn._job import OPTIONS
@@ -63,6 +66,14 @@ def test_every_number_of_a_report_is_an_attribute_and_documented():
     listed = re.search(r"A report has (.*?)\.\s", (source / "docs/python-details.md")
                        .read_text(), re.S).group(1)
     assert set(re.findall(r"`(\w+)`", listed)) == mine
+
+
+def test_the_reference_is_what_the_docstrings_say():
+    source = pathlib.Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, source / "scripts/python-reference", "--check"],
+                          env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_name_has_a_stub():
