@@ -8,11 +8,12 @@
  *   .npy           NumPy 1.0 to 3.0, C and Fortran order, both byte orders.
  *                  Floats of 8 and 4 bytes keep their type.  Floats of 2 bytes,
  *                  integers and booleans become float64.  Integers that float64
- *                  cannot hold exactly are refused.
+ *                  cannot hold exactly are refused.  Complex numbers of 16
+ *                  and 8 bytes keep their type; see KOFN_FILE_COMPLEX.
  *   Matrix Market  Array and coordinate; real, double, integer,
- *                  unsigned-integer and pattern; general, symmetric, hermitian
- *                  and skew-symmetric.  Symmetric and hermitian files may hold
- *                  either triangle.
+ *                  unsigned-integer, pattern and, with KOFN_FILE_COMPLEX,
+ *                  complex; general, symmetric, hermitian and skew-symmetric.
+ *                  Symmetric and hermitian files may hold either triangle.
  *   CSV            Numbers separated by semicolons, commas, tabs, bars or
  *                  blanks, with or without a line of names.  # begins a
  *                  comment.  Decimal commas are allowed if no comma separates
@@ -68,6 +69,10 @@ typedef struct kofn_file {
     /* Of a list of edges: its lines, and the numbers of nodes and edges that a
      * comment at its start states, as SNAP does; 0: none. */
     size_t listed, said_nodes, said_edges;
+    /* True if the numbers are complex.  An m x n file is then a real m x 2n
+     * matrix: columns 2j and 2j + 1 are the real and the imaginary part of
+     * column j. */
+    bool is_complex;
 } kofn_file;
 
 /* The purpose for which a file is opened. */
@@ -86,7 +91,11 @@ typedef enum kofn_file_use {
     KOFN_GRAPH_WEIGHTS = 4,
     KOFN_GRAPH_UNDIRECTED = 8,
     KOFN_GRAPH_DIRECTED = 16,
-    KOFN_GRAPH_ISOLATED = 32
+    KOFN_GRAPH_ISOLATED = 32,
+    /* This may be added to KOFN_FILE_READ and KOFN_FILE_COPY.  A .npy or Matrix
+     * Market file may have complex numbers; `is_complex` shows that it has.
+     * Otherwise a file with complex numbers is refused. */
+    KOFN_FILE_COMPLEX = 64
 } kofn_file_use;
 /* Reads a file.  A C-ordered .npy in the byte order of the machine is mapped,
  * not copied.  The caller frees *out with kofn_file_free; it is NULL on
@@ -111,7 +120,7 @@ KOFN_API void kofn_file_free(kofn_file *f);
 /* Writes a dense matrix as .npy 1.0, in C order and little endian.  `dims` is
  * 2, or 1 to write a vector.
  *
- * This and the two functions below write to a temporary file next to `path`,
+ * This and the three functions below write to a temporary file next to `path`,
  * force it to disk and rename it.  So `path` has either its old or its complete
  * new content.  A mount point cannot be replaced; it is overwritten in place at
  * the end.
@@ -129,6 +138,15 @@ KOFN_API kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
  * KOFN_NONFINITE: a sparse matrix has a NaN or an infinity. */
 KOFN_API kofn_status kofn_write(const char *path, kofn_operand a,
                                 unsigned dims);
+
+/* Writes a dense complex m x n matrix in the format of the suffix: .npy or .mtx
+ * (array).  `a` is m x 2n: columns 2j and 2j + 1 are the real and the imaginary
+ * part of column j.  `dims` is 2, or 1 to write a vector.
+ * KOFN_IO: the file cannot be written.
+ * KOFN_INVAL, KOFN_SHAPE: the suffix is neither, the number of columns is odd,
+ * or an argument is invalid. */
+KOFN_API kofn_status kofn_write_complex(const char *path, const kofn_matrix *a,
+                                        unsigned dims);
 
 /* Writes `length` bytes.
  * KOFN_IO: the file cannot be written.

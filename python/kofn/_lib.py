@@ -247,8 +247,9 @@ _VOID, _MATRIX = ffi.typeof("void *"), ffi.typeof("kofn_matrix *")
 _DTYPE = {np.dtype(np.float64): lib.KOFN_F64, np.dtype(np.float32): lib.KOFN_F32}
 
 
-def numbers(x, name):
-    """Returns x as a NumPy array of real numbers of their own type."""
+def numbers(x, name, kinds="fiub"):
+    """Returns x as a NumPy array of numbers of their own type, which must be of these
+    kinds."""
     if not isinstance(x, np.ndarray) and hasattr(x, "__dlpack_device__"):
         if x.__dlpack_device__()[0] != 1:
             raise Invalid(f"{name} does not lie in this machine's memory; "
@@ -264,10 +265,18 @@ def numbers(x, name):
     a = np.asarray(x)
     if a.dtype.kind == "O" and is_nullable(x):
         a = x.to_numpy(np.float64, na_value=np.nan)
-    if a.dtype.kind not in "fiub":
-        raise Invalid(f"{name} has numbers of type {a.dtype}; kofn computes "
-                      "with float64 and float32")
+    if a.dtype.kind not in kinds:
+        raise wrong_kind(name, a.dtype)
     return a
+
+
+def wrong_kind(name, dtype):
+    """Returns the exception for numbers of a type that is refused here."""
+    if dtype.kind == "c":
+        return Invalid(f"{name} has numbers of type {dtype}; kofn.Matrix and kofn.matmul "
+                       "take complex numbers, and here they must be real")
+    return Invalid(f"{name} has numbers of type {dtype}; kofn computes with float64, "
+                   "float32, complex128 and complex64")
 
 
 def is_nullable(x):
@@ -281,12 +290,40 @@ def is_nullable(x):
 
 def factor(x, dtype, name):
     """Returns array(x) in the type of its product with numbers of `dtype`: NumPy's
-    rule, hence the wider type."""
-    if type(x) is np.ndarray and x.dtype == dtype:
+    rule, hence the wider type. x is complex only if it was, and then pairs(x) is what
+    the library can read."""
+    if type(x) is np.ndarray and x.dtype == dtype and x.dtype in _DTYPE:
         return array(x, dtype, name)  # the faster way
-    a = numbers(x, name)
-    wide = np.result_type(dtype, a.dtype)
-    return array(a, wide if wide == np.float32 else np.float64, name)
+    a = numbers(x, name, "fiubc")
+    wide = part(np.result_type(dtype, a.dtype))
+    if a.dtype.kind == "c":
+        check_dimensions(a, name)
+        a = np.ascontiguousarray(a, pair(wide))
+        return a if a.flags.aligned else a.copy()
+    return array(a, wide, name)
+
+
+def part(dtype):
+    """Returns the type of the parts of numbers of this type, as the library has it."""
+    return np.dtype(np.float32 if dtype in (np.float32, np.complex64) else np.float64)
+
+
+def pair(dtype):
+    """Returns the complex type with parts of this type."""
+    return np.dtype(np.complex64 if dtype == np.float32 else np.complex128)
+
+
+def pairs(a):
+    """Returns a contiguous complex array, m x n or a vector, as a real one, m x 2n: the
+    library's way to see it. It is not copied."""
+    cols = 1 if a.ndim == 1 else a.shape[1]
+    return a.view(part(a.dtype)).reshape(len(a), 2 * cols)
+
+
+def check_dimensions(a, name):
+    """Refuses an array that is neither a vector nor a matrix."""
+    if a.ndim not in (1, 2):
+        raise Invalid(f"{name} has {a.ndim} dimensions; 1 or 2 are needed")
 
 
 def array(x, dtype=None, name="array"):
@@ -303,8 +340,7 @@ def array(x, dtype=None, name="array"):
         a = a.astype(np.float64)
     if dtype is not None and a.dtype != dtype:
         a = a.astype(dtype)
-    if a.ndim not in (1, 2):
-        raise Invalid(f"{name} has {a.ndim} dimensions; 1 or 2 are needed")
+    check_dimensions(a, name)
     size = a.itemsize
     whole_rows = a.shape[-1] <= 1 or a.strides[-1] == size
     if a.ndim == 2 and a.shape[0] > 1:
@@ -335,14 +371,14 @@ def view(a, row=False):
     return ffi.new(_MATRIX, (data, rows, cols, max(ld, cols), _DTYPE[a.dtype]))
 
 
-def csr(A, name):
-    """Returns a SciPy sparse matrix as CSR in float64, with ordered rows and without
-    duplicates, which are added in float64. A is not changed."""
+def csr(A, name, kinds="fiub"):
+    """Returns a SciPy sparse matrix as CSR with ordered rows and without duplicates,
+    which are added in float64 or complex128. A is not changed."""
     from scipy.sparse import coo_matrix, csr_matrix
 
-    if A.dtype.kind not in "fiub":
-        raise Invalid(f"{name} has numbers of type {A.dtype}; kofn computes "
-                      "with float64 and float32")
+    if A.dtype.kind not in kinds:
+        raise wrong_kind(name, A.dtype)
+    wide = np.complex128 if A.dtype.kind == "c" else np.float64
     if len(A.shape) != 2:
         raise Invalid(f"{name} has {len(A.shape)} dimensions; 2 are needed")
     kind = getattr(A, "format", None)
@@ -351,24 +387,33 @@ def csr(A, name):
     elif kind != "csr":
         A = A.tocoo()
         place = A.row, A.col
-        return coo_matrix((A.data.astype(np.float64), place), A.shape).tocsr()
+        return coo_matrix((A.data.astype(wide), place), A.shape).tocsr()
     made = csr_matrix((A.data, A.indices, A.indptr), A.shape)
     if made.has_canonical_format:
         return made
-    made = csr_matrix((A.data.astype(np.float64), A.indices.copy(), A.indptr.copy()),
+    made = csr_matrix((A.data.astype(wide), A.indices.copy(), A.indptr.copy()),
                       A.shape)
     made.sum_duplicates()
     return made
 
 
-def sparse(A, name="A"):
-    """Returns a kofn_sparse of a SciPy sparse matrix, and the arrays it borrows."""
-    A = csr(A, name)
-    ptr = A.indptr.astype(np.uint64)
-    col = A.indices.astype(np.uint32)
-    val = np.require(A.data, np.float64, "CA")
+def sparse(A, name="A", kinds="fiub"):
+    """Returns a kofn_sparse of a SciPy sparse matrix, and the arrays it borrows. A
+    complex m x n matrix becomes a real m x 2n matrix, with both parts of an entry."""
+    A = csr(A, name, kinds)
+    ptr, col, (rows, cols) = A.indptr.astype(np.uint64), A.indices, A.shape
+    if A.dtype.kind == "c":
+        if cols >= 1 << 31:
+            raise Invalid(f"{name} has {cols} columns; complex matrices have fewer than "
+                          "2^31")
+        val = np.require(A.data, np.complex128, "CA").view(np.float64)
+        ptr, cols = 2 * ptr, 2 * cols
+        twice = 2 * col.astype(np.uint32)
+        col = np.stack([twice, twice + np.uint32(1)], 1).ravel()
+    else:
+        col, val = col.astype(np.uint32), np.require(A.data, np.float64, "CA")
     s = ffi.new("kofn_sparse *")
-    s.rows, s.cols = A.shape
+    s.rows, s.cols = rows, cols
     s.ptr = ffi.cast("size_t *", ptr.ctypes.data)
     s.col = ffi.cast("uint32_t *", col.ctypes.data)
     s.val = ffi.cast("double *", val.ctypes.data)

@@ -21,7 +21,7 @@ def _put_left(job, x, out, number):
 
 class _Operator:
     """What Matrix and its transpose have in common: the members that SciPy's solvers
-    and scikit-learn's randomized_svd look for. A subclass has shape, dtype, T and the
+    and scikit-learn's randomized_svd look for. A subclass has shape, dtype, T, H and the
     two products."""
 
     ndim = 2
@@ -33,16 +33,16 @@ class _Operator:
         return self @ _one(x)
 
     def rmatvec(self, x):
-        """Returns A.T @ x for a vector of m, or for a matrix m x 1."""
-        return self.T @ _one(x)
+        """Returns A.H @ x for a vector of m, or for a matrix m x 1."""
+        return self.H @ _one(x)
 
     def matmat(self, X):
         """Returns A @ X."""
         return self @ X
 
     def rmatmat(self, X):
-        """Returns A.T @ X."""
-        return self.T @ X
+        """Returns A.H @ X."""
+        return self.H @ X
 
     def dot(self, x):
         """Returns A @ x."""
@@ -51,11 +51,6 @@ class _Operator:
     def __call__(self, x):
         """Returns A @ x; lobpcg calls small operators."""
         return self @ x
-
-    @property
-    def H(self):
-        """The transpose, as the numbers are real."""
-        return self.T
 
     def aslinearoperator(self):
         """Returns a scipy.sparse.linalg.LinearOperator. SciPy's solvers take the matrix
@@ -99,7 +94,8 @@ class Matrix(_Operator):
     """A matrix, coded and distributed to workers; `A @ x` is one round.
 
     A        m x n: a NumPy array, a CPU tensor, a pandas table, or a SciPy sparse
-             matrix. Arrays of float64 and float32 with contiguous rows are not
+             matrix. Its numbers may be complex. Arrays of float64 and float32 with
+             contiguous rows, and contiguous ones of complex128 and complex64, are not
              copied: keep them unchanged.
     where    "threads" (the default), "sim", "processes", or an address such as
              "tcp://0.0.0.0:5555". Workers connect to it with `kofn worker
@@ -116,6 +112,9 @@ class Matrix(_Operator):
              as in kofn.serve: how "processes" multiply dense blocks.
     below, max_error, late, faults, events, keys, insecure, tls_ca, tls_cert,
     tls_key, journal, metrics, trace, seed: as the options of the kofn command.
+
+    Complex numbers are pairs of real ones inside: workers, and a function `multiply`,
+    get a real matrix of twice the columns.
 
     SciPy's solvers take it as it is: svds(A), eigsh(A), lsqr(A, b), cg(A, b). The other
     factor of a product is an array, or a table or column of pandas. Of these the
@@ -149,46 +148,47 @@ class Matrix(_Operator):
         self._turn = Turn("the matrix")
         self.report = None
         if self._sparse:
-            self._operand, self._borrowed = _lib.sparse(A)
-            self.dtype = np.dtype(np.float64)
+            self._complex = A.dtype.kind == "c"
+            self._operand, self._borrowed = _lib.sparse(A, kinds="fiubc")
+            self._part = np.dtype(np.float64)
         else:
-            self._borrowed = _lib.array(A, name="A")
-            if self._borrowed.ndim != 2:
-                raise Invalid("A has one dimension; 2 are needed")
+            self._borrowed = _matrix(A)
+            self._complex = self._borrowed.dtype.kind == "c"
+            if self._complex:
+                self._borrowed = _lib.pairs(self._borrowed)
             self._operand = _lib.view(self._borrowed)
-            self.dtype = self._borrowed.dtype
-        self.shape = (self._operand.rows, self._operand.cols)
+            self._part = self._borrowed.dtype
+        # of the real matrix that workers have
+        self._real = (self._operand.rows, self._operand.cols)
+        self.shape = (self._real[0], self._real[1] // (2 if self._complex else 1))
+        self.dtype = _lib.pair(self._part) if self._complex else self._part
+        self._columns *= 2 if self._complex else 1
         self._copy = None
         self._job()
 
     def _job(self, dtype=None, rows=None):
-        """Returns the job for inputs of this type; with `rows` the one for left products
-        of this number of rows, if workers are threads. Remote workers hold the blocks of
-        one job only."""
-        dtype = self.dtype if dtype is None else dtype
+        """Returns the job for real inputs of this type; with `rows` the one for left
+        products of this number of rows, if workers are threads. Remote workers hold the
+        blocks of one job only."""
+        dtype = self._part if dtype is None else dtype
         place = self._options["where"]
         key = (dtype, rows if place == "threads" else None)
         if key in self._jobs:
             return self._used(key)
         for job in self._jobs.values():
             job.check_open()
-        if dtype != self.dtype and place not in ("threads", "sim"):
-            raise Invalid(f"A is {self.dtype} and the other factor {dtype}, and so "
-                          f"their product would be; workers hold A as {self.dtype}. "
-                          f"Give the factor as {self.dtype}, x.astype('"
-                          f"{self.dtype}'), or make a Matrix of A.astype('{dtype}')")
         if len(self._jobs) >= JOBS:  # totals are those of the first job
             self._jobs.pop(list(self._jobs)[1]).end()
         self._jobs[key] = self._new_job(dtype, rows or self._columns)
         return self._jobs[key]
 
     def _new_job(self, dtype, columns):
-        if dtype == self.dtype:
+        if dtype == self._part:
             operand, borrowed = self._operand, self._borrowed
         else:
             borrowed = self._wide()
             operand = _lib.view(borrowed)
-        m, n = self.shape
+        m, n = self._real
         o = dict(self._options)
         # left products cannot be compared: none with errors
         whole = o.get("errors") in (None, "none")
@@ -224,8 +224,44 @@ class Matrix(_Operator):
             raise Invalid(f"A is {self.shape[0]} x {self.shape[1]} and the "
                           f"other factor has {side} {'columns' if row else 'rows'}"
                           f"; {rows} are needed")
+        if self._complex or x.dtype.kind == "c":
+            return self._complex_product(x, row, put)
+        return self._real_product(x, row, put)
+
+    def _complex_product(self, x, row, put):
+        """Returns the same of complex numbers, by one real product."""
+        dtype = _lib.pair(_lib.part(x.dtype))
+        if x.ndim == 2 and 0 in x.shape:
+            self._real_product(np.empty((0, 0), _lib.part(x.dtype)), row, put, x.dtype)
+            return np.empty((0, self.shape[1]) if row else (self.shape[0], 0), dtype)
+        if row:
+            return self._complex_left(x, dtype)
+        if self._complex:
+            y = self._real_product(_expanded(x), row, put, x.dtype)
+        else:
+            y = self._real_product(_lib.pairs(x), row, put, x.dtype)
+        y = y.view(dtype)
+        return y[:, 0] if x.ndim == 1 else y
+
+    def _complex_left(self, x, dtype):
+        """Returns x @ A: the products of both parts of x, one above the other."""
+        rows = x[None] if x.ndim == 1 else x
+        both = rows
+        if x.dtype.kind == "c":
+            both = np.concatenate([rows.real, rows.imag])
+        z = self._real_product(both, True, _put_left, x.dtype)
+        if self._complex:
+            z = z.view(dtype)
+        if x.dtype.kind == "c":
+            z = z[:len(rows)] + dtype.type(1j) * z[len(rows):]
+        return z[0] if x.ndim == 1 else z
+
+    def _real_product(self, x, row, put, given=None):
+        """Returns the product of x with the real matrix of the workers. `given` is the
+        type that the factor had."""
         other = 1 if x.ndim == 1 else x.shape[0] if row else x.shape[1]
-        length = self.shape[1] if row else self.shape[0]
+        length = self._real[1] if row else self._real[0]
+        self._check_type(x.dtype, given or x.dtype)
         with self._turn():
             job = self._job(x.dtype)
             job.check_open()
@@ -237,13 +273,24 @@ class Matrix(_Operator):
             self.report = job.report
             return out
 
+    def _check_type(self, dtype, given):
+        """Refuses a factor of this type, if workers hold A in one type only."""
+        if dtype == self._part or self._options["where"] in ("threads", "sim"):
+            return
+        fitting = _lib.pair(self._part) if given.kind == "c" else self._part
+        wide = _lib.pair(dtype) if self._complex else dtype
+        raise Invalid(f"A is {self.dtype} and the other factor {given}, and so "
+                      f"their product would be; workers hold A as {self.dtype}. "
+                      f"Give the factor as {fitting}, x.astype('"
+                      f"{fitting}'), or make a Matrix of A.astype('{wide}')")
+
     def _best(self, job, x, length, row, put):
         """Returns the job that multiplies, and the product: in one round, if the scheme
         and the memory of a packet allow it."""
         other = 1 if x.ndim == 1 else len(x) if row else x.shape[1]
         most = other
         if self._options["where"] not in ("threads", "sim"):
-            most = max(1, min(other, PIECE // (max(self.shape) * x.itemsize)))
+            most = max(1, min(other, PIECE // (max(self._real) * x.itemsize)))
         try:
             if not row or not self._fixed:
                 return job, self._in_pieces(job, x, length, row, put, most)
@@ -295,6 +342,8 @@ class Matrix(_Operator):
 
     def _iterate(self, run):
         """Returns run(job), which takes many products of A with float64 vectors."""
+        if self._complex:
+            raise _lib.wrong_kind("A", self.dtype)
         with self._turn():
             job = self._job(np.dtype(np.float64))
             job.check_open()
@@ -320,6 +369,18 @@ class Matrix(_Operator):
         array([15., 15.])
         """
         return _Transposed(self)
+
+    @property
+    def H(self):
+        """The conjugate transpose; T if the numbers are real.
+
+        >>> import numpy as np, kofn
+        >>> with kofn.Matrix(np.full((6, 2), 2 + 1j), scheme="elastic:k=3",
+        ...                  workers=4) as A:
+        ...     A.H @ np.ones(6)
+        array([12.-6.j, 12.-6.j])
+        """
+        return _Transposed(self, conjugate=self._complex)
 
     @property
     def totals(self):
@@ -356,25 +417,46 @@ class Matrix(_Operator):
 
 
 class _Transposed(_Operator):
-    """The type of Matrix.T."""
+    """The type of Matrix.T and Matrix.H, and of A.T.H, the conjugate of A."""
 
-    def __init__(self, A):
+    def __init__(self, A, transpose=True, conjugate=False):
         self._A = A
-        self.shape = A.shape[::-1]
+        self._transpose, self._conjugate = transpose, conjugate
+        self.shape = A.shape[::-1] if transpose else A.shape
         self.dtype = A.dtype
-        self.T = A
+
+    @property
+    def T(self):
+        return self._of(not self._transpose, self._conjugate)
+
+    @property
+    def H(self):
+        return self._of(not self._transpose,
+                        self._conjugate != (self.dtype.kind == "c"))
+
+    def _of(self, transpose, conjugate):
+        if not transpose and not conjugate:
+            return self._A
+        return _Transposed(self._A, transpose, conjugate)
+
+    def _conj(self, x):
+        return np.conj(x) if self._conjugate else x
 
     def __matmul__(self, x):
-        x = _lib.factor(x, self.dtype, "the other factor")
+        x = self._conj(_lib.factor(x, self.dtype, "the other factor"))
+        if not self._transpose:
+            return self._conj(self._A @ x)
         if x.ndim == 1:
-            return x @ self._A
-        return (np.ascontiguousarray(x.T) @ self._A).T
+            return self._conj(x @ self._A)
+        return self._conj((np.ascontiguousarray(x.T) @ self._A).T)
 
     def __rmatmul__(self, x):
-        x = _lib.factor(x, self.dtype, "the other factor")
+        x = self._conj(_lib.factor(x, self.dtype, "the other factor"))
+        if not self._transpose:
+            return self._conj(x @ self._A)
         if x.ndim == 1:
-            return self._A @ x
-        return (self._A @ np.ascontiguousarray(x.T)).T
+            return self._conj(self._A @ x)
+        return self._conj((self._A @ np.ascontiguousarray(x.T)).T)
 
     @property
     def report(self):
@@ -385,7 +467,27 @@ class _Transposed(_Operator):
         return self._A.totals
 
     def __repr__(self):
-        return f"{self._A!r}.T"
+        end = {(True, False): "T", (True, True): "H", (False, True): "T.H"}
+        return f"{self._A!r}.{end[self._transpose, self._conjugate]}"
+
+
+def _matrix(A):
+    """Returns A as an array whose numbers the library can read, if need be in pairs."""
+    A = _lib.numbers(A, "A", "fiubc")
+    A = _lib.factor(A, A.dtype, "A")
+    if A.ndim != 2:
+        raise Invalid("A has one dimension; 2 are needed")
+    return A
+
+
+def _expanded(x):
+    """Returns the real input of a complex matrix for x, real or complex."""
+    is_complex = x.dtype.kind == "c"
+    p = 1 if x.ndim == 1 else x.shape[1]
+    out = np.empty((2 * len(x), 2 * p), _lib.part(x.dtype))
+    x = _lib.pairs(x) if is_complex else x
+    check(lib.kofn_complex_input(_lib.view(x), is_complex, _lib.view(out)))
+    return out
 
 
 @_lib.shows(ALL)
@@ -397,10 +499,13 @@ def matmul(A, B, where="threads", *, scheme="elastic", workers=8, **options):
     >>> np.allclose(kofn.matmul(A, B, scheme="gpd:m=2,n=2,p=2", workers=12), A)
     True
     """
-    B = _lib.array(B, name="B")
+    B = _lib.numbers(B, "B", "fiubc")
+    B = _lib.factor(B, B.dtype, "B")
     if not _lib.is_sparse(A):
         A = _lib.factor(A, B.dtype, "A")  # coded once, in the wider type of both
     columns = 1 if B.ndim == 1 else B.shape[1]
+    if B.dtype.kind == "c" and A.dtype.kind != "c":
+        columns *= 2
     with Matrix(A, where, scheme=scheme, workers=workers, columns=columns,
                 **options) as M:
         return M @ B

@@ -220,14 +220,6 @@ def test_whole_numbers_stay_whole_where_one_worker_is_enough(scheme):
         assert (M @ np.ones(2) == A.sum(axis=1)).all()
 
 
-def test_complex_sparse_matrices_are_refused():
-    S = sp.eye(3, format="csr") * 1j
-    for call in (kofn.Matrix, kofn.pagerank, lambda S: kofn.matmul(S, np.eye(3)),
-                 lambda S: kofn.check_product(S, np.eye(3), np.eye(3))):
-        with pytest.raises(kofn.Invalid, match="complex128"):
-            call(S)
-
-
 def test_scipy_solvers():
     with kofn.Matrix(X, scheme="elastic:k=3", workers=5,
                      events=["4 leave 1", "9 join", "20 leave 3"]) as M:
@@ -385,8 +377,8 @@ def test_what_is_refused():
         kofn.Matrix(X, scheme="nonsense")
     with pytest.raises(kofn.Invalid, match="carrier pigeon"):
         kofn.Matrix(X, "carrier pigeon")
-    with pytest.raises(kofn.Invalid, match="complex128"):
-        kofn.Matrix(X + 1j)
+    with pytest.raises(kofn.Invalid, match="type <U32"):
+        kofn.Matrix(X.astype(str))
     with pytest.raises(kofn.Invalid, match=r"B is sparse.*toarray"):
         kofn.matmul(X, sp.eye(12))
     with pytest.raises(ValueError, match=r"\[3, 4\]|NaN"):

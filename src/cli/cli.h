@@ -231,11 +231,15 @@ int cli_check_output(const cli_args *a, bool sparse);
 /* Checks one path in the same way. Its name must end in .npy, .csv or, if
  * mtx_too, .mtx. `before` begins the message. */
 int cli_check_path(const char *before, const char *path, bool mtx_too);
+/* Checks that the format of --output has complex numbers. */
+int cli_check_complex(const cli_args *a);
 /* Returns 0 if path is a folder with this access (R_OK, ...), else an errno. */
 int cli_no_folder(const char *path, int mode);
 /* Writes the result unless --output is missing. Returns 0, or the exit code
  * after a message. */
 int cli_write(const cli_args *a, kofn_operand out, unsigned dims);
+/* Does the same with a complex matrix, as kofn_write_complex takes it. */
+int cli_write_complex(const cli_args *a, const kofn_matrix *out, unsigned dims);
 /* Prints the library's message about a file that could not be written. Returns
  * the exit code. */
 int cli_wrote(kofn_status st);

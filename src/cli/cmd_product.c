@@ -1,7 +1,9 @@
 /* cmd_product.c -- kofn matvec, kofn matmul.
  *
  * Owns the operands and the answer while the command runs. The product is one
- * round of a session. The answer is written after it was judged. */
+ * round of a session. The answer is written after it was judged.
+ *
+ * Complex matrices are real ones of twice the columns (kofn_complex_input). */
 #include "cli.h"
 
 #include <math.h>
@@ -11,6 +13,8 @@ typedef struct product {
     kofn_file *A, *B;
     kofn_matrix dense, in, out; /* dense: A, if it is dense */
     kofn_matrix owned[2];       /* memory of converted `dense` and `in` */
+    kofn_matrix expanded;       /* memory of the input of a complex A */
+    bool is_complex;            /* the result has complex numbers */
 } product;
 
 /* Converts m to float64, in memory of *own. */
@@ -36,17 +40,64 @@ static int agree(product *p, kofn_problem *pb)
     return wide ? widen(&p->in, &p->owned[1]) : 0;
 }
 
+/* Opens an operand. */
+static int open_file(kofn_file **f, const char *path)
+{
+    return cli_fail_input(
+        kofn_file_open(f, path, KOFN_FILE_READ | KOFN_FILE_COMPLEX));
+}
+
+/* Returns the number of real columns of a column of the file. */
+static size_t width(const kofn_file *f)
+{
+    return f->is_complex ? 2 : 1;
+}
+
+/* Checks that the operands have shapes that can be multiplied.  Turns a row
+ * that is to be a vector. */
+static int check_shapes(product *p, const cli_args *a, bool vector,
+                        const kofn_problem *pb)
+{
+    size_t w = width(p->B), n = pb->n / width(p->A);
+
+    if (vector && p->in.rows == 1)
+        p->in = (kofn_matrix){p->in.data, p->in.cols / w, w, w, p->in.dtype};
+    if (vector && p->in.cols != w)
+        return cli_say(EXIT_USAGE,
+                       "%s is %zu x %zu, not a vector; use kofn matmul",
+                       a->operand[1], p->in.rows, p->in.cols / w);
+    if (p->in.rows != n)
+        return cli_say(EXIT_USAGE,
+                       "%s is %zu x %zu and %s %zu x %zu: the "
+                       "inner sizes do not agree",
+                       a->operand[0], pb->m, n, a->operand[1], p->in.rows,
+                       p->in.cols / w);
+    return 0;
+}
+
+/* Makes the input of a complex A. */
+static int expand(product *p)
+{
+    kofn_matrix *to = &p->expanded;
+    size_t cols = p->in.cols / width(p->B);
+
+    TRY_CODE(cli_room(to, 2 * p->in.rows, 2 * cols, "the complex input"));
+    to->dtype = p->in.dtype;
+    TRY_CODE(cli_fail(kofn_complex_input(&p->in, p->B->is_complex, to)));
+    p->in = *to;
+    return 0;
+}
+
 static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 {
     const kofn_matrix *A;
     const kofn_sparse *S;
 
-    TRY_CODE(
-        cli_fail_input(kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ)));
-    TRY_CODE(
-        cli_fail_input(kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ)));
+    TRY_CODE(open_file(&p->A, a->operand[0]));
+    TRY_CODE(open_file(&p->B, a->operand[1]));
     A = p->A->matrix.dense;
     S = p->A->matrix.sparse;
+    p->is_complex = p->A->is_complex || p->B->is_complex;
     if (!p->B->matrix.dense)
         return cli_say(EXIT_USAGE,
                        "%s: the second operand must be dense; "
@@ -56,23 +107,15 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
     if (A)
         p->dense = *A;
     *pb = (kofn_problem)KOFN_PROBLEM_INIT(
-        vector ? KOFN_MATVEC : KOFN_MATMUL, A ? A->rows : S->rows,
-        A ? A->cols : S->cols, p->in.cols, KOFN_F64, S != NULL);
-    if (vector) {
-        input_column(&p->in);
-        pb->p = p->in.cols;
-    }
-    if (vector && p->in.cols != 1)
-        return cli_say(EXIT_USAGE,
-                       "%s is %zu x %zu, not a vector; use kofn matmul",
-                       a->operand[1], p->in.rows, p->in.cols);
-    if (p->in.rows != pb->n)
-        return cli_say(EXIT_USAGE,
-                       "%s is %zu x %zu and %s %zu x %zu: the "
-                       "inner sizes do not agree",
-                       a->operand[0], pb->m, pb->n, a->operand[1], p->in.rows,
-                       p->in.cols);
-    return agree(p, pb);
+        vector && !p->is_complex ? KOFN_MATVEC : KOFN_MATMUL,
+        A ? A->rows : S->rows, A ? A->cols : S->cols, p->in.cols, KOFN_F64,
+        S != NULL);
+    TRY_CODE(check_shapes(p, a, vector, pb));
+    TRY_CODE(agree(p, pb));
+    if (p->A->is_complex)
+        TRY_CODE(expand(p));
+    pb->p = p->in.cols;
+    return p->is_complex ? cli_check_complex(a) : 0;
 }
 
 static int run_rounds(session *s, product *p, size_t rounds)
@@ -132,10 +175,12 @@ static int run(session *s, product *p, const cli_args *a)
 {
     bool vector = a->command->bit == IN_MATVEC;
     kofn_problem pb;
+    unsigned dims;
     int code, wrote;
 
     TRY_CODE(load(p, a, vector, &pb));
     TRY_CODE(session_open(s, a, &pb, a->rounds, NULL));
+    s->figures = json_pack("{s:b}", "complex", p->is_complex);
     TRY_CODE(cli_room(&p->out, pb.m, pb.p, "the result"));
     p->out.dtype = pb.dtype;
     TRY_CODE(cli_fail(kofn_place_at(s->job, 0, operand(p))));
@@ -146,7 +191,9 @@ static int run(session *s, product *p, const cli_args *a)
         code = verify(s, p);
     if (code && s->status != KOFN_PARTIAL)
         return code;
-    wrote = cli_write(a, KOFN_DENSE(&p->out), vector ? p->B->dims : 2);
+    dims = vector ? p->B->dims : 2;
+    wrote = p->is_complex ? cli_write_complex(a, &p->out, dims)
+                          : cli_write(a, KOFN_DENSE(&p->out), dims);
     return wrote ? wrote : code;
 }
 
@@ -162,6 +209,7 @@ int cmd_product(cli_args *a)
     kofn_file_free(p.B);
     free(p.owned[0].data);
     free(p.owned[1].data);
+    free(p.expanded.data);
     free(p.out.data);
     return code;
 }

@@ -124,6 +124,7 @@ static const entry json_keys[] = {
     {"row_error, worst_row",
      "of matvec, matmul and stream with \\-\\-verify: the largest error of an "
      "element, relative to that of |A| |B|, and its row, counted from 0"},
+    {"complex", "of matvec and matmul: true if the result is complex"},
     {"eigenvalue, change, converged", "of an iteration"},
     {"graph", "of pagerank: nodes, nodes without_edges, and undirected: "
               "true if every edge counts in both directions"},

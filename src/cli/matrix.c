@@ -87,6 +87,18 @@ int cli_wrote(kofn_status st)
     return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
 }
 
+int cli_write_complex(const cli_args *a, const kofn_matrix *out, unsigned dims)
+{
+    kofn_status st;
+
+    if (!a->output)
+        return 0;
+    cli_guard(true);
+    st = kofn_write_complex(a->output, out, dims);
+    cli_guard(false);
+    return cli_wrote(st);
+}
+
 int cli_write(const cli_args *a, kofn_operand out, unsigned dims)
 {
     kofn_status st;

@@ -361,3 +361,13 @@ int cli_check_output(const cli_args *a, bool sparse)
                        path);
     return cli_check_path("--output ", path, true);
 }
+
+int cli_check_complex(const cli_args *a)
+{
+    return a->output && ends_in(a->output, ".csv")
+               ? cli_say(EXIT_USAGE,
+                         "--output %s: the result is complex, and CSV has real "
+                         "numbers only; name it .npy or .mtx",
+                         a->output)
+               : 0;
+}

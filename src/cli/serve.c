@@ -53,7 +53,7 @@ static kofn_status operand(void *ud, const char *name, const kofn_matrix **A,
     if ((size_t)snprintf(path, sizeof path, "%s/%s", l->args->data_path,
                          name) >= sizeof path)
         return KOFN_UNSUITED;
-    st = kofn_file_open(&l->file, path, KOFN_FILE_READ);
+    st = kofn_file_open(&l->file, path, KOFN_FILE_READ | KOFN_FILE_COMPLEX);
     if (st)
         return st;
     *A = l->file->matrix.dense;

@@ -43,11 +43,20 @@ kofn_status kf_file_dense(kf_file *f, size_t rows, size_t cols)
     return KOFN_OK;
 }
 
+kofn_status kf_io_refuse_complex(void)
+{
+    return kf_fail(KOFN_FORMAT,
+                   "it holds complex numbers; kofn matvec and kofn matmul take "
+                   "them, and all else needs real numbers");
+}
+
 kofn_status kf_file_odd(const kf_file *f, kofn_status st, size_t i, size_t j,
                         const char *what)
 {
     assert(i < f->dense.rows);
     assert(j < f->dense.cols);
+    if (f->shown.is_complex)
+        j /= 2;
     if (f->shown.dims == 1)
         return kf_fail(st, "element [%zu] is %s", i, what);
     return kf_fail(st, "element [%zu, %zu] is %s", i, j, what);

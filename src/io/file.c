@@ -344,10 +344,12 @@ static kofn_status take(kofn_file **out, kf_input in)
 
 kofn_status kofn_file_open(kofn_file **out, const char *path, kofn_file_use use)
 {
-    return take(out,
-                (kf_input){.path = path,
-                           .graph = use >= KOFN_FILE_GRAPH ? (unsigned)use : 0,
-                           .copy = use == KOFN_FILE_COPY});
+    unsigned what = (unsigned)use & ~(unsigned)KOFN_FILE_COMPLEX;
+
+    return take(out, (kf_input){.path = path,
+                                .graph = what >= KOFN_FILE_GRAPH ? what : 0,
+                                .copy = what == KOFN_FILE_COPY,
+                                .pairs = (unsigned)use & KOFN_FILE_COMPLEX});
 }
 
 kofn_status kofn_file_open_labelled(kofn_file **out, const char *path,
@@ -368,5 +370,6 @@ kofn_status kf_file_parse(kofn_file **out, const void *bytes, size_t length,
 {
     return take(out, (kf_input){.data = bytes ? bytes : "",
                                 .length = bytes ? length : 0,
-                                .path = name});
+                                .path = name,
+                                .pairs = true});
 }

@@ -56,9 +56,12 @@ kofn_status kf_io_changed(void);
  * order of value. So the result does not depend on the order of entries.  Works
  * in place.  Fails with KOFN_NONFINITE if a sum overflows. */
 kofn_status kf_io_sparse_tidy(kofn_sparse *s);
+/* Does the same.  A message counts `width` columns of *s as one. */
+kofn_status kf_io_sparse_tidy_wide(kofn_sparse *s, size_t width);
 
-/* Does kofn_file_open from memory, which is borrowed.  Messages call it `name`.
- * Its suffix shows the format if the first bytes do not. */
+/* Does kofn_file_open with KOFN_FILE_COMPLEX from memory, which is borrowed.
+ * Messages call it `name`.  Its suffix shows the format if the first bytes do
+ * not. */
 kofn_status kf_file_parse(kofn_file **out, const void *bytes, size_t length,
                           const char *name);
 
@@ -76,6 +79,7 @@ typedef struct kf_input {
     unsigned graph; /* KOFN_FILE_GRAPH and what was added to it; 0: no graph */
     bool
         copy; /* the numbers will be written to; NaN and infinity are allowed */
+    bool pairs; /* the numbers may be complex */
 } kf_input;
 
 /* A kofn_file with its memory.  Readers set `shown.dims`, and file.c the rest
@@ -182,8 +186,11 @@ kofn_status kf_file_dense(kf_file *f, size_t rows, size_t cols);
 /* Makes the column with that name or number the labels of a dense matrix. */
 kofn_status kf_io_take_labels(kf_file *f, const char *label);
 
+/* Fails: numbers are complex where they may only be real. */
+kofn_status kf_io_refuse_complex(void);
+
 /* Fails with "element [I, J] is WHAT", counted from 0 as in NumPy; [I] with
- * dims 1. */
+ * dims 1.  Columns 2j and 2j + 1 are one if the numbers are complex. */
 kofn_status kf_file_odd(const kf_file *f, kofn_status st, size_t i, size_t j,
                         const char *what);
 /* Fails with KOFN_NONFINITE and the place of the first NaN or infinity, if

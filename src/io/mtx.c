@@ -14,6 +14,9 @@
  * with zeros on it, the fields double and unsigned-integer, exponents with D,
  * and hermitian for real matrices.
  *
+ * An m x n matrix of complex numbers becomes a real m x 2n matrix.  Columns 2j
+ * and 2j + 1 have the real and the imaginary part of column j.
+ *
  * A coordinate file is read twice: to check every line and count the entries of
  * each row, then to put them in place.  So the only memory is that of the
  * result.
@@ -25,9 +28,16 @@
 
 #include <assert.h>
 
-typedef enum symmetry { GENERAL, SYMMETRIC, SKEW } symmetry;
+typedef enum symmetry { GENERAL, SYMMETRIC, SKEW, HERMITIAN } symmetry;
 
-typedef enum values { REAL, DOUBLE, INTEGER, UNSIGNED, PATTERN } values;
+typedef enum values {
+    REAL,
+    DOUBLE,
+    INTEGER,
+    UNSIGNED,
+    PATTERN,
+    COMPLEX
+} values;
 
 typedef struct market {
     bool coordinate;
@@ -38,6 +48,12 @@ typedef struct market {
     size_t entries;   /* lines of numbers */
     size_t size_line; /* the line of these sizes */
 } market;
+
+/* Returns the number of real numbers in an entry. */
+static inline size_t width(const market *m)
+{
+    return m->field == COMPLEX ? 2 : 1;
+}
 
 /* ---- banner -------------------------------------------------------------- */
 
@@ -69,14 +85,38 @@ static kofn_status choose(kf_text *t, const char *what,
                    kf_io_show(shown, w, w + strlen(w)), choice);
 }
 
+/* Reads the field and the symmetry. */
+static kofn_status read_kind(market *m, kf_text *t)
+{
+    static const char *const fields[] = {
+        "real",    "double",  "integer", "unsigned-integer",
+        "pattern", "complex", NULL};
+    static const char *const symmetries[] = {
+        "general", "symmetric", "skew-symmetric", "hermitian", NULL};
+    unsigned found;
+
+    TRY(choose(t, "field", fields,
+               "real, double, integer, unsigned-integer, pattern and complex",
+               &found));
+    m->field = (values)found;
+    if (m->field == PATTERN && !m->coordinate)
+        return kf_fail(KOFN_FORMAT,
+                       "line 1: an array file cannot be a pattern");
+    TRY(choose(t, "symmetry", symmetries,
+               "general, symmetric, skew-symmetric and hermitian", &found));
+    m->symmetry = (symmetry)found;
+    if (m->symmetry == HERMITIAN && m->field != COMPLEX)
+        m->symmetry = SYMMETRIC;
+    if (m->field == PATTERN && m->symmetry == SKEW)
+        return kf_fail(KOFN_FORMAT,
+                       "line 1: a pattern cannot be skew-symmetric");
+    return KOFN_OK;
+}
+
 static kofn_status read_banner(market *m, kf_text *t)
 {
     static const char *const objects[] = {"matrix", NULL};
     static const char *const formats[] = {"array", "coordinate", NULL};
-    static const char *const fields[] = {
-        "real", "double", "integer", "unsigned-integer", "pattern", NULL};
-    static const char *const symmetries[] = {
-        "general", "symmetric", "skew-symmetric", "hermitian", NULL};
     char w[32], shown[KF_SHOWN];
     unsigned found;
 
@@ -86,18 +126,7 @@ static kofn_status read_banner(market *m, kf_text *t)
     TRY(choose(t, "object", objects, "matrix only", &found));
     TRY(choose(t, "format", formats, "array and coordinate", &found));
     m->coordinate = found == 1;
-    TRY(choose(t, "field", fields,
-               "real, double, integer, unsigned-integer and pattern", &found));
-    m->field = (values)found;
-    if (m->field == PATTERN && !m->coordinate)
-        return kf_fail(KOFN_FORMAT,
-                       "line 1: an array file cannot be a pattern");
-    TRY(choose(t, "symmetry", symmetries,
-               "general, symmetric, skew-symmetric and hermitian", &found));
-    m->symmetry = found == 3 ? SYMMETRIC : (symmetry)found;
-    if (m->field == PATTERN && m->symmetry == SKEW)
-        return kf_fail(KOFN_FORMAT,
-                       "line 1: a pattern cannot be skew-symmetric");
+    TRY(read_kind(m, t));
     if (word(t, w)[0])
         return kf_fail(KOFN_FORMAT, "line 1: '%s' follows the banner",
                        kf_io_show_word(shown, w, w + strlen(w)));
@@ -164,7 +193,7 @@ static kofn_status count_listed(market *m)
                        "there is memory anywhere",
                        m->size_line, m->rows, m->cols);
     if (m->symmetry != GENERAL)
-        m->entries = (m->entries - n) / 2 + (m->symmetry == SYMMETRIC ? n : 0);
+        m->entries = (m->entries - n) / 2 + (m->symmetry == SKEW ? 0 : n);
     return KOFN_OK;
 }
 
@@ -183,11 +212,12 @@ static kofn_status read_sizes(market *m, kf_text *t)
     if (m->rows == 0 || m->cols == 0)
         return kf_fail(KOFN_FORMAT, "line %zu: the %zu x %zu matrix is empty",
                        t->line, m->rows, m->cols);
-    if (m->rows > UINT32_MAX || m->cols > UINT32_MAX)
+    if (m->rows > UINT32_MAX || m->cols > UINT32_MAX / width(m))
         return kf_fail(KOFN_FORMAT,
                        "line %zu: %zu x %zu; kofn reads fewer than 2^32 rows "
-                       "and columns",
-                       t->line, m->rows, m->cols);
+                       "and 2^%d columns",
+                       t->line, m->rows, m->cols,
+                       m->field == COMPLEX ? 31 : 32);
     if (m->symmetry != GENERAL && m->rows != m->cols)
         return kf_fail(KOFN_FORMAT,
                        "line %zu: a symmetric matrix cannot be %zu x %zu",
@@ -272,18 +302,58 @@ static inline kofn_status read_value(kf_text *t, values field, double *value)
 /* An entry of a coordinate file that was read. */
 typedef struct entry {
     size_t i, j; /* from 0 */
-    double v;
+    double v[2]; /* the second is 0 if the field is real */
 } entry;
+
+/* Reads the numbers that follow on the line. */
+static inline kofn_status read_numbers(const market *m, kf_text *t, double *v)
+{
+    v[0] = 1;
+    v[1] = 0;
+    if (m->field != PATTERN)
+        TRY(read_value(t, m->field, &v[0]));
+    if (m->field == COMPLEX)
+        TRY(read_value(t, m->field, &v[1]));
+    return expect_line_end(t);
+}
 
 static kofn_status read_entry(const market *m, kf_text *t, entry *e)
 {
     TRY(read_index(t, "row", m->rows, &e->i));
     TRY(read_index(t, "column", m->cols, &e->j));
-    if (m->field == PATTERN)
-        e->v = 1;
-    else
-        TRY(read_value(t, m->field, &e->v));
-    return expect_line_end(t);
+    return read_numbers(m, t, e->v);
+}
+
+static const char *symmetry_name(const market *m)
+{
+    return m->symmetry == SKEW        ? "skew-symmetric"
+           : m->symmetry == HERMITIAN ? "hermitian"
+                                      : "symmetric";
+}
+
+/* Checks an entry on the diagonal of a symmetric matrix. */
+static kofn_status check_diagonal(const market *m, const kf_text *t,
+                                  const entry *e)
+{
+    bool zero = m->symmetry == SKEW, odd = zero && e->v[0] != 0;
+
+    odd |= m->symmetry != SYMMETRIC && e->v[1] != 0;
+    return odd ? kf_fail(KOFN_FORMAT,
+                         "line %zu: entry (%zu, %zu) on the diagonal of a %s "
+                         "matrix is not %s",
+                         t->line, e->i + 1, e->j + 1, symmetry_name(m),
+                         zero ? "0" : "real")
+               : KOFN_OK;
+}
+
+/* *out = the entry on the other side of the diagonal. */
+static inline void mirror(const market *m, const entry *e, entry *out)
+{
+    *out = (entry){e->j, e->i, {e->v[0], e->v[1]}};
+    if (m->symmetry == SKEW)
+        out->v[0] = -out->v[0];
+    if (m->symmetry != SYMMETRIC)
+        out->v[1] = -out->v[1];
 }
 
 /* Checks that a symmetric matrix lists one triangle only.  seen[1] and seen[0]
@@ -294,14 +364,8 @@ static kofn_status check_triangle(const market *m, const kf_text *t,
 {
     bool below = e->i > e->j;
 
-    if (e->i == e->j) {
-        if (m->symmetry != SKEW || e->v == 0)
-            return KOFN_OK;
-        return kf_fail(KOFN_FORMAT,
-                       "line %zu: entry (%zu, %zu) on the diagonal of a "
-                       "skew-symmetric matrix is not 0",
-                       t->line, e->i + 1, e->j + 1);
-    }
+    if (e->i == e->j)
+        return check_diagonal(m, t, e);
     if (!seen[below])
         seen[below] = t->line;
     if (!seen[!below])
@@ -311,8 +375,7 @@ static kofn_status check_triangle(const market *m, const kf_text *t,
                    "line %zu is not; of a %s matrix list one side only, or "
                    "say general",
                    t->line, e->i + 1, e->j + 1, below ? "below" : "above",
-                   seen[!below],
-                   m->symmetry == SKEW ? "skew-symmetric" : "symmetric");
+                   seen[!below], symmetry_name(m));
 }
 
 static kofn_status too_few(const market *m, const kf_text *t, size_t have)
@@ -334,7 +397,7 @@ static kofn_status expect_end(const market *m, kf_text *t)
 
 /* ---- the two formats ----------------------------------------------------- */
 
-/* Check all lines and count: ptr[i + 1] gets the entries of row i. */
+/* Checks all lines and counts: ptr[i + 1] gets the numbers of row i. */
 static kofn_status count_entries(const market *m, kf_text t, size_t *ptr)
 {
     size_t seen[2] = {0};
@@ -345,13 +408,22 @@ static kofn_status count_entries(const market *m, kf_text t, size_t *ptr)
         if (!kf_io_next_line(&t, '%'))
             return too_few(m, &t, k);
         TRY(read_entry(m, &t, &e));
-        ptr[e.i + 1]++;
+        ptr[e.i + 1] += width(m);
         if (m->symmetry == GENERAL)
             continue;
         TRY(check_triangle(m, &t, &e, seen));
-        ptr[e.j + 1] += e.i != e.j;
+        ptr[e.j + 1] += e.i != e.j ? width(m) : 0;
     }
     return expect_end(m, &t);
+}
+
+static inline bool place(const market *m, kofn_sparse *s, size_t room,
+                         const entry *e)
+{
+    size_t j = e->j * width(m);
+
+    return kf_io_sparse_put(s, room, e->i, j, e->v[0]) &&
+           (width(m) == 1 || kf_io_sparse_put(s, room, e->i, j + 1, e->v[1]));
 }
 
 static kofn_status place_entries(const market *m, kf_text t, kofn_sparse *s)
@@ -360,17 +432,18 @@ static kofn_status place_entries(const market *m, kf_text t, kofn_sparse *s)
     bool fits = true;
 
     assert(s->rows == m->rows);
-    assert(s->cols == m->cols);
+    assert(s->cols == m->cols * width(m));
     for (size_t k = 0; k < m->entries && fits; k++) {
-        entry e;
+        entry e, other;
 
         if (!kf_io_next_line(&t, '%'))
             return too_few(m, &t, k);
         TRY(read_entry(m, &t, &e));
-        fits = kf_io_sparse_put(s, room, e.i, e.j, e.v);
-        if (m->symmetry != GENERAL && e.i != e.j)
-            fits &= kf_io_sparse_put(s, room, e.j, e.i,
-                                     m->symmetry == SKEW ? -e.v : e.v);
+        fits = place(m, s, room, &e);
+        if (m->symmetry != GENERAL && e.i != e.j) {
+            mirror(m, &e, &other);
+            fits &= place(m, s, room, &other);
+        }
     }
     return kf_io_sparse_laid(s, room, fits);
 }
@@ -383,37 +456,48 @@ static kofn_status read_coordinate(const market *m, const kf_text *t,
     assert(m->coordinate);
     /* Twice is a little too much, because the diagonal is not counted
      * before. */
-    if (m->symmetry != GENERAL && !kf_mul(room, 2, &room))
+    if (!kf_mul(room, m->symmetry != GENERAL ? 2 : 1, &room) ||
+        !kf_mul(room, width(m), &room))
         return kf_nomem(SIZE_MAX);
-    f->sparse = kf_io_sparse_new(m->rows, m->cols, room);
+    f->sparse = kf_io_sparse_new(m->rows, m->cols * width(m), room);
     if (!f->sparse)
         return KOFN_NOMEM;
     TRY(count_entries(m, *t, kf_sparse_ptr(f->sparse)));
     TRY(place_entries(m, *t, f->sparse));
-    return kf_io_sparse_tidy(f->sparse);
+    return kf_io_sparse_tidy_wide(f->sparse, width(m));
+}
+
+/* Writes an entry into a dense matrix. */
+static inline void set(const market *m, const kf_file *f, const entry *e)
+{
+    double *to = f->owned;
+
+    to += e->i * f->dense.cols + e->j * width(m);
+    memcpy(to, e->v, width(m) * sizeof *to);
 }
 
 static kofn_status read_array(const market *m, kf_text *t, kf_file *f)
 {
-    double *a, v;
-    size_t n = m->cols, have = 0;
+    entry e = {0}, other;
+    size_t have = 0;
 
     assert(!m->coordinate);
-    TRY(kf_file_dense(f, m->rows, m->cols));
-    a = f->owned;
-    for (size_t j = 0; j < m->cols; j++) {
-        size_t i = m->symmetry == GENERAL ? 0 : j;
-
-        if (m->symmetry == SKEW)
-            a[i++ * n + j] = 0;
-        for (; i < m->rows; i++, have++) {
+    TRY(kf_file_dense(f, m->rows, m->cols * width(m)));
+    if (m->symmetry == SKEW)
+        memset(f->owned, 0, m->rows * f->dense.cols * sizeof(double));
+    for (e.j = 0; e.j < m->cols; e.j++) {
+        e.i = m->symmetry == GENERAL ? 0 : e.j + (m->symmetry == SKEW);
+        for (; e.i < m->rows; e.i++, have++) {
             if (!kf_io_next_line(t, '%'))
                 return too_few(m, t, have);
-            TRY(read_value(t, m->field, &v));
-            TRY(expect_line_end(t));
-            if (m->symmetry != GENERAL)
-                a[j * n + i] = m->symmetry == SKEW ? -v : v;
-            a[i * n + j] = v;
+            TRY(read_numbers(m, t, e.v));
+            set(m, f, &e);
+            if (m->symmetry == GENERAL)
+                continue;
+            if (e.i == e.j)
+                TRY(check_diagonal(m, t, &e));
+            mirror(m, &e, &other);
+            set(m, f, &other);
         }
     }
     return expect_end(m, t);
@@ -423,6 +507,8 @@ static kofn_status read_head(market *m, const kf_input *in, kf_text *t)
 {
     *t = kf_io_text(in->data, in->length);
     TRY(read_banner(m, t));
+    if (m->field == COMPLEX && !in->pairs)
+        return kf_fail_in(kf_io_refuse_complex(), "line 1");
     return read_sizes(m, t);
 }
 
@@ -439,8 +525,7 @@ kofn_status kf_mtx_part(const kf_input *part, size_t *numbers)
             TRY(read_entry(&m, &t, &e));
             continue;
         }
-        TRY(read_value(&t, m.field, &e.v));
-        TRY(expect_line_end(&t));
+        TRY(read_numbers(&m, &t, e.v));
     }
     return *numbers == m.entries ? expect_end(&m, &t) : KOFN_OK;
 }
@@ -451,5 +536,6 @@ kofn_status kf_mtx_read(kf_file *f, const kf_input *in)
     kf_text t;
 
     TRY(read_head(&m, in, &t));
+    f->shown.is_complex = m.field == COMPLEX;
     return m.coordinate ? read_coordinate(&m, &t, f) : read_array(&m, &t, f);
 }

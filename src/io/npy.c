@@ -22,6 +22,7 @@
 typedef struct header {
     const char *at, *end, *begin; /* begin: of the file, for offsets */
     kf_kind is;
+    size_t width; /* 2: numbers are complex, and `is` is one part; else 1 */
     bool fortran;
     size_t shape[2];
     unsigned dims;
@@ -89,7 +90,7 @@ static const char *kind_name(char kind)
     } names[] = {
         {"biu", "integers of another size"},
         {"f", "floats of another size"},
-        {"c", "complex numbers"},
+        {"c", "complex numbers of another size"},
         {"O", "pickled Python objects"},
         {"SaU", "text"},
         {"Mm", "dates or times"},
@@ -120,6 +121,19 @@ static bool take_kind(kf_kind *is, const char *p, const char *to)
     return false;
 }
 
+/* Does the same for complex numbers.  Keeps the kind of one part. */
+static bool take_complex(header *h, const char *p, const char *to)
+{
+    bool single = to - p == 2 && memcmp(p, "c8", 2) == 0;
+
+    if (!single && !(to - p == 3 && memcmp(p, "c16", 3) == 0))
+        return false;
+    h->is.kind = 'f';
+    h->is.size = single ? sizeof(float) : sizeof(double);
+    h->width = 2;
+    return true;
+}
+
 static kofn_status take_descr(header *h)
 {
     char shown[KF_SHOWN];
@@ -134,12 +148,13 @@ static kofn_status take_descr(header *h)
     TRY(take_string(h, &from, &to));
     p = from + (from < to && memchr("<>=|", *from, 4));
     h->is.big = p > from && memchr("<>", *from, 2) ? *from == '>' : KF_BIG;
-    if (take_kind(&h->is, p, to))
+    h->width = 1;
+    if (take_kind(&h->is, p, to) || take_complex(h, p, to))
         return KOFN_OK;
     return kf_fail(KOFN_FORMAT,
                    "it holds %s (dtype '%s'), and kofn reads float64, float32, "
-                   "float16, integers and booleans; convert with "
-                   "a.astype('<f8')",
+                   "float16, complex128, complex64, integers and booleans; "
+                   "convert with a.astype('<f8')",
                    kind_name(p < to ? *p : 0), kf_io_show(shown, from, to));
 }
 
@@ -284,23 +299,35 @@ static inline void copy_one(unsigned char *to, const unsigned char *from,
     }
 }
 
-/* to = from, or its transpose: element (i,j) of `to` lies at from[i*down +
- * j*right].  Squares of 32 x 32 keep both sides in cache. */
-static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
-                 size_t right, bool big)
+/* Copies the parts of one number. */
+static inline void copy_number(unsigned char *to, const unsigned char *from,
+                               size_t size, size_t width, bool big)
 {
-    const size_t side = 32, size = kf_dtype_size(to->dtype);
+    for (size_t k = 0; k < width; k++)
+        copy_one(to + k * size, from + k * size, size, big);
+}
+
+/* to = the numbers of the file, or their transpose.  Number (i,j) lies at
+ * from[i*down + j*right], counted in numbers.  Squares of 32 x 32 keep both
+ * sides in cache. */
+static void copy(kofn_matrix *to, const header *h, const unsigned char *from)
+{
+    const size_t side = 32, cols = h->shape[1];
+    const size_t size = h->is.size, whole = size * h->width;
+    const size_t down = h->fortran ? 1 : cols;
+    const size_t right = h->fortran ? h->shape[0] : 1;
 
     for (size_t i0 = 0; i0 < to->rows; i0 += side)
-        for (size_t j0 = 0; j0 < to->cols; j0 += side) {
+        for (size_t j0 = 0; j0 < cols; j0 += side) {
             size_t i1 = kf_min(i0 + side, to->rows);
-            size_t j1 = kf_min(j0 + side, to->cols);
+            size_t j1 = kf_min(j0 + side, cols);
 
             for (size_t i = i0; i < i1; i++)
                 for (size_t j = j0; j < j1; j++)
-                    copy_one((unsigned char *)to->data +
-                                 (i * to->ld + j) * size,
-                             from + (i * down + j * right) * size, size, big);
+                    copy_number((unsigned char *)to->data +
+                                    (i * cols + j) * whole,
+                                from + (i * down + j * right) * whole, size,
+                                h->width, h->is.big);
         }
 }
 
@@ -314,6 +341,8 @@ static kofn_status take_numbers(kf_file *f, const header *h,
     f->shown.half = h->is.kind == 'f' && size == 2;
     if (h->is.kind != 'f' || size == 2)
         return kf_io_cast(f, h->shape, h->is, from, transposed);
+    f->shown.is_complex = h->width == 2;
+    cols *= h->width;
     f->dense = (kofn_matrix){(void *)(uintptr_t)from, rows, cols, cols,
                              size == 4 ? KOFN_F32 : KOFN_F64};
     if (h->is.big == KF_BIG && !transposed && (uintptr_t)from % size == 0)
@@ -321,8 +350,7 @@ static kofn_status take_numbers(kf_file *f, const header *h,
     f->owned = f->dense.data = kf_new(rows * cols, size);
     if (!f->owned)
         return KOFN_NOMEM;
-    copy(&f->dense, from, transposed ? 1 : cols, transposed ? rows : 1,
-         h->is.big);
+    copy(&f->dense, h, from);
     return KOFN_OK;
 }
 
@@ -338,7 +366,7 @@ static kofn_status read_header(header *h, const kf_input *in, size_t *data)
                        h->dims);
     if (h->dims == 1)
         h->shape[1] = 1;
-    return KOFN_OK;
+    return h->width == 1 || in->pairs ? KOFN_OK : kf_io_refuse_complex();
 }
 
 kofn_status kf_npy_part(const kf_input *part, size_t *room)
@@ -347,7 +375,7 @@ kofn_status kf_npy_part(const kf_input *part, size_t *room)
     size_t data;
 
     TRY(read_header(&h, part, &data));
-    return kf_io_part_exact(part, data, h.shape, h.is.size, room);
+    return kf_io_part_exact(part, data, h.shape, h.is.size * h.width, room);
 }
 
 kofn_status kf_npy_read(kf_file *f, const kf_input *in)
@@ -356,7 +384,8 @@ kofn_status kf_npy_read(kf_file *f, const kf_input *in)
     size_t data;
 
     TRY(read_header(&h, in, &data));
-    TRY(kf_io_check_size(in->length - data, h.shape[0], h.shape[1], h.is.size));
+    TRY(kf_io_check_size(in->length - data, h.shape[0], h.shape[1],
+                         h.is.size * h.width));
     f->shown.dims = h.dims;
     TRY(take_numbers(f, &h, in->data + data));
     return in->infinite || in->copy ? KOFN_OK : kf_file_finite(f);

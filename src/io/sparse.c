@@ -147,6 +147,11 @@ static void sort_row(uint32_t *col, double *val, size_t n)
 
 kofn_status kf_io_sparse_tidy(kofn_sparse *s)
 {
+    return kf_io_sparse_tidy_wide(s, 1);
+}
+
+kofn_status kf_io_sparse_tidy_wide(kofn_sparse *s, size_t width)
+{
     size_t *ptr = kf_sparse_ptr(s), kept = 0, from = 0;
     uint32_t *col = kf_sparse_col(s);
     double *val = kf_sparse_val(s);
@@ -162,7 +167,7 @@ kofn_status kf_io_sparse_tidy(kofn_sparse *s)
                     return kf_fail(KOFN_NONFINITE,
                                    "the entries for row %zu, column %zu add "
                                    "up to infinity",
-                                   i + 1, (size_t)col[k] + 1);
+                                   i + 1, col[k] / width + 1);
             } else {
                 col[kept] = col[k];
                 val[kept++] = val[k];

@@ -11,8 +11,16 @@
 
 #include <stdio.h>
 
-static kofn_status check(const kofn_matrix *a, unsigned dims)
+/* What is written.  A complex number is two adjacent columns. */
+typedef struct form {
+    unsigned dims;
+    size_t width; /* columns of a number: 1 or 2 */
+} form;
+
+static kofn_status check(const kofn_matrix *a, form as)
 {
+    unsigned dims = as.dims;
+
     if (!a || !a->data)
         return kf_fail(KOFN_INVAL, "there is no matrix to write");
     if (a->dtype != KOFN_F64 && a->dtype != KOFN_F32)
@@ -26,9 +34,14 @@ static kofn_status check(const kofn_matrix *a, unsigned dims)
                        a->ld, a->cols);
     if (dims != 1 && dims != 2)
         return kf_fail(KOFN_INVAL, "dims = %u is neither 1 nor 2", dims);
-    if (dims == 1 && a->cols != 1)
-        return kf_fail(KOFN_SHAPE, "dims = 1, but the matrix has %zu columns",
+    if (a->cols % as.width != 0)
+        return kf_fail(KOFN_SHAPE,
+                       "complex numbers take two columns each, and the matrix "
+                       "has %zu",
                        a->cols);
+    if (dims == 1 && a->cols != as.width)
+        return kf_fail(KOFN_SHAPE, "dims = 1, but the matrix has %zu columns",
+                       a->cols / as.width);
     return KOFN_OK;
 }
 
@@ -56,7 +69,7 @@ static kofn_status put_swapped(kf_out *o, const unsigned char *p, size_t n,
     return KOFN_OK;
 }
 
-static kofn_status put_npy(kf_out *o, const kofn_matrix *a, unsigned dims)
+static kofn_status put_npy(kf_out *o, const kofn_matrix *a, form as)
 {
     size_t size = kf_dtype_size(a->dtype);
     bool flat = a->ld == a->cols;
@@ -64,13 +77,14 @@ static kofn_status put_npy(kf_out *o, const kofn_matrix *a, unsigned dims)
     char dict[128], shape[64], head[10] = "\x93NUMPY\x01";
     int n, pad;
 
-    if (dims == 1)
+    if (as.dims == 1)
         snprintf(shape, sizeof shape, "(%zu,)", a->rows);
     else
-        snprintf(shape, sizeof shape, "(%zu, %zu)", a->rows, a->cols);
+        snprintf(shape, sizeof shape, "(%zu, %zu)", a->rows,
+                 a->cols / as.width);
     n = snprintf(dict, sizeof dict,
-                 "{'descr': '<f%zu', 'fortran_order': False, 'shape': %s, }",
-                 size, shape);
+                 "{'descr': '<%c%zu', 'fortran_order': False, 'shape': %s, }",
+                 as.width == 2 ? 'c' : 'f', size * as.width, shape);
     /* With its line end the header makes the numbers begin at a multiple of
      * 64, so that they can be mapped. */
     pad = 63 - (10 + n) % 64;
@@ -88,11 +102,11 @@ static kofn_status put_npy(kf_out *o, const kofn_matrix *a, unsigned dims)
 
 /* ---- CSV ----------------------------------------------------------------- */
 
-static kofn_status put_csv(kf_out *o, const kofn_matrix *a, unsigned dims)
+static kofn_status put_csv(kf_out *o, const kofn_matrix *a, form as)
 {
     bool single = a->dtype == KOFN_F32;
 
-    (void)dims;
+    (void)as;
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++)
             TRY(put_number(o, kf_mat_entry(a, i, j), single,
@@ -149,16 +163,19 @@ static kofn_status write_sparse(const char *path, const kofn_sparse *a)
     return kf_out_close(&o, put_sparse(&o, a));
 }
 
-static kofn_status put_array(kf_out *o, const kofn_matrix *a, unsigned dims)
+static kofn_status put_array(kf_out *o, const kofn_matrix *a, form as)
 {
     bool single = a->dtype == KOFN_F32;
+    size_t w = as.width;
 
-    (void)dims;
-    TRY(kf_out_text(o, "%%%%MatrixMarket matrix array real general\n"));
-    TRY(kf_out_text(o, "%zu %zu\n", a->rows, a->cols));
-    for (size_t j = 0; j < a->cols; j++)
+    TRY(kf_out_text(o, "%%%%MatrixMarket matrix array %s general\n",
+                    w == 2 ? "complex" : "real"));
+    TRY(kf_out_text(o, "%zu %zu\n", a->rows, a->cols / w));
+    for (size_t j = 0; j < a->cols; j += w)
         for (size_t i = 0; i < a->rows; i++)
-            TRY(put_number(o, kf_mat_entry(a, i, j), single, '\n'));
+            for (size_t k = 0; k < w; k++)
+                TRY(put_number(o, kf_mat_entry(a, i, j + k), single,
+                               k + 1 < w ? ' ' : '\n'));
     return KOFN_OK;
 }
 
@@ -174,25 +191,47 @@ kofn_status kofn_write_bytes(const char *path, const void *bytes, size_t length)
 
 /* ---- by suffix ----------------------------------------------------------- */
 
-static kofn_status
-write_by(kofn_status (*put)(kf_out *o, const kofn_matrix *a, unsigned dims),
-         const char *path, const kofn_matrix *a, unsigned dims)
+static kofn_status write_by(kofn_status (*put)(kf_out *o, const kofn_matrix *a,
+                                               form as),
+                            const char *path, const kofn_matrix *a, form as)
 {
     kf_out o;
 
-    TRY(check(a, dims));
+    TRY(check(a, as));
     TRY(kf_out_open(&o, path));
-    return kf_out_close(&o, put(&o, a, dims));
+    return kf_out_close(&o, put(&o, a, as));
 }
 
 kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
                            unsigned dims)
 {
-    return write_by(put_npy, path, a, dims);
+    return write_by(put_npy, path, a, (form){dims, 1});
+}
+
+kofn_status kofn_write_complex(const char *path, const kofn_matrix *a,
+                               unsigned dims)
+{
+    const form as = {dims, 2};
+    char name[KF_NAME];
+
+    if (!path)
+        return kf_fail(KOFN_INVAL, "the file's name is NULL");
+    if (kf_io_has_suffix(path, ".npy"))
+        return write_by(put_npy, path, a, as);
+    if (kf_io_has_suffix(path, ".mtx"))
+        return write_by(put_array, path, a, as);
+    kf_io_show_path(name, path);
+    return kf_fail(KOFN_INVAL,
+                   "cannot write complex numbers to %s: %s; name it .npy or "
+                   ".mtx",
+                   name,
+                   kf_io_has_suffix(path, ".csv") ? "CSV has real numbers only"
+                                                  : "it has no known format");
 }
 
 kofn_status kofn_write(const char *path, kofn_operand a, unsigned dims)
 {
+    const form as = {dims, 1};
     char name[KF_NAME];
 
     if (!path)
@@ -206,11 +245,11 @@ kofn_status kofn_write(const char *path, kofn_operand a, unsigned dims)
     if (a.sparse)
         return write_sparse(path, a.sparse);
     if (kf_io_has_suffix(path, ".npy"))
-        return write_by(put_npy, path, a.dense, dims);
+        return write_by(put_npy, path, a.dense, as);
     if (kf_io_has_suffix(path, ".csv"))
-        return write_by(put_csv, path, a.dense, dims);
+        return write_by(put_csv, path, a.dense, as);
     if (kf_io_has_suffix(path, ".mtx"))
-        return write_by(put_array, path, a.dense, dims);
+        return write_by(put_array, path, a.dense, as);
     return kf_fail(KOFN_INVAL, "no format for %s: name it .npy, .csv or .mtx",
                    name);
 }

@@ -174,8 +174,9 @@ open('Z.csv', 'w', encoding='utf-8-sig').write('\r\n'.join(
     py "
 a = np.ones((4, 37)); a[2, 3] = np.nan; np.save('nan.npy', a)
 a[2, 3] = np.inf; np.save('inf.npy', a)
-np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.ones((2, 2, 2)))"
-    for f in nan.npy inf.npy complex.npy cube.npy; do
+z = np.ones((4, 37), dtype=complex); z[2, 3] = 1 + 1j * np.nan; np.save('complex_nan.npy', z)
+np.save('cube.npy', np.ones((2, 2, 2)))"
+    for f in nan.npy inf.npy complex_nan.npy cube.npy; do
         run kofn matvec $f w.npy
         refused $f
     done

@@ -48,40 +48,59 @@ static double value_at(const char **at)
     return strtod(word, NULL);
 }
 
-static void compare_sparse(const kofn_sparse *s, const char *at, int pattern,
-                           int mirrored)
+/* What the first line says of the numbers. */
+typedef struct kind {
+    size_t width; /* of complex numbers 2 */
+    int pattern, mirrored;
+} kind;
+
+/* Checks that the parts of entry (i, j) are those of (j, i), but for signs. */
+static void check_mirror(const kofn_sparse *s, size_t i, size_t j, size_t width)
+{
+    for (size_t p = 0; p < width; p++)
+        MUST(fabs(entry_at(s, j, width * i + p)) ==
+             fabs(entry_at(s, i, width * j + p)));
+}
+
+static void compare_sparse(const kofn_sparse *s, const char *at, kind is)
 {
     size_t rows = size_at(&at), cols = size_at(&at), n = size_at(&at);
-    size_t have = s->ptr[s->rows];
+    size_t have = s->ptr[s->rows], w = is.width;
 
-    MUST(rows == s->rows && cols == s->cols);
-    MUST(have <= (mirrored ? 2 * n : n) && (n == 0) == (have == 0));
+    MUST(rows == s->rows && w * cols == s->cols);
+    MUST(have <= (is.mirrored ? 2 * n : n) * w && (n == 0) == (have == 0));
     for (size_t k = 0; k < n; k++) {
         size_t i = size_at(&at), j = size_at(&at);
-        double v = pattern ? 1 : value_at(&at);
-        double got = entry_at(s, i - 1, j - 1);
 
-        MUST(!isnan(got));
-        if (!mirrored && have == n) /* nothing was summed */
-            MUST(got == v);
-        if (mirrored)
-            MUST(fabs(entry_at(s, j - 1, i - 1)) == fabs(got));
+        for (size_t p = 0; p < w; p++) {
+            double v = is.pattern ? 1 : value_at(&at);
+            double got = entry_at(s, i - 1, w * (j - 1) + p);
+
+            MUST(!isnan(got));
+            if (!is.mirrored && have == n * w) /* nothing was summed */
+                MUST(got == v);
+        }
+        if (is.mirrored)
+            check_mirror(s, i - 1, j - 1, w);
     }
     MUST(*next_word(&at) == 0);
 }
 
-static void compare_dense(const kofn_matrix *a, const char *at, int mirrored)
+static void compare_dense(const kofn_matrix *a, const char *at, kind is)
 {
-    size_t rows = size_at(&at), cols = size_at(&at);
+    size_t rows = size_at(&at), cols = size_at(&at), w = is.width;
     const double *x = a->data;
 
-    MUST(rows == a->rows && cols == a->cols);
-    for (size_t j = 0; j < cols && !mirrored; j++)
+    MUST(rows == a->rows && w * cols == a->cols);
+    for (size_t j = 0; j < cols && !is.mirrored; j++)
         for (size_t i = 0; i < rows; i++)
-            MUST(x[i * a->ld + j] == value_at(&at));
-    for (size_t i = 0; i < rows && mirrored; i++)
+            for (size_t p = 0; p < w; p++)
+                MUST(x[i * a->ld + w * j + p] == value_at(&at));
+    for (size_t i = 0; i < rows && is.mirrored; i++)
         for (size_t j = 0; j <= i; j++)
-            MUST(fabs(x[i * a->ld + j]) == fabs(x[j * a->ld + i]));
+            for (size_t p = 0; p < w; p++)
+                MUST(fabs(x[i * a->ld + w * j + p]) ==
+                     fabs(x[j * a->ld + w * i + p]));
 }
 
 static void compare(const kofn_file *f, const uint8_t *data, size_t size)
@@ -93,17 +112,18 @@ static void compare(const kofn_file *f, const uint8_t *data, size_t size)
     text[size] = 0;
     end = text + strcspn(text, "\n");
     if (strlen(text) == size && *end) {
-        int mirrored, pattern;
+        kind is = {.width = f->is_complex ? 2 : 1};
 
         *end = 0;
         for (char *p = text; p < end; p++)
             *p = (char)(*p >= 'A' && *p <= 'Z' ? *p + 32 : *p);
-        pattern = strstr(text, "pattern") != NULL;
-        mirrored = strstr(text, "symmetric") || strstr(text, "hermitian");
+        is.pattern = strstr(text, "pattern") != NULL;
+        is.mirrored = strstr(text, "symmetric") || strstr(text, "hermitian");
+        MUST(f->is_complex == !!strstr(text, "complex"));
         if (f->matrix.sparse)
-            compare_sparse(f->matrix.sparse, end + 1, pattern, mirrored);
+            compare_sparse(f->matrix.sparse, end + 1, is);
         else
-            compare_dense(f->matrix.dense, end + 1, mirrored);
+            compare_dense(f->matrix.dense, end + 1, is);
     }
     free(text);
 }

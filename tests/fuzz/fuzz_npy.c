@@ -21,7 +21,7 @@ static uint64_t mixed(const uint8_t *p, size_t count, size_t width, int big)
 static int states_big(const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i + 1 < size; i++)
-        if (data[i] == '>' && data[i + 1] == 'f')
+        if (data[i] == '>' && (data[i + 1] == 'f' || data[i + 1] == 'c'))
             return 1;
     return 0;
 }

@@ -23,7 +23,8 @@ static void check_dense(const kofn_file *f, const uint8_t *data, size_t size)
     MUST(a->rows <= swell * size && a->cols <= swell * size &&
          a->rows * a->cols <= 2 * swell * size);
     MUST((uintptr_t)a->data % width == 0);
-    MUST(f->dims == 2 || (f->dims == 1 && a->cols == 1));
+    MUST(!f->is_complex || a->cols % 2 == 0);
+    MUST(f->dims == 2 || (f->dims == 1 && a->cols == (f->is_complex ? 2 : 1)));
     if (kf_file_mapped(f)) {
         const uint8_t *p = a->data;
         MUST(p > data && p + a->rows * a->cols * width == data + size);

@@ -75,8 +75,8 @@ static void mtx_refusals(void **state)
 {
     static const char *const all[][2] = {
         {"%%MatrixMarke matrix", "line 1|%%MatrixMarket"},
-        {MM "coordinate complex general\n", "line 1|'complex'|real, double"},
-        {MM "coordinate complex hermitian\n", "line 1|'complex'"},
+        {MM "coordinate quaternion general\n",
+         "line 1|'quaternion'|real, double|complex"},
         {MM "coordinate real selfadjoint\n", "'selfadjoint'|hermitian"},
         {MM "coordinate unsigned-integer general\n1 1 1\n1 1 -3\n",
          "line 3|'-3'|without a sign"},

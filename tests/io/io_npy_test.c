@@ -81,7 +81,7 @@ static void npy_refusals(void **state)
         {DICT("|b1", "False", "(48,)"), "element [6] is the byte 248|0 or 1"},
         {DICT("|b1", "True", "(12, 4)"), "element [2, 3] is the byte 20, "},
         {DICT("?1", "False", "(48,)"), "dtype '?1'"},
-        {DICT("<c16", "False", "(3,)"), "complex|'<c16'"},
+        {DICT("<c32", "False", "(3,)"), "complex|'<c32'"},
         {DICT("<f1", "False", "(48,)"), "floats of another size|'<f1'"},
         {DICT("<f16", "False", "(3,)"), "another size|'<f16'"},
         {DICT("|O", "False", "(6,)"), "pickled Python objects"},
