@@ -465,6 +465,11 @@ int session_close(session *s, int code);
 int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what);
 /* Copies a into double precision, each number divided by `unit`. */
 int cli_divided(const kofn_matrix *a, double unit, kofn_matrix *out);
+/* Writes the transpose in double precision to memory that the caller frees, by
+ * free and cli_sparse_free. Returns 0, or the exit code after a message. */
+int cli_transposed(const kofn_matrix *a, kofn_matrix *out);
+int cli_sparse_transposed(const kofn_sparse *s, kofn_sparse *out);
+void cli_sparse_free(kofn_sparse *s);
 /* Copies numbers into a matrix of the same shape and type. */
 void cli_copy(const kofn_matrix *from, const kofn_matrix *to);
 /* Returns an element of a matrix of either type. */

@@ -15,6 +15,7 @@ typedef struct product {
     kofn_matrix owned[2];       /* memory of converted `dense` and `in` */
     kofn_matrix expanded;       /* memory of the input of a complex A */
     bool is_complex;            /* the result has complex numbers */
+    kofn_sparse S; /* transpose of a sparse B; no rows: B is dense */
 } product;
 
 /* Converts m to float64, in memory of *own. */
@@ -88,6 +89,33 @@ static int expand(product *p)
     return 0;
 }
 
+/* Prepares A B with a sparse B as the transpose of B' A', so that the sparse
+ * matrix lies with the workers. */
+static int swap(product *p, const cli_args *a, kofn_problem *pb)
+{
+    const kofn_matrix *A = p->A->matrix.dense;
+    const kofn_sparse *B = p->B->matrix.sparse;
+
+    if (!A || p->is_complex || a->command->bit == IN_MATVEC)
+        return cli_say(EXIT_USAGE,
+                       "%s: the second operand may be sparse in kofn matmul "
+                       "only, if both are real and the first is dense; write "
+                       "it as an array",
+                       a->operand[1]);
+    if (A->cols != B->rows)
+        return cli_say(EXIT_USAGE,
+                       "%s is %zu x %zu and %s %zu x %zu: the "
+                       "inner sizes do not agree",
+                       a->operand[0], A->rows, A->cols, a->operand[1], B->rows,
+                       B->cols);
+    TRY_CODE(cli_transposed(A, &p->owned[1]));
+    TRY_CODE(cli_sparse_transposed(B, &p->S));
+    p->in = p->owned[1];
+    *pb = (kofn_problem)KOFN_PROBLEM_INIT(KOFN_MATMUL, B->cols, B->rows,
+                                          A->rows, KOFN_F64, true);
+    return 0;
+}
+
 static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 {
     const kofn_matrix *A;
@@ -99,10 +127,7 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
     S = p->A->matrix.sparse;
     p->is_complex = p->A->is_complex || p->B->is_complex;
     if (!p->B->matrix.dense)
-        return cli_say(EXIT_USAGE,
-                       "%s: the second operand must be dense; "
-                       "write it as an array",
-                       a->operand[1]);
+        return swap(p, a, pb);
     p->in = *p->B->matrix.dense;
     if (A)
         p->dense = *A;
@@ -155,10 +180,10 @@ static int run_rounds(session *s, product *p, size_t rounds)
                : 0;
 }
 
-/* Returns the first operand as it is multiplied. */
+/* Returns the operand that lies with the workers. */
 static kofn_operand operand(const product *p)
 {
-    const kofn_sparse *S = p->A->matrix.sparse;
+    const kofn_sparse *S = p->S.rows ? &p->S : p->A->matrix.sparse;
 
     return S ? KOFN_SPARSE(S) : KOFN_DENSE(&p->dense);
 }
@@ -171,11 +196,27 @@ static int verify(session *s, const product *p)
     return cli_check_error(&s->found);
 }
 
+/* Writes the result. */
+static int write_result(const product *p, const cli_args *a)
+{
+    unsigned dims = a->command->bit == IN_MATVEC ? p->B->dims : 2;
+    kofn_matrix out;
+    int code;
+
+    if (p->is_complex)
+        return cli_write_complex(a, &p->out, dims);
+    if (!p->S.rows)
+        return cli_write(a, KOFN_DENSE(&p->out), dims);
+    TRY_CODE(cli_transposed(&p->out, &out));
+    code = cli_write(a, KOFN_DENSE(&out), dims);
+    free(out.data);
+    return code;
+}
+
 static int run(session *s, product *p, const cli_args *a)
 {
     bool vector = a->command->bit == IN_MATVEC;
     kofn_problem pb;
-    unsigned dims;
     int code, wrote;
 
     TRY_CODE(load(p, a, vector, &pb));
@@ -191,9 +232,7 @@ static int run(session *s, product *p, const cli_args *a)
         code = verify(s, p);
     if (code && s->status != KOFN_PARTIAL)
         return code;
-    dims = vector ? p->B->dims : 2;
-    wrote = p->is_complex ? cli_write_complex(a, &p->out, dims)
-                          : cli_write(a, KOFN_DENSE(&p->out), dims);
+    wrote = write_result(p, a);
     return wrote ? wrote : code;
 }
 
@@ -210,6 +249,7 @@ int cmd_product(cli_args *a)
     free(p.owned[0].data);
     free(p.owned[1].data);
     free(p.expanded.data);
+    cli_sparse_free(&p.S);
     free(p.out.data);
     return code;
 }

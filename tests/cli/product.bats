@@ -156,6 +156,27 @@ open('Z.csv', 'w', encoding='utf-8-sig').write('\r\n'.join(
     py "assert np.allclose(np.loadtxt('y.csv'), np.load('y.npy'), rtol=1e-15)"
 }
 
+@test "product: a sparse second factor agrees with NumPy" {
+    py "
+i, j = np.random.default_rng(1).integers((30, 40), size=(150, 2)).T
+S = np.zeros((30, 40)); S[i, j] = i - 2.0 * j
+np.save('S.npy', S); np.save('D.npy', np.random.default_rng(2).random((7, 30)).astype('f4'))
+with open('S.mtx', 'w') as f:
+    print('%%MatrixMarket matrix coordinate real general', file=f)
+    print(30, 40, (S != 0).sum(), file=f)
+    for a, b in zip(*S.nonzero()): print(a + 1, b + 1, S[a, b], file=f)"
+    kofn matmul D.npy S.mtx -o C.npy -n 5 --verify --errors probabilistic --json >out.json
+    py "
+C, want = np.load('C.npy'), np.load('D.npy').astype('f8') @ np.load('S.npy')
+assert C.shape == want.shape and abs(C - want).max() <= 1e-12 * abs(want).max()"
+    run kofn matmul S.mtx S.mtx
+    refused S.mtx "write it as an array"
+    run kofn matmul S.npy S.mtx
+    refused "30 x 40" "inner sizes"
+    run kofn matvec D.npy S.mtx
+    refused "kofn matmul"
+}
+
 @test "product: wrong shapes, missing and malformed files are refused" {
     inputs
     kofn gen vector 36 -o short.npy
