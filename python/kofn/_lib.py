@@ -108,10 +108,20 @@ def new(make, *args):
 
 # ---- arguments -----------------------------------------------------------------
 
+# Names of scikit-learn and PyTorch for arguments that have another one here.
+ELSEWHERE = {"alpha": "l2", "ridge": "l2", "weight_decay": "l2", "max_iter": "iterations",
+             "fit_intercept": "intercept", "solver": "optimizer", "cost": "loss",
+             "hidden_layer_sizes": "hidden", "batch_size": "batch", "lr": "step",
+             "learning_rate_init": "step", "max_epochs": "epochs", "n_jobs": "workers",
+             "random_state": "seed"}
+
+
 def nearest(name, names):
     """Returns the end of a message about an unknown name: the name that it is most
     like, or all names."""
-    like = difflib.get_close_matches(str(name), names, 1)
+    like = [n for n in names if n == ELSEWHERE.get(name)] or \
+        [n for n in names if len(n) > 2 and str(name).startswith(n)] or \
+        difflib.get_close_matches(str(name), names, 1)
     return f"; did you mean {like[0]!r}?" if like else \
         f"; there are {', '.join(names)}"
 

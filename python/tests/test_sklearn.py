@@ -498,6 +498,9 @@ def test_options_are_arguments():
 @pytest.mark.parametrize("call, typo, nearest", [
     (kofn.Regression, "shceme", "scheme"), (kofn.Network, "epoch", "epochs"),
     (kofn.Network, "erors", "errors"),
+    (kofn.Regression, "alpha", "l2"), (kofn.Regression, "tolerance", "tol"),
+    (kofn.Regression, "max_iter", "iterations"),
+    (kofn.Network, "hidden_layer_sizes", "hidden"),
     (lambda **o: kofn.Matrix(np.eye(3), **o), "workrs", "workers"),
     (lambda **o: kofn.matmul(np.eye(3), np.eye(3), **o), "patiense", "patience"),
     (lambda **o: kofn.power(np.eye(3), **o), "toll", "tol"),
