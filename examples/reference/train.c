@@ -26,6 +26,7 @@ static kofn_training *begin(kofn_net **net, kofn_train_watch watch, void *ud)
     shape.widths = widths;
     shape.activation = KOFN_TANH;
     opt.batch = 20;
+    opt.epochs = 1;
     opt.watch = watch;
     opt.watch_ud = ud;
     must(kofn_net_new(net, &shape, 7));

@@ -147,7 +147,8 @@ enum {
       "sgd: number of batches of the points; each is one step (10)")
 #define KOFN_OPTIONS_OF_NET(X)                                                 \
     X(activation, CHOICE, 0, 0, 3, "sigmoid|tanh|relu|linear",                 \
-      "activation of all layers but the last (sigmoid)")                       \
+      "activation of all layers but the last (sigmoid; command and Python: "   \
+      "relu)")                                                                 \
     X(loss, CHOICE, 0, 0, 1, "softmax|squares",                                \
       "softmax: cross-entropy of labels 0, 1, ...; squares: of labels or of "  \
       "numbers (softmax; autoencoder: squares)")                               \
@@ -163,12 +164,13 @@ enum {
 #define KOFN_OPTIONS_OF_TRAIN(X)                                               \
     X(step, REAL, 0.1, 1e-300, 1e300, "S", "length of steps (0.1)")            \
     X(momentum, REAL, 0, 0, 0.999999, "M",                                     \
-      "momentum: share of the last step that is added to the next (0)")        \
+      "momentum: share of the last step that is added to the next (0; "        \
+      "command and Python: 0.9)")                                              \
     X(nesterov, FLAG, 0, 0, 1, "", "with momentum: Nesterov's form")           \
     X(l2, REAL, 0, 0, 1e100, "LAMBDA",                                         \
       "weight of the penalty |W|^2 / 2, biases included (0)")                  \
-    X(batch, SIZE, 64, 1, 1e9, "B", "points in a step (64)")                   \
-    X(epochs, UNSIGNED, 1, 1, 1e6, "E", "passes through all points (1)")       \
+    X(batch, SIZE, 32, 1, 1e9, "B", "points in a step (32)")                   \
+    X(epochs, UNSIGNED, 100, 1, 1e6, "E", "passes through all points (100)")   \
     X(scrub, UNSIGNED, 0, 1, 1e9, "N",                                         \
       "compare the blocks of all workers or nodes after every N steps, and "   \
       "rebuild wrong ones; for weights that the workers keep, with errors "    \

@@ -130,8 +130,8 @@ typedef struct kofn_train_options {
     double momentum; /* 0 .. less than 1                        */
     bool nesterov;   /* Nesterov's momentum; needs a momentum   */
     double l2;       /* weight of |W|^2 / 2, biases included    */
-    size_t batch;    /* points in a batch; 0 means 64           */
-    unsigned epochs; /* passes over all points; 0 means 1       */
+    size_t batch;    /* points in a batch; 0 means 32           */
+    unsigned epochs; /* passes over all points; 0 means 100     */
     uint64_t seed;   /* determines the order of the points      */
     const kofn_matrix *test_X, *test_y; /* held-out points, or NULL */
     kofn_train_watch watch;             /* NULL: none               */
@@ -273,7 +273,7 @@ typedef struct kofn_nets_options {
     size_t size; /* sizeof(kofn_nets_options) */
     /* Step length of each network; NULL means 0.1. */
     const double *step;
-    /* Points in a batch, the same batches for all networks; 0 means 64. */
+    /* Points in a batch, the same batches for all networks; 0 means 32. */
     size_t batch;
     unsigned iterations;   /* of each network; 0 means 1              */
     uint64_t seed;         /* determines the order of the points      */

@@ -205,6 +205,8 @@ cli_args cli_defaults(void)
                   .faults = KOFN_FAULTS_INIT(),
                   .regress = {.size = sizeof(kofn_regress_options),
                               .max_iterations = 100},
+                  .net = {.activation = KOFN_RELU},
+                  .train = {.momentum = 0.9, .batch = 32, .epochs = 100},
                   .job = KOFN_OPTIONS_INIT};
 
     return a;

@@ -79,7 +79,7 @@ typedef struct cli_args {
     kofn_net_shape net; /* train */
     kofn_train_options train;
     const char *layers;
-    bool loss_given, last_given;
+    bool activation_given, loss_given, last_given;
     double unit; /* points are divided by it; 0: by the largest magnitude of X,
                     if that is above 1 */
     unsigned every; /* steps between checkpoints; 0: those of an epoch */

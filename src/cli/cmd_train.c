@@ -53,6 +53,8 @@ static int read_shape(cli_training *t, const cli_args *a)
     t->shape.dtype = strcmp(a->dtype, "f4") ? KOFN_F64 : KOFN_F32;
     if (t->shape.autoencoder && !a->loss_given)
         t->shape.loss = KOFN_NET_LOSS_SQUARES;
+    if (t->shape.sparsity && !a->activation_given)
+        t->shape.activation = KOFN_SIGMOID;
     if (!a->last_given)
         t->shape.output =
             t->shape.autoencoder ? t->shape.activation : KOFN_LINEAR;
@@ -349,7 +351,7 @@ static int train(cli_training *t, const cli_args *a)
 static void set_options(cli_training *t, const cli_args *a)
 {
     kofn_train_options *o = &t->options;
-    size_t batch = a->train.batch ? a->train.batch : 64;
+    size_t batch = a->train.batch;
     size_t each = (t->X.rows + batch - 1) / batch; /* steps of an epoch */
 
     *o = a->train;
@@ -362,7 +364,7 @@ static void set_options(cli_training *t, const cli_args *a)
         o->test_X = &t->test_X;
         o->test_y = t->shape.autoencoder ? NULL : &t->test_y;
     }
-    t->steps = each * (o->epochs ? o->epochs : 1);
+    t->steps = each * o->epochs;
     t->every = a->every ? a->every : (unsigned)each;
 }
 

@@ -160,7 +160,8 @@ static cli_option options[] = {
      "widths: of a point, and of each layer; the last one is the number "
      "of classes or of numbers to predict",
      IN_TRAIN, OF(CLI_TEXT, layers)},
-    {LEARN("activation", IN_TRAIN, net.activation)},
+    {LEARN("activation", IN_TRAIN, net.activation),
+     .given = AT(activation_given)},
     {LEARN("loss", IN_TRAIN, net.loss), .given = AT(loss_given)},
     {LEARN("output-activation", IN_TRAIN, net.output), .given = AT(last_given)},
     {LEARN("step", IN_TRAIN, train.step)},

@@ -36,7 +36,7 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
     double now = kf_clock_seconds();
     bool labels =
         !l->shape.autoencoder && l->shape.loss == KOFN_NET_LOSS_SOFTMAX;
-    size_t epochs = l->options.epochs ? l->options.epochs : 1;
+    size_t epochs = l->options.epochs;
     size_t epoch = l->steps / epochs;
 
     history_line(
@@ -173,7 +173,7 @@ static int conclude(run *r)
 /* Returns the size of the largest message: the vector, or a node's blocks. */
 static size_t largest(const cli_training *l)
 {
-    size_t batch = l->options.batch ? l->options.batch : 64, numbers = 0;
+    size_t batch = l->options.batch, numbers = 0;
 
     for (size_t i = 0; i <= l->shape.layers; i++)
         numbers += (8 * batch + 4) * (l->shape.widths[i] + 1);

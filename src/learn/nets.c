@@ -44,7 +44,7 @@ static kofn_status with_defaults(kofn_nets_options *o,
 {
     *o = (kofn_nets_options)KOFN_NETS_OPTIONS_INIT;
     TRY(kf_given(o, sizeof *o, opt, "KOFN_NETS_OPTIONS_INIT"));
-    o->batch = kf_min(o->batch ? o->batch : 64, m);
+    o->batch = kf_min(o->batch ? o->batch : 32, m);
     o->iterations = o->iterations ? o->iterations : 1;
     return KOFN_OK;
 }

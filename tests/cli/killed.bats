@@ -88,7 +88,7 @@ products() {
 }
 
 models() {
-    local net="$two --layers 4-3-3 --batch 30 -o model --trace t.json"
+    local net="$two --layers 4-3-3 --batch 30 --epochs 1 -o model --trace t.json"
     inputs
     mkdir was
     (cd was && kofn train ../X.npy ../l.npy $net --epochs 1 --seed 8 -q)

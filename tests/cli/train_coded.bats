@@ -5,7 +5,7 @@ export OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 ports="threads sim processes"
 
-net="--layers 64-17-10 --step 0.5 --batch 70"
+net="--layers 64-17-10 --step 0.5 --batch 70 --activation sigmoid --momentum 0 --epochs 1"
 
 @test "coded weights: training gives the plain weights" {
     images

@@ -3,7 +3,7 @@ load helpers
 # Threads of BLAS look like races to ThreadSanitizer.
 export OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-net="--layers 64-17-10 --step 0.5 --batch 70"
+net="--layers 64-17-10 --step 0.5 --batch 70 --activation sigmoid --momentum 0 --epochs 1"
 
 agree() { # agree SCHEME...: by each, all nodes have the weights of the plain training
     local s

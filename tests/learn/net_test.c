@@ -185,8 +185,12 @@ static void autoencoders(void **state)
 static void check_step(const kofn_net_shape *s, const kofn_matrix *X,
                        const kofn_matrix *y)
 {
-    kofn_train_options o = {
-        .size = sizeof o, .step = 1e-3, .l2 = 0.3, .batch = X->rows, .seed = 2};
+    kofn_train_options o = {.size = sizeof o,
+                            .step = 1e-3,
+                            .l2 = 0.3,
+                            .batch = X->rows,
+                            .epochs = 1,
+                            .seed = 2};
     kofn_net *net = make_net(s);
     size_t n = net->total;
     double *w = net->W[0].data, *was = numbers(n, 8), *g = numbers(n, 8);

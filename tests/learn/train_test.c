@@ -331,7 +331,8 @@ static void scaled_batch(void **state)
         {1, 0, KOFN_FAULT_EVENT_SLOW, 3, 1e6}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
-    kofn_train_options o = {.size = sizeof o, .step = 0.5, .batch = 400};
+    kofn_train_options o = {
+        .size = sizeof o, .step = 0.5, .batch = 400, .epochs = 1};
     digits d = make_digits(400, 8, 10, 1);
     worker_setup c = {"ignore:wait=7,scale=none", 8, true, NULL, &opt};
     kofn_net *net = make_net(&s), *plain = make_net(&s);
