@@ -143,6 +143,9 @@ struct kofn_transport {
      * peer has ended in order, so that nothing has failed.  A worker then ends
      * as if it were dismissed. */
     bool over;
+    /* True if other threads may call the functions but `wait` and `close` while
+     * one thread waits. */
+    bool threads;
 };
 
 /* ---- the coordinator's port ---------------------------------------------- */
@@ -185,11 +188,14 @@ typedef struct kofn_away_options {
      * wait for workers that ended before they connected.  NULL: workers are not
      * started here. */
     size_t (*ended)(void *ud);
+    /* For a job of a fleet: its share of the workers' time is its weight
+     * divided by those of all jobs that have tasks.  0 means 1; at most 1e6. */
+    double weight;
 } kofn_away_options;
 #define KOFN_AWAY_OPTIONS_INIT                                                 \
     {                                                                          \
         sizeof(kofn_away_options), 1, 0, NULL, 0, 0, 0, NULL, false, NULL,     \
-            NULL, NULL, NULL, NULL                                             \
+            NULL, NULL, NULL, NULL, 0                                          \
     }
 /* Makes a port to workers over a transport.  Takes the transport over, even on
  * failure.  A block is encoded while it is sent, some rows at a time.  `opt`
@@ -252,11 +258,16 @@ typedef struct kofn_serve_options {
      * another worker.  It is not used for sparse blocks and sums. */
     kofn_multiply_fn multiply;
     void *multiply_ctx;
+    /* Stays when a job is over, and serves the next one of this or another
+     * coordinator, until a fleet dismisses its workers or `patience` is over.
+     * false: the end of the job ends the worker. */
+    bool stay;
+    const char *name; /* for people, at most 64 characters; NULL: none */
 } kofn_serve_options;
 #define KOFN_SERVE_OPTIONS_INIT                                                \
     {                                                                          \
         sizeof(kofn_serve_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL,     \
-            NULL, NULL, false, kofn_formulas, NULL, NULL                       \
+            NULL, NULL, false, kofn_formulas, NULL, NULL, false, NULL          \
     }
 /* Runs a worker until it is dismissed, and closes the transport in any case.
  * It uses this thread for computing and for messages; during a computation it

@@ -317,7 +317,8 @@ static kofn_status make(kf_transport **out, const kofn_net_options *o)
                                .name_of = net_name_of,
                                .news = net_news,
                                .principal_of = net_principal_of,
-                               .arriving = net_arriving};
+                               .arriving = net_arriving,
+                               .threads = true};
     t->listening = t->spare = -1;
     t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;
     t->peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)32 << 20;

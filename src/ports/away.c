@@ -148,8 +148,9 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
  * full and it was not sent. */
 static bool say_dismiss(port *p, kofn_peer peer)
 {
-    kf_head h = {.type = KF_WIRE_DISMISS,
+    kf_head h = {.type = p->shared ? KF_WIRE_RELEASE : KF_WIRE_DISMISS,
                  .job = p->job,
+                 .which = p->shared && p->opt.job,
                  .body_sum = kf_post_sum(p->t, p->job, NULL, 0)};
     unsigned char head[KF_HEAD];
 
@@ -165,6 +166,28 @@ static void dismiss_workers(port *p)
 
         if (!w->gone && !w->dismissed)
             w->dismissed = say_dismiss(p, w->peer);
+    }
+}
+
+/* Reports to the workers of a fleet that this job is over. */
+static void release(port *p)
+{
+    kofn_time end = kf_away_now(&p->base) + KOFN_SECOND;
+    bool all = false;
+
+    while (!all && kf_away_now(&p->base) < end) {
+        kofn_packet k = {0};
+        kofn_status st;
+
+        dismiss_workers(p);
+        all = true;
+        for (size_t i = 0; i < p->workers; i++)
+            all = all && (p->worker[i]->gone || p->worker[i]->dismissed);
+        st = all ? KOFN_AGAIN : p->t->wait(p->t, RETRY, &k);
+        if (st && st != KOFN_AGAIN)
+            return;
+        if (st == KOFN_OK)
+            kf_away_receive(p, &k);
     }
 }
 
@@ -209,7 +232,9 @@ static void port_close(kofn_port *base)
 {
     port *p = (port *)base;
 
-    if (p->t)
+    if (p->t && p->shared)
+        release(p);
+    else if (p->t)
         dismiss(p);
     kf_inbox_free(&p->ready);
     for (size_t i = 0; i < p->workers; i++) {
@@ -331,8 +356,8 @@ static kofn_status draw_job(port *p)
     return KOFN_OK;
 }
 
-kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
-                           const kofn_away_options *opt)
+kofn_status kf_away_open(port **out, kofn_transport *t,
+                         const kofn_away_options *opt, uint64_t job)
 {
     port *p = kf_zero(1, sizeof *p);
     kofn_status st = KOFN_OK;
@@ -381,12 +406,25 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
     p->start = kf_clock();
     if (p->opt.source && !(p->source = kf_strdup(p->opt.source)))
         st = KOFN_NOMEM;
-    if (!st)
+    p->shared = job != 0;
+    p->job = job;
+    if (!st && !job)
         st = draw_job(p);
     if (st) {
         port_close(&p->base);
         return st;
     }
+    *out = p;
+    return KOFN_OK;
+}
+
+kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
+                           const kofn_away_options *opt)
+{
+    port *p;
+
+    *out = NULL;
+    TRY(kf_away_open(&p, t, opt, 0));
     *out = &p->base;
     return KOFN_OK;
 }

@@ -148,7 +148,15 @@ typedef struct port {
     kf_inbox ready; /* messages for the job */
     size_t waiting; /* outboxes that were found full */
     uint64_t transport_dropped;
+    bool shared; /* the transport and its peers are those of a fleet */
 } port;
+
+/* ---- away.c -------------------------------------------------------------- */
+
+/* Makes the port of kofn_port_away. job: the number of a job of a fleet. Then
+ * peers stay when the port is closed. 0: there is no fleet. */
+kofn_status kf_away_open(port **out, kofn_transport *t,
+                         const kofn_away_options *opt, uint64_t job);
 
 /* ---- away_line.c --------------------------------------------------------- */
 

@@ -167,6 +167,7 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
     kf_head h = {.type = type,
                  .job = p->job,
                  .task = number,
+                 .which = type == KF_WIRE_WELCOME && p->shared,
                  .body_sum = kf_post_sum(p->t, p->job, words, n)};
     unsigned char head[KF_HEAD];
     char *copy = n ? kf_strdup(words) : NULL;

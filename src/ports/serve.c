@@ -28,21 +28,6 @@
 
 /* ---- sending ------------------------------------------------------------- */
 
-static void say_hello(server *s)
-{
-    kf_head h = {.type = KF_WIRE_HELLO,
-                 .job = s->job,
-                 .block = s->block_id,
-                 .lo = (uint64_t)getpid(),
-                 .which = s->opt.staged};
-    char host[128] = "", words[200];
-
-    gethostname(host, sizeof host - 1);
-    snprintf(words, sizeof words, "kofn %s, process %ld on %s", KOFN_VERSION,
-             (long)getpid(), host);
-    kf_serve_post_words(s, &h, words);
-}
-
 /* Sends the answer to a task; takes over m's result. */
 static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
 {
@@ -97,7 +82,7 @@ static void take_work(server *s, const kf_head *h, kofn_packet *k)
         answer(s, &m, st, 0);
         kf_serve_fail(s, st);
         if (st == KOFN_FORMAT) /* damaged in transit */
-            kf_serve_hang_up(s);
+            kf_serve_hang_up(s->w);
         return;
     }
     kf_serve_queue_up(s, (pending_task){m, false, h->updates});
@@ -136,34 +121,57 @@ static void greet(server *s, const kf_head *h)
 {
     char words[80];
 
-    if (h->job != s->job)
-        kf_serve_drop_block(s); /* block of another job */
     if (h->task != s->exposed.worker)
         kf_serve_drop_tasks(s); /* tasks of its former number */
     s->welcome = true;
-    s->job = h->job;
+    s->kept = false;
     s->exposed.worker = h->task;
-    if (s->vanish == KOFN_NEVER)
-        s->vanish = kf_later(kf_clock(), kf_faults_nanoseconds(kf_faults_leave(
-                                             s->exposed.faults, h->task)));
+    if (s->w->vanish == KOFN_NEVER)
+        s->w->vanish = kf_later(
+            kf_clock(),
+            kf_faults_nanoseconds(kf_faults_leave(s->exposed.faults, h->task)));
     /* product numbers restart */
     if (s->block.block_spec.block && s->block.block_spec.block->subset)
         s->block.block_spec.block->subset->product = 0;
     snprintf(words, sizeof words, "connected as worker %u", h->task);
-    kf_serve_news(s, words);
+    kf_serve_news(s->w, words);
 }
 
-static void refused(server *s, const kofn_packet *k)
+/* Ends the worker, or only its part in one of several jobs. */
+static void refused(visit *w, const kf_head *h, const kofn_packet *k)
 {
+    server *s = kf_serve_of(w, h->job);
     char words[301];
     size_t n = kf_min(k->body_bytes, sizeof words - 1);
+    kofn_status st;
 
     if (n)
         memcpy(words, k->body, n);
     kf_post_plain(words, n);
-    kf_serve_finish(s, kf_fail(KOFN_UNSUITED,
-                               "the coordinator refuses this worker: %.*s",
-                               (int)n, words));
+    st = kf_fail(KOFN_UNSUITED, "the coordinator refuses this worker: %.*s",
+                 (int)n, words);
+    if (!w->shared || !s || !s->welcome) {
+        kf_serve_end(w, st);
+        return;
+    }
+    kf_serve_news(w, kofn_errmsg());
+    kf_serve_finish(s, st);
+}
+
+/* Handles the end of a job or, if `which` is 1, of the whole fleet. */
+static void dismissed(visit *w, const kf_head *h)
+{
+    server *s = kf_serve_of(w, h->job);
+    bool any = false;
+
+    for (size_t i = 0; i < w->servers; i++)
+        any = any || w->server[i]->welcome;
+    if (any && !(s && s->welcome) && !(w->shared && h->which == 1))
+        w->t->dropped++;
+    else if (h->which == 1 || !w->opt.stay)
+        kf_serve_end(w, KOFN_OK);
+    else if (s)
+        kf_serve_finish(s, KOFN_OK);
 }
 
 /* Flips a bit of the block, as a memory fault does; the worker does not know of
@@ -179,8 +187,8 @@ static void flip(server *s)
 
 static void stage(server *s, const kf_head *h)
 {
-    if (!s->opt.staged)
-        s->t->dropped++;
+    if (!s->w->opt.staged)
+        s->w->t->dropped++;
     else if (h->which == KF_INJECT_SLOW)
         s->exposed.factor = (double)h->lo / 1000;
     else if (h->which == KF_INJECT_CORRUPT)
@@ -188,24 +196,14 @@ static void stage(server *s, const kf_head *h)
     else if (h->which == KF_INJECT_FLIP)
         flip(s);
     else
-        s->t->dropped++;
+        s->w->t->dropped++;
 }
 
-/* Passes a packet of the coordinator to the function for its kind. Before the
- * welcome, or if its job is another, a packet is dropped. Exceptions are a
- * refusal, a welcome, and a dismissal, which is urgent and may overtake the
- * welcome. */
-static void dispatch(server *s, const kf_head *h, kofn_packet *k)
+/* Passes a packet of a job to the function for its kind. Before the welcome it
+ * is dropped. */
+static void dispatch_to(server *s, const kf_head *h, kofn_packet *k)
 {
-    if (h->type == KF_WIRE_REFUSED)
-        refused(s, k);
-    else if (h->type == KF_WIRE_WELCOME)
-        greet(s, h);
-    else if (h->type == KF_WIRE_DISMISS && !s->welcome)
-        kf_serve_finish(s, KOFN_OK);
-    else if (h->job != s->job || !s->welcome)
-        s->t->dropped++;
-    else if (h->type == KF_WIRE_STORE)
+    if (h->type == KF_WIRE_STORE)
         kf_serve_store(s, h, k);
     else if (h->type == KF_WIRE_SLICE)
         kf_serve_slice(s, h, k);
@@ -216,16 +214,43 @@ static void dispatch(server *s, const kf_head *h, kofn_packet *k)
         kf_serve_change(s, h, k);
     else if (h->type == KF_WIRE_CANCEL)
         cancel(s, h->task);
-    else if (h->type == KF_WIRE_DISMISS)
-        kf_serve_finish(s, KOFN_OK);
+    else if (h->type == KF_WIRE_RELEASE)
+        kf_serve_release(s, h);
     else if (h->type == KF_WIRE_INJECT)
         stage(s, h);
     else
-        s->t->dropped++;
+        s->w->t->dropped++;
+}
+
+/* Passes a packet of the coordinator on. A packet of an unknown job is dropped,
+ * except those that begin a job, and a dismissal, which is urgent and may
+ * overtake the welcome. */
+static void dispatch(visit *w, const kf_head *h, kofn_packet *k)
+{
+    server *s = kf_serve_of(w, h->job);
+
+    if (h->type == KF_WIRE_REFUSED) {
+        refused(w, h, k);
+    } else if (h->type == KF_WIRE_WELCOME) {
+        w->shared = w->shared || h->which == 1;
+        s = kf_serve_begin(w, h->job);
+        if (s)
+            greet(s, h);
+    } else if (h->type == KF_WIRE_INVITE) {
+        kf_serve_invited(w, h);
+    } else if (h->type == KF_WIRE_DISMISS) {
+        dismissed(w, h);
+    } else if (h->type == KF_WIRE_DRAIN && w->shared) {
+        w->drained = true;
+    } else if (!s || !s->welcome || s->over) {
+        w->t->dropped++;
+    } else {
+        dispatch_to(s, h, k);
+    }
 }
 
 /* Receives a body that is still arriving, of any kind. */
-static kofn_status fetch(server *s, kofn_packet *k, void **room)
+static kofn_status fetch(visit *w, kofn_packet *k, void **room)
 {
     *room = NULL;
     if (k->body || k->body_bytes == 0)
@@ -233,7 +258,7 @@ static kofn_status fetch(server *s, kofn_packet *k, void **room)
     *room = kf_new(k->body_bytes, 1);
     if (!*room)
         return KOFN_NOMEM;
-    TRY(s->t->fetch(s->t, k, *room));
+    TRY(w->t->fetch(w->t, k, *room));
     k->body = *room;
     return KOFN_OK;
 }
@@ -243,14 +268,17 @@ static kofn_status fetch(server *s, kofn_packet *k, void **room)
 static bool wanted(void *ud, kofn_peer peer, const void *head,
                    size_t head_bytes, size_t bytes)
 {
-    const server *s = ud;
+    const visit *w = ud;
+    const server *s;
     kf_head h;
 
-    if (peer != s->head || kf_head_read(&h, head, head_bytes) || !s->welcome ||
-        h.job != s->job)
+    if (peer != w->head || kf_head_read(&h, head, head_bytes))
+        return false;
+    s = kf_serve_of(w, h.job);
+    if (!s || !s->welcome)
         return false;
     if (h.type == KF_WIRE_STORE)
-        return !s->opt.memory || bytes <= s->opt.memory;
+        return !s->w->opt.memory || bytes <= kf_serve_memory(s);
     if (h.type == KF_WIRE_SLICE)
         return kf_serve_waits_for(s, &h, bytes);
     if (h.type == KF_WIRE_UPDATE || h.type == KF_WIRE_STRIPS)
@@ -265,7 +293,7 @@ static bool takes_in_place(const kf_head *h)
            (h->type == KF_WIRE_WORK && !kf_kernel_of(h->how)->inner);
 }
 
-static void packet(server *s, kofn_packet *k)
+static void packet(visit *w, kofn_packet *k)
 {
     kf_head h;
     kofn_status st = kf_head_read(&h, k->head, k->head_bytes);
@@ -273,94 +301,114 @@ static void packet(server *s, kofn_packet *k)
 
     if (st && h.version) {
         /* another version; kofn_errmsg() says so */
-        kf_serve_finish(s, KOFN_UNSUITED);
+        kf_serve_end(w, KOFN_UNSUITED);
     } else if (!st && takes_in_place(&h)) {
-        dispatch(s, &h, k);
+        dispatch(w, &h, k);
     } else if (!st) {
-        st = fetch(s, k, &room);
+        st = fetch(w, k, &room);
         if (!st)
-            dispatch(s, &h, k);
+            dispatch(w, &h, k);
     }
-    if (st && !s->over)
-        kf_serve_hang_up(s);
+    if (st && !w->over)
+        kf_serve_hang_up(w);
     kf_free(room);
     if (k->own)
-        s->t->release(s->t, k->own);
+        w->t->release(w->t, k->own);
 }
 
 /* Receives one packet within `atmost`; false if none came. */
-static bool listen(server *s, kofn_time atmost)
+static bool listen(visit *w, kofn_time atmost)
 {
     kofn_packet k = {0};
-    kofn_status st = s->t->wait(s->t, atmost, &k);
+    kofn_status st = w->t->wait(w->t, atmost, &k);
 
     if (st == KOFN_AGAIN)
         return false;
     /* the transport's orderly end before the dismissal also ends the job */
     if (st) {
-        bool in_order = st == KOFN_TRANSPORT && s->t->over;
+        bool in_order = st == KOFN_TRANSPORT && w->t->over;
 
-        kf_serve_finish(s, in_order ? KOFN_OK : st);
+        kf_serve_end(w, in_order ? KOFN_OK : st);
         return false;
     }
-    s->idle = IDLE;
+    w->idle = IDLE;
     if (k.what == KOFN_CAME) {
-        kf_serve_disconnected(s);
-        s->head = k.peer;
-        s->connected = true;
-        say_hello(s);
+        kf_serve_disconnected(w);
+        w->head = k.peer;
+        w->connected = true;
+        kf_serve_hello(w, w->servers ? w->server[0] : NULL);
     } else if (k.what == KOFN_WENT) {
-        if (k.peer == s->head)
-            kf_serve_disconnected(s);
+        if (k.peer == w->head)
+            kf_serve_disconnected(w);
     } else {
-        packet(s, &k);
+        packet(w, &k);
     }
     return true;
 }
 
 /* ---- the loop ------------------------------------------------------------ */
 
-static void consider_leaving(server *s)
+static void say_to_all(visit *w, kf_wire type)
 {
-    kofn_leave want = s->opt.watch ? s->opt.watch(s->opt.ud, NULL) : KOFN_STAY;
+    for (size_t i = 0; i < w->servers; i++)
+        if (w->server[i]->welcome)
+            kf_serve_say(w->server[i], type);
+}
 
-    if (kf_clock() >= s->vanish) /* without notice: the fault model ends it */
-        kf_serve_finish(s, KOFN_AGAIN);
-    if (want == KOFN_STAY || s->over)
+static bool has_tasks(const visit *w)
+{
+    for (size_t i = 0; i < w->servers; i++)
+        if (w->server[i]->pending_count)
+            return true;
+    return false;
+}
+
+static void consider_leaving(visit *w)
+{
+    kofn_leave want = w->opt.watch ? w->opt.watch(w->opt.ud, NULL) : KOFN_STAY;
+
+    if (want == KOFN_STAY && w->drained)
+        want = KOFN_LEAVE_SOON;
+
+    if (kf_clock() >= w->vanish) /* without notice: the fault model ends it */
+        kf_serve_end(w, KOFN_AGAIN);
+    if (want == KOFN_STAY || w->over)
         return;
-    if (!s->leaving) {
-        s->leaving = kf_clock();
-        kf_serve_say(s, KF_WIRE_NOTICE);
+    if (!w->leaving) {
+        w->leaving = kf_clock();
+        say_to_all(w, KF_WIRE_NOTICE);
     }
-    if (want == KOFN_LEAVE_NOW || !s->connected || s->pending_count == 0 ||
-        kf_clock() - s->leaving >= s->opt.grace) {
-        kf_serve_say(s, KF_WIRE_BYE);
-        kf_serve_finish(s, KOFN_AGAIN);
+    if (want == KOFN_LEAVE_NOW || !w->connected || !has_tasks(w) ||
+        kf_clock() - w->leaving >= w->opt.grace) {
+        say_to_all(w, KF_WIRE_BYE);
+        kf_serve_end(w, KOFN_AGAIN);
     }
 }
 
 /* Does the periodic work: sends, receives, repeats requests, checks
  * timeouts. */
-static void look_up(server *s)
+static void look_up(visit *w)
 {
-    making *b = &s->block;
-
-    s->looked = kf_clock();
-    if (kf_post_flush(&s->outbox, s->t, s->head) == KOFN_NOMEM)
-        kf_serve_finish(s, KOFN_NOMEM);
-    for (int i = 0; i < 64 && !s->over && listen(s, 0); i++)
+    w->looked = kf_clock();
+    if (kf_post_flush(&w->outbox, w->t, w->head) == KOFN_NOMEM)
+        kf_serve_end(w, KOFN_NOMEM);
+    for (int i = 0; i < 64 && !w->over && listen(w, 0); i++)
         ;
-    if (!b->whole && b->ahead && s->welcome &&
-        kf_clock() - b->last > ASK_AGAIN) {
-        kf_serve_ask_again(s);
+    for (size_t i = 0; i < w->servers; i++) {
+        server *s = w->server[i];
+        const making *b = &s->block;
+
+        if (!b->whole && b->ahead && s->welcome &&
+            kf_clock() - b->last > ASK_AGAIN)
+            kf_serve_ask_again(s);
     }
-    consider_leaving(s);
-    if (!s->connected && s->opt.patience &&
-        kf_clock() - s->lost >= s->opt.patience)
-        kf_serve_finish(s, kf_fail(KOFN_LATE,
-                                   "no coordinator for %.3g s; is it running, "
-                                   "and is the address right?",
-                                   (double)s->opt.patience * 1e-9));
+    consider_leaving(w);
+    if (!w->connected && w->opt.patience &&
+        kf_clock() - w->lost >= w->opt.patience)
+        kf_serve_end(w, kf_fail(KOFN_LATE,
+                                "no coordinator for %.3g s; is it running, "
+                                "and is the address right?",
+                                (double)w->opt.patience * 1e-9));
 }
 
 /* True if the running task should stop. It is the first of the queue, unless
@@ -369,9 +417,10 @@ static bool stopped(void *ud)
 {
     server *s = ud;
 
-    if (kf_clock() - s->looked >= LOOK_UP)
-        look_up(s);
-    return s->over || s->pending_count == 0 || s->pending[s->first].cancelled;
+    if (kf_clock() - s->w->looked >= LOOK_UP)
+        look_up(s->w);
+    return s->w->over || s->over || s->pending_count == 0 ||
+           s->pending[s->first].cancelled;
 }
 
 /* True if work of a later round waits. A CANCEL may never arrive, and later
@@ -393,7 +442,7 @@ static void sleep_for(void *ud, double seconds)
     while (!stopped(s) && kf_clock() < until && !(never && is_outlived(s))) {
         kofn_time left = until - kf_clock();
 
-        listen(s, left < IDLE ? left : IDLE);
+        listen(s->w, left < IDLE ? left : IDLE);
     }
 }
 
@@ -456,73 +505,99 @@ static void do_next(server *s)
                                  "a task is for a block after %zu updates, but "
                                  "this worker applied another number",
                                  (size_t)e->updates));
-        kf_serve_hang_up(s);
+        kf_serve_hang_up(s->w);
     }
+}
+
+/* Returns the job with something to do that had the smallest share of the time.
+ * NULL: there is nothing to do. */
+static server *turn_of(const visit *w)
+{
+    server *next = NULL;
+
+    for (size_t i = 0; i < w->servers; i++) {
+        server *s = w->server[i];
+
+        if (s->pending_count && !s->over && !is_early(s) &&
+            (!next || s->computed < next->computed))
+            next = s;
+    }
+    return next;
 }
 
 /* Waits when there is nothing to do. If nothing comes, each wait is longer than
  * the last, so that many idle workers do not keep a machine busy. */
-static void rest(server *s)
+static void rest(visit *w)
 {
-    kofn_time left = s->vanish - kf_clock(), atmost = s->idle;
+    kofn_time left = w->vanish - kf_clock(), atmost = w->idle;
 
-    if (s->outbox.count)
+    if (w->outbox.count)
         atmost = LOOK_UP;
-    else if (s->pending_count || s->leaving)
+    else if (has_tasks(w) || w->leaving)
         atmost = IDLE;
     if (left < atmost)
         atmost = left > 0 ? left : 0;
-    if (!listen(s, atmost) && s->idle < IDLE_MOST)
-        s->idle *= 2;
+    if (!listen(w, atmost) && w->idle < IDLE_MOST)
+        w->idle *= 2;
 }
 
-static void live(server *s)
+/* Does the first task of a job, and counts the time. */
+static void take_turn(server *s)
 {
-    s->lost = kf_clock();
-    s->idle = IDLE;
-    while (!s->over) {
-        if (s->pending_count == 0 || is_early(s))
-            rest(s);
-        if (kf_clock() - s->looked >= LOOK_UP)
-            look_up(s);
-        if (!s->over && s->pending_count && !is_early(s))
-            do_next(s);
+    kofn_time began = kf_clock();
+
+    do_next(s);
+    s->computed += (double)(kf_clock() - began) * 1e-9 / s->weight;
+}
+
+static void live(visit *w)
+{
+    w->lost = kf_clock();
+    w->idle = IDLE;
+    while (!w->over) {
+        server *s;
+
+        kf_serve_reap(w);
+        if (!w->over && !turn_of(w))
+            rest(w);
+        if (kf_clock() - w->looked >= LOOK_UP)
+            look_up(w);
+        s = w->over ? NULL : turn_of(w);
+        if (s)
+            take_turn(s);
     }
 }
 
 kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
 {
-    server s = {.t = t, .end = KOFN_OK, .vanish = KOFN_NEVER};
+    visit w = {.t = t, .end = KOFN_OK, .vanish = KOFN_NEVER};
     kofn_status st;
 
-    s.opt = (kofn_serve_options)KOFN_SERVE_OPTIONS_INIT;
-    st = kf_given(&s.opt, sizeof s.opt, opt, "KOFN_SERVE_OPTIONS_INIT");
+    w.opt = (kofn_serve_options)KOFN_SERVE_OPTIONS_INIT;
+    st = kf_given(&w.opt, sizeof w.opt, opt, "KOFN_SERVE_OPTIONS_INIT");
     if (!st)
         st = kf_complete(t, sizeof *t, "kofn_transport");
     if (!st)
-        st = kf_given(&s.faults, sizeof s.faults, s.opt.faults,
+        st = kf_given(&w.faults, sizeof w.faults, w.opt.faults,
                       "KOFN_FAULTS_INIT");
     if (st) {
         t->close(t, 0);
         return st;
     }
-    s.exposed = (kf_exposed){.faults = &s.faults,
+    w.emulate = (kf_exposed){.faults = &w.faults,
                              .factor = 1,
                              .sleep_for = sleep_for,
                              .stopped = stopped};
-    s.exposed.ud = &s;
-    kf_serve_own_begin(&s);
     t->wanted = wanted;
-    t->wanted_ud = &s;
-    live(&s);
-    st = s.end;
-    kf_serve_drop_tasks(&s);
-    kf_serve_forget_inputs(&s);
+    t->wanted_ud = &w;
+    live(&w);
+    st = w.end;
     if (st != KOFN_AGAIN)
-        kf_post_empty(&s.outbox);
-    kf_post_free(&s.outbox);
-    kf_serve_drop_block(&s);
-    kf_free(s.pending);
+        kf_post_empty(&w.outbox);
+    kf_post_free(&w.outbox);
+    while (w.servers)
+        kf_serve_drop(&w, w.servers - 1);
+    kf_free(w.server);
     t->close(t, KOFN_SECOND);
     return st;
 }

@@ -1,9 +1,10 @@
-/* serve.h -- data of a worker. Shared by serve.c (the loop), serve_line.c (the
- * connection to the coordinator), serve_block.c (the block), serve_change.c
- * (changes of the block), serve_work.c (operands of tasks) and serve_user.c
- * (multiplication by the program's own function).
+/* serve.h -- data of a worker. Shared by serve.c (the loop), serve_jobs.c
+ * (which jobs it serves), serve_line.c (the connection to the coordinator),
+ * serve_block.c (the block), serve_change.c (changes of the block),
+ * serve_work.c (operands of tasks) and serve_user.c (multiplication by the
+ * program's own function).
  *
- * The server owns everything, on one thread. Only the serve_ files may read it.
+ * The visit owns everything, on one thread. Only the serve_ files may read it.
  */
 #ifndef KF_PORTS_SERVE_H
 #define KF_PORTS_SERVE_H
@@ -40,39 +41,83 @@ typedef struct making {
     kofn_time last; /* when the last slice arrived or was requested */
 } making;
 
-typedef struct server {
+/* The connection of a worker to its coordinator, and the jobs that it serves
+ * there. */
+typedef struct visit {
     kofn_transport *t;
     kofn_serve_options opt;
     kofn_peer head;
-    bool connected, welcome;
-    kofn_time idle; /* total time spent waiting for messages */
+    bool connected;
+    bool shared;    /* the coordinator has invited this worker to jobs */
+    kofn_time idle; /* next time to wait for messages if none come */
     kofn_time lost; /* since when there is no coordinator */
+    kf_outbox outbox;
+    kofn_faults faults;
+    kofn_time vanish; /* when the fault model ends it; KOFN_NEVER: never */
+    kofn_time looked, leaving; /* leaving: since when; 0: it stays */
+    kf_exposed emulate;        /* how a server begins */
+    struct server **server;    /* the one that was used last comes first */
+    size_t servers, cap;
+    bool drained; /* the coordinator lets it leave */
+    bool over;
+    kofn_status end;
+} visit;
+
+/* What a worker holds for one job. */
+typedef struct server {
+    visit *w;
+    bool welcome;
+    bool kept; /* the job is closed, and its block waits for another job of this
+                * number */
     uint64_t job, block_id;
     making block;
     input input[INPUTS];
     pending_task *pending; /* a queue */
     size_t first, pending_count, cap;
-    kf_outbox outbox;
     kf_exposed exposed;
     kf_user_multiply user;
-    uint64_t version; /* number of changes of the blocks */
-    kofn_faults faults;
+    uint64_t version;        /* number of changes of the blocks */
     uint32_t updates, flips; /* counts of fault events */
-    kofn_time vanish; /* when the fault model ends it; KOFN_NEVER: never */
-    kofn_time looked, leaving; /* leaving: since when; 0: it stays */
+    double weight;           /* share of the computing time; above 0 */
+    double computed;         /* seconds of computing, divided by `weight` */
     bool over;
     kofn_status end;
 } server;
 
+/* ---- serve_jobs.c -------------------------------------------------------- */
+
+/* Returns what is held for this job, or NULL. */
+server *kf_serve_of(const visit *w, uint64_t job);
+/* Makes the job the one that was used last, and begins it if it is new. Without
+ * invitations there is one job, and others are dropped. NULL: there is no
+ * memory, and the worker ends. */
+server *kf_serve_begin(visit *w, uint64_t job);
+/* Greets the coordinator for this job, or for none if s is NULL. */
+void kf_serve_hello(visit *w, const server *s);
+/* Handles an invitation to a job. */
+void kf_serve_invited(visit *w, const kf_head *h);
+/* Handles the end of a job of several. Its block may stay for another job of
+ * this number. */
+void kf_serve_release(server *s, const kf_head *h);
+/* Frees the blocks that stay for later jobs. */
+void kf_serve_forget_kept(visit *w);
+/* Frees the jobs that are over, which may end the worker. */
+void kf_serve_reap(visit *w);
+/* Frees server i. */
+void kf_serve_drop(visit *w, size_t i);
+
 /* ---- serve_line.c -------------------------------------------------------- */
 
+/* Ends what is held for this job, with that result. */
 void kf_serve_finish(server *s, kofn_status st);
-void kf_serve_news(server *s, const char *words);
+/* Ends the worker. */
+void kf_serve_end(visit *w, kofn_status st);
+void kf_serve_news(visit *w, const char *words);
 /* Reports a failure that a received message caused; kofn_errmsg() has the
  * text. */
 void kf_serve_fail(server *s, kofn_status st);
 /* Closes a connection that sent damaged data and starts over on a new one. */
-void kf_serve_hang_up(server *s);
+void kf_serve_hang_up(visit *w);
 /* Sends a packet. Takes the body over. */
 void kf_serve_post(server *s, const kf_head *h, const kofn_lent *body);
 /* Sends a head with words as its body. */
@@ -85,9 +130,9 @@ void kf_serve_queue_up(server *s, pending_task e);
 /* Drops all tasks, which belong to the former block. */
 void kf_serve_drop_tasks(server *s);
 void kf_serve_drop_block(server *s);
-/* Handles the loss of the coordinator: drops all of its data, except a block
- * that has not changed. */
-void kf_serve_disconnected(server *s);
+/* Handles the loss of the coordinator: drops all of its data, except blocks
+ * that have not changed. */
+void kf_serve_disconnected(visit *w);
 
 /* ---- serve_work.c -------------------------------------------------------- */
 
@@ -102,6 +147,9 @@ bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes);
  * belong to the task, even on failure. */
 kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
                               kf_msg *m);
+/* Returns the limit of the memory for this job: that of the worker less what
+ * other jobs hold, at least 1; 0: no limit. */
+size_t kf_serve_memory(const server *s);
 /* Returns the bytes of operands that came with waiting tasks. */
 size_t kf_serve_carried(const server *s);
 

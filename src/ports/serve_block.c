@@ -26,7 +26,7 @@ void kf_serve_block_is_whole(server *s)
     s->block.whole = true;
     s->version++;
     kf_serve_say(s, KF_WIRE_STORED);
-    kf_serve_news(s, "block stored");
+    kf_serve_news(s->w, "block stored");
 }
 
 /* Requests the next slices, AHEAD of them at most. */
@@ -92,16 +92,16 @@ static void build_block(server *s)
     kf_block_spec *r = &s->block.block_spec;
     kofn_status st;
 
-    if (!s->opt.operand || !is_plain_name(r->source))
+    if (!s->w->opt.operand || !is_plain_name(r->source))
         return;
-    st = s->opt.operand(s->opt.ud, r->source, &A, &S);
+    st = s->w->opt.operand(s->w->opt.ud, r->source, &A, &S);
     if (!st) {
         st = kf_block_spec_build(r, A, S);
-        s->opt.operand_done(s->opt.ud);
+        s->w->opt.operand_done(s->w->opt.ud);
     }
     if (!st)
         s->block.section = r->built;
-    kf_serve_news(s, st ? kofn_errmsg() : "block made from a file here");
+    kf_serve_news(s->w, st ? kofn_errmsg() : "block made from a file here");
 }
 
 /* Sets the row of the seat in the blocks of all operands. */
@@ -113,6 +113,7 @@ static void answers_from(server *s, uint32_t row)
 
 void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
 {
+    kofn_serve_options opt = s->w->opt;
     kofn_status st;
 
     if (h->block == s->block_id && s->block.block_spec.block &&
@@ -126,13 +127,15 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
             kf_serve_ask_again(s);
         return;
     }
-    if (kf_post_check(s->t, h, k->body, k->body_bytes)) {
-        kf_serve_hang_up(s);
+    if (kf_post_check(s->w->t, h, k->body, k->body_bytes)) {
+        kf_serve_hang_up(s->w);
         return;
     }
     kf_serve_drop_block(s);
-    st = kf_block_spec_read(&s->block.block_spec, k->body, k->body_bytes,
-                            &s->opt);
+    if (opt.memory)
+        kf_serve_forget_kept(s->w);
+    opt.memory = kf_serve_memory(s);
+    st = kf_block_spec_read(&s->block.block_spec, k->body, k->body_bytes, &opt);
     if (st) { /* to reconnect would not help */
         kf_serve_refuse(s, st);
         return;
@@ -168,17 +171,18 @@ void kf_serve_slice(server *s, const kf_head *h, kofn_packet *k)
     bool as_asked = kf_serve_waits_for(s, h, k->body_bytes);
 
     if (!is_making(s, h)) {
-        s->t->dropped++;
+        s->w->t->dropped++;
         return;
     }
     b->ahead--;
     b->last = kf_clock();
-    if (as_asked && kf_post_check(s->t, h, k->body, k->body_bytes) == KOFN_OK) {
+    if (as_asked &&
+        kf_post_check(s->w->t, h, k->body, k->body_bytes) == KOFN_OK) {
         memcpy(kf_slice_into(b->block_spec.block, b->section, h->lo), k->body,
                k->body_bytes);
         b->got = h->hi;
     } else {
-        s->t->dropped++;
+        s->w->t->dropped++;
     }
     if (b->ahead == 0) /* some may have been lost or damaged */
         kf_serve_ask_again(s);

@@ -45,7 +45,8 @@ static const kf_block *block_of(const server *s, const kf_head *h)
  * velocities. */
 static size_t spare(const server *s)
 {
-    size_t left = s->opt.memory ? s->block.block_spec.spare : SIZE_MAX, bytes;
+    size_t left = s->w->opt.memory ? s->block.block_spec.spare : SIZE_MAX,
+           bytes;
 
     for (const kf_block *b = s->block.block_spec.block; b; b = b->next)
         if (b->velocity && kf_block_velocity_bytes(b, &bytes))
@@ -111,7 +112,7 @@ static kofn_status take(server *s, const kf_head *h, kofn_packet *k, kf_msg *m)
     assert(b);
     TRY(kf_buffer_new(&all, 1, k->body_bytes / kf_dtype_size(h->dtype),
                       h->dtype));
-    st = kf_post_take_body(s->t, k, h, &all);
+    st = kf_post_take_body(s->w->t, k, h, &all);
     if (!st && h->type == KF_WIRE_UPDATE)
         st = take_update(h, all, m);
     else if (!st)
@@ -165,7 +166,7 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
     kf_post_drop(&m);
     kf_serve_fail(s, st);
     if (!s->over) /* its block is invalid from now on */
-        kf_serve_hang_up(s);
+        kf_serve_hang_up(s->w);
 }
 
 /* ---- doing changes ------------------------------------------------------- */
@@ -177,7 +178,7 @@ static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
         m->velocity || (m->type == KF_MSG_UPDATE && m->change.momentum != 0);
     size_t bytes;
 
-    if (!moves || b->velocity || !s->opt.memory)
+    if (!moves || b->velocity || !s->w->opt.memory)
         return KOFN_OK;
     if (!kf_block_velocity_bytes(b, &bytes))
         return kf_nomem(SIZE_MAX);
@@ -234,5 +235,5 @@ void kf_serve_do_change(server *s)
     kf_post_drop(&e.msg);
     kf_serve_fail(s, st);
     if (st && !s->over)
-        kf_serve_hang_up(s);
+        kf_serve_hang_up(s->w);
 }

@@ -1,7 +1,7 @@
 /* serve_line.c -- the connection between a worker and its coordinator: sending,
  * the queue of tasks, and what is dropped with either.
  *
- * Owns nothing; everything belongs to the server. The other serve_ files call
+ * Owns nothing; everything belongs to the visit. The other serve_ files call
  * this one. It calls only serve_work.c. */
 #include "serve.h"
 
@@ -16,10 +16,17 @@ void kf_serve_finish(server *s, kofn_status st)
     s->over = true;
 }
 
-void kf_serve_news(server *s, const char *words)
+void kf_serve_end(visit *w, kofn_status st)
 {
-    if (s->opt.watch)
-        s->opt.watch(s->opt.ud, words);
+    if (!w->over)
+        w->end = st;
+    w->over = true;
+}
+
+void kf_serve_news(visit *w, const char *words)
+{
+    if (w->opt.watch)
+        w->opt.watch(w->opt.ud, words);
 }
 
 void kf_serve_fail(server *s, kofn_status st)
@@ -27,8 +34,8 @@ void kf_serve_fail(server *s, kofn_status st)
     if (st == KOFN_NOMEM) {
         kf_serve_finish(s, st);
     } else if (st) {
-        s->t->dropped++;
-        kf_serve_news(s, kofn_errmsg());
+        s->w->t->dropped++;
+        kf_serve_news(s->w, kofn_errmsg());
     }
 }
 
@@ -36,9 +43,9 @@ void kf_serve_fail(server *s, kofn_status st)
 
 void kf_serve_post(server *s, const kf_head *h, const kofn_lent *body)
 {
-    if (!s->connected)
+    if (!s->w->connected)
         kf_give_back(body);
-    else if (kf_post(&s->outbox, s->t, s->head, h, body) == KOFN_NOMEM)
+    else if (kf_post(&s->w->outbox, s->w->t, s->w->head, h, body) == KOFN_NOMEM)
         kf_serve_finish(s, KOFN_NOMEM);
 }
 
@@ -104,24 +111,32 @@ void kf_serve_drop_block(server *s)
 
 /* ---- losing the coordinator ---------------------------------------------- */
 
-void kf_serve_disconnected(server *s)
+/* Drops what the coordinator sends anew. The block stays, unless it has
+ * changed: the coordinator changes it while this worker is away. */
+static void forget_connection(server *s)
 {
-    if (!s->connected)
-        return;
-    s->connected = s->welcome = false;
-    s->lost = kf_clock();
+    s->welcome = false;
     kf_serve_drop_tasks(s);
     kf_serve_forget_inputs(s);
-    kf_post_empty(&s->outbox);
-    /* the coordinator changes it while this worker is away */
     if (s->block.changed)
         kf_serve_drop_block(s);
-    kf_serve_news(s, "the coordinator is gone; waiting for it");
 }
 
-void kf_serve_hang_up(server *s)
+void kf_serve_disconnected(visit *w)
 {
-    s->t->dropped++;
-    s->t->forget(s->t, s->head);
-    kf_serve_disconnected(s);
+    if (!w->connected)
+        return;
+    w->connected = w->shared = false;
+    w->lost = kf_clock();
+    for (size_t i = 0; i < w->servers; i++)
+        forget_connection(w->server[i]);
+    kf_post_empty(&w->outbox);
+    kf_serve_news(w, "the coordinator is gone; waiting for it");
+}
+
+void kf_serve_hang_up(visit *w)
+{
+    w->t->dropped++;
+    w->t->forget(w->t, w->head);
+    kf_serve_disconnected(w);
 }

@@ -37,7 +37,7 @@ static kofn_status multiply(void *ud, const kofn_factors *f, kofn_matrix *out)
     kofn_status st;
 
     kf_fail(KOFN_OK, "%s", ""); /* clears older messages */
-    st = s->opt.multiply(s->opt.multiply_ctx, f, out);
+    st = s->w->opt.multiply(s->w->opt.multiply_ctx, f, out);
     if (st < 0 && *kofn_errmsg())
         return st;
     if (st)
@@ -53,7 +53,7 @@ static kofn_status multiply(void *ud, const kofn_factors *f, kofn_matrix *out)
 
 void kf_serve_own_begin(server *s)
 {
-    if (!s->opt.multiply)
+    if (!s->w->opt.multiply)
         return;
     s->user = (kf_user_multiply){multiply, s, 0, KF_LOOK_UP_WORK};
     s->exposed.user = &s->user;

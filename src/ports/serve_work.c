@@ -53,14 +53,14 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
         return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes", rows,
                        cols, k->body_bytes);
     if (how->inner)
-        TRY(kf_post_check(s->t, h, k->body, k->body_bytes));
+        TRY(kf_post_check(s->w->t, h, k->body, k->body_bytes));
     TRY(kf_buffer_new(&m->in, h->rows, h->cols, h->dtype));
     if (how->inner) {
         kf_post_strips(&m->in->m, m, b->components, (char *)(uintptr_t)k->body,
                        true);
         return KOFN_OK;
     }
-    TRY(kf_post_take_body(s->t, k, h, &m->in));
+    TRY(kf_post_take_body(s->w->t, k, h, &m->in));
     kf_buffer_drop(s->input[INPUTS - 1].buffer);
     memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
     s->input[0] = (input){h->input, kf_buffer_keep(m->in)};
@@ -113,6 +113,24 @@ size_t kf_serve_carried(const server *s)
     return sum;
 }
 
+size_t kf_serve_memory(const server *s)
+{
+    size_t held = 0, most = s->w->opt.memory;
+
+    if (!most)
+        return 0;
+    for (size_t i = 0; i < s->w->servers; i++) {
+        const server *other = s->w->server[i];
+        const kf_block *b = other->block.block_spec.block;
+
+        if (other != s && !other->over)
+            held += kf_serve_carried(other);
+        for (; b && other != s && !other->over; b = b->next)
+            held += kf_block_bytes(b);
+    }
+    return held < most ? most - held : 1;
+}
+
 /* Checks a task that brings its block. Such a block has one component, and its
  * size follows from the input and the result. */
 static kofn_status pair_fits(const server *s, const kf_head *h, const kf_msg *m,
@@ -123,7 +141,7 @@ static kofn_status pair_fits(const server *s, const kf_head *h, const kf_msg *m,
                   .cols = h->rows,
                   .dtype = h->dtype,
                   .row = h->row};
-    size_t most = s->opt.memory ? s->opt.memory : SIZE_MAX;
+    size_t most = s->w->opt.memory ? kf_serve_memory(s) : SIZE_MAX;
     size_t held = kf_serve_carried(s), bytes, result;
 
     if (h->how != KF_HOW_ROWS || h->updates != 0 || h->operand != 0 ||
@@ -192,7 +210,7 @@ static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
                        "the operands of task %u have %zu bytes, not %zu",
                        h->task, k->body_bytes, bytes);
     TRY(kf_buffer_new(&both, 1, bytes / size, h->dtype));
-    st = kf_post_take_body(s->t, k, h, &both);
+    st = kf_post_take_body(s->w->t, k, h, &both);
     in.data = (char *)both->m.data + h->out_rows * h->rows * size;
     if (!st)
         st = kf_buffer_view(&m->in, both, &in);

@@ -39,14 +39,19 @@ typedef enum kf_wire {
                              unless it was sent before; without a block, the
                              out_rows x rows numbers of a block first       */
     KF_WIRE_CANCEL,  /* task                                           */
-    KF_WIRE_DISMISS, /* the job is over                                */
+    KF_WIRE_DISMISS, /* the job is over; which: 1 if the fleet is over too */
     KF_WIRE_INJECT,  /* tests: the worker is lo/1000 times as slow, or errs */
     KF_WIRE_UPDATE,  /* block, operand, updates: after this one; body: the
                              change, U, rows x cols, and V, rows x out_cols */
     KF_WIRE_STRIPS,  /* block, operand, updates: in these strips; strips
                              [lo, hi) of the block or its velocity; body: the
                              strips of its components, one below the other  */
-    KF_WIRE_WHOLE    /* block: all strips have been sent               */
+    KF_WIRE_WHOLE,   /* block: all strips have been sent               */
+    KF_WIRE_INVITE,  /* the fleet has this job; lo/1000: its weight; the worker
+                        answers with a HELLO for it                        */
+    KF_WIRE_RELEASE, /* this job of the fleet is over; which: 1 if the block
+                        may be asked for again                             */
+    KF_WIRE_DRAIN    /* finish the tasks, then leave                      */
 } kf_wire;
 
 typedef enum kf_injection { /* which */

@@ -1,0 +1,231 @@
+/* shared.c -- a fleet: opened once, with jobs one after another and side by
+ * side.
+ *
+ * Owns the transport. Ports and channels belong to the jobs. */
+#include <assert.h>
+#include <errno.h>
+#include <sys/random.h>
+
+#include "shared.h"
+
+#include "base/clock.h"
+
+#define WEIGHT_MOST 1e6
+#define AT_ONCE 1024 /* arrivals that one call handles */
+
+/* ---- jobs ---------------------------------------------------------------- */
+
+static kofn_status number_of(const kofn_fleet *f, uint64_t given,
+                             uint64_t *number)
+{
+    const channel *c = f->channels;
+
+    *number = given;
+    while (*number == 0)
+        if (getrandom(number, sizeof *number, 0) != sizeof *number)
+            return kf_fail(KOFN_IO, "the system gives no random number: %s",
+                           strerror(errno));
+    while (c && c->job != *number)
+        c = c->next;
+    return c ? kf_fail(KOFN_INVAL,
+                       "this fleet has an open job with the number %llu; close "
+                       "that, or choose another number",
+                       (unsigned long long)given)
+             : KOFN_OK;
+}
+
+static kofn_status begin(kofn_fleet *f, kofn_port **out,
+                         const kofn_away_options *o)
+{
+    channel *c = NULL;
+    uint64_t number;
+
+    TRY(number_of(f, o->job, &number));
+    TRY(kf_shared_channel(f, &c, number, o->weight ? o->weight : 1));
+    TRY(kf_away_open(&c->port, &c->base, o, number)); /* closes c if it fails */
+    pthread_mutex_lock(&f->shape);
+    c->next = f->channels;
+    f->channels = c;
+    pthread_mutex_unlock(&f->shape);
+    TRY(kf_shared_guard(out, c));
+    kf_shared_invite(c);
+    return KOFN_OK;
+}
+
+kofn_status kofn_fleet_port(kofn_fleet *f, kofn_port **out,
+                            const kofn_away_options *opt)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_status st;
+
+    *out = NULL;
+    o.workers = 0;
+    TRY(kf_given(&o, sizeof o, opt, "KOFN_AWAY_OPTIONS_INIT"));
+    if (!(o.weight >= 0 && o.weight <= WEIGHT_MOST))
+        return kf_fail(KOFN_INVAL,
+                       "a weight of %g; it must be above 0 and at most 1e6",
+                       o.weight);
+    if (!o.workers)
+        o.workers = f->opt.workers;
+    if (!f->t)
+        return kofn_port_threads(out, o.workers, NULL);
+    pthread_mutex_lock(&f->lock);
+    st = begin(f, out, &o);
+    pthread_mutex_unlock(&f->lock);
+    return st;
+}
+
+/* ---- what users ask ------------------------------------------------------ */
+
+kofn_status kofn_fleet_poll(kofn_fleet *f, kofn_time atmost)
+{
+    kofn_status st = KOFN_AGAIN;
+
+    if (!f->t)
+        return KOFN_OK;
+    pthread_mutex_lock(&f->lock);
+    f->news = true;
+    for (int i = 0; i < AT_ONCE && f->news; i++) { /* the first may wait */
+        kofn_packet k = {0};
+
+        f->news = false;
+        st = kf_shared_wait(f, NULL, i ? 0 : atmost, &k);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return st == KOFN_AGAIN ? KOFN_OK : st;
+}
+
+size_t kofn_fleet_workers(kofn_fleet *f)
+{
+    size_t n = 0;
+
+    if (!f->t)
+        return f->opt.workers;
+    pthread_mutex_lock(&f->lock);
+    for (size_t i = 0; i < f->members; i++)
+        n += f->member[i].here && f->member[i].known;
+    pthread_mutex_unlock(&f->lock);
+    return n;
+}
+
+/* Returns connected worker i, or NULL. */
+static member *member_at(const kofn_fleet *f, size_t i)
+{
+    for (size_t m = 0; m < f->members; m++)
+        if (f->member[m].here && f->member[m].known && i-- == 0)
+            return &f->member[m];
+    return NULL;
+}
+
+kofn_status kofn_fleet_at(kofn_fleet *f, size_t i, kofn_fleet_worker *w)
+{
+    kofn_fleet_worker it = KOFN_FLEET_WORKER_INIT;
+    const member *m;
+
+    if (!f->t && i < f->opt.workers) {
+        it.name = it.host = "thread";
+        kf_give(w, &it, sizeof it);
+        return KOFN_OK;
+    }
+    pthread_mutex_lock(&f->lock);
+    m = f->t ? member_at(f, i) : NULL;
+    if (m) {
+        it.name = m->name;
+        it.host = m->host;
+        it.process = m->process;
+        it.memory = m->memory;
+        it.state = m->draining ? KOFN_FLEET_DRAINING
+                   : m->owed   ? KOFN_FLEET_BUSY
+                               : KOFN_FLEET_FREE;
+        it.tasks = m->tasks;
+        it.computed = m->computed;
+        it.bytes = m->bytes;
+    }
+    pthread_mutex_unlock(&f->lock);
+    if (!m)
+        return kf_fail(KOFN_INVAL, "worker %zu of a fleet that has fewer", i);
+    kf_give(w, &it, sizeof it);
+    return KOFN_OK;
+}
+
+kofn_status kofn_fleet_drain(kofn_fleet *f, const char *name)
+{
+    const kf_head h = {.type = KF_WIRE_DRAIN};
+    size_t found = 0;
+
+    if (!f->t)
+        return kf_fail(KOFN_INVAL, "threads cannot be drained");
+    pthread_mutex_lock(&f->lock);
+    for (size_t i = 0; i < f->members; i++) {
+        member *m = &f->member[i];
+
+        if (!m->here || !m->known || strcmp(m->name, name) != 0)
+            continue;
+        found++;
+        m->draining = kf_shared_say(f, (kofn_peer)i, &h, true) || m->draining;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return found ? KOFN_OK
+                 : kf_fail(KOFN_INVAL, "no connected worker has the name %s",
+                           name);
+}
+
+/* ---- opening and closing ------------------------------------------------- */
+
+void kofn_fleet_close(kofn_fleet *f)
+{
+    bool open;
+
+    if (!f)
+        return;
+    pthread_mutex_lock(&f->lock);
+    f->closing = true;
+    open = f->channels != NULL;
+    pthread_mutex_unlock(&f->lock);
+    if (!open)
+        kf_shared_end(f);
+}
+
+static void make_locks(kofn_fleet *f)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&f->turn, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_mutex_init(&f->shape, NULL);
+    f->locks = true;
+}
+
+kofn_status kofn_fleet_open(kofn_fleet **out, kofn_transport *t,
+                            const kofn_fleet_options *opt)
+{
+    kofn_fleet *f = kf_zero(1, sizeof *f);
+    kofn_status st = f ? KOFN_OK : KOFN_NOMEM;
+
+    *out = NULL;
+    if (f) {
+        f->opt = (kofn_fleet_options)KOFN_FLEET_OPTIONS_INIT;
+        st = kf_given(&f->opt, sizeof f->opt, opt, "KOFN_FLEET_OPTIONS_INIT");
+    }
+    if (!st && t)
+        st = kf_complete(t, sizeof *t, "kofn_transport");
+    if (!st && f->opt.workers == 0)
+        st = kf_fail(KOFN_INVAL, "a fleet of 0 workers; it needs 1 at least");
+    if (st) {
+        kf_free(f);
+        if (t)
+            t->close(t, 0);
+        return st;
+    }
+    make_locks(f);
+    f->t = t;
+    if (t) {
+        t->wanted = kf_shared_wanted;
+        t->wanted_ud = f;
+    }
+    *out = f;
+    return KOFN_OK;
+}

@@ -1,0 +1,101 @@
+/* shared.h -- a fleet's data. Shared by shared.c (opening, closing and what
+ * users ask), shared_members.c (workers and their packets), shared_channel.c
+ * (the transport that a job sees) and shared_port.c (the port that a job sees).
+ *
+ * `lock` guards everything except what `shape` guards. A thread holds it in all
+ * functions of the ports, and not while it waits for packets. One thread at a
+ * time waits: it passes packets of other jobs to their ports, which are then
+ * not in use. `shape` is for `wanted`, which the transport calls while it has a
+ * lock of its own; nothing is called with `shape`. */
+#ifndef KF_PORTS_SHARED_H
+#define KF_PORTS_SHARED_H
+
+#include "away.h"
+
+#include <kofn/fleet.h>
+#include <pthread.h>
+
+/* A peer of the transport. */
+typedef struct member {
+    bool here, known; /* known: it has said hello */
+    bool refused, draining;
+    kofn_time since; /* when it came */
+    uint64_t process;
+    size_t memory;
+    uint64_t owed; /* tasks that it has not answered */
+    uint64_t tasks;
+    double computed, bytes;
+    char host[128], name[160];
+} member;
+
+/* The transport that a job's port has, over that of the fleet. */
+typedef struct channel {
+    kofn_transport base;
+    kofn_fleet *f;
+    port *port;
+    struct channel *next;
+    uint64_t job;
+    double weight;
+    bool *met, *invited; /* of each peer: reported to the port; invited */
+    size_t peers, invitations;
+    size_t waiting;     /* members that are still to be invited */
+    bool news;          /* something was passed to the port while it waited */
+    kofn_status failed; /* of a packet that was passed to the port */
+    size_t largest;     /* bytes of the largest result that was asked for */
+} channel;
+
+struct kofn_fleet {
+    kofn_transport *t;
+    kofn_fleet_options opt;
+    pthread_mutex_t lock, shape;
+    pthread_cond_t turn;
+    bool locks;         /* the three above are there */
+    bool waits;         /* a thread waits for packets */
+    size_t sleepers;    /* threads that wait for that thread */
+    bool closing, news; /* news: something arrived */
+    channel *channels;
+    member *member; /* by peer */
+    size_t members;
+    uint64_t dropped;
+    char words[400];
+};
+
+/* ---- shared_members.c -----------------------------------------------------
+ */
+
+/* Handles what arrived. True if it is for this channel, which may be NULL; the
+ * packet then belongs to the caller. */
+bool kf_shared_arrived(kofn_fleet *f, kofn_packet *k, const channel *own);
+/* Invites the members that can be invited now. */
+void kf_shared_invite(channel *c);
+/* Sends a packet without a body. False if the member's buffer is full. */
+bool kf_shared_say(kofn_fleet *f, kofn_peer peer, const kf_head *h,
+                   bool urgent);
+/* Ends the connection of a member; the ports of the other jobs are informed. */
+void kf_shared_forget(kofn_fleet *f, kofn_peer peer, const channel *own);
+
+/* ---- shared_channel.c -----------------------------------------------------
+ */
+
+/* True for results of a size that a job has asked for, from a member. Takes
+ * only `shape`. */
+bool kf_shared_wanted(void *f, kofn_peer peer, const void *head,
+                      size_t head_bytes, size_t body_bytes);
+/* Makes the channel of a job. */
+kofn_status kf_shared_channel(kofn_fleet *f, channel **out, uint64_t job,
+                              double weight);
+/* Waits for an arrival, at most `atmost`; with the lock, which is free
+ * meanwhile. KOFN_OK: *k is for channel c. */
+kofn_status kf_shared_wait(kofn_fleet *f, channel *c, kofn_time atmost,
+                           kofn_packet *k);
+
+/* ---- shared_port.c --------------------------------------------------------
+ */
+
+/* Makes the port that a job uses of the channel's. Takes over `c` and its
+ * port. */
+kofn_status kf_shared_guard(kofn_port **out, channel *c);
+/* Dismisses the workers of a fleet without jobs, and frees it. */
+void kf_shared_end(kofn_fleet *f);
+
+#endif
