@@ -41,7 +41,7 @@ static kofn_job *begin(kofn_fleet *f, kofn_plan **plan, double *numbers)
     away.workers = WORKERS;
     away.weight = 2;
     must(kofn_plan_new(plan, &pb, "mds:k=2", WORKERS, 1));
-    must(kofn_fleet_port(f, &port, &away));
+    must(kofn_fleet_port(&port, f, &away));
     must(kofn_open(&job, *plan, port, NULL));
     must(kofn_place(job, &A));
     return job;

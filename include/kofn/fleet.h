@@ -74,7 +74,7 @@ KOFN_API kofn_status kofn_fleet_open(kofn_fleet **out, kofn_transport *t,
  * the same A.  The caller owns *out until kofn_open takes it over. KOFN_INVAL:
  * the fleet has an open job with that number; or a weight that is not positive.
  */
-KOFN_API kofn_status kofn_fleet_port(kofn_fleet *f, kofn_port **out,
+KOFN_API kofn_status kofn_fleet_port(kofn_port **out, kofn_fleet *f,
                                      const kofn_away_options *opt);
 /* Receives what has arrived, and waits at most `atmost` nanoseconds for
  * something to arrive.  Jobs do that themselves while they wait.

@@ -12,7 +12,7 @@ True
 from ._lib import __version__
 from ._check import Findings, check_product
 from ._estimator import ConvergenceWarning
-from ._fleet import serve
+from ._fleet import Fleet, FleetWorker, serve
 from ._iterate import Iterated, pagerank, power
 from ._job import Report, plan_info, schemes
 from ._lib import (Corrupt, Error, Invalid, Late, NotFitted, TaskFailed, TooFewWorkers,
@@ -24,7 +24,8 @@ from ._regression import Regression
 from ._stream import Product, Stream
 from ._sum import Sum
 
-__all__ = ["ConvergenceWarning", "Corrupt", "Error", "Findings", "Invalid",
+__all__ = ["ConvergenceWarning", "Corrupt", "Error", "Findings", "Fleet",
+           "FleetWorker", "Invalid",
            "Iterated", "Late", "Matrix", "Mesh", "Network", "NotFitted", "Product",
            "Regression", "Report", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
            "TransportFailed", "Unstable", "Unsuited", "check_product", "matmul",

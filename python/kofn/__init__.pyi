@@ -101,7 +101,7 @@ class Matrix:
     report: Optional[Report]
     __array_priority__: int
     __array_ufunc__: None
-    def __init__(self, A: Any, where: str = ..., *, scheme: str = ...,
+    def __init__(self, A: Any, where: Union[str, Fleet] = ..., *, scheme: str = ...,
                  workers: int = ..., columns: int = ...,
                  multiply: Optional[Callable[[Any, Any], Any]] = ...,
                  keep: Optional[Callable[[Array], Any]] = ...,
@@ -129,7 +129,7 @@ class Matrix:
     def __enter__(self) -> Matrix: ...
     def __exit__(self, *_: object) -> None: ...
 
-def matmul(A: Any, B: ArrayLike, where: str = ..., *, scheme: str = ...,
+def matmul(A: Any, B: ArrayLike, where: Union[str, Fleet] = ..., *, scheme: str = ...,
            workers: int = ..., **options: Unpack[_Options]) -> Array: ...
 
 class Sum:
@@ -140,7 +140,7 @@ class Sum:
     parts: int
     def __init__(self, f: Callable[[int, int, Array], ArrayLike], length: int, *,
                  inputs: Optional[int] = ..., scheme: str = ..., workers: int = ...,
-                 where: str = ..., dtype: DTypeLike = ...,
+                 where: Union[str, Fleet] = ..., dtype: DTypeLike = ...,
                  work: Optional[float] = ...,
                  **options: Unpack[_Options]) -> None: ...
     def __call__(self, x: ArrayLike) -> Array: ...
@@ -166,7 +166,7 @@ class Product:
 class Stream:
     dtype: np.dtype[Any]
     delay: int
-    def __init__(self, shape: tuple[int, int, int], where: str = ..., *,
+    def __init__(self, shape: tuple[int, int, int], where: Union[str, Fleet] = ..., *,
                  scheme: str = ..., workers: int = ..., dtype: DTypeLike = ...,
                  mu: Optional[float] = ..., **options: Unpack[_Options]) -> None: ...
     def put(self, X: ArrayLike, Y: ArrayLike) -> Product: ...
@@ -192,7 +192,7 @@ class Regression:
     n_features_in_: int
     feature_names_in_: Array
     def __init__(self, *, loss: str = ..., scheme: str = ..., workers: int = ...,
-                 where: str = ..., l2: float = ..., optimizer: str = ...,
+                 where: Union[str, Fleet] = ..., l2: float = ..., optimizer: str = ...,
                  line_search: str = ..., step: float = ..., tol: float = ...,
                  iterations: int = ..., batches: int = ..., intercept: bool = ...,
                  warm_start: bool = ...,
@@ -235,7 +235,7 @@ class Network:
     feature_names_in_: Array
     def __init__(self, *, hidden: Sequence[int] = ..., activation: str = ...,
                  loss: str = ..., output: str = ..., scheme: str = ...,
-                 workers: int = ..., where: str = ..., step: float = ...,
+                 workers: int = ..., where: Union[str, Fleet] = ..., step: float = ...,
                  momentum: float = ..., nesterov: bool = ..., l2: float = ...,
                  batch: int = ..., epochs: int = ..., scrub: int = ...,
                  seed: int = ..., dtype: DTypeLike = ...,
@@ -290,7 +290,7 @@ class Iterated:
 
 def power(A: Any, *, start: Optional[ArrayLike] = ...,
           tol: Optional[float] = ..., iterations: Optional[int] = ...,
-          scheme: str = ..., workers: int = ..., where: str = ...,
+          scheme: str = ..., workers: int = ..., where: Union[str, Fleet] = ...,
           masterless: Union[bool, str] = ..., **options: Unpack[_NodeOptions]
           ) -> Iterated: ...
 def pagerank(G: Any, *, damping: Optional[float] = ...,
@@ -298,7 +298,7 @@ def pagerank(G: Any, *, damping: Optional[float] = ...,
              nstart: Union[ArrayLike, dict[int, float], None] = ...,
              dangling: Union[ArrayLike, dict[int, float], None] = ...,
              tol: Optional[float] = ..., iterations: Optional[int] = ...,
-             scheme: str = ..., workers: int = ..., where: str = ...,
+             scheme: str = ..., workers: int = ..., where: Union[str, Fleet] = ...,
              masterless: Union[bool, str] = ..., **options: Unpack[_NodeOptions]
           ) -> Iterated: ...
 
@@ -324,4 +324,40 @@ def serve(address: str, f: Optional[Callable[[int, int, Array], ArrayLike]] = ..
           multiply: Optional[Callable[[Any, Any], Any]] = ...,
           keep: Optional[Callable[[Array], Any]] = ...,
           tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
-          tls_key: Optional[Path] = ...) -> None: ...
+          tls_key: Optional[Path] = ..., once: bool = ...,
+          name: Optional[str] = ...) -> None: ...
+
+class FleetWorker(NamedTuple):
+    name: str
+    host: str
+    process: int
+    memory: Optional[int]
+    state: str
+    tasks: int
+    seconds: float
+    bytes: float
+
+class Fleet:
+    where: str
+    size: int
+    weight: float
+    def __init__(self, where: str = ..., workers: int = ..., *,
+                 part: Optional[Callable[[int, int, Array], ArrayLike]] = ...,
+                 multiply: Optional[Callable[[Any, Any], Any]] = ...,
+                 keep: Optional[Callable[[Array], Any]] = ...,
+                 keys: Optional[Path] = ..., insecure: bool = ...,
+                 tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
+                 tls_key: Optional[Path] = ...) -> None: ...
+    def share(self, weight: float) -> Fleet: ...
+    @property
+    def endpoint(self) -> Optional[str]: ...
+    @property
+    def workers(self) -> list[FleetWorker]: ...
+    def wait(self, workers: Optional[int] = ...,
+             timeout: Optional[float] = ...) -> int: ...
+    def drain(self, name: str) -> None: ...
+    @property
+    def news(self) -> list[str]: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Fleet: ...
+    def __exit__(self, *_: Any) -> None: ...

@@ -38,13 +38,15 @@ def main():
         w.add_argument(option, metavar="FILE", help="as of kofn worker")
     w.add_argument("--insecure", action="store_true",
                    help="without encryption where others can listen")
+    w.add_argument("--once", action="store_true", help="as of kofn worker")
+    w.add_argument("--name", help="as of kofn worker")
     w.add_argument("--patience", type=float, metavar="SECONDS",
                    help="give up without a coordinator for so long")
     a = p.parse_args()
     try:
         serve(a.address, **(load(a.module) if a.module else {}), keys=a.keys,
               insecure=a.insecure, patience=a.patience, tls_ca=a.tls_ca,
-              tls_cert=a.tls_cert, tls_key=a.tls_key)
+              tls_cert=a.tls_cert, tls_key=a.tls_key, once=a.once, name=a.name)
     except KeyboardInterrupt:
         sys.exit(130)
     except (Error, OSError) as e:

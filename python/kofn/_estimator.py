@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 
 from . import _lib
+from ._fleet import placed
 from ._job import words_of
 from ._lib import Invalid, NotFitted, nearest
 from ._turn import Turn
@@ -375,6 +376,10 @@ class Estimator:
         if not isinstance(value, str) or value not in words:
             raise Invalid(f"{name}={value!r} is none of {', '.join(map(repr, words))}")
         return words.index(value)
+
+    def _workers(self):
+        """Returns the number of workers, which a Fleet knows."""
+        return _lib.count("workers", placed(self.where, self.workers)[1])
 
     def _job_options(self, names):
         """Returns the options of a job that were given, from the arguments of these

@@ -1,10 +1,12 @@
 """Ports: the places of the workers, from a few words."""
+import copy
 import ctypes
 import functools
 import os
 import signal
 import tempfile
 import time
+import weakref
 from typing import NamedTuple
 
 from . import _failed, _lib
@@ -125,7 +127,10 @@ class Port:
         self.named = None  # name of the operand that the children have
         self.keep = []
         self.faults = faults(faults_words)
-        if where == "threads":
+        self.told = None  # folder in which workers write their exceptions
+        if isinstance(where, Fleet):
+            self._join(where, workers)
+        elif where == "threads":
             self.port = new(lib.kofn_port_threads, workers, self.faults)
         elif where == "sim":
             self.port = new(lib.kofn_port_sim, workers, self.faults)
@@ -155,10 +160,24 @@ class Port:
         self.keep += [options, borrowed, away, handle]
         self.port = new(lib.kofn_port_away, transport, away)
 
+    def _join(self, fleet, workers):
+        """Opens a port for one job on a fleet."""
+        trunk = fleet._open()
+        handle = ffi.new_handle(self)
+        away = _lib.begun("kofn_away_options", workers=workers, weight=fleet.weight,
+                          news=lib.kofn_py_news, ud=handle)
+        if trunk.children:
+            self.ended = trunk.ended
+            away.ended = lib.kofn_py_ended
+            away.alone = True
+        self.told = trunk.folder
+        self.keep += [away, handle, trunk]
+        self.port = new(lib.kofn_fleet_port, trunk.port, away)
+
     def _processes(self, workers, joiners, serve, operand):
         """Forks all processes, also those that join later. At this time there are no
         threads or connections that a child would share."""
-        self.folder = tempfile.mkdtemp(prefix="kofn.")
+        self.folder = self.told = tempfile.mkdtemp(prefix="kofn.")
         address = f"ipc://{self.folder}/socket"
         if operand is not None:
             self.named = ffi.new("char[]", b"memory")
@@ -267,9 +286,193 @@ class Port:
             self.folder = None
 
 
+class _Trunk(Port):
+    """The transport and the processes of a fleet. `port` is its kofn_fleet."""
+
+    def _listen(self, address, workers, keys):
+        options, borrowed = net_options(keys)
+        transport = new(lib.kofn_net_listen, _lib.text("address", address), options)
+        self.endpoint = ffi.string(lib.kofn_net_endpoint(transport)).decode()
+        handle = ffi.new_handle(self)
+        o = _lib.begun("kofn_fleet_options", workers=workers, news=lib.kofn_py_news,
+                       ud=handle)
+        self.keep += [options, borrowed, o, handle]
+        self.port = new(lib.kofn_fleet_open, transport, o)
+
+
+class FleetWorker(NamedTuple):
+    """A worker of a Fleet.
+
+    memory   limit of its memory in bytes, or None.
+    state    "free", "busy" or "draining".
+    tasks    results that it has sent; seconds: time that it computed for these;
+             bytes: their size.
+    """
+
+    name: str
+    host: str
+    process: int
+    memory: object
+    state: str
+    tasks: int
+    seconds: float
+    bytes: float
+
+
+def _end_fleet(held):
+    """Closes the fleet, at most once, and not in a forked child."""
+    trunk = held.pop("trunk", None)
+    if trunk is not None and held.get("process") == os.getpid():
+        lib.kofn_fleet_close(trunk.port)
+        trunk.close()
+
+
+class Fleet:
+    """Workers that stay while jobs come and go.
+
+    Give it as `where` of Matrix, Sum, Stream, Regression, Network, power, pagerank
+    and torch.Training. These may follow one another and be open side by side. Each
+    then has the workers of the fleet, and their own `workers` is ignored. The
+    workers take turns.
+
+    where      "processes" of this machine, "threads", or an address such as
+               "tcp://0.0.0.0:5555" or "tcp://127.0.0.1:*" (any free port, see
+               `endpoint`), to which `kofn worker ADDRESS` connects.
+    workers    number of workers for which the first round of a job waits, and of
+               processes or threads. More workers may join later.
+    part, multiply, keep
+               for processes: as for kofn.serve. A Sum on them has f=None.
+    keys, insecure, tls_ca, tls_cert, tls_key
+               as for Matrix.
+
+    >>> import numpy as np, kofn
+    >>> A, x = np.eye(6), np.arange(6.)
+    >>> with kofn.Fleet("processes", workers=4) as fleet:
+    ...     with kofn.Matrix(A, fleet, scheme="mds:k=2") as M:
+    ...         first = M @ x
+    ...     with kofn.Matrix(2 * A, fleet, scheme="mds:k=3") as M:
+    ...         second = M @ x
+    >>> bool(np.allclose(first, x) and np.allclose(second, 2 * x))
+    True
+
+    Closing it ends the workers, also those on other machines, and every job that is
+    open."""
+
+    weight = 1.0  # of jobs that are opened here; see share()
+
+    def __init__(self, where="processes", workers=8, *, part=None, multiply=None,
+                 keep=None, keys=None, insecure=False, tls_ca=None, tls_cert=None,
+                 tls_key=None):
+        self.where = where
+        self.size = _lib.count("workers", workers, 32, 1)
+        self._held = {"process": os.getpid()}
+        self._final = weakref.finalize(self, _end_fleet, self._held)
+        own = part or multiply or keep
+        if own and where != "processes":
+            raise Invalid('part=, multiply= and keep= are for "processes"; workers '
+                          "elsewhere know theirs (python3 -m kofn worker --module)")
+        if where == "processes":
+            serve = functools.partial(life, f=part, multiply=multiply, keep=keep,
+                                      stay=True)
+            self._held["trunk"] = _Trunk(where, self.size, None, Keys(), serve)
+        elif where != "threads":
+            if "://" not in str(where):
+                raise Invalid(f'where={where!r} is none of "processes", "threads" and '
+                              'an address such as "tcp://127.0.0.1:5555"')
+            self._held["trunk"] = _Trunk(
+                where, self.size, None,
+                Keys(keys, insecure, tls_ca, tls_cert, tls_key), None)
+
+    def _open(self):
+        trunk = self._held.get("trunk")
+        if trunk is None:
+            raise Invalid("this fleet is closed" if self.where != "threads" else
+                          "a fleet of threads has no connections")
+        if self._held["process"] != os.getpid():
+            raise Invalid("this process is a fork; the fleet is its parent's")
+        return trunk
+
+    def share(self, weight):
+        """Returns this fleet for jobs that get `weight` times the time that other
+        jobs get when both have work."""
+        other = copy.copy(self)
+        other.weight = float(weight)
+        return other
+
+    @property
+    def endpoint(self):
+        """The address to which workers connect; None for threads."""
+        return None if self.where == "threads" else self._open().endpoint
+
+    @property
+    def workers(self):
+        """The workers that are connected now, as a list of FleetWorker."""
+        if self.where == "threads":
+            return [FleetWorker(f"thread {i}", "", os.getpid(), None, "free", 0, 0.0, 0)
+                    for i in range(self.size)]
+        fleet = self._open().port
+        _lib.call(lib.kofn_fleet_poll, fleet, 0)
+        out, w = [], _lib.begun("kofn_fleet_worker")
+        for i in range(lib.kofn_fleet_workers(fleet)):
+            if lib.kofn_fleet_at(fleet, i, w) == lib.KOFN_OK:
+                out.append(FleetWorker(
+                    ffi.string(w.name).decode(errors="replace"),
+                    ffi.string(w.host).decode(errors="replace"), w.process,
+                    w.memory or None, ("free", "busy", "draining")[w.state], w.tasks,
+                    w.computed, w.bytes))
+        return out
+
+    def wait(self, workers=None, timeout=None):
+        """Waits until so many workers are connected (all that are expected), at most
+        `timeout` seconds. Returns their number."""
+        want = self.size if workers is None else _lib.count("workers", workers)
+        end = None if timeout is None else time.monotonic() + timeout
+        while (n := len(self.workers)) < want:
+            if end is not None and time.monotonic() >= end:
+                break
+            _lib.call(lib.kofn_fleet_poll, self._open().port, SECOND // 20)
+        return n
+
+    def drain(self, name):
+        """Lets the worker of that name finish its tasks and leave."""
+        check(lib.kofn_fleet_drain(self._open().port, _lib.text("name", name)))
+
+    @property
+    def news(self):
+        """Messages about workers that came, left or were refused, as a list."""
+        return [] if self.where == "threads" else self._open().news
+
+    def close(self):
+        """Dismisses the workers."""
+        self._final()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __deepcopy__(self, memo):
+        return self  # scikit-learn's clone() shares the workers
+
+    def __repr__(self):
+        if self.where != "threads" and "trunk" not in self._held:
+            return "kofn.Fleet(closed)"
+        at = "" if self.where == "threads" else f", {len(self.workers)} connected"
+        return f"kofn.Fleet({self.where!r}, workers={self.size}{at})"
+
+
+def placed(where, workers):
+    """Returns the place of a job and the number of its workers. A Fleet has its
+    own."""
+    if not isinstance(where, Fleet):
+        return where, workers
+    return ("threads" if where.where == "threads" else where), where.size
+
+
 def serve(address, f=None, keys=None, insecure=False, patience=None,
           faults_words=None, multiply=None, keep=None, tls_ca=None,
-          tls_cert=None, tls_key=None):
+          tls_cert=None, tls_key=None, once=False, name=None):
     """Runs a worker at that address.
 
     f         f(part, parts, x) computes one part of a sum. Without f, the worker
@@ -292,16 +495,21 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     >>> def multiply(a, b):        # a job.py for python3 -m kofn worker --module
     ...     return np.einsum("ik,kj->ij", a, b)
 
-    Returns when the worker is dismissed, or has found no coordinator for `patience`
-    seconds. Ctrl-C ends it at the next check for messages; a running function is
+    once      return when the job is over, too. Without it the worker serves one job
+              after another.
+    name      of this worker for people, at most 64 characters.
+
+    Returns when a fleet is closed, or when there was no coordinator for `patience`
+    seconds (an hour; with `once`, no limit). Ctrl-C ends it at the next check for messages; a running function is
     finished first.
     """
     life(address, f, Keys(keys, insecure, tls_ca, tls_cert, tls_key), patience,
-         faults_words, multiply, keep)
+         faults_words, multiply, keep, stay=not once, name=name)
 
 
 def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
-         multiply=None, keep=None, staged=False, operand=None):
+         multiply=None, keep=None, staged=False, operand=None, stay=False,
+         name=None):
     """Runs serve(). `staged` workers obey events that slow them down or spoil their
     results. The worker makes its blocks from `operand`, a kofn_operand."""
     if keep is not None and multiply is None:
@@ -322,7 +530,11 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
     if kernel:
         o.multiply = lib.kofn_py_multiply
         o.multiply_ctx = kernel
-    o.patience = _lib.seconds("patience", patience or 0)
+    o.patience = _lib.seconds("patience", patience or (3600 if stay else 0))
+    o.stay = stay
+    if name is not None:
+        borrowed.append(ffi.new("char[]", _lib.text("name", name)))
+        o.name = borrowed[-1]
     o.staged = staged
     o.watch = lib.kofn_py_serve
     if operand is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _lib
 from ._failed import Told
-from ._fleet import Keys, Port
+from ._fleet import Fleet, Keys, Port, placed
 from ._lib import (Error, Invalid, SECOND, begun, check, count, ffi, lib, nearest,
                    new, raise_for)
 from ._turn import Turn
@@ -169,8 +169,10 @@ class Job:
         self._final = weakref.finalize(self, _end, self._handles, self.turn)
         options.setdefault("below", None)
         scheme = _lib.text("scheme", scheme)
+        where, workers = placed(where, workers)
         workers, seed = count("workers", workers), count("seed", seed, 64)
-        if options["below"] is None and b"://" in _lib.text("where", where):
+        place = where.where if isinstance(where, Fleet) else where
+        if options["below"] is None and b"://" in _lib.text("where", place):
             options["below"] = "pause"  # more may come at any time
         opt, borrowed = job_options(options)
         self._keep = borrowed  # what C borrows until the end
@@ -188,7 +190,7 @@ class Job:
                      Keys(keys, insecure, tls_ca, tls_cert, tls_key), serve,
                      joiners, operand)
         self._handles["fleet"] = self.fleet = fleet
-        self.told.folder = fleet.folder
+        self.told.folder = fleet.told
         out = ffi.new("kofn_job **")
         st = lib.kofn_open_all(out, plans, len(plans), fleet.port,
                                opt)  # owns the port from now on

@@ -2,7 +2,7 @@
 import numpy as np
 
 from . import _lib
-from ._fleet import life
+from ._fleet import life, placed
 from ._job import ALL, Job, problem
 from ._lib import Invalid, Unsuited, check, lib
 from ._turn import Turn
@@ -99,7 +99,8 @@ class Matrix(_Operator):
              copied: keep them unchanged.
     where    "threads" (the default), "sim", "processes", or an address such as
              "tcp://0.0.0.0:5555". Workers connect to it with `kofn worker
-             tcp://HOST:5555` or `python -m kofn worker tcp://HOST:5555`.
+             tcp://HOST:5555` or `python -m kofn worker tcp://HOST:5555`. Or a
+             kofn.Fleet.
     scheme   the code, see kofn.schemes().
     workers  number of workers at the start.
     columns  the usual number of columns of later inputs. Any number may come, on the
@@ -139,6 +140,7 @@ class Matrix(_Operator):
                           "workers elsewhere know theirs (kofn.serve, python3 "
                           "-m kofn worker --module), and others have BLAS")
         self._own = dict(multiply=multiply, keep=keep) if multiply or keep else {}
+        where, workers = placed(where, workers)
         self._sparse = _lib.is_sparse(A)
         self._options = dict(where=where, scheme=scheme, workers=workers,
                              **options)

@@ -98,7 +98,7 @@ class Network(Estimator):
         if self.scheme != "auto":
             return _lib.text("scheme", self.scheme)
         room = ffi.new("char[]", 64)
-        lib.kofn_training_scheme(training, _lib.count("workers", self.workers),
+        lib.kofn_training_scheme(training, self._workers(),
                                  bool(self.masterless), room, 64)
         return ffi.string(room)
 
@@ -196,7 +196,7 @@ class Network(Estimator):
         """Returns the plans of the layers; the caller owns them."""
         plans = ffi.new("kofn_plan *[]", layers)
         check(lib.kofn_training_plans(
-            training, self._scheme(training), _lib.count("workers", self.workers), self.seed, plans))
+            training, self._scheme(training), self._workers(), self.seed, plans))
         return list(plans)
 
     def _fit_mesh(self, shape, make, *_):

@@ -120,7 +120,7 @@ class Regression(Estimator):
         if self.scheme != "auto":
             return self.scheme
         room = ffi.new("char[]", 64)
-        lib.kofn_regression_scheme(r, _lib.count("workers", self.workers), room, 64)
+        lib.kofn_regression_scheme(r, self._workers(), room, 64)
         return ffi.string(room).decode()
 
     def fit(self, X, y, sample_weight=None):
@@ -218,7 +218,7 @@ class Regression(Estimator):
         scheme = self._scheme(r)
         try:
             check(lib.kofn_regression_problem(r, _lib.text("scheme", scheme),
-                                              _lib.count("workers", self.workers), pb))
+                                              self._workers(), pb))
         except Unsuited as e:
             if len(each) == 1:
                 raise

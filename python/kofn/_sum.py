@@ -2,7 +2,7 @@
 import numpy as np
 
 from . import _lib
-from ._fleet import life
+from ._fleet import Fleet, life, placed
 from ._job import ALL, Job, problem
 from ._kernel import Part
 from ._lib import Invalid, begun, check, ffi, lib
@@ -36,7 +36,12 @@ class Sum:
     @_lib.shows(ALL)
     def __init__(self, f, length, *, inputs=None, scheme="gc:d=2", workers=8,
                  where="threads", dtype=np.float64, work=None, **options):
-        if not callable(f) and not (f is None and "://" in str(where)):
+        where, workers = placed(where, workers)
+        if isinstance(where, Fleet) and where.where == "processes" and f is not None:
+            raise Invalid("the processes of this fleet were started before f was "
+                          "known; give kofn.Fleet(part=f), and None here")
+        if not callable(f) and not (f is None and (isinstance(where, Fleet) or
+                                                   "://" in str(where))):
             raise Invalid(f"f={f!r} is not a function f(part, parts, x); None is for "
                           "workers elsewhere, which know theirs")
         self.f = f

@@ -1,10 +1,10 @@
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, Union
 
 import torch
 import torch.utils.data
 from typing_extensions import Unpack
 
-from . import Report, _Options
+from . import Fleet, Report, _Options
 
 class Part:
     model: torch.nn.Module
@@ -35,7 +35,7 @@ class Training:
     part: Part
     def __init__(self, model: torch.nn.Module, loss: Callable[..., torch.Tensor],
                  data: Any, *, batch: Optional[int] = ..., scheme: str = ...,
-                 workers: int = ..., where: str = ..., seed: int = ...,
+                 workers: int = ..., where: Union[str, Fleet] = ..., seed: int = ...,
                  **options: Unpack[_Options]) -> None: ...
     @property
     def batches(self) -> int: ...

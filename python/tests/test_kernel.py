@@ -176,7 +176,7 @@ def test_arguments():
 def worker(address, module):
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
     return subprocess.Popen(
-        [sys.executable, "-m", "kofn", "worker", address, "--module",
+        [sys.executable, "-m", "kofn", "worker", "--once", address, "--module",
          str(module), "--patience", "100"], env=env)
 
 

@@ -37,7 +37,7 @@ def worker(where, papers):
     options = [word for name, path in papers.items()
                for word in ("--" + name.replace("_", "-"), str(path))]
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
-    return subprocess.Popen([sys.executable, "-m", "kofn", "worker", where,
+    return subprocess.Popen([sys.executable, "-m", "kofn", "worker", "--once", where,
                              *options], env=env)
 
 

@@ -535,7 +535,7 @@ def test_below_at_an_address_waits_for_who_may_come(tmp_path):
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
 
     def worker():
-        return subprocess.Popen([sys.executable, "-m", "kofn", "worker", address,
+        return subprocess.Popen([sys.executable, "-m", "kofn", "worker", "--once", address,
                                  "--patience", "300"], env=env)
 
     workers = [worker()]

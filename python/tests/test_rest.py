@@ -429,7 +429,7 @@ def test_workers_of_their_own():
                           "    return (part + 1.0) * x ** 2\n")
         address = f"ipc://{folder}/socket"
         workers = [subprocess.Popen(
-            [sys.executable, "-m", "kofn", "worker", address, "--module",
+            [sys.executable, "-m", "kofn", "worker", "--once", address, "--module",
              str(module), "--patience", "20"], env=env) for _ in range(3)]
         try:
             with kofn.Sum(squares, 5, scheme="gc:d=2", workers=3,
@@ -454,7 +454,7 @@ def test_ctrl_c_ends_a_worker(busy):
                           "print('loaded', flush=True)\n")
         address = f"ipc://{folder}/socket"
         worker = subprocess.Popen(
-            [sys.executable, "-m", "kofn", "worker", address, "--module",
+            [sys.executable, "-m", "kofn", "worker", "--once", address, "--module",
              str(module)], env=env, stdout=subprocess.PIPE, text=True,
             stderr=subprocess.PIPE,  # and whoever began us may ignore it
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
@@ -484,7 +484,7 @@ def test_ctrl_c_ends_a_worker(busy):
 
 def test_the_command_line_says_what_is_wrong():
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
-    r = subprocess.run([sys.executable, "-m", "kofn", "worker", "nowhere"],
+    r = subprocess.run([sys.executable, "-m", "kofn", "worker", "--once", "nowhere"],
                        env=env, capture_output=True, text=True)
     assert r.returncode == 1 and "kofn: " in r.stderr
     assert "Traceback" not in r.stderr

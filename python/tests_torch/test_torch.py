@@ -242,7 +242,7 @@ def test_workers_of_their_own():
             "    torch.nn.functional.mse_loss, (X, X.sum(1, keepdim=True)), 10)\n")
         address = f"ipc://{folder}/socket"
         workers = [subprocess.Popen(
-            [sys.executable, "-m", "kofn", "worker", address, "--module",
+            [sys.executable, "-m", "kofn", "worker", "--once", address, "--module",
              str(module), "--patience", "60"], env=env) for _ in range(3)]
         try:
             X = torch.arange(40.0).view(20, 2) / 40
@@ -312,7 +312,7 @@ def test_workers_that_multiply_with_torch(dtype, u):
         address = f"ipc://{folder}/socket"
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
         workers = [subprocess.Popen(
-            [sys.executable, "-m", "kofn", "worker", address, "--module",
+            [sys.executable, "-m", "kofn", "worker", "--once", address, "--module",
              str(EXAMPLES / "torch_worker.py"), "--patience", "100"], env=env)
             for _ in range(3)]
         try:

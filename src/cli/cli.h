@@ -91,11 +91,12 @@ typedef struct cli_args {
     size_t least;             /* workers that suffice to begin; 0: all */
     const char *keys, *data_path;
     const char *tls_ca, *tls_cert, *tls_key;
+    const char *name;   /* worker: for people; NULL: none */
     const char *worker; /* keygen: the worker that gets a key; NULL: keys for
                            all workers */
     size_t memory;
     double grace; /* seconds */
-    bool insecure, staged, below_given, per_principal_given;
+    bool insecure, staged, once, below_given, per_principal_given;
     struct kofn_transport *mpi; /* already started; NULL: none */
     const char *operand[8];
     int operands;

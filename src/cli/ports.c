@@ -42,9 +42,9 @@ static void become_worker(const family *f)
 {
     sigset_t terminal;
     char seed[32], pattern[80];
-    const char *argv[16] = {"kofn", "worker", f->address, "--staged",
-                            "-q",   "--seed", seed};
-    size_t n = 7;
+    const char *argv[16] = {"kofn",   "worker", f->address, "--staged",
+                            "--once", "-q",     "--seed",   seed};
+    size_t n = 8;
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)f->args->seed);
     snprintf(pattern, sizeof pattern, "%s/pattern.npy", f->folder.path);

@@ -9,6 +9,8 @@
 #include <malloc.h>
 #include <string.h>
 
+#define PATIENCE (3600 * KOFN_SECOND) /* of a worker that stays */
+
 typedef struct life {
     const cli_args *args;
     const kofn_transport *net; /* NULL: another kind of transport */
@@ -88,6 +90,10 @@ int cli_serve(const cli_args *a, struct kofn_transport *t, bool net)
 
     o.memory = a->memory;
     o.patience = a->job.patience;
+    o.stay = net && !a->once;
+    o.name = a->name;
+    if (o.stay && !o.patience)
+        o.patience = PATIENCE;
     o.grace = (kofn_time)(a->grace * 1e9);
     o.faults = &a->faults;
     o.watch = watch;

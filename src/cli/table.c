@@ -93,6 +93,13 @@ static cli_option options[] = {
      "largest size of a block, or of the waiting tasks of a stream (no "
      "limit)",
      IN_WORKER, NUMBER(CLI_SIZE, 1, 0, memory)},
+    {0, "once", NULL,
+     "end when the job of the coordinator is over; without it the worker stays "
+     "and serves the next one",
+     IN_WORKER, FLAG(once)},
+    {0, "name", "NAME",
+     "name of this worker for people, at most 64 characters (HOST:PROCESS)",
+     IN_WORKER, OF(CLI_TEXT, name)},
     {0, "staged", NULL,
      "for tests: let the coordinator's events file slow down or corrupt "
      "this worker; without it such events are ignored, and the "
@@ -246,7 +253,8 @@ static cli_option options[] = {
     {0, "below", NULL, "with an ADDRESS pause", 0, OF(CLI_JOB, job.below),
      .given = AT(below_given)},
     {0, "patience", NULL,
-     "worker: longest wait for its coordinator; node of a mesh: for other nodes",
+     "worker: longest wait for a coordinator (3600; with --once no limit); node "
+     "of a mesh: for other nodes",
      IN_WORKER, OF(CLI_JOB, job.patience)},
     JOB("late", late, NULL),
     JOB("lease", lease, NULL),
@@ -555,7 +563,7 @@ const cli_command cli_commands[] = {
      "asks it to leave. Its BLAS computes on several threads, OpenBLAS "
      "on one for each core, unless OPENBLAS_NUM_THREADS "
      "(BLIS_NUM_THREADS, MKL_NUM_THREADS) limits them.",
-     "kofn worker tcp://head:5555 --keys keys  until dismissed\n"
+     "kofn worker tcp://head:5555 --keys keys  for one job after another\n"
      "kofn worker tcp://head:5555 --keys keys --grace 20  on a "
      "preemptible machine with a notice\n"
      "kofn worker head@tcp://head:5555 --tls-ca ca.crt --tls-cert "

@@ -172,6 +172,10 @@ static void dismissed(visit *w, const kf_head *h)
         kf_serve_end(w, KOFN_OK);
     else if (s)
         kf_serve_finish(s, KOFN_OK);
+    if (!w->over && s && !w->shared) { /* that coordinator waits for this */
+        w->t->forget(w->t, w->head);
+        kf_serve_disconnected(w);
+    }
 }
 
 /* Flips a bit of the block, as a memory fault does; the worker does not know of

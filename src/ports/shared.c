@@ -52,7 +52,7 @@ static kofn_status begin(kofn_fleet *f, kofn_port **out,
     return KOFN_OK;
 }
 
-kofn_status kofn_fleet_port(kofn_fleet *f, kofn_port **out,
+kofn_status kofn_fleet_port(kofn_port **out, kofn_fleet *f,
                             const kofn_away_options *opt)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;

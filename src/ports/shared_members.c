@@ -1,5 +1,5 @@
-/* shared_members.c -- the workers of a fleet: who is there, and to which job a
- * packet belongs.
+/* shared_members.c -- the workers of a fleet, and to which job each packet
+ * belongs. packet belongs.
  *
  * A peer is a member when it has said hello. Each job invites the members, and
  * a member says hello to each job that it takes part in. Its packets have the

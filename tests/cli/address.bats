@@ -25,7 +25,7 @@ serve() { # serve ADDRESS [OPTION...]
 # bats test_tags=asan
 @test "address: a wrong address is refused with the reason (both sides)" {
     while read -r at what; do
-        run timeout 600 "$KOFN" worker "$at"
+        run timeout 600 "$KOFN" worker --once "$at"
         refused "$at" "$what"
     done <<'END'
 tcp://127.0.0.1 no port
@@ -75,7 +75,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     first=$!
     wait_for grep -q "listening on tcp://127.0.0.1:" err
     port=$(sed -n 's/^listening on tcp:.*:\([0-9]*\) for.*/\1/p' err)
-    timeout 600 "$KOFN" worker "tcp://localhost:$port" -q
+    timeout 600 "$KOFN" worker --once "tcp://localhost:$port" -q
     wait "$first"
     [ -s y.npy ]
     "$KOFN" gen matrix 20 20 -o A.npy -q
@@ -111,7 +111,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     [ -S socket ]
     "$KOFN" matvec X.npy w.npy -n 1 -s uncoded -p "$at" -o y.npy -q &
     second=$!
-    timeout 600 "$KOFN" worker "$at" -q
+    timeout 600 "$KOFN" worker --once "$at" -q
     wait "$second"
     [ -s y.npy ]
 }
@@ -126,12 +126,12 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
 }
 
 @test "worker: the reason of a failed connection is printed" {
-    with_time --patience "no answer" "$KOFN" worker ipc://"$PWD"/nobody
+    with_time --patience "no answer" "$KOFN" worker --once ipc://"$PWD"/nobody
     [ "$status" -eq 4 ]
     mapfile -t lines < <(besides_blas <<<"$output")
     [[ "${lines[0]}" == "no answer at ipc://$PWD/nobody"* ]]
     [[ "${lines[1]}" == *"no coordinator for "*" s"*"no answer"* ]]
-    run timeout 600 "$KOFN" worker tcp://no..host:5555 --insecure \
+    run timeout 600 "$KOFN" worker --once tcp://no..host:5555 --insecure \
         --patience 0.1
     mapfile -t lines < <(besides_blas <<<"$output")
     [[ "${lines[0]}" == "no..host: "* ]]
@@ -140,26 +140,26 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     at=ipc://$PWD/socket
     "$KOFN" matvec X.npy w.npy -p "$at" --keys keys -q &
     wait_for test -S socket
-    with_time --patience "not on its list" "$KOFN" worker "$at" --keys others -q
+    with_time --patience "not on its list" "$KOFN" worker --once "$at" --keys others -q
     [ "$status" -eq 4 ]
-    with_time --patience "requires keys" "$KOFN" worker "$at" -q
+    with_time --patience "requires keys" "$KOFN" worker --once "$at" -q
     [ "$status" -eq 4 ]
 }
 
 @test "worker: --inputs must be a folder" {
     for folder in nowhere X.npy; do
-        run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --data-path $folder
+        run timeout 600 "$KOFN" worker --once ipc://"$PWD"/nobody --data-path $folder
         refused "--data-path $folder"
     done
 }
 
 @test "address: unreadable keys are bad input (coordinator, worker)" {
     "$KOFN" keygen keys -q
-    run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys nowhere
+    run timeout 600 "$KOFN" worker --once ipc://"$PWD"/nobody --keys nowhere
     refused nowhere/worker.crt "make keys with kofn keygen"
     serve ipc://"$PWD"/socket --keys nowhere
     refused nowhere/coordinator.crt "make keys with kofn keygen"
-    run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --keys keys/worker.key
+    run timeout 600 "$KOFN" worker --once ipc://"$PWD"/nobody --keys keys/worker.key
     refused "give the folder"
     chmod 644 keys/coordinator.key
     serve ipc://"$PWD"/socket --keys keys

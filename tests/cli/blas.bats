@@ -38,7 +38,7 @@ and o['blas_threads'] == 1" <<<"$output"
     reference "$KOFN" pagerank G.mtx -o r.npy --masterless -n 4
     [[ "${lines[0]}" == "the reference BLAS: $mends"* ]]
     [[ "$output" == *"kernels "*", the reference BLAS"* ]]
-    reference timeout 20 "$KOFN" worker "ipc://$PWD/nobody" --patience 0.2
+    reference timeout 20 "$KOFN" worker --once "ipc://$PWD/nobody" --patience 0.2
     [[ "${lines[0]}" == "the reference BLAS: $mends"* ]]
 }
 
@@ -66,7 +66,7 @@ and o['blas_threads'] == 1" <<<"$output"
     if [[ "$(kofn --version)" == *"blas: OpenBLAS"* ]]; then
         [[ "$output" == *"one BLAS thread a worker"* ]]
     fi
-    "$KOFN" worker "ipc://$PWD/s" -q --patience 20 &
+    "$KOFN" worker --once "ipc://$PWD/s" -q --patience 20 &
     kofn matvec X.npy w.npy -o y.npy -n 1 -s uncoded -p "ipc://$PWD/s" --json >out.json
     json "o['blas_threads'] is None" <out.json
     wait

@@ -48,7 +48,7 @@ coordinate() {
 works() { # works NAME ADDRESS [OPTION...]
     papers "$1"
     shift
-    timeout 600 "$KOFN" worker "$@" -q "${papers[@]}" &
+    timeout 600 "$KOFN" worker --once "$@" -q "${papers[@]}" &
 }
 
 # bats test_tags=asan
@@ -67,15 +67,15 @@ works() { # works NAME ADDRESS [OPTION...]
     cat ca.crt strange.crt >both.crt
     coordinate -n 2 -s uncoded
     papers emil both
-    timeout 600 "$KOFN" worker "$at" "${papers[@]}" 2>emil.err &
+    timeout 600 "$KOFN" worker --once "$at" "${papers[@]}" 2>emil.err &
     wait_for grep -q "of another CA" emil.err
     wait_for grep -q "their keys are not on the list" err
     # no worker works for a coordinator of another CA or with another name
     papers emil strange
-    timeout 600 "$KOFN" worker "$at" "${papers[@]}" 2>emil.err &
+    timeout 600 "$KOFN" worker --once "$at" "${papers[@]}" 2>emil.err &
     wait_for grep -q "another key" emil.err
     papers anna
-    timeout 600 "$KOFN" worker bert@"$at" "${papers[@]}" 2>anna.err &
+    timeout 600 "$KOFN" worker --once bert@"$at" "${papers[@]}" 2>anna.err &
     wait_for grep -q "has the name head, and bert is expected" anna.err
     works anna "$at"
     works bert "$at"
@@ -105,7 +105,7 @@ refused_by_all() { # refused_by_all OPTION... -- WHAT...
     refused "$@"
     run "$KOFN" power A.npy --masterless -n 1 -s mds:k=1 -p "ipc://$PWD/node" "${options[@]}"
     refused "$@"
-    run "$KOFN" worker "ipc://$PWD/nobody" --patience 0.1 "${options[@]}"
+    run "$KOFN" worker --once "ipc://$PWD/nobody" --patience 0.1 "${options[@]}"
     refused "$@"
 }
 

@@ -102,7 +102,7 @@ assert (text[:, 0] == y).all()"
     cp A.npy same
     local at=ipc://$PWD/socket
     timeout 600 "$KOFN" matvec A.npy x.npy -s mds:k=1 -q -p "$at" -n 1 -o out.npy &
-    timeout 600 "$KOFN" worker "$at" --data-path same --patience 20 2>news 3>&- || true
+    timeout 600 "$KOFN" worker --once "$at" --data-path same --patience 20 2>news 3>&- || true
     wait
     grep -q 'made from a file here' news
     close A.npy x.npy

@@ -182,7 +182,7 @@ CASES
     printf '1 corrupt 0\n1 slow 1 2\n2 normal 1\n' >events
     for n in 1 2 3 4; do
         "$KOFN" keygen keys --worker w$n -q
-        timeout 600 "$KOFN" worker "$at" -q --staged --keys keys/w$n &
+        timeout 600 "$KOFN" worker --once "$at" -q --staged --keys keys/w$n &
     done
     # all have to answer, so that wrong ones are seen
     run timeout 600 "$KOFN" matvec A.npy v.npy -p "$at" --keys keys -n 4 -s elastic:k=2 --late 0 \
@@ -192,7 +192,7 @@ CASES
     json 'o["corrupted"] == [0] and o["rel_error"] < 1e-9' <<<"$output"
     grep -q 'kofn_job_info.*port="ipc"' m.txt
     # an unstaged worker is left alone, with a message
-    timeout 600 "$KOFN" worker "$at" -q &
+    timeout 600 "$KOFN" worker --once "$at" -q &
     run timeout 600 "$KOFN" matvec A.npy v.npy -p "$at" -n 1 -s uncoded -r 2 -e <(echo 1 slow 0 2)
     wait
     [ "$status" -eq 0 ]

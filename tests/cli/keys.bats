@@ -29,7 +29,7 @@ coordinate() {
 works() { # works NAME [OPTION...]
     local name=$1
     shift
-    timeout 600 "$KOFN" worker "$at" -q --keys keys/"$name" "$@" &
+    timeout 600 "$KOFN" worker --once "$at" -q --keys keys/"$name" "$@" &
 }
 
 # bats test_tags=asan
@@ -49,13 +49,13 @@ works() { # works NAME [OPTION...]
 @test "keys: a revoked key is refused, an added key is accepted" {
     coordinate --keys keys -n 4 -s mds:k=2 -r 100000000 --json
     for name in anna bert carl; do works $name -w straggle=1,delay=0.02; done
-    timeout 600 "$KOFN" worker "$at" --keys keys/dora 2>dora &
+    timeout 600 "$KOFN" worker --once "$at" --keys keys/dora 2>dora &
     dora=$!
     wait_for grep -q "block stored" dora
     rm keys/dora.crt
     wait_for grep -q "not on its list" dora
     "$KOFN" keygen keys --worker emil -q
-    timeout 600 "$KOFN" worker "$at" --keys keys/emil 2>emil &
+    timeout 600 "$KOFN" worker --once "$at" --keys keys/emil 2>emil &
     wait_for grep -q "connected as worker" emil
     kill $coordinator
 }
@@ -81,7 +81,7 @@ works() { # works NAME [OPTION...]
     "$KOFN" keygen shared -q
     coordinate --keys shared -n 4 -s mds:k=2 --errors probabilistic --workers-per-principal 0 --json
     for _ in 1 2 3 4; do
-        timeout 600 "$KOFN" worker "$at" -q --keys shared &
+        timeout 600 "$KOFN" worker --once "$at" -q --keys shared &
     done
     wait "$coordinator"
     json 'o["status"] == "ok"' <out.json

@@ -80,7 +80,7 @@ r.count(float('inf')) == 1 for r in p)"
     refused "--record r.txt" ".csv"
     run kofn matvec X.npy w.npy -w whole=2
     refused "whole=2"
-    run kofn worker ipc://socket --pattern iid:p=0.2
+    run kofn worker --once ipc://socket --pattern iid:p=0.2
     refused "gen pattern"
     run kofn gen pattern iid:p=0.2 4 -o p.csv
     refused "MODEL ROUNDS WORKERS"

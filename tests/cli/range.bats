@@ -113,7 +113,7 @@ x = np.ones(4); x[1] = np.nan; np.save('x.npy', x)"
     timeout 600 "$KOFN" matvec A.npy x.npy -p "ipc://$PWD/socket" -n 3 -s mds:k=2 -q \
         --verify --json >out.json &
     for i in 1 2 3; do
-        timeout 600 "$KOFN" worker "ipc://$PWD/socket" --data-path . --patience 20 \
+        timeout 600 "$KOFN" worker --once "ipc://$PWD/socket" --data-path . --patience 20 \
             2>"news.$i" 3>&- &
     done
     wait %1

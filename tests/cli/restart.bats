@@ -31,7 +31,7 @@ restart() { # in a network of its own
     common="matvec X.npy w.npy -s mds:k=2 -n 3 -p $at --checkpoint C"
     ip link set lo up
     for i in 1 2 3; do
-        timeout 600 "$KOFN" worker $at --patience 20 2>worker.$i &
+        timeout 600 "$KOFN" worker --once $at --patience 20 2>worker.$i &
     done
     "$KOFN" $common -r 1000000 -q &
     first=$!

@@ -181,7 +181,7 @@ END
     chmod 440 head/*.key worker/*.key
     "$KOFN" gen matrix 30 4 -o X.npy -q
     "$KOFN" gen vector 4 -o w.npy -q
-    timeout 600 "$KOFN" worker ipc://"$PWD"/s --keys worker -q &
+    timeout 600 "$KOFN" worker --once ipc://"$PWD"/s --keys worker -q &
     timeout 600 "$KOFN" matvec X.npy w.npy -p ipc://"$PWD"/s --keys head -n 1 -s uncoded -q
     wait
 }

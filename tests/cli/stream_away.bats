@@ -52,7 +52,7 @@ workers() {
     local n=$1 at=$2
     shift 2
     for _ in $(seq "$n"); do
-        timeout 600 "$KOFN" worker "$at" -q "$@" 4>&- &
+        timeout 600 "$KOFN" worker --once "$at" -q "$@" 4>&- &
     done
 }
 
@@ -117,7 +117,7 @@ try:
         product(2 * i + 2)
     socket = glob.glob("kofn.*/socket")
     assert len(socket) == 1
-    workers = [subprocess.Popen([kofn, "worker", "ipc://" + os.path.abspath(socket[0])],
+    workers = [subprocess.Popen([kofn, "worker", "--once", "ipc://" + os.path.abspath(socket[0])],
                                 stderr=subprocess.PIPE, text=True) for _ in range(2)]
     i, missing = 7, [w.stderr for w in workers]
     while missing: # nobody is welcomed while there is no product
@@ -264,7 +264,7 @@ END
     exec 4>lines
     head -2 list.txt >&4 # nobody is looked for before
     wait_for listening
-    "$KOFN" worker "$at" --keys keys -q 4>&- &
+    "$KOFN" worker --once "$at" --keys keys -q 4>&- &
     victim=$!
     workers 1 "$at" --keys keys
     wait_for eval "[ \"\$(wc -l <out.json)\" -eq 2 ]"
@@ -324,7 +324,7 @@ END
     timeout 600 "$KOFN" stream list.txt -p 'tcp://127.0.0.1:*' -n 1 --below refuse 2>err &
     coordinator=$!
     wait_for listening
-    timeout 600 "$KOFN" worker "$at" --memory 1000 2>worker &
+    timeout 600 "$KOFN" worker --once "$at" --memory 1000 2>worker &
     wait $coordinator && status=0 || status=$?
     [ "$status" -eq 4 ]
     grep -q "no worker is left to give more" err

@@ -114,7 +114,7 @@ steps_done() { # steps_done N: there are so many lines in h.csv
     images
     address=ipc://$PWD/socket
     for i in $(seq 8); do
-        timeout 600 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
+        timeout 600 "$KOFN" worker --once "$address" -w straggle=1,delay=0.02 -q &
         crew[i]=$!
     done
     # through a pipe: the command is at most 64 KB ahead of the reader, of some 200
@@ -128,7 +128,7 @@ steps_done() { # steps_done N: there are so many lines in h.csv
         begun=$((begun + 1))
         case $begun in 4 | 8 | 12 | 16)
             kill -9 "$(pgrep -P "${crew[begun / 4]}")" # timeout's child
-            timeout 600 "$KOFN" worker "$address" -w straggle=1,delay=0.02 -q &
+            timeout 600 "$KOFN" worker --once "$address" -w straggle=1,delay=0.02 -q &
             ;;
         esac
     done <journal

@@ -62,14 +62,14 @@ kill_some() { # kill_some ADDRESS SCHEME OPTION...
     wait_for grep -q '^listening on ' err
     at=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' err)
     for i in $(seq 8); do
-        timeout 120 "$KOFN" worker "$at" -w straggle=1,delay=0.01 -q &
+        timeout 120 "$KOFN" worker --once "$at" -w straggle=1,delay=0.01 -q &
         crew[i]=$!
     done
-    [ -z "$liar" ] || timeout 120 "$KOFN" worker "$at" -w corrupt=1 -q & # stands by
+    [ -z "$liar" ] || timeout 120 "$KOFN" worker --once "$at" -w corrupt=1 -q & # stands by
     for i in 1 2 3 4; do
         wait_for steps_done $((4 * i))
         kill -9 "$(pgrep -P "${crew[i]}")" # timeout's child
-        timeout 120 "$KOFN" worker "$at" -w straggle=1,delay=0.01 -q &
+        timeout 120 "$KOFN" worker --once "$at" -w straggle=1,delay=0.01 -q &
     done
     wait $coordinator
     json "o['rel_error'] <= 1e-12 and o['iterations'] == 48 and o['joined'] >= 1 and o['left'] >= 4" <out.json

@@ -56,7 +56,7 @@ tcp() {
 
 honest() {
     for _ in $(seq "$1"); do
-        timeout 600 "$KOFN" worker "$at" -q &
+        timeout 600 "$KOFN" worker --once "$at" -q &
     done
 }
 

@@ -17,7 +17,7 @@ teardown() {
 
 @test "waits: missing workers are reported, up to --start-within" {
     for seconds in 4 40; do
-        timeout 600 "$KOFN" worker "$at" -q &
+        timeout 600 "$KOFN" worker --once "$at" -q &
         run timeout 600 "$KOFN" matvec X.npy w.npy -p "$at" -n 3 --start-within $seconds
         [[ "$output" != *"1 of 3 workers are here"* ]] || break
     done
@@ -30,7 +30,7 @@ teardown() {
 @test "waits: workers without memory say so, and the round reports it" {
     for seconds in 6 40; do
         for _ in 1 2; do
-            timeout 600 "$KOFN" worker "$at" -q --memory 10 2>/dev/null &
+            timeout 600 "$KOFN" worker --once "$at" -q --memory 10 2>/dev/null &
         done
         run timeout 600 "$KOFN" matvec X.npy w.npy -p "$at" -n 2 -s mds:k=2 \
             --start-within $seconds
@@ -47,7 +47,7 @@ teardown() {
 @test "waits: the message counts workers, not answers" {
     "$KOFN" gen vector 300 -o y.npy -q
     for seconds in 4 40; do
-        timeout 600 "$KOFN" worker "$at" -q &
+        timeout 600 "$KOFN" worker --once "$at" -q &
         run timeout 600 "$KOFN" regress X.npy y.npy -s agc:d=3 -p "$at" -n 8 \
             --min-workers 1 --start-within $seconds
         [[ "$output" != *"1 worker is live after"* ]] || break
@@ -64,10 +64,10 @@ teardown() {
         --errors detect --start-within 500 --json >out.json 2>err &
     coordinator=$!
     for _ in 1 2; do
-        timeout 600 "$KOFN" worker "$at" -q --keys keys/anna &
+        timeout 600 "$KOFN" worker --once "$at" -q --keys keys/anna &
     done
     wait_for grep -q "1 of 2 workers are here, waiting for the others; 1 more wait" err
-    timeout 600 "$KOFN" worker "$at" -q --keys keys/bert &
+    timeout 600 "$KOFN" worker --once "$at" -q --keys keys/bert &
     wait "$coordinator"
     json 'o["status"] == "ok"' <out.json
 }

@@ -21,7 +21,7 @@ workers() { # workers N ADDRESS [OPTION...]
     local n=$1 at=$2
     shift 2
     for _ in $(seq "$n"); do
-        timeout 600 "$KOFN" worker "$at" -q "$@" &
+        timeout 600 "$KOFN" worker --once "$at" -q "$@" &
     done
 }
 
@@ -143,7 +143,7 @@ END
 @test "worker: workers start before or after the coordinator" {
     at=ipc://$PWD/socket
     workers 1 "$at"
-    timeout 600 "$KOFN" worker "$at" 2>news &
+    timeout 600 "$KOFN" worker --once "$at" 2>news &
     timeout 600 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 4 -s mds:k=3 -r 20 \
         --verify --json >out.json &
     coordinator=$!
@@ -156,11 +156,11 @@ END
 # bats test_tags=asan
 @test "worker: exit code 0 after dismissal, 143 after SIGTERM" {
     at=ipc://$PWD/socket
-    timeout 600 "$KOFN" worker "$at" -q &
+    timeout 600 "$KOFN" worker --once "$at" -q &
     first=$!
     timeout 600 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 1 -s uncoded
     wait "$first"
-    "$KOFN" worker "$at" 2>news &
+    "$KOFN" worker --once "$at" 2>news &
     second=$!
     wait_for grep -q "no answer" news
     kill -TERM "$second"
@@ -170,7 +170,7 @@ END
 }
 
 @test "worker: a worker without a coordinator ends after its patience" {
-    run timeout 600 "$KOFN" worker ipc://"$PWD"/nobody --patience 0.5
+    run timeout 600 "$KOFN" worker --once ipc://"$PWD"/nobody --patience 0.5
     [ "$status" -eq 4 ]
     [[ "$output" == *"no coordinator for 0.5 s"* ]]
 }
@@ -180,7 +180,7 @@ END
     timeout 600 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 4 --min-workers 3 \
         -s mds:k=2 -r 2000 --verify --json >out.json &
     coordinator=$!
-    "$KOFN" worker "$at" 2>news &
+    "$KOFN" worker --once "$at" 2>news &
     victim=$!
     workers 2 "$at"
     wait_for grep -q "block stored" news
@@ -195,7 +195,7 @@ END
     [[ "$output" == *"--insecure"* ]]
     run "$KOFN" matvec X.npy w.npy -p 'udp://*:5555'
     [ "$status" -eq 2 ]
-    run "$KOFN" worker localhost:5555
+    run "$KOFN" worker --once localhost:5555
     [ "$status" -eq 2 ]
     [[ "$output" == *"is no address"* ]]
 }
@@ -210,7 +210,7 @@ END
     coordinator=$!
     wait_for grep -q 'listening on tcp:' err
     at=$(sed -n 's/.*listening on \(tcp:[^ ]*\).*/\1/p' err)
-    "$KOFN" worker "$at" --keys others 2>stranger &
+    "$KOFN" worker --once "$at" --keys others 2>stranger &
     stranger=$!
     wait_for grep -q "has another key" stranger
     workers 2 "$at" --keys keys
@@ -226,7 +226,7 @@ END
         -r 3000 --verify --json >out.json &
     coordinator=$!
     workers 1 "$at"
-    "$KOFN" worker "$at" 2>news &
+    "$KOFN" worker --once "$at" 2>news &
     victim=$!
     wait_for grep -q "block stored" news
     kill -9 "$victim" 2>/dev/null || true
@@ -240,7 +240,7 @@ END
 @test "worker: a block beyond --memory ends the worker with a message" {
     at=ipc://$PWD/socket
     timeout 600 "$KOFN" matvec X.npy w.npy -q -p "$at" -n 1 -s uncoded &
-    run timeout 600 "$KOFN" worker "$at" --memory 1k
+    run timeout 600 "$KOFN" worker --once "$at" --memory 1k
     [ "$status" -eq 2 ]
     [[ "$output" == *"more than the memory limit of"* ]]
     workers 1 "$at"
@@ -254,7 +254,7 @@ from_file() { # from_file DIR COMMAND...: by three workers with that --data-path
     timeout 600 "$KOFN" "$@" -q -p "$at" -n 3 --verify --json >out.json &
     local coordinator=$!
     for i in 1 2 3; do
-        timeout 600 "$KOFN" worker "$at" --data-path "$dir" --patience 20 2>"news.$i" 3>&- &
+        timeout 600 "$KOFN" worker --once "$at" --data-path "$dir" --patience 20 2>"news.$i" 3>&- &
     done
     wait "$coordinator"
     wait || true

@@ -122,7 +122,7 @@ static void begin_weighing(task *t, kofn_fleet *f, const char *spec,
 
     t->A = random_matrix(M, N, KOFN_F64, seed);
     assert_ok(kofn_plan_new(&t->plan, &pb, spec, WORKERS, 1));
-    assert_ok(kofn_fleet_port(f, &port, o));
+    assert_ok(kofn_fleet_port(&port, f, o));
     assert_ok(kofn_open(&t->job, t->plan, port, NULL));
     assert_ok(kofn_place(t->job, &t->A));
 }
@@ -392,11 +392,11 @@ static void refusals(void **state)
     kofn_fleet_close(f);
     assert_ok(kofn_fleet_open(&f, listener(unix_socket, &patient), NULL));
     o.weight = -1;
-    assert_int_equal(kofn_fleet_port(f, &port, &o), KOFN_INVAL);
+    assert_int_equal(kofn_fleet_port(&port, f, &o), KOFN_INVAL);
     o.weight = 2;
     o.job = 5;
-    assert_ok(kofn_fleet_port(f, &port, &o));
-    assert_int_equal(kofn_fleet_port(f, &second, &o), KOFN_INVAL);
+    assert_ok(kofn_fleet_port(&port, f, &o));
+    assert_int_equal(kofn_fleet_port(&second, f, &o), KOFN_INVAL);
     assert_non_null(strstr(kofn_errmsg(), "number 5"));
     kofn_fleet_close(f); /* ends with its last job */
     kofn_port_close(port);
