@@ -96,6 +96,8 @@ typedef struct cli_args {
     size_t memory;
     double grace; /* seconds */
     bool insecure, staged, below_given, per_principal_given;
+    bool with_parent;
+    const char *preempt_file, *preempt_command; /* NULL: none */
     struct kofn_transport *mpi; /* already started; NULL: none */
     const char *operand[8];
     int operands;
@@ -257,6 +259,10 @@ void cli_guard(bool on);
  * within two seconds. */
 void cli_guard_promptly(void);
 int cli_caught(void); /* 0, or the remembered signal */
+/* Makes the end of the process that started this one like a SIGTERM. After
+ * `grace` seconds and some more this process ends at the latest. Returns 0, or
+ * the exit code after a message if that process has ended already. */
+int cli_end_with_parent(double grace);
 /* Replaces this process by the same program with other arguments. Returns only
  * if that fails. */
 void cli_again(char **argv);
