@@ -324,4 +324,6 @@ def serve(address: str, f: Optional[Callable[[int, int, Array], ArrayLike]] = ..
           multiply: Optional[Callable[[Any, Any], Any]] = ...,
           keep: Optional[Callable[[Array], Any]] = ...,
           tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
-          tls_key: Optional[Path] = ...) -> None: ...
+          tls_key: Optional[Path] = ..., with_parent: bool = ...,
+          grace: Optional[float] = ..., memory: Optional[int] = ...,
+          data_path: Optional[Path] = ...) -> None: ...
