@@ -56,12 +56,12 @@ USR2='[89a-f]..' SIGTERM='[4-7c-f]...'
     cat >start.py <<'END'
 import subprocess, sys, threading
 def start():
-    global child
-    child = subprocess.Popen(sys.argv[1:])
+    print(subprocess.Popen(sys.argv[1:]).pid, flush=True)
+    sys.stdin.readline() # the worker has begun
 thread = threading.Thread(target=start)
 thread.start()
 thread.join()
-print(child.pid, flush=True)
+print("joined", flush=True)
 sys.stdin.read()
 END
     mkfifo hold
@@ -69,9 +69,11 @@ END
     parent=$!
     exec 7>hold
     wait_for test -s child
-    child=$(cat child)
+    child=$(head -1 child)
     echo "$child" $parent >>pids
     wait_for catches "$child" "$USR2"
+    echo >&7
+    wait_for grep -q joined child
     for _ in 1 2 3 4; do sleep 0.05; ! ended "$child"; done
     exec 7>&-
     wait_for ended "$child"
