@@ -97,6 +97,8 @@ typedef struct cli_args {
     double grace; /* seconds */
     bool insecure, staged, below_given, per_principal_given;
     bool with_parent;
+    const char *log;                            /* a file, - or NULL */
+    int log_level;                              /* cli_level */
     const char *preempt_file, *preempt_command; /* NULL: none */
     struct kofn_transport *mpi; /* already started; NULL: none */
     const char *operand[8];
@@ -434,6 +436,7 @@ typedef struct session {
     double started, drawn;      /* wall clock; time of the last drawing */
     double opened, first, last; /* when the job was opened, the first round
                                    began and the last round ended */
+    double logged;              /* when changes were last written to the log */
     double tell;    /* when to report next which workers are missing */
     uint64_t moved; /* bytes transferred until then */
     size_t expected_rounds, block_rows;

@@ -4,6 +4,7 @@
  * it alone; the coordinator takes every decision. */
 #include "cli.h"
 #include "leave.h"
+#include "log.h"
 
 #include <kofn/transport.h>
 
@@ -27,6 +28,10 @@ static void tell_trouble(life *l)
     if (!strcmp(now, l->trouble))
         return;
     snprintf(l->trouble, sizeof l->trouble, "%s", now);
+    if (*now)
+        cli_log(
+            &(cli_event){CLI_LOG_WARNING, "disconnected", CLI_NO_WORKER, ""},
+            "%s", now);
     if (*now && !l->args->quiet)
         cli_tell("%s; trying again", now);
 }
@@ -37,6 +42,9 @@ static bool is_preempted(life *l)
     bool was = l->leaving.why;
     const char *why = cli_leaving_why(&l->leaving);
 
+    if (why && !was)
+        cli_log(&(cli_event){CLI_LOG_INFO, "drained", CLI_NO_WORKER, ""},
+                "leaving: %s", why);
     if (why && !was && !l->args->quiet)
         cli_tell("leaving: %s", why);
     return why;
@@ -51,6 +59,8 @@ static kofn_leave watch(void *ud, const char *news)
 
     if (l->net)
         tell_trouble(l);
+    if (news)
+        cli_log_news(news);
     if (news && !l->args->quiet)
         cli_tell("%s", news);
     return cli_caught() || is_preempted(l) ? KOFN_LEAVE_SOON : KOFN_STAY;

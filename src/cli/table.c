@@ -89,6 +89,13 @@ static cli_option options[] = {
      "folder with the coordinator's input files: blocks are made from "
      "them and not sent, if their numbers are equal to the coordinator's",
      IN_WORKER, OF(CLI_DIR, data_path)},
+    {0, "log", "FILE|-",
+     "append a line for each event to FILE, or to stderr: workers that come, "
+     "leave or are faulty, and messages; JSON if FILE ends in .json or .jsonl",
+     IN_JOB | IN_WORKER, OF(CLI_FILE, log)},
+    {0, "log-level", "error|warning|info|debug",
+     "the least important lines of --log (info)", IN_JOB | IN_WORKER,
+     OF(CLI_CHOICE, log_level)},
     {0, "with-parent", NULL,
      "end, as at SIGTERM, when the process that started this one ends",
      IN_WORKER, FLAG(with_parent)},
