@@ -608,6 +608,9 @@ KOFN_API const kofn_plan *kofn_job_plan(const kofn_job *job);
 /* Returns the name of a worker's principal: a key's name, or a host.  "" if the
  * worker is its own principal.  Valid until the next call. */
 KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);
+/* Returns the present state of a worker; KOFN_WORKER_UNKNOWN if no worker had
+ * this number yet.  The states of a report are those at its end. */
+KOFN_API kofn_worker_state kofn_job_worker(const kofn_job *job, size_t worker);
 /* Returns the message of the first task that failed in the product taken last;
  * "" if none failed.  A message from another machine has only printable ASCII
  * and newlines.  Valid until the next product is taken. */

@@ -51,6 +51,9 @@ static void look(const kofn_job *job)
     printf("worker 0 belongs to \"%s\"; failed tasks: \"%s\"\n",
            kofn_job_name(job, 0), kofn_job_failure(job));
     expect(now.live == 4, "all workers are live");
+    expect(kofn_job_worker(job, 0) == KOFN_WORKER_LIVE &&
+               kofn_job_worker(job, 99) == KOFN_WORKER_UNKNOWN,
+           "the state of a worker is known by its number");
 }
 
 /* Computes some rows of the product only. */

@@ -324,7 +324,9 @@ def serve(address: str, f: Optional[Callable[[int, int, Array], ArrayLike]] = ..
           multiply: Optional[Callable[[Any, Any], Any]] = ...,
           keep: Optional[Callable[[Array], Any]] = ...,
           tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
-          tls_key: Optional[Path] = ..., once: bool = ...,
+          tls_key: Optional[Path] = ..., with_parent: bool = ...,
+          grace: Optional[float] = ..., memory: Optional[int] = ...,
+          data_path: Optional[Path] = ..., once: bool = ...,
           name: Optional[str] = ...) -> None: ...
 
 class FleetWorker(NamedTuple):

@@ -4,6 +4,7 @@ import importlib.util
 import sys
 
 from . import Error, serve
+from ._worker import Leaving, size
 
 
 def load(path):
@@ -27,7 +28,7 @@ def main():
         epilog="example: python -m kofn worker tcp://HEAD:5555 "
                "--module job.py, where job.py has part(part, parts, x)")
     sub = p.add_subparsers(dest="command", required=True)
-    w = sub.add_parser("worker", help="serve whoever listens at an address")
+    w = sub.add_parser("worker", help="work for the coordinator at an address")
     w.add_argument("address", help="tcp://HOST:PORT or ipc://PATH")
     w.add_argument("--module", metavar="FILE",
                    help="a Python file with part(part, parts, x), of which "
@@ -41,12 +42,23 @@ def main():
     w.add_argument("--once", action="store_true", help="as of kofn worker")
     w.add_argument("--name", help="as of kofn worker")
     w.add_argument("--patience", type=float, metavar="SECONDS",
-                   help="give up without a coordinator for so long")
+                   help="longest time without a coordinator")
+    w.add_argument("--with-parent", action="store_true",
+                   help="end when the process that started this one ends")
+    w.add_argument("--grace", type=float, default=0, metavar="SECONDS",
+                   help="after SIGTERM, seconds to finish outstanding work (0)")
+    w.add_argument("--memory", type=size, metavar="BYTES",
+                   help="as of kofn worker: a number that may end in k, M or G")
+    w.add_argument("--data-path", metavar="DIR", help="as of kofn worker")
     a = p.parse_args()
     try:
         serve(a.address, **(load(a.module) if a.module else {}), keys=a.keys,
               insecure=a.insecure, patience=a.patience, tls_ca=a.tls_ca,
-              tls_cert=a.tls_cert, tls_key=a.tls_key, once=a.once, name=a.name)
+              tls_cert=a.tls_cert, tls_key=a.tls_key, once=a.once, name=a.name,
+              with_parent=a.with_parent, grace=a.grace, memory=a.memory,
+              data_path=a.data_path)
+        if Leaving.caught:
+            sys.exit(143)
     except KeyboardInterrupt:
         sys.exit(130)
     except (Error, OSError) as e:

@@ -9,7 +9,7 @@ import time
 import weakref
 from typing import NamedTuple
 
-from . import _failed, _lib
+from . import _failed, _lib, _worker
 from ._kernel import Kernel, Part
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
@@ -89,22 +89,29 @@ def kofn_py_kill(ud, process):
 
 @ffi.def_extern(error=lib.KOFN_STATE)
 def kofn_py_operand(ud, name, dense, sparse):
-    """Returns the matrix that this process has had since it was forked."""
+    """Returns the matrix that this process has had since it was forked, or that a
+    folder has."""
     operand = ffi.from_handle(ud)
+    if isinstance(operand, _worker.Folder):
+        return operand.open(name, dense, sparse)
     dense[0], sparse[0] = operand.dense, operand.sparse
     return lib.KOFN_OK
 
 
 @ffi.def_extern()
 def kofn_py_operand_done(ud):
-    pass
+    operand = ffi.from_handle(ud)
+    if isinstance(operand, _worker.Folder):
+        operand.close()
 
 
 @ffi.def_extern(error=lib.KOFN_LEAVE_NOW, onerror=_lib.stop_and_raise)
 def kofn_py_serve(ud, news):
     """Called about every millisecond, so that Python handles signals."""
     orphan = Port.parent is not None and os.getppid() != Port.parent
-    return lib.KOFN_LEAVE_NOW if orphan or _lib.stopped() else lib.KOFN_STAY
+    if orphan or _lib.stopped():
+        return lib.KOFN_LEAVE_NOW
+    return lib.KOFN_LEAVE_SOON if _worker.is_asked_to_leave() else lib.KOFN_STAY
 
 
 class Port:
@@ -472,7 +479,8 @@ def placed(where, workers):
 
 def serve(address, f=None, keys=None, insecure=False, patience=None,
           faults_words=None, multiply=None, keep=None, tls_ca=None,
-          tls_cert=None, tls_key=None, once=False, name=None):
+          tls_cert=None, tls_key=None, with_parent=False, grace=None, memory=None,
+          data_path=None, once=False, name=None):
     """Runs a worker at that address.
 
     f         f(part, parts, x) computes one part of a sum. Without f, the worker
@@ -490,6 +498,10 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
               an array.
     keys, insecure, tls_ca, tls_cert, tls_key
               as the options of kofn worker.
+    with_parent, grace, memory, data_path
+              as the options of kofn worker; memory is a number of bytes. With grace,
+              SIGTERM lets the worker finish its tasks for that number of seconds.
+              Signals are handled on the main thread only.
 
     >>> import numpy as np, kofn
     >>> def multiply(a, b):        # a job.py for python3 -m kofn worker --module
@@ -503,13 +515,16 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     seconds (an hour; with `once`, no limit). Ctrl-C ends it at the next check for messages; a running function is
     finished first.
     """
-    life(address, f, Keys(keys, insecure, tls_ca, tls_cert, tls_key), patience,
-         faults_words, multiply, keep, stay=not once, name=name)
+    with _worker.Leaving(grace, with_parent):
+        life(address, f, Keys(keys, insecure, tls_ca, tls_cert, tls_key), patience,
+             faults_words, multiply, keep, grace=grace or 0, memory=memory or 0,
+             operand=None if data_path is None else _worker.Folder(data_path),
+             stay=not once, name=name)
 
 
 def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
-         multiply=None, keep=None, staged=False, operand=None, stay=False,
-         name=None):
+         multiply=None, keep=None, staged=False, operand=None, grace=0, memory=0,
+         stay=False, name=None):
     """Runs serve(). `staged` workers obey events that slow them down or spoil their
     results. The worker makes its blocks from `operand`, a kofn_operand."""
     if keep is not None and multiply is None:
@@ -531,6 +546,8 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
         o.multiply = lib.kofn_py_multiply
         o.multiply_ctx = kernel
     o.patience = _lib.seconds("patience", patience or (3600 if stay else 0))
+    o.grace = _lib.seconds("grace", grace)
+    o.memory = _lib.count("memory", memory, bits=63)
     o.stay = stay
     if name is not None:
         borrowed.append(ffi.new("char[]", _lib.text("name", name)))

@@ -3,6 +3,7 @@
  * Owns the cli_args that it fills; they point into argv. It opens no file and
  * starts nothing. A wrong argument gives a message and an exit code. */
 #include "cli.h"
+#include "log.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -200,6 +201,7 @@ cli_args cli_defaults(void)
                   .rows = 100000,
                   .max_iter = 200,
                   .seed = 1,
+                  .log_level = CLI_LOG_INFO,
                   .dtype = "f8",
                   .factor = 5,
                   .faults = KOFN_FAULTS_INIT(),

@@ -97,6 +97,10 @@ typedef struct cli_args {
     size_t memory;
     double grace; /* seconds */
     bool insecure, staged, once, below_given, per_principal_given;
+    bool with_parent;
+    const char *log;                            /* a file, - or NULL */
+    int log_level;                              /* cli_level */
+    const char *preempt_file, *preempt_command; /* NULL: none */
     struct kofn_transport *mpi; /* already started; NULL: none */
     const char *operand[8];
     int operands;
@@ -258,6 +262,10 @@ void cli_guard(bool on);
  * within two seconds. */
 void cli_guard_promptly(void);
 int cli_caught(void); /* 0, or the remembered signal */
+/* Makes the end of the process that started this one like a SIGTERM. After
+ * `grace` seconds and some more this process ends at the latest. Returns 0, or
+ * the exit code after a message if that process has ended already. */
+int cli_end_with_parent(double grace);
 /* Replaces this process by the same program with other arguments. Returns only
  * if that fails. */
 void cli_again(char **argv);
@@ -429,6 +437,7 @@ typedef struct session {
     double started, drawn;      /* wall clock; time of the last drawing */
     double opened, first, last; /* when the job was opened, the first round
                                    began and the last round ended */
+    double logged;              /* when changes were last written to the log */
     double tell;    /* when to report next which workers are missing */
     uint64_t moved; /* bytes transferred until then */
     size_t expected_rounds, block_rows;

@@ -45,6 +45,8 @@ int cmd_worker(cli_args *a)
     kofn_status st;
     int why;
 
+    if (a->with_parent)
+        TRY_CODE(cli_end_with_parent(a->grace));
     if (!to || !to->address)
         return cli_say(EXIT_USAGE,
                        "%s is no address; give tcp://HOST:PORT or "

@@ -4,6 +4,7 @@
  * each command has its own file. */
 #include "cli.h"
 #include "help.h"
+#include "log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -104,7 +105,11 @@ static int run(const cli_command *c, int argc, char **argv)
         return code;
     }
     a.faults.seed = a.seed;
-    code = cli_make_pattern(&a);
+    code = cli_log_open(&a);
+    if (code)
+        code = cli_say(EXIT_FAILED, "--log %s: %s", a.log, strerror(code));
+    if (!code)
+        code = cli_make_pattern(&a);
     if (!code)
         code = carry_out(&a);
     /* Workers may be busy, but their results are not needed. */
@@ -112,6 +117,7 @@ static int run(const cli_command *c, int argc, char **argv)
         _exit(code);
     if (code)
         cli_print_failure(&a);
+    cli_log_close();
     kofn_free(a.pattern.data);
     free(a.reached);
     return code;

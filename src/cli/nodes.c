@@ -5,6 +5,8 @@
  * to nodes_close. A node's thread stores its results in its own cli_node. */
 #include "nodes.h"
 
+#include "log.h"
+
 #include "base/clock.h"
 #include "base/mix.h"
 
@@ -198,6 +200,19 @@ static bool happen(const cli_node *n, uint64_t round)
     return go;
 }
 
+/* Writes to the log when this node sees more or fewer live nodes. */
+static void log_live(cli_node *n, const kofn_node_view *view)
+{
+    bool fewer = view->live < n->live;
+
+    if (view->live == n->live)
+        return;
+    cli_log(&(cli_event){fewer ? CLI_LOG_WARNING : CLI_LOG_INFO,
+                         fewer ? "lost" : "came", n->number, ""},
+            "%zu nodes are live, before %zu", view->live, n->live);
+    n->live = view->live;
+}
+
 /* Stops the node on a signal, or when an event says that it leaves. A node
  * that took the last iterate from others may be late; events before that
  * iterate count as well. */
@@ -207,6 +222,7 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
 
     if (n->all->watch)
         n->all->watch(n, view, scalar);
+    log_live(n, view);
     if (!n->all->mesh && view->seat != KOFN_NO_SEAT)
         n->seat = view->seat;
     return cli_caught() ||
@@ -337,6 +353,8 @@ static void erred(void *ud, uint32_t seat, const char *name, bool excluded)
         if (!w)
             return; /* the report lacks it, no more */
         n->wrong = w;
+        cli_log(&(cli_event){CLI_LOG_WARNING, "faulty", seat, name},
+                "node %zu found a wrong partial product", n->number);
         w[n->wrongs++] = (struct cli_wrong){.seat = seat};
         snprintf(w[i].name, sizeof w[i].name, "%s", name);
     }

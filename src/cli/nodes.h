@@ -28,6 +28,7 @@ typedef struct cli_node {
     size_t wrongs;
     uint64_t erred, draws; /* last step with an injected error; random draws */
     uint32_t faults;       /* faults injected */
+    size_t live;           /* live nodes that the log has; 0: none yet */
 } cli_node;
 
 typedef struct cli_nodes {

@@ -6,6 +6,7 @@
  * Owns the last message and the state of the progress line; one thread prints.
  * All other files of the room print by these functions. */
 #include "cli.h"
+#include "log.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -22,69 +23,11 @@ static bool drawn, printed;
 
 /* ---- messages ------------------------------------------------------------ */
 
-/* Returns the code point at `p` and sets *bytes to its length; 0: not UTF-8. */
-static unsigned long code_point(const unsigned char *p, int *bytes)
-{
-    static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
-    int n = *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
-    unsigned long c = *p & (0xffu >> (n + 1));
-
-    *bytes = n;
-    for (int i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            *bytes = 0;
-            return 0;
-        }
-        c = c << 6 | (p[i] & 0x3f);
-    }
-    if (n && (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)))
-        *bytes = 0;
-    return c;
-}
-
-/* True if the character is invisible or changes how others are shown. */
-static bool is_odd(unsigned long c)
-{
-    static const unsigned long odd[][2] = {
-        {0, 0x9f},          {0xad, 0xad},     {0x61c, 0x61c},
-        {0x180b, 0x180f},   {0x200b, 0x200f}, {0x2028, 0x202f},
-        {0x2060, 0x206f},   {0xe000, 0xf8ff}, {0xfe00, 0xfe0f},
-        {0xfeff, 0xfeff},   {0xfff0, 0xfffb}, {0xfffe, 0xffff},
-        {0xe0000, 0x10ffff}};
-
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
-        if (c >= odd[i][0] && c <= odd[i][1])
-            return true;
-    return false;
-}
-
-/* Replaces everything but printable ASCII and UTF-8, so that a terminal obeys
- * none of it. */
-static void clean(char *text)
-{
-    unsigned char *p = (unsigned char *)text;
-
-    while (*p) {
-        int bytes = 1;
-        bool bad = *p < ' ' || *p == 0x7f;
-
-        if (*p >= 0x80) {
-            unsigned long c = code_point(p, &bytes);
-
-            bad = !bytes || is_odd(c);
-            bytes += !bytes;
-        }
-        if (bad)
-            memset(p, '?', (size_t)bytes);
-        p += bytes;
-    }
-}
-
 /* Words a message, cleaned. */
 static void word(char text[sizeof said], const char *fmt, va_list ap)
 {
     vsnprintf(text, sizeof said, fmt, ap);
-    clean(text);
+    cli_clean(text);
 }
 
 void cli_tell(const char *fmt, ...)
@@ -110,6 +53,9 @@ int cli_say(int code, const char *fmt, ...)
     fprintf(stderr, "kofn: %s\n", text);
     if (code)
         memcpy(said, text, sizeof said);
+    cli_log(&(cli_event){code ? CLI_LOG_ERROR : CLI_LOG_WARNING,
+                         code ? "failed" : "remark", CLI_NO_WORKER, ""},
+            "%s", text);
     return code;
 }
 
@@ -296,9 +242,13 @@ int cli_check_names(const cli_args *a)
 {
     const struct {
         const char *option, *path;
-    } out[] = {{"output", a->output},       {"history", a->history},
-               {"journal", a->job.journal}, {"metrics", a->job.metrics},
-               {"trace", a->job.trace},     {"record", a->job.record}};
+    } out[] = {{"output", a->output},
+               {"history", a->history},
+               {"log", a->log},
+               {"journal", a->job.journal},
+               {"metrics", a->job.metrics},
+               {"trace", a->job.trace},
+               {"record", a->job.record}};
     const char *in[] = {a->operand[0], a->operand[1], a->operand[2],
                         a->test_X,     a->test_y,     a->events,
                         a->labels,     a->points,     a->pattern_text};

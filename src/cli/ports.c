@@ -5,6 +5,7 @@
  * the folder of their socket. No other file may start a process. */
 #define _GNU_SOURCE
 #include "cli.h"
+#include "log.h"
 
 #include <kofn/mpi.h>
 #include <kofn/transport.h>
@@ -253,8 +254,11 @@ static int listen_at(const cli_args *a, const char *address,
 
 static void news(void *ud, const char *words)
 {
-    (void)ud;
-    cli_tell("%s", words);
+    const family *f = ud;
+
+    cli_log_news(words);
+    if (!f->args->quiet)
+        cli_tell("%s", words);
 }
 
 static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
@@ -262,11 +266,13 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
 
+    kin.args = a;
+    o.ud = &kin;
     o.workers = needed(a);
     o.job = job;
     o.source =
         staged ? NULL : source(a); /* workers of this command read no files */
-    o.news = a->quiet ? NULL : news;
+    o.news = news;
     o.name = cli_transport_of(a->port)->name;
     o.alone = a->per_principal_given && a->job.workers_per_principal == 0;
     o.crowd = a->job.workers_per_principal
@@ -277,7 +283,6 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
         o.start = start_child;
         o.kill = kill_child;
         o.ended = ended_children;
-        o.ud = &kin;
     }
     return cli_fail(kofn_port_away(out, t, &o));
 }

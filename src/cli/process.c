@@ -10,8 +10,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,7 +22,7 @@
 
 /* ---- signals ------------------------------------------------------------- */
 
-static volatile sig_atomic_t caught, guarded, prompt;
+static volatile sig_atomic_t caught, guarded, prompt, orphan;
 
 static void on_signal(int sig)
 {
@@ -36,7 +38,7 @@ static void on_signal(int sig)
 static void on_alarm(int sig)
 {
     (void)sig;
-    if (prompt && caught)
+    if ((prompt || orphan) && caught)
         _exit(128 + caught);
 }
 
@@ -56,6 +58,37 @@ void cli_signals(void)
     sigaction(SIGTERM, &act, NULL);
     if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &act, NULL); /* keep nohup's choice to ignore it */
+}
+
+static pid_t parent;
+static unsigned latest; /* seconds from the end of the parent to the alarm */
+
+/* Acts as on SIGTERM if the parent has ended. The signal also comes when only
+ * the thread ended that had started this process. */
+static void on_parent(int sig)
+{
+    (void)sig;
+    if (orphan || getppid() == parent)
+        return;
+    orphan = 1;
+    alarm(latest);
+    on_signal(SIGTERM);
+}
+
+int cli_end_with_parent(double grace)
+{
+    struct sigaction act = {.sa_handler = on_parent, .sa_flags = SA_RESTART};
+
+    parent = getppid();
+    latest = (unsigned)fmin(grace, 1e6) + 2 * PROMPT;
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGUSR2, &act, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGUSR2);
+    if (parent == 1 || getppid() != parent)
+        return cli_say(EXIT_FAILED,
+                       "--with-parent: the process that started this one has "
+                       "ended, or it is process 1, which never ends");
+    return 0;
 }
 
 void cli_guard(bool on)

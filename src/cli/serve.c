@@ -3,10 +3,13 @@
  * Owns the operand while a block is made of it. A worker prints what concerns
  * it alone; the coordinator takes every decision. */
 #include "cli.h"
+#include "leave.h"
+#include "log.h"
 
 #include <kofn/transport.h>
 
 #include <malloc.h>
+#include <signal.h>
 #include <string.h>
 
 #define PATIENCE (3600 * KOFN_SECOND) /* of a worker that stays */
@@ -16,6 +19,7 @@ typedef struct life {
     const kofn_transport *net; /* NULL: another kind of transport */
     kofn_file *file;           /* the operand, while a block is made of it */
     char trouble[256];         /* the last trouble that was reported */
+    cli_leaving leaving;
 } life;
 
 /* Reports why the coordinator cannot be reached, once per reason. */
@@ -26,21 +30,42 @@ static void tell_trouble(life *l)
     if (!strcmp(now, l->trouble))
         return;
     snprintf(l->trouble, sizeof l->trouble, "%s", now);
+    if (*now)
+        cli_log(
+            &(cli_event){CLI_LOG_WARNING, "disconnected", CLI_NO_WORKER, ""},
+            "%s", now);
     if (*now && !l->args->quiet)
         cli_tell("%s; trying again", now);
 }
 
-/* Asks to leave at the first signal; unfinished work may take up to --grace.
- * The second signal ends the process. */
+/* True from the first reason to leave on, which is reported once. */
+static bool is_preempted(life *l)
+{
+    bool was = l->leaving.why;
+    const char *why = cli_leaving_why(&l->leaving);
+
+    if (why && !was)
+        cli_log(&(cli_event){CLI_LOG_INFO, "drained", CLI_NO_WORKER, ""},
+                "leaving: %s", why);
+    if (why && !was && !l->args->quiet)
+        cli_tell("leaving: %s", why);
+    return why;
+}
+
+/* Asks to leave at the first signal, or if --preempt-file or --preempt-command
+ * say so; unfinished work may take up to --grace. The second signal ends the
+ * process. */
 static kofn_leave watch(void *ud, const char *news)
 {
     life *l = ud;
 
     if (l->net)
         tell_trouble(l);
+    if (news)
+        cli_log_news(news);
     if (news && !l->args->quiet)
         cli_tell("%s", news);
-    return cli_caught() ? KOFN_LEAVE_SOON : KOFN_STAY;
+    return cli_caught() || is_preempted(l) ? KOFN_LEAVE_SOON : KOFN_STAY;
 }
 
 /* Opens the operand in the worker's folder, whatever its folder at the
@@ -84,7 +109,10 @@ static void keep_memory(void)
 
 int cli_serve(const cli_args *a, struct kofn_transport *t, bool net)
 {
-    life l = {.args = a, .net = net ? t : NULL};
+    life l = {
+        .args = a,
+        .net = net ? t : NULL,
+        .leaving = {.file = a->preempt_file, .command = a->preempt_command}};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kofn_status st;
 
@@ -107,8 +135,11 @@ int cli_serve(const cli_args *a, struct kofn_transport *t, bool net)
     cli_guard(true);
     st = kofn_serve(t, &o);
     cli_guard(false);
+    cli_leaving_end(&l.leaving);
     if (cli_caught())
         return 128 + cli_caught();
+    if (st == KOFN_AGAIN && l.leaving.why) /* as after a signal */
+        return 128 + SIGTERM;
     if (st == KOFN_LATE && *l.trouble)
         return cli_say(EXIT_TOOFEW, "%s (%s)", kofn_errmsg(), l.trouble);
     return st == KOFN_AGAIN ? EXIT_EXACT : st ? cli_fail(st) : EXIT_EXACT;

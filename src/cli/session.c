@@ -4,6 +4,7 @@
  * Owns the port, the job and the report from session_open to the end of the
  * command. It may not know what the command computes. */
 #include "cli.h"
+#include "log.h"
 
 #include "base/clock.h"
 #include "base/report.h"
@@ -144,12 +145,27 @@ static void draw(session *s)
     s->drawn = now;
 }
 
+/* Writes to the log what has changed, at most fifty times a second. */
+static void log_changes(session *s, bool now)
+{
+    double clock;
+
+    if (!cli_log_is_open() || !s->job)
+        return;
+    clock = kf_clock_seconds();
+    if (!now && clock - s->logged < 0.02)
+        return;
+    s->logged = clock;
+    cli_log_fleet(s->job);
+}
+
 void session_tell_waiting(session *s, bool quiet)
 {
     double now = kf_clock_seconds();
     kofn_progress p = KOFN_PROGRESS_INIT;
     char crowd[200] = "";
 
+    log_changes(s, false);
     kofn_job_progress(s->job, &p);
     if (quiet || (p.here >= p.expected && !p.needed)) {
         s->tell = now + 2;
@@ -198,6 +214,9 @@ void session_round(session *s, const kofn_report *rep, double change)
         session_tell_waiting(s, s->args->quiet);
     else
         know_times(s);
+    log_changes(s, rep && rep->corrupt);
+    if (rep)
+        cli_log_located(s->job, rep);
     if (!s->args->show)
         draw(s);
     else if (rep)
@@ -390,6 +409,7 @@ int session_close(session *s, int code)
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
 
     cli_erase();
+    log_changes(s, true);
     code = checkpoint_end(s->checkpoint, finish(s, code));
     if (s->job && !cli_caught() &&
         kofn_plan_describe(s->plan[0], false, &info) == KOFN_OK) {

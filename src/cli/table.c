@@ -89,6 +89,22 @@ static cli_option options[] = {
      "folder with the coordinator's input files: blocks are made from "
      "them and not sent, if their numbers are equal to the coordinator's",
      IN_WORKER, OF(CLI_DIR, data_path)},
+    {0, "log", "FILE|-",
+     "append a line for each event to FILE, or to stderr: workers that come, "
+     "leave or are faulty, and messages; JSON if FILE ends in .json or .jsonl",
+     IN_JOB | IN_WORKER, OF(CLI_FILE, log)},
+    {0, "log-level", "error|warning|info|debug",
+     "the least important lines of --log (info)", IN_JOB | IN_WORKER,
+     OF(CLI_CHOICE, log_level)},
+    {0, "with-parent", NULL,
+     "end, as at SIGTERM, when the process that started this one ends",
+     IN_WORKER, FLAG(with_parent)},
+    {0, "preempt-file", "FILE", "leave, as at SIGTERM, when FILE is there",
+     IN_WORKER, OF(CLI_FILE, preempt_file)},
+    {0, "preempt-command", "COMMAND",
+     "a command for sh, run every 5 seconds: leave, as at SIGTERM, when it "
+     "exits with 0",
+     IN_WORKER, OF(CLI_FILE, preempt_command)},
     {0, "memory", "BYTES",
      "largest size of a block, or of the waiting tasks of a stream (no "
      "limit)",
@@ -566,6 +582,9 @@ const cli_command cli_commands[] = {
      "kofn worker tcp://head:5555 --keys keys  for one job after another\n"
      "kofn worker tcp://head:5555 --keys keys --grace 20  on a "
      "preemptible machine with a notice\n"
+     "kofn worker tcp://head:5555 --keys keys --grace 20 --preempt-command "
+     "'curl -sf http://169.254.169.254/latest/meta-data/spot/instance-action' "
+     " asks the machine for that notice\n"
      "kofn worker head@tcp://head:5555 --tls-ca ca.crt --tls-cert "
      "w1.crt --tls-key w1.key  with certificates of another CA, for the "
      "coordinator named head\n"

@@ -102,7 +102,8 @@ SH
     timeout 600 spool/slurm_script stream list
     [ -s C.npy ]
     [ ! -e room/checkpoint ]
-    timeout 600 spool/slurm_script matmul X.npy Y.npy -o D.npy -r 2 -s elastic:k=3
+    timeout 600 spool/slurm_script matmul X.npy Y.npy -o D.npy -r 2 -s elastic:k=3 2>log
+    grep -q "^elastic:k=3.* any 3 of 4  2 rounds" log # the report is in the job's log
     [ -e room/checkpoint/checkpoint.json ]
     py "
 want = np.load('X.npy') @ np.load('Y.npy')
@@ -184,4 +185,29 @@ END
     timeout 600 "$KOFN" worker --once ipc://"$PWD"/s --keys worker -q &
     timeout 600 "$KOFN" matvec X.npy w.npy -p ipc://"$PWD"/s --keys head -n 1 -s uncoded -q
     wait
+}
+
+@test "kubernetes: the objects have the fields of the API, and a wrong one is found" {
+    $PYTHON -c 'import yaml' 2>/dev/null || skip "PyYAML is not installed"
+    $PYTHON "$KOFN_SOURCE/tests/cli/k8s.py" "$KOFN_SOURCE/share/k8s/kofn.yaml"
+}
+
+@test "systemd: the unit of a worker is valid, and its command has the options" {
+    unit=$KOFN_SOURCE/share/systemd/kofn-worker@.service
+    help=$("$KOFN" worker --help)
+    for option in $(grep '^ExecStart=' "$unit" | grep -o -e '--[a-z-]*'); do
+        grep -q -e "$option" <<<"$help"
+    done
+    stop=$(sed -n 's/^TimeoutStopSec=//p' "$unit")
+    [ "$stop" -gt "$(sed -n 's/^Environment=KOFN_GRACE=\([0-9]*\).*/\1/p' "$unit")" ]
+    command -v systemd-analyze >/dev/null || skip "systemd is not installed"
+    # neither the command nor its manual is installed
+    sed 's#/usr/bin/kofn#/bin/true#; /^Documentation=/d' "$unit" >kofn-worker@.service
+    run systemd-analyze verify ./kofn-worker@.service
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+    sed -i 's/^ProtectHome/ProtectHouse/' kofn-worker@.service
+    run systemd-analyze verify ./kofn-worker@.service
+    [[ $output == *ProtectHouse* ]]
 }
