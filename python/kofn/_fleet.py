@@ -304,12 +304,20 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
          multiply=None, keep=None, staged=False, operand=None):
     """Runs serve(). `staged` workers obey events that slow them down or spoil their
     results. The worker makes its blocks from `operand`, a kofn_operand."""
+    options, borrowed = net_options(keys)
+    work(lambda: new(lib.kofn_net_connect, _lib.text("address", address), options),
+         f, patience, faults_words, multiply, keep, staged, operand)
+    del borrowed
+
+
+def work(connect, f=None, patience=None, faults_words=None, multiply=None, keep=None,
+         staged=False, operand=None):
+    """Runs a worker on the transport that connect() returns, which it closes. The
+    other arguments are those of life()."""
     if keep is not None and multiply is None:
         raise Invalid("keep= is what multiply= is given, and there is no "
                       "multiply=")
     kernel = ffi.new_handle(Kernel(multiply, keep)) if multiply else None
-    options, borrowed = net_options(keys)
-    transport = new(lib.kofn_net_connect, _lib.text("address", address), options)
     o = _lib.begun("kofn_serve_options")
     o.formulas = lib.kofn_formulas
     sky = faults(faults_words)
@@ -330,5 +338,5 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
         o.ud = held
         o.operand = lib.kofn_py_operand
         o.operand_done = lib.kofn_py_operand_done
-    _lib.call(lib.kofn_serve, transport, o)
-    del borrowed, handle, kernel, sky
+    _lib.call(lib.kofn_serve, connect(), o)
+    del handle, kernel, sky

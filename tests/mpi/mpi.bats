@@ -1,9 +1,9 @@
 # mpi.bats -- the MPI transport between real ranks.  MPI is openmpi or mpich,
-# EXCHANGE and CONFORM one rank of a job.  Every job is bounded in time from outside, since
+# EXCHANGE, CONFORM and ATTACH one rank of a job.  Every job is bounded in time from outside, since
 # it is the nature of MPI to hang.
 setup() {
     : "${MPI:?openmpi or mpich}" "${EXCHANGE:?the program of a rank}" \
-        "${CONFORM:?the program of a rank}"
+        "${CONFORM:?the program of a rank}" "${ATTACH:?the program of a rank}"
     cd "$BATS_TEST_TMPDIR" || exit 1
     flags=
     [ "$MPI" = openmpi ] && flags="--oversubscribe"
@@ -39,6 +39,12 @@ ended() {
     run timeout -k 2 100 "mpirun.$MPI" $flags -n 4 "$CONFORM" 6
     [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
     ended 4
+}
+
+@test "mpi: halves of a program that uses MPI itself multiply side by side" {
+    run timeout -k 2 50 "mpirun.$MPI" $flags -n 6 "$ATTACH"
+    [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
+    ended 6
 }
 
 # bats test_tags=night
