@@ -3,7 +3,8 @@
 # it is the nature of MPI to hang.
 setup() {
     : "${MPI:?openmpi or mpich}" "${EXCHANGE:?the program of a rank}" \
-        "${CONFORM:?the program of a rank}" "${ATTACH:?the program of a rank}"
+        "${CONFORM:?the program of a rank}" "${ATTACH:?the program of a rank}" \
+        "${KOFN:?the command}"
     cd "$BATS_TEST_TMPDIR" || exit 1
     flags=
     [ "$MPI" = openmpi ] && flags="--oversubscribe"
@@ -45,6 +46,19 @@ ended() {
     run timeout -k 2 50 "mpirun.$MPI" $flags -n 6 "$ATTACH"
     [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
     ended 6
+}
+
+@test "mpi: a command that ignores its ranks warns, once" {
+    "$KOFN" gen matrix 20 5 -o X.npy
+    "$KOFN" gen vector 5 -o w.npy
+    run timeout -k 2 50 "mpirun.$MPI" $flags -n 2 "$KOFN" matvec X.npy w.npy -p sim
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'warning: each of the 2 ranks.*--port mpi' <<<"$output")" -eq 1 ] ||
+        { echo "$output"; return 1; }
+    run timeout -k 2 50 "mpirun.$MPI" $flags -n 2 "$KOFN" matvec X.npy w.npy -p mpi \
+        -s mds:k=1
+    [ "$status" -eq 0 ]
+    [[ "$output" != *warning* ]]
 }
 
 # bats test_tags=night
