@@ -92,7 +92,8 @@ struct kofn_transport {
      * after all of them, and nothing follows it.  Packets with a head or body
      * longer than allowed are dropped and counted.
      * KOFN_AGAIN: no arrival in that time.  It may also return early because a
-     * full buffer has room again, or because of a signal.
+     * full buffer has room again, a body was given back, or because of a
+     * signal.
      * KOFN_TRANSPORT: nothing can ever arrive any more. */
     kofn_status (*wait)(kofn_transport *t, kofn_time atmost, kofn_packet *p);
     /* Receives a body that did not come with its packet into `into`, which has

@@ -300,10 +300,23 @@ class _Trunk(Port):
         options, borrowed = net_options(keys)
         transport = new(lib.kofn_net_listen, _lib.text("address", address), options)
         self.endpoint = ffi.string(lib.kofn_net_endpoint(transport)).decode()
+        self.keep += [options, borrowed]
+        self._over(transport, workers)
+
+    @classmethod
+    def of(cls, transport, workers):
+        """Returns that of a transport, which it takes over."""
+        it = cls.__new__(cls)
+        it.news, it.children, it.spare, it.keep = [], [], [], []
+        it.folder = it.endpoint = None
+        it._over(transport, workers)
+        return it
+
+    def _over(self, transport, workers):
         handle = ffi.new_handle(self)
         o = _lib.begun("kofn_fleet_options", workers=workers, news=lib.kofn_py_news,
                        ud=handle)
-        self.keep += [options, borrowed, o, handle]
+        self.keep += [o, handle]
         self.port = new(lib.kofn_fleet_open, transport, o)
 
 
@@ -389,6 +402,15 @@ class Fleet:
             self._held["trunk"] = _Trunk(
                 where, self.size, None,
                 Keys(keys, insecure, tls_ca, tls_cert, tls_key), None)
+
+    @classmethod
+    def _of(cls, where, transport, workers):
+        """Returns the fleet of a transport, which it takes over."""
+        it = cls.__new__(cls)
+        it.where, it.size = where, workers
+        it._held = {"process": os.getpid(), "trunk": _Trunk.of(transport, workers)}
+        it._final = weakref.finalize(it, _end_fleet, it._held)
+        return it
 
     def _open(self):
         trunk = self._held.get("trunk")
@@ -527,12 +549,21 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
          stay=False, name=None):
     """Runs serve(). `staged` workers obey events that slow them down or spoil their
     results. The worker makes its blocks from `operand`, a kofn_operand."""
+    options, borrowed = net_options(keys)
+    work(lambda: new(lib.kofn_net_connect, _lib.text("address", address), options),
+         f, patience, faults_words, multiply, keep, staged, operand, grace, memory,
+         stay, name)
+    del borrowed
+
+
+def work(connect, f=None, patience=None, faults_words=None, multiply=None, keep=None,
+         staged=False, operand=None, grace=0, memory=0, stay=False, name=None):
+    """Runs a worker on the transport that connect() returns, which it closes. The
+    other arguments are those of life()."""
     if keep is not None and multiply is None:
         raise Invalid("keep= is what multiply= is given, and there is no "
                       "multiply=")
     kernel = ffi.new_handle(Kernel(multiply, keep)) if multiply else None
-    options, borrowed = net_options(keys)
-    transport = new(lib.kofn_net_connect, _lib.text("address", address), options)
     o = _lib.begun("kofn_serve_options")
     o.formulas = lib.kofn_formulas
     sky = faults(faults_words)
@@ -549,9 +580,8 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
     o.grace = _lib.seconds("grace", grace)
     o.memory = _lib.count("memory", memory, bits=63)
     o.stay = stay
-    if name is not None:
-        borrowed.append(ffi.new("char[]", _lib.text("name", name)))
-        o.name = borrowed[-1]
+    called = ffi.NULL if name is None else ffi.new("char[]", _lib.text("name", name))
+    o.name = called
     o.staged = staged
     o.watch = lib.kofn_py_serve
     if operand is not None:
@@ -559,5 +589,5 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
         o.ud = held
         o.operand = lib.kofn_py_operand
         o.operand_done = lib.kofn_py_operand_done
-    _lib.call(lib.kofn_serve, transport, o)
-    del borrowed, handle, kernel, sky
+    _lib.call(lib.kofn_serve, connect(), o)
+    del handle, kernel, sky, called

@@ -359,6 +359,9 @@ void cli_folder_remove(cli_folder *f);
 /* Returns the options of the network: keys, or the permission to run without.
  */
 kofn_net_options cli_net_options(const cli_args *a, size_t body_max);
+/* Warns, on the first rank of several, if mpirun started the command without
+ * --port mpi: each rank then does all of the work alone. */
+void cli_ports_look_for_mpi(const cli_args *a);
 void cli_ports_end(
     void); /* waits for the processes that were started; the last call */
 

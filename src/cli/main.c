@@ -71,6 +71,8 @@ static int carry_out(cli_args *a)
     const cli_command *c = a->command;
     int code;
 
+    if (c->bit & IN_JOB)
+        cli_ports_look_for_mpi(a);
     if (c->bit & IN_JOB && !a->masterless) {
         const cli_transport *port = cli_transport_of(a->port);
         bool is_worker;

@@ -453,6 +453,30 @@ const char *cli_transport_forms(bool (*fits)(const cli_transport *))
     return forms;
 }
 
+/* Returns the number of ranks if this process is the first of a job that was
+ * started by the launcher with these variables, else 0. */
+static unsigned long ranks_by(const char *rank, const char *ranks)
+{
+    const char *own = getenv(rank), *all = getenv(ranks);
+
+    return own && all && !strcmp(own, "0") ? strtoul(all, NULL, 10) : 0;
+}
+
+void cli_ports_look_for_mpi(const cli_args *a)
+{
+    const cli_transport *t = cli_transport_of(a->port);
+    unsigned long ranks =
+        ranks_by("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+
+    if (!ranks)
+        ranks = ranks_by("PMI_RANK", "PMI_SIZE");
+    if (a->quiet || ranks < 2 || t->address || t->end == kofn_mpi_end)
+        return;
+    cli_tell("warning: each of the %lu ranks of this MPI job does all of the "
+             "work alone; --port mpi shares it",
+             ranks);
+}
+
 int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                   kofn_port **out)
 {

@@ -1,5 +1,5 @@
-/* load.c -- finds out which MPI started this process, and loads the plugin for
- * it. Reports the failures that a job under this MPI survives.
+/* load.c -- finds out which MPI started this process or runs in it, and loads
+ * the plugin for it. Reports the failures that a job under this MPI survives.
  *
  * The survival of failures was measured with Open MPI 4.1 and MPICH 4.0:
  * docs/mpi.md.
@@ -12,6 +12,7 @@
 
 #include "base/plugin.h"
 #include "plugin.h"
+#include "running.h"
 
 typedef struct flavour {
     const char *name, *people;   /* "openmpi" and "Open MPI" */
@@ -32,20 +33,29 @@ static const flavour flavours[] = {
 
 /* ---- which --------------------------------------------------------------- */
 
-static kofn_status choose(const flavour **f, const char *name)
+static kofn_status named(const flavour **f, const char *name)
 {
     for (size_t i = 0; i < FLAVOURS; i++) {
         *f = &flavours[i];
-        if (name && !strcmp(name, (*f)->name))
+        if (!strcmp(name, (*f)->name))
             return KOFN_OK;
-        for (const char *const *s = (*f)->signs; !name && *s; s++)
+    }
+    return kf_fail(KOFN_INVAL,
+                   "no MPI is called \"%s\"; there are openmpi and mpich",
+                   name);
+}
+
+/* Chooses by the environment that a launcher makes. */
+static kofn_status choose(const flavour **f, const char *name)
+{
+    if (name)
+        return named(f, name);
+    for (size_t i = 0; i < FLAVOURS; i++) {
+        *f = &flavours[i];
+        for (const char *const *s = (*f)->signs; *s; s++)
             if (getenv(*s))
                 return KOFN_OK;
     }
-    if (name)
-        return kf_fail(KOFN_INVAL,
-                       "no MPI is called \"%s\"; there are openmpi and mpich",
-                       name);
     if (getenv("SLURM_PROCID"))
         return kf_fail(KOFN_STATE,
                        "srun did not start this process as a rank "
@@ -75,9 +85,9 @@ static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
                        dlerror(), f->people, f->lib);
     if (!so)
         return kf_fail(KOFN_TRANSPORT,
-                       "this kofn was built without %s, with "
-                       "which the job was started: there is no %s; install "
-                       "the package %s and build kofn again",
+                       "this kofn was built without %s, which this job uses: "
+                       "there is no %s; install the package %s and build kofn "
+                       "again",
                        f->people, file, f->dev);
     found = dlsym(so, "kofn_mpi_plugin");
     if (!found || found->version != KF_MPI_VERSION)
@@ -122,21 +132,28 @@ static void survival(const flavour *f, kofn_mpi_info *info)
 static const kf_mpi_plugin *loaded;
 static bool opened;
 
+static const kf_mpi_host host = {kf_fail, kf_zero, kf_new, kf_free};
+
+static kofn_status given(kofn_mpi_options *all, const kofn_mpi_options *opt)
+{
+    TRY(kf_given(all, sizeof *all, opt, "KOFN_MPI_OPTIONS_INIT"));
+    if (all->silence < 0 || all->patience < 0)
+        return kf_fail(
+            KOFN_INVAL, "a silence of %.3g s cannot be waited for",
+            1e-9 * (double)(all->silence < 0 ? all->silence : all->patience));
+    return KOFN_OK;
+}
+
 kofn_status kofn_mpi_open(kofn_transport **out, const kofn_mpi_options *opt,
                           kofn_mpi_info *info)
 {
-    static const kf_mpi_host host = {kf_fail, kf_zero, kf_new, kf_free};
     kofn_mpi_options all = KOFN_MPI_OPTIONS_INIT;
     kofn_mpi_info found = KOFN_MPI_INFO_INIT;
     const flavour *f;
 
     *out = NULL;
     TRY(kf_begun(info, "KOFN_MPI_INFO_INIT"));
-    TRY(kf_given(&all, sizeof all, opt, "KOFN_MPI_OPTIONS_INIT"));
-    if (all.silence < 0 || all.patience < 0)
-        return kf_fail(
-            KOFN_INVAL, "a silence of %.3g s cannot be waited for",
-            1e-9 * (double)(all.silence < 0 ? all.silence : all.patience));
+    TRY(given(&all, opt));
     if (opened)
         return kf_fail(KOFN_STATE, "MPI can be started only once in a process");
     TRY(choose(&f, all.library));
@@ -146,6 +163,24 @@ kofn_status kofn_mpi_open(kofn_transport **out, const kofn_mpi_options *opt,
     survival(f, &found);
     kf_give(info, &found, sizeof found);
     return KOFN_OK;
+}
+
+kofn_status kofn_mpi_attach(kofn_transport **out, int comm,
+                            const kofn_mpi_options *opt)
+{
+    kofn_mpi_options all = KOFN_MPI_OPTIONS_INIT;
+    const kf_mpi_plugin *plugin;
+    const char *name;
+    const flavour *f;
+
+    *out = NULL;
+    TRY(given(&all, opt));
+    name = all.library;
+    if (!name)
+        TRY(kf_mpi_running(&name));
+    TRY(named(&f, name));
+    TRY(load(f, &plugin));
+    return plugin->attach(&host, out, comm, &all);
 }
 
 int kofn_mpi_end(int code)

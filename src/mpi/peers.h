@@ -117,12 +117,16 @@ struct transport {
     bool broken; /* a rank was lost: MPI_Finalize may hang */
     bool frozen; /* MPI may no longer be called */
     bool closed, ended;
+    bool attached;  /* the program owns MPI */
+    bool returned;  /* a lent body was given back since wait began */
+    unsigned polls; /* since the clock was read */
     size_t peers, live;
     peer *peer;
     queue ready[CHANNELS];
     outgoing *outs;
     size_t moving; /* bodies under their own tags, sent or received */
     kofn_time listened, polled, beat, next_beat;
+    kofn_time moved;     /* when a request ended last */
     kofn_status failure; /* failure found in a function that cannot return it */
 };
 

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-#define KF_MPI_VERSION 1 /* version of this interface */
+#define KF_MPI_VERSION 2 /* version of this interface */
 
 /* Functions of libkofn that the plugin calls, since it cannot see internal
  * ones. */
@@ -24,6 +24,8 @@ typedef struct kf_mpi_plugin {
     unsigned version;
     kofn_status (*open)(const kf_mpi_host *host, kofn_transport **out,
                         const kofn_mpi_options *opt, kofn_mpi_info *info);
+    kofn_status (*attach)(const kf_mpi_host *host, kofn_transport **out,
+                          int comm, const kofn_mpi_options *opt);
     int (*end)(int code);
 } kf_mpi_plugin;
 

@@ -9,6 +9,8 @@
 
 #include "peers.h"
 
+#include "base/clock.h"
+
 #define LARGE_MAX 4 /* incomplete or unreported long bodies of a channel */
 
 /* Reports complete packets, and sends the number of taken ones if it has grown
@@ -34,6 +36,7 @@ static void part_came(kf_mpi_op *op, size_t bytes, bool ok)
     t->moving -= !a->missing;
     a->received += bytes;
     q->heard = t->listened;
+    t->moved = t->polled;
     if (!ok || (!a->missing && !a->drop && a->received != a->p.body_bytes)) {
         a->drop = true;
         kf_mpi_lose(q); /* this may free `a` */
@@ -61,7 +64,7 @@ static kofn_status receive_apart(channel *l, arrival *a, int tag)
 {
     size_t parts = kf_mpi_parts(a->p.body_bytes);
 
-    if (kf_mpi_reserve(parts)) { /* no part will come */
+    if (kf_mpi_reserve(&l->peer->t->world, parts)) { /* no part will come */
         a->drop = true;
         return KOFN_NOMEM;
     }
@@ -70,8 +73,10 @@ static kofn_status receive_apart(channel *l, arrival *a, int tag)
     a->large = true;
     l->large++;
     a->peer->t->moving++;
-    return kf_mpi_receive(l->peer->rank, tag, a->p.own, a->p.body_bytes,
-                          &a->op);
+    a->peer->t->moved = kf_clock();
+    return kf_mpi_receive(&l->peer->t->world,
+                          (kf_mpi_place){l->peer->rank, tag}, a->p.own,
+                          a->p.body_bytes, &a->op);
 }
 
 static kofn_status packet_came(channel *l, const frame *f)
@@ -194,9 +199,10 @@ void kf_mpi_listen(channel *l)
 
     if (l->listening || q->lost || l->large >= LARGE_MAX || q->t->ended)
         return;
-    st = kf_mpi_reserve(1);
+    st = kf_mpi_reserve(&q->t->world, 1);
     if (!st)
-        st = kf_mpi_receive(q->rank, l->tag, l->in.bytes, FRAME_MAX, &l->op);
+        st = kf_mpi_receive(&q->t->world, (kf_mpi_place){q->rank, l->tag},
+                            l->in.bytes, FRAME_MAX, &l->op);
     if (st)
         kf_mpi_lose_by(q, st);
     l->listening = !st;

@@ -20,6 +20,7 @@ static void sent(kf_mpi_op *op, size_t bytes, bool ok)
     if (--o->left)
         return;
     t->moving -= o->apart;
+    t->returned = t->returned || o->apart;
     if (o->prev)
         o->prev->next = o->next;
     else
@@ -61,7 +62,7 @@ kofn_status kf_mpi_post(channel *l, kind k, const void *head, size_t head_bytes,
     frame f;
     outgoing *o;
 
-    TRY(kf_mpi_reserve(1 + parts));
+    TRY(kf_mpi_reserve(&t->world, 1 + parts));
     o = t->host->room(1, sizeof *o + bytes);
     if (!o)
         return KOFN_NOMEM;
@@ -74,7 +75,8 @@ kofn_status kf_mpi_post(channel *l, kind k, const void *head, size_t head_bytes,
         memcpy(at + sizeof f, head, head_bytes);
     if (with)
         memcpy(at + sizeof f + head_bytes, body->data, with);
-    st = kf_mpi_send(q->rank, l->tag, at, bytes, &o->op);
+    st = kf_mpi_send(&t->world, (kf_mpi_place){q->rank, l->tag}, at, bytes,
+                     &o->op);
     if (st) {
         t->host->drop(o);
         kf_mpi_lose(q);
@@ -83,13 +85,14 @@ kofn_status kf_mpi_post(channel *l, kind k, const void *head, size_t head_bytes,
     if (t->outs)
         t->outs->prev = o;
     t->outs = o;
-    q->spoken = kf_clock();
+    q->spoken = t->polled;
     if (apart) {
         o->apart = true;
         t->moving++;
+        t->moved = kf_clock();
         o->body = *body;
-        if (kf_mpi_send(q->rank, (int)f.body_tag, body->data, body_bytes,
-                        &o->op))
+        if (kf_mpi_send(&t->world, (kf_mpi_place){q->rank, (int)f.body_tag},
+                        body->data, body_bytes, &o->op))
             kf_mpi_lose(q); /* parts that were started may still be sent */
     } else {
         kf_give_back(body);

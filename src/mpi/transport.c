@@ -4,8 +4,10 @@
  * lost. Silence is measured on a clock that stops while this process does not
  * listen. After a loss MPI_Finalize may hang and is not called.
  *
- * Owns the peers. A process has one such transport, which may not wait in MPI.
+ * Owns the peers. A process has one transport that starts and ends MPI, and any
+ * number that are attached to communicators of the program. None waits in MPI.
  */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +22,12 @@
 #define TICK (KOFN_SECOND / 100)
 #define MILLISECOND (KOFN_SECOND / 1000)
 #define SILENCE (5 * KOFN_SECOND)
+#define SILENCE_ATTACHED (60 * KOFN_SECOND)
 /* a worker waits this many times longer for the coordinator */
 #define PATIENCE 12
+#define POLLS 16 /* most polls without a look at the clock */
+/* a body that MPI can move faster than sleeps allow moves within this time */
+#define MOVING (10 * MILLISECOND)
 #define FINALIZE_MAX 10 /* seconds */
 
 /* MPI exists once in a process and can be started once. */
@@ -52,8 +58,9 @@ static kofn_status pass(transport *t)
     kofn_status st;
 
     t->polled = at;
+    t->polls = 0;
     t->listened += gone < TICK ? gone : TICK;
-    TRY(kf_mpi_poll());
+    TRY(kf_mpi_poll(&t->world));
     if (at >= t->next_beat)
         beat(t, at);
     st = t->failure;
@@ -61,16 +68,23 @@ static kofn_status pass(transport *t)
     return st;
 }
 
-/* Sleeps, longer if nothing has come for long. Sleeps are short while bodies
- * move, since MPI moves them only when it is called. */
-static void nap(const transport *t, kofn_time idle, kofn_time atmost)
+/* Sleeps, longer if nothing has come for long. MPI moves bodies only when it is
+ * called, so the processor is only offered to others at first while they move,
+ * and sleeps are short then. */
+static void nap(transport *t, kofn_time idle, kofn_time atmost)
 {
     kofn_time most = t->moving ? MILLISECOND / 50 : MILLISECOND;
     kofn_time ns = idle / 8 < most ? idle / 8 : most;
     struct timespec s = {0, (long)(ns < atmost ? ns : atmost)};
 
-    if (idle > MILLISECOND / 20 && atmost > 0)
-        nanosleep(&s, NULL);
+    if (idle <= MILLISECOND / 20 || atmost <= 0)
+        return;
+    if (t->moving && t->polled - t->moved < MOVING) {
+        sched_yield();
+        return;
+    }
+    nanosleep(&s, NULL);
+    t->polls = POLLS;
 }
 
 /* ---- the transport ------------------------------------------------------- */
@@ -123,19 +137,25 @@ static kofn_status mpi_wait(kofn_transport *base, kofn_time atmost,
                             kofn_packet *p)
 {
     transport *t = (transport *)base;
-    kofn_time began = kf_clock(), idle = 0;
+    kofn_time began = 0, idle;
 
+    t->returned = false;
     for (;;) {
         if (kf_mpi_next(t, p))
             return KOFN_OK;
-        TRY(pass(t));
+        TRY(++t->polls < POLLS ? kf_mpi_poll(&t->world) : pass(t));
         if (kf_mpi_next(t, p))
             return KOFN_OK;
         if (!t->live) {
             t->base.over = all_said_goodbye(t);
             return t->host->fail(KOFN_TRANSPORT, "all other ranks are gone");
         }
-        idle = kf_clock() - began;
+        if (t->returned || atmost <= 0)
+            return KOFN_AGAIN;
+        if (t->polls)
+            continue;
+        began = began ? began : t->polled;
+        idle = t->polled - began;
         if (idle >= atmost)
             return KOFN_AGAIN;
         nap(t, idle, atmost - idle);
@@ -192,6 +212,17 @@ static void say_goodbye(transport *t)
 /* Closes the transport. Bodies are returned to the caller, even if a lost or
  * very slow rank may still read them. Such a rank was reported as lost, or is
  * notified that it counts as lost. MPI is not called again in that case. */
+static void take_bodies_back(transport *t)
+{
+    for (outgoing *o = t->outs; o; o = o->next) {
+        if (!o->body.done)
+            continue;
+        kf_give_back(&o->body);
+        o->body.done = NULL;
+        t->frozen = true;
+    }
+}
+
 static void mpi_close(kofn_transport *base, kofn_time linger)
 {
     transport *t = (transport *)base;
@@ -204,13 +235,7 @@ static void mpi_close(kofn_transport *base, kofn_time linger)
         idle = kf_clock() - began;
         nap(t, idle, linger - idle);
     }
-    for (outgoing *o = t->outs; o; o = o->next) {
-        if (!o->body.done)
-            continue;
-        kf_give_back(&o->body);
-        o->body.done = NULL;
-        t->frozen = true;
-    }
+    take_bodies_back(t);
 }
 
 static bool all_gone(const transport *t)
@@ -219,6 +244,38 @@ static bool all_gone(const transport *t)
         if (!t->peer[i].bye && !t->peer[i].lost)
             return false;
     return true;
+}
+
+/* Waits until all peers have closed too or are lost, and nothing is sent. */
+static void see_off(transport *t)
+{
+    kofn_time began = kf_clock();
+
+    while (!t->frozen && !(all_gone(t) && !sending(t)) && pass(t) >= 0)
+        nap(t, kf_clock() - began, KOFN_NEVER);
+}
+
+static void free_transport(transport *t)
+{
+    t->host->drop(t->peer);
+    t->host->drop(t);
+}
+
+/* Closes an attached transport, and leaves MPI to the program. After the loss
+ * of a rank its memory is kept if MPI may still write there. */
+static void mpi_detach(kofn_transport *base, kofn_time linger)
+{
+    transport *t = (transport *)base;
+
+    (void)linger; /* a communicator is freed by all of its ranks */
+    say_goodbye(t);
+    see_off(t);
+    take_bodies_back(t);
+    t->ended = true;
+    if (t->frozen || !kf_mpi_withdraw(&t->world))
+        return;
+    kf_mpi_leave(&t->world, t->broken || !all_gone(t));
+    free_transport(t);
 }
 
 static volatile sig_atomic_t exit_code;
@@ -236,12 +293,11 @@ static bool finalize(transport *t, int code)
     exit_code = code;
     sigaction(SIGALRM, &act, NULL);
     alarm(FINALIZE_MAX);
-    if (!kf_mpi_withdraw())
+    if (!kf_mpi_withdraw(&t->world))
         return false;
-    kf_mpi_finish();
+    kf_mpi_finish(&t->world);
     alarm(0);
-    t->host->drop(t->peer);
-    t->host->drop(t);
+    free_transport(t);
     the_transport = NULL;
     return true;
 }
@@ -249,13 +305,11 @@ static bool finalize(transport *t, int code)
 static int mpi_end(int code)
 {
     transport *t = the_transport;
-    kofn_time began = kf_clock();
 
     if (!t)
         return code;
     mpi_close(&t->base, KOFN_SECOND);
-    while (!t->frozen && !(all_gone(t) && !sending(t)) && pass(t) >= 0)
-        nap(t, kf_clock() - began, KOFN_NEVER);
+    see_off(t);
     fflush(NULL);
     t->ended = true;
     if (!t->broken && !t->frozen && all_gone(t) && finalize(t, code))
@@ -263,20 +317,36 @@ static int mpi_end(int code)
     _exit(code);
 }
 
+/* An attached rank may do something else before it listens, and the program's
+ * MPI itself notices most losses. */
+static kofn_time silence_of(const transport *t, const kofn_mpi_options *opt)
+{
+    return opt->silence  ? opt->silence
+           : t->attached ? SILENCE_ATTACHED
+                         : SILENCE;
+}
+
+static kofn_time patience_of(const transport *t, const kofn_mpi_options *opt)
+{
+    return opt->patience ? opt->patience
+           : t->attached ? KOFN_NEVER
+                         : PATIENCE * silence_of(t, opt);
+}
+
 static void peer_init(transport *t, size_t i, const kofn_mpi_options *opt)
 {
-    kofn_time silence = opt->silence ? opt->silence : SILENCE;
-    int own = t->world.rank;
+    int own = t->world.rank, root = (int)opt->root;
     peer *q = &t->peer[i];
     /* A node of a mesh has a number among its peers, but is no peer of
      * itself. */
     bool self = opt->mesh && (int)i == own;
 
     q->t = t;
-    q->rank = opt->mesh ? (int)i : own ? 0 : (int)i + 1;
-    q->patience = silence;
-    if (!opt->mesh && own)
-        q->patience = opt->patience ? opt->patience : PATIENCE * silence;
+    q->rank = opt->mesh     ? (int)i
+              : own != root ? root
+                            : (int)i + ((int)i >= root);
+    q->patience =
+        opt->mesh || own == root ? silence_of(t, opt) : patience_of(t, opt);
     q->live = !self;
     q->forgotten = q->bye = q->lost = self;
     snprintf(q->name, sizeof q->name, "rank %d", q->rank);
@@ -300,15 +370,12 @@ static kofn_status greet(transport *t)
     return t->failure;
 }
 
-static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
-                            const kofn_mpi_options *opt, kofn_mpi_info *info)
+static transport *new_transport(const kf_mpi_host *host)
 {
-    kofn_time silence = opt->silence ? opt->silence : SILENCE;
     transport *t = host->make(1, sizeof *t);
-    kofn_status st;
 
     if (!t)
-        return KOFN_NOMEM;
+        return NULL;
     t->host = host;
     t->base = (kofn_transport){.size = sizeof(kofn_transport),
                                .name = "mpi",
@@ -319,6 +386,36 @@ static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
                                .close = mpi_close,
                                .name_of = mpi_name_of,
                                .body_max = SIZE_MAX / 2};
+    return t;
+}
+
+/* Begins to exchange packets with the peers. */
+static kofn_status meet(transport *t, const kofn_mpi_options *opt)
+{
+    bool all = opt->mesh || t->world.rank == (int)opt->root;
+    kofn_time beat = silence_of(t, opt) / 10;
+
+    t->beat = beat < KOFN_SECOND ? beat : KOFN_SECOND;
+    t->polled = kf_clock();
+    t->peers = !all ? 1 : (size_t)t->world.ranks - !opt->mesh;
+    t->peer = t->host->make(t->peers, sizeof *t->peer);
+    if (!t->peer) {
+        t->peers = 0;
+        return KOFN_NOMEM;
+    }
+    for (size_t i = 0; i < t->peers; i++)
+        peer_init(t, i, opt);
+    return greet(t);
+}
+
+static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
+                            const kofn_mpi_options *opt, kofn_mpi_info *info)
+{
+    transport *t = new_transport(host);
+    kofn_status st;
+
+    if (!t)
+        return KOFN_NOMEM;
     st = kf_mpi_begin(host, &t->world);
     if (st) {
         host->drop(t);
@@ -331,20 +428,36 @@ static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
     if (t->world.ranks < 2)
         return host->fail(KOFN_INVAL, "this job has one rank; start at least "
                                       "two, as with mpirun -n 2");
-    t->beat = silence / 10 < KOFN_SECOND ? silence / 10 : KOFN_SECOND;
-    t->polled = kf_clock();
-    t->peers = opt->mesh || !t->world.rank ? (size_t)t->world.ranks : 1;
-    t->peers -= !opt->mesh && !t->world.rank;
-    t->peer = host->make(t->peers, sizeof *t->peer);
-    if (!t->peer) {
-        t->peers = 0;
-        return KOFN_NOMEM;
-    }
-    for (size_t i = 0; i < t->peers; i++)
-        peer_init(t, i, opt);
-    TRY(greet(t));
+    if (!opt->mesh && opt->root >= info->ranks)
+        return host->fail(KOFN_INVAL, "root %u is not one of %u ranks",
+                          opt->root, info->ranks);
+    TRY(meet(t, opt));
     *out = &t->base;
     return KOFN_OK;
 }
 
-const kf_mpi_plugin kofn_mpi_plugin = {KF_MPI_VERSION, mpi_open, mpi_end};
+static kofn_status mpi_attach(const kf_mpi_host *host, kofn_transport **out,
+                              int comm, const kofn_mpi_options *opt)
+{
+    transport *t = new_transport(host);
+    kofn_status st;
+
+    if (!t)
+        return KOFN_NOMEM;
+    t->base.close = mpi_detach;
+    t->attached = true;
+    st = kf_mpi_join(host, comm, opt, &t->world);
+    if (st) {
+        host->drop(t);
+        return st;
+    }
+    st = meet(t, opt);
+    if (st)
+        mpi_detach(&t->base, 0);
+    else
+        *out = &t->base;
+    return st;
+}
+
+const kf_mpi_plugin kofn_mpi_plugin = {KF_MPI_VERSION, mpi_open, mpi_attach,
+                                       mpi_end};

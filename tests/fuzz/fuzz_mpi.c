@@ -29,18 +29,21 @@ size_t kf_mpi_parts(size_t bytes)
     return kf_ceil_div(bytes, PART);
 }
 
-kofn_status kf_mpi_reserve(size_t n)
+kofn_status kf_mpi_reserve(kf_mpi_world *w, size_t n)
 {
+    (void)w;
     return n <= BODIES * 64 - begins ? KOFN_OK : KOFN_NOMEM;
 }
 
-kofn_status kf_mpi_receive(int rank, int tag, void *into, size_t bytes,
-                           kf_mpi_op *op)
+kofn_status kf_mpi_receive(kf_mpi_world *w, kf_mpi_place from, void *into,
+                           size_t bytes, kf_mpi_op *op)
 {
-    MUST(rank > 0 && rank <= RANKS);
+    (void)w;
+    MUST(from.rank > 0 && from.rank <= RANKS);
     for (size_t at = 0; at < bytes; at += PART)
-        begun[begins++] = (pending){op, into ? (char *)into + at : NULL,
-                                    kf_min(PART, bytes - at), tag < TAG_BODY};
+        begun[begins++] =
+            (pending){op, into ? (char *)into + at : NULL,
+                      kf_min(PART, bytes - at), from.tag < TAG_BODY};
     return KOFN_OK;
 }
 

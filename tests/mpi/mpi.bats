@@ -1,9 +1,10 @@
 # mpi.bats -- the MPI transport between real ranks.  MPI is openmpi or mpich,
-# EXCHANGE and CONFORM one rank of a job.  Every job is bounded in time from outside, since
+# EXCHANGE, CONFORM and ATTACH one rank of a job.  Every job is bounded in time from outside, since
 # it is the nature of MPI to hang.
 setup() {
     : "${MPI:?openmpi or mpich}" "${EXCHANGE:?the program of a rank}" \
-        "${CONFORM:?the program of a rank}"
+        "${CONFORM:?the program of a rank}" "${ATTACH:?the program of a rank}" \
+        "${KOFN:?the command}"
     cd "$BATS_TEST_TMPDIR" || exit 1
     flags=
     [ "$MPI" = openmpi ] && flags="--oversubscribe"
@@ -39,6 +40,26 @@ ended() {
     run timeout -k 2 100 "mpirun.$MPI" $flags -n 4 "$CONFORM" 6
     [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
     ended 4
+}
+
+@test "mpi: halves of a program that uses MPI itself multiply side by side" {
+    # The MPI in the process counts, not the launcher that the environment names.
+    run env OMPI_COMM_WORLD_SIZE=6 timeout -k 2 50 "mpirun.$MPI" $flags -n 6 "$ATTACH"
+    [ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
+    ended 6
+}
+
+@test "mpi: a command that ignores its ranks warns, once" {
+    "$KOFN" gen matrix 20 5 -o X.npy
+    "$KOFN" gen vector 5 -o w.npy
+    run timeout -k 2 50 "mpirun.$MPI" $flags -n 2 "$KOFN" matvec X.npy w.npy -p sim
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'warning: each of the 2 ranks.*--port mpi' <<<"$output")" -eq 1 ] ||
+        { echo "$output"; return 1; }
+    run timeout -k 2 50 "mpirun.$MPI" $flags -n 2 "$KOFN" matvec X.npy w.npy -p mpi \
+        -s mds:k=1
+    [ "$status" -eq 0 ]
+    [[ "$output" != *warning* ]]
 }
 
 # bats test_tags=night
