@@ -101,14 +101,14 @@ static char *json_line(const cli_event *e, const char *time, const char *why)
 
 static char *text_line(const cli_event *e, const char *time, const char *why)
 {
-    char whose[300] = "", *line;
+    char of[300] = "", *line;
     bool named = e->name && *e->name;
 
     if (e->worker != CLI_NO_WORKER)
-        snprintf(whose, sizeof whose, " worker %zu%s%s%s", e->worker,
+        snprintf(of, sizeof of, " worker %zu%s%s%s", e->worker,
                  named ? " (" : "", named ? e->name : "", named ? ")" : "");
     return asprintf(&line, "%s %-7s %s%s: %s", time, levels[e->level], e->what,
-                    whose, why) < 0
+                    of, why) < 0
                ? NULL
                : line;
 }

@@ -22,11 +22,18 @@ serving() {
     echo $worker >>pids
 }
 
+# ended PID: the process is gone, or its parent has not asked for its exit code yet.
 ended() {
-    ! kill -0 "$1" 2>/dev/null
+    local state
+    read -r _ _ state _ 2>/dev/null <"/proc/$1/stat" || return 0
+    [ "$state" = Z ]
 }
 
-# catches PID DIGITS: the process handles signals whose mask ends so.
+lives() {
+    ! ended "$1" || { echo "$1 has ended"; return 1; }
+}
+
+# catches PID DIGITS: the mask of the signals that the process handles ends so.
 catches() {
     grep -q "^SigCgt:.*$2\$" "/proc/$1/status" 2>/dev/null
 }
@@ -47,7 +54,7 @@ USR2='[89a-f]..' SIGTERM='[4-7c-f]...'
         if [ $option = --with-parent ]; then
             wait_for ended "$child"
         else # and its life goes on without the option
-            for _ in 1 2 3 4; do sleep 0.05; ! ended "$child"; done
+            for _ in 1 2 3 4; do sleep 0.05; lives "$child"; done
         fi
     done
 }
@@ -74,14 +81,14 @@ END
     wait_for catches "$child" "$USR2"
     echo >&7
     wait_for grep -q joined child
-    for _ in 1 2 3 4; do sleep 0.05; ! ended "$child"; done
+    for _ in 1 2 3 4; do sleep 0.05; lives "$child"; done
     exec 7>&-
     wait_for ended "$child"
 }
 
 @test "leave: a worker leaves when a file is there, as after SIGTERM" {
     serving --preempt-file notice
-    for _ in 1 2 3 4; do sleep 0.1; ! ended $worker; done
+    for _ in 1 2 3 4; do sleep 0.1; lives $worker; done
     touch notice
     wait $worker && status=0 || status=$?
     [ $status -eq 143 ]
@@ -91,7 +98,7 @@ END
 @test "leave: a worker leaves when a command exits with 0, not otherwise" {
     serving --preempt-command 'echo x >>asked; test -e notice'
     wait_for test -s asked
-    ! ended $worker
+    lives $worker
     touch notice
     wait $worker && status=0 || status=$?
     [ $status -eq 143 ]
@@ -129,5 +136,5 @@ END
     wait $first && status=0 || status=$?
     [ $status -eq 143 ]
     wait_for grep -q '^kofn_workers_lost_total 1$' m
-    ! ended $head
+    lives $head
 }
