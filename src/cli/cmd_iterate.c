@@ -3,7 +3,7 @@
  * Owns the matrix and the vector while the command runs. The library iterates
  * (learn/iterate.c). This file reads options, and judges and writes the
  * result. */
-#include "cli.h"
+#include "iterations.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* graph.c -- remarks on a graph that may have been read in an unintended way.
  *
  * Borrows the file, counts nodes and edges, and prints remarks. */
-#include "cli.h"
+#include "iterations.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * the start, the plain iteration, and advice.
  *
  * Owns the plain result within a call. */
-#include "cli.h"
+#include "iterations.h"
 
 #include "base/mix.h"
 

@@ -4,7 +4,7 @@
  * weight, which is 1 by default.  A node that is listed twice has the sum.
  *
  * Owns the file within a call; the caller frees the weights. */
-#include "cli.h"
+#include "iterations.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * file writes names beside ranks, and prints the largest ranks.
  *
  * Borrows file and ranks, and owns what it writes within a call. */
-#include "cli.h"
+#include "iterations.h"
 
 #include <errno.h>
 #include <inttypes.h>
