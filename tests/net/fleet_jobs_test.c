@@ -376,6 +376,117 @@ static void blocks_stay(void **state)
     close_crew(&c);
 }
 
+/* ---- turns --------------------------------------------------------------- */
+
+#define PUTS 6
+
+/* The order in which one worker computes sums of jobs 1 and 2. Job 0 holds it
+ * up until all sums of the others are there. */
+typedef struct turns {
+    atomic_bool open;
+    atomic_size_t done;
+    int order[2 * PUTS];
+} turns;
+
+static kofn_status in_turn(void *ctx, size_t number, size_t parts,
+                           const kofn_matrix *in, kofn_matrix *out)
+{
+    turns *t = ctx;
+    int job = (int)((double *)in->data)[0];
+
+    (void)number, (void)parts;
+    while (job == 0 && !t->open)
+        nap(MILLI);
+    if (job > 0)
+        t->order[t->done++] = job;
+    ((double *)out->data)[0] = job;
+    return KOFN_OK;
+}
+
+static void *sum(void *ud)
+{
+    void *const *of = ud;
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+
+    o.f = in_turn;
+    o.ctx = of[1];
+    o.stay = true;
+    kofn_serve(dialler(of[0], &patient), &o);
+    return NULL;
+}
+
+static bool is_busy(kofn_fleet *f)
+{
+    kofn_fleet_worker w = KOFN_FLEET_WORKER_INIT;
+
+    assert_ok(kofn_fleet_at(f, 0, &w));
+    return w.state == KOFN_FLEET_BUSY;
+}
+
+/* A job with 1000 times the weight computes its sums before those of another
+ * job, but for the one that begins. */
+static void weights_count(void **state)
+{
+    const double weight[] = {1, 1, 1000};
+    kofn_problem pb = {
+        .size = sizeof pb, .op = KOFN_SUM, .m = 1, .n = 1, .p = 1};
+    kofn_transport *l = listener(unix_socket, &patient);
+    turns t = {0};
+    void *of[] = {l, &t};
+    double to[3][PUTS], from[3] = {0, 1, 2};
+    uint32_t number[3][PUTS];
+    kofn_plan *plan;
+    kofn_job *job[3];
+    kofn_fleet *f;
+    pthread_t thread;
+
+    (void)state;
+    assert_ok(kofn_fleet_open(&f, l, NULL));
+    assert_ok(kofn_plan_new(&plan, &pb, "uncoded", 1, 1));
+    pthread_create(&thread, NULL, sum, of);
+    for (int i = 0; i < 3; i++) {
+        kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+        kofn_port *port;
+
+        o.weight = weight[i];
+        assert_ok(kofn_fleet_port(&port, f, &o));
+        assert_ok(kofn_open(&job[i], plan, port, NULL));
+        assert_ok(kofn_place_parts(job[i], in_turn, &t));
+        if (i) { /* the worker takes part in it */
+            kofn_matrix in = {&from[i], 1, 1, 1, KOFN_F64};
+            kofn_matrix out = {&to[i][0], 1, 1, 1, KOFN_F64};
+
+            assert_ok(kofn_round(job[i], &in, &out, NULL));
+        }
+    }
+    t.done = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < (i ? PUTS : 1); j++) {
+            kofn_matrix in = {&from[i], 1, 1, 1, KOFN_F64};
+            kofn_matrix out = {&to[i][j], 1, 1, 1, KOFN_F64};
+
+            assert_ok(kofn_put(job[i], &in, &out, &number[i][j]));
+            if (i == 0) /* until it is the worker's */
+                while (kofn_take(job[0], number[0][0], MILLI, NULL) ==
+                           KOFN_AGAIN &&
+                       !is_busy(f))
+                    ;
+        }
+    t.open = true;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < (i ? PUTS : 1); j++) {
+            assert_ok(kofn_take(job[i], number[i][j], KOFN_NEVER, NULL));
+            assert_true(to[i][j] == i);
+        }
+    for (size_t i = 1; i < PUTS; i++) /* the first one may be of job 1 */
+        assert_int_equal(t.order[i], 2);
+    for (int i = 0; i < 3; i++)
+        kofn_close(job[i]);
+    kofn_plan_free(plan);
+    kofn_fleet_close(f);
+    pthread_join(thread, NULL);
+}
+
 static void refusals(void **state)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
@@ -417,6 +528,8 @@ TEST_FILE(fleet_jobs_test)
              "fleet: workers are described, and leave when they are drained"),
         TEST(blocks_stay,
              "fleet: blocks of a numbered job stay for the next one"),
+        TEST(weights_count,
+             "fleet: of two jobs the one with the larger weight goes first"),
         TEST(refusals,
              "fleet: what cannot be is refused, and closing waits for jobs"),
     };
