@@ -89,8 +89,8 @@ typedef struct server {
 /* Returns what is held for this job, or NULL. */
 server *kf_serve_of(const visit *w, uint64_t job);
 /* Makes the job the one that was used last, and begins it if it is new. Without
- * invitations there is one job, and others are dropped. NULL: there is no
- * memory, and the worker ends. */
+ * invitations there is one job, and others are dropped. NULL: there are too
+ * many; or there is no memory, and the worker ends. */
 server *kf_serve_begin(visit *w, uint64_t job);
 /* Greets the coordinator for this job, or for none if s is NULL. */
 void kf_serve_hello(visit *w, const server *s);

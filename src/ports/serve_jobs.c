@@ -12,7 +12,8 @@
 
 #include "serve.h"
 
-#define KEPT 4 /* blocks of jobs that are over */
+#define KEPT 4        /* blocks of jobs that are over */
+#define JOBS_MOST 256 /* others are refused: a coordinator has few */
 #define WEIGHT_MOST 1e6
 
 /* ---- finding ------------------------------------------------------------- */
@@ -41,6 +42,12 @@ static server *make(visit *w, uint64_t job)
 {
     server *s;
 
+    if (w->servers == JOBS_MOST) {
+        w->t->dropped++;
+        kf_serve_news(w, "the coordinator has more than 256 jobs; this worker "
+                         "takes part in the first ones");
+        return NULL;
+    }
     if (kf_grow(&w->server, &w->cap, w->servers, sizeof(server *)) ||
         !(s = kf_zero(1, sizeof *s))) {
         kf_serve_end(w, KOFN_NOMEM);
@@ -171,14 +178,14 @@ void kf_serve_drop(visit *w, size_t i)
 
 void kf_serve_reap(visit *w)
 {
-    for (size_t i = w->servers; i-- > 0;) {
-        const server *s = w->server[i];
+    for (size_t i = w->servers; i > 0; i--) {
+        const server *s = w->server[i - 1];
 
         if (!s->over)
             continue;
         if (s->end != KOFN_OK && s->end != KOFN_AGAIN && !w->opt.stay &&
             !w->shared)
             kf_serve_end(w, s->end);
-        kf_serve_drop(w, i);
+        kf_serve_drop(w, i - 1);
     }
 }

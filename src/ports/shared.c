@@ -111,8 +111,10 @@ size_t kofn_fleet_workers(kofn_fleet *f)
 /* Returns connected worker i, or NULL. */
 static member *member_at(const kofn_fleet *f, size_t i)
 {
+    size_t before = 0;
+
     for (size_t m = 0; m < f->members; m++)
-        if (f->member[m].here && f->member[m].known && i-- == 0)
+        if (f->member[m].here && f->member[m].known && before++ == i)
             return &f->member[m];
     return NULL;
 }

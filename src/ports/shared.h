@@ -56,7 +56,7 @@ struct kofn_fleet {
     channel *channels;
     member *member; /* by peer */
     size_t members;
-    uint64_t dropped;
+    uint64_t dropped, transport_dropped;
     char words[400];
 };
 

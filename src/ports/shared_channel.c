@@ -68,13 +68,16 @@ static kofn_status wait_once(kofn_fleet *f, kofn_time until, kofn_packet *k)
         return KOFN_AGAIN;
     }
     left = left > 0 ? left : 0;
-    if (!t->threads || left == 0)
-        return t->wait(t, left < SLICE ? left : SLICE, k);
-    f->waits = true;
-    pthread_mutex_unlock(&f->lock);
-    st = t->wait(t, left, k);
-    pthread_mutex_lock(&f->lock);
-    f->waits = false;
+    if (!t->threads || left == 0) {
+        st = t->wait(t, left < SLICE ? left : SLICE, k);
+    } else {
+        f->waits = true;
+        pthread_mutex_unlock(&f->lock);
+        st = t->wait(t, left, k);
+        pthread_mutex_lock(&f->lock);
+        f->waits = false;
+    }
+    f->transport_dropped = t->dropped;
     return st;
 }
 
@@ -113,7 +116,7 @@ static kofn_status channel_wait(kofn_transport *base, kofn_time atmost,
     }
     st = kf_shared_wait(c->f, c, atmost, k);
     c->news = false;
-    base->dropped = c->f->dropped + c->f->t->dropped;
+    base->dropped = c->f->dropped + c->f->transport_dropped;
     return st;
 }
 

@@ -93,11 +93,9 @@ static void limit_strangers(kofn_fleet *f)
     size_t n = 0;
     kofn_peer first = 0;
 
-    for (kofn_peer i = (kofn_peer)f->members; i-- > 0;)
-        if (f->member[i].here && !f->member[i].known) {
-            first = i;
-            n++;
-        }
+    for (size_t i = 0; i < f->members; i++)
+        if (f->member[i].here && !f->member[i].known && n++ == 0)
+            first = (kofn_peer)i;
     if (n > STRANGERS + f->opt.workers)
         kf_shared_forget(f, first, NULL);
 }

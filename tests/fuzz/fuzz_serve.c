@@ -264,6 +264,8 @@ static size_t compose(drawn_coordinator *o, kf_head *h)
         KF_WIRE_HELLO,  KF_WIRE_RESULT};
     static const kf_wire changes[] = {KF_WIRE_UPDATE, KF_WIRE_STRIPS,
                                       KF_WIRE_WHOLE};
+    static const kf_wire fleet[] = {KF_WIRE_INVITE, KF_WIRE_INVITE,
+                                    KF_WIRE_RELEASE, KF_WIRE_DRAIN};
     unsigned which = next(&o->d, 64);
 
     if (!o->greeted || !o->stored) { /* it begins well most often */
@@ -274,6 +276,7 @@ static size_t compose(drawn_coordinator *o, kf_head *h)
         o->greeted = true;
     }
     h->type = which < 14   ? often[which]
+              : which < 20 ? fleet[next(&o->d, 4)]
               : which > 55 ? changes[which % 3]
               : which % 2  ? KF_WIRE_SLICE
                            : KF_WIRE_WORK;
@@ -292,6 +295,12 @@ static size_t compose(drawn_coordinator *o, kf_head *h)
     case KF_WIRE_STRIPS:
     case KF_WIRE_WHOLE:
         return change(o, h);
+    case KF_WIRE_INVITE:
+    case KF_WIRE_RELEASE:
+        h->job += next(&o->d, 4);
+        h->lo = next(&o->d, 3) * 1000;
+        h->which = next(&o->d, 2);
+        return 0;
     case KF_WIRE_CANCEL:
         h->task = next(&o->d, 8);
         return 0;
@@ -401,6 +410,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     most = held + ((size_t)384 << 10);
     opt.memory = MEMORY;
     opt.staged = true;
+    opt.stay = size % 2 == 1;
     st = kofn_serve(&o.base, &opt);
     MUST(st == KOFN_OK || *kofn_errmsg());
     MUST(held == before);
