@@ -74,8 +74,10 @@ static kofn_status pass(port *p, kofn_time atmost)
     else if (p->strangers)
         atmost = sooner(atmost, KOFN_SECOND);
     st = listen(p, atmost, &k);
-    if (st == KOFN_AGAIN)
+    if (st == KOFN_AGAIN) {
+        next = kf_away_next(p); /* a fleet may have lost a worker meanwhile */
         return next == NOBODY ? KOFN_OK : kf_away_serve(p, next);
+    }
     return st ? st : kf_away_receive(p, &k);
 }
 

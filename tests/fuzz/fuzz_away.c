@@ -4,6 +4,8 @@
  * stores blocks, changes them and gives out tasks.
  *
  * fuzz-iterations: 60000 */
+#include <kofn/fleet.h>
+
 #include "base/lent.h"
 #include "packets.h"
 
@@ -264,6 +266,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                 .close = workers_close},
                        .d = {data, size}};
     kofn_away_options opt = KOFN_AWAY_OPTIONS_INIT;
+    kofn_fleet *f = NULL; /* every fourth input is for a job of a fleet */
     kofn_port *port;
     kf_msg m;
     size_t before, given = 0;
@@ -275,7 +278,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     opt.job = 5;
     opt.source = "A.npy";
     opt.strangers = 4;
-    MUST(kofn_port_away(&port, &c.base, &opt) == KOFN_OK);
+    if (size % 4 == 1)
+        MUST(kofn_fleet_open(&f, &c.base, NULL) == KOFN_OK &&
+             kofn_fleet_port(&port, f, &opt) == KOFN_OK);
+    else
+        MUST(kofn_port_away(&port, &c.base, &opt) == KOFN_OK);
     c.job = opt.job;
     while (c.d.left) {
         kofn_status st = port->wait(port, 0, 0, &m);
@@ -296,6 +303,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     MUST(c.results <= given);
     port->close(port);
+    kofn_fleet_close(f);
     MUST(held == before);
     most = SIZE_MAX;
     return 0;
