@@ -6,6 +6,7 @@
 #include <kofn/net.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define ROWS 40
 #define COLS 5
@@ -70,6 +71,35 @@ static void look(kofn_fleet *f)
     must(kofn_fleet_drain(f, "first"));
 }
 
+/* Prints a worker of a fleet that another program has. */
+static void print(void *ud, const kofn_fleet_worker *it)
+{
+    (void)ud;
+    printf("%s takes %g times as long as others\n", it->name, it->slow);
+}
+
+/* Asks from outside, as kofn status does, while the fleet looks after that. */
+static void *ask(void *ud)
+{
+    kofn_transport *t;
+
+    must(kofn_net_connect(&t, address, NULL));
+    must(kofn_fleet_ask(t, NULL, 60 * KOFN_SECOND, print, NULL));
+    *(atomic_bool *)ud = true;
+    return NULL;
+}
+
+static void be_asked(kofn_fleet *f)
+{
+    atomic_bool told = false;
+    pthread_t thread;
+
+    expect(!pthread_create(&thread, NULL, ask, &told), "a thread");
+    while (!told)
+        must(kofn_fleet_poll(f, KOFN_SECOND / 100));
+    pthread_join(thread, NULL);
+}
+
 int main(void)
 {
     char names[WORKERS][10] = {"first", "second", "third"};
@@ -95,6 +125,7 @@ int main(void)
     kofn_close(job[0]);
     job[2] = begin(f, &plan[2], X[0]);
     multiply(job[2], X[0]);
+    be_asked(f);
     look(f);
     multiply(job[1], X[1]); /* any two suffice */
     kofn_close(job[1]);

@@ -55,10 +55,13 @@ typedef struct kofn_fleet_worker {
     uint64_t tasks;  /* results that it has sent                      */
     double computed; /* seconds that it computed for these            */
     double bytes;    /* bytes of these                                */
+    double slow; /* times as long as others take for the same work; 1: it is not
+                  * slow; 0: not enough data */
 } kofn_fleet_worker;
 #define KOFN_FLEET_WORKER_INIT                                                 \
     {                                                                          \
-        sizeof(kofn_fleet_worker), NULL, NULL, 0, 0, KOFN_FLEET_FREE, 0, 0, 0  \
+        sizeof(kofn_fleet_worker), NULL, NULL, 0, 0, KOFN_FLEET_FREE, 0, 0, 0, \
+            0                                                                  \
     }
 
 /* Opens a fleet on a transport, which it takes over even on failure.  NULL: the
@@ -90,6 +93,15 @@ KOFN_API kofn_status kofn_fleet_at(kofn_fleet *f, size_t i,
 /* Lets the worker with that name finish its tasks and leave.
  * KOFN_INVAL: no connected worker has that name. */
 KOFN_API kofn_status kofn_fleet_drain(kofn_fleet *f, const char *name);
+/* Asks the coordinator behind a transport for its workers, and calls `each`
+ * with every one of them.  With a name in `drain`, lets that worker finish its
+ * tasks and leave instead.  Waits for an answer at most `atmost` nanoseconds,
+ * and closes the transport in any case. KOFN_LATE: there was no answer.
+ * KOFN_UNSUITED: no worker has that name; or, at a coordinator with keys, the
+ * key of the caller is not that of "operator". */
+KOFN_API kofn_status
+kofn_fleet_ask(kofn_transport *t, const char *drain, kofn_time atmost,
+               void (*each)(void *ud, const kofn_fleet_worker *w), void *ud);
 /* Dismisses the workers and closes the transport.  If jobs are open, the last
  * one that is closed does so. */
 KOFN_API void kofn_fleet_close(kofn_fleet *f);

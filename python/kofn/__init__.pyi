@@ -338,6 +338,7 @@ class FleetWorker(NamedTuple):
     tasks: int
     seconds: float
     bytes: float
+    slow: Optional[float]
 
 class Fleet:
     where: str

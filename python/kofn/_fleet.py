@@ -325,6 +325,8 @@ class FleetWorker(NamedTuple):
 
     memory   limit of its memory in bytes, or None.
     state    "free", "busy" or "draining".
+    slow     times as long as others take for the same work; 1.0: it is not slow;
+             None: not enough data.
     tasks    results that it has sent; seconds: time that it computed for these;
              bytes: their size.
     """
@@ -337,6 +339,7 @@ class FleetWorker(NamedTuple):
     tasks: int
     seconds: float
     bytes: float
+    slow: object
 
 
 def _end_fleet(held):
@@ -437,7 +440,8 @@ class Fleet:
     def workers(self):
         """The workers that are connected now, as a list of FleetWorker."""
         if self.where == "threads":
-            return [FleetWorker(f"thread {i}", "", os.getpid(), None, "free", 0, 0.0, 0)
+            return [FleetWorker(f"thread {i}", "", os.getpid(), None, "free", 0, 0.0, 0,
+                                None)
                     for i in range(self.size)]
         fleet = self._open().port
         _lib.call(lib.kofn_fleet_poll, fleet, 0)
@@ -448,7 +452,7 @@ class Fleet:
                     ffi.string(w.name).decode(errors="replace"),
                     ffi.string(w.host).decode(errors="replace"), w.process,
                     w.memory or None, ("free", "busy", "draining")[w.state], w.tasks,
-                    w.computed, w.bytes))
+                    w.computed, w.bytes, w.slow or None))
         return out
 
     def wait(self, workers=None, timeout=None):

@@ -123,6 +123,9 @@ enum {
     IN_CHECK = 1 << 13,
     IN_TRAIN = 1 << 14,
     IN_STREAM = 1 << 15,
+    IN_STATUS = 1 << 16,
+    IN_DRAIN = 1 << 17,
+    IN_ASK = IN_STATUS | IN_DRAIN,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
     IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS | IN_TRAIN,
@@ -299,7 +302,9 @@ void cli_put_blas(const cli_args *a, json_t *o);
     X(cmd_train)                                                               \
     X(cmd_stream)                                                              \
     X(cmd_worker)                                                              \
-    X(cmd_keygen)
+    X(cmd_keygen)                                                              \
+    X(cmd_status)                                                              \
+    X(cmd_drain)
 #define CLI_DECLARE(name) int name(cli_args *a);
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE

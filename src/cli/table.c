@@ -56,18 +56,18 @@ static cli_option options[] = {
     {0, "keys", "DIR",
      "with an ADDRESS: keys made by kofn keygen; everything is "
      "encrypted, and only listed workers are admitted",
-     IN_JOB | IN_WORKER, OF(CLI_DIR, keys)},
+     IN_JOB | IN_WORKER | IN_ASK, OF(CLI_DIR, keys)},
     {0, "tls-ca", "FILE",
      "with an ADDRESS, instead of --keys: certificates of another CA "
      "(PEM); everything is encrypted, and every holder of a certificate "
      "of that CA is admitted",
-     IN_JOB | IN_WORKER, OF(CLI_FILE, tls_ca)},
+     IN_JOB | IN_WORKER | IN_ASK, OF(CLI_FILE, tls_ca)},
     {0, "tls-cert", "FILE",
      "with --tls-ca: certificate of this process, and the certificates "
      "between it and the CA",
-     IN_JOB | IN_WORKER, OF(CLI_FILE, tls_cert)},
+     IN_JOB | IN_WORKER | IN_ASK, OF(CLI_FILE, tls_cert)},
     {0, "tls-key", "FILE", "with --tls-ca: the secret key of --tls-cert",
-     IN_JOB | IN_WORKER, OF(CLI_FILE, tls_key)},
+     IN_JOB | IN_WORKER | IN_ASK, OF(CLI_FILE, tls_key)},
     {0, "workers-per-principal", NULL,
      "with an ADDRESS; 1 with --errors; 0: every worker counts alone, "
      "which protects against faults but not against attackers",
@@ -81,7 +81,7 @@ static cli_option options[] = {
     {0, "insecure", NULL,
      "admit every peer at an ADDRESS that other machines can reach, "
      "without encryption",
-     IN_JOB | IN_WORKER, FLAG(insecure)},
+     IN_JOB | IN_WORKER | IN_ASK, FLAG(insecure)},
     {0, "grace", "SECONDS",
      "after a signal to end, seconds to finish outstanding work (0)", IN_WORKER,
      NUMBER(CLI_REAL, 0, 1e9, grace)},
@@ -269,9 +269,9 @@ static cli_option options[] = {
     {0, "below", NULL, "with an ADDRESS pause", 0, OF(CLI_JOB, job.below),
      .given = AT(below_given)},
     {0, "patience", NULL,
-     "worker: longest wait for a coordinator (3600; with --once no limit); node "
-     "of a mesh: for other nodes",
-     IN_WORKER, OF(CLI_JOB, job.patience)},
+     "worker: longest wait for a coordinator (3600; with --once no limit); "
+     "status, drain: for an answer (10); node of a mesh: for other nodes",
+     IN_WORKER | IN_ASK, OF(CLI_JOB, job.patience)},
     JOB("late", late, NULL),
     JOB("lease", lease, NULL),
     JOB("pieces", pieces, NULL),
@@ -315,11 +315,12 @@ static cli_option options[] = {
     {'j', "json", NULL,
      "print one JSON object; schemes without a name: a list; stream: "
      "one for each product",
-     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_TRACE | IN_PREDICT | IN_CHECK,
+     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_TRACE | IN_PREDICT | IN_CHECK |
+         IN_STATUS,
      FLAG(json)},
     {'q', "quiet", NULL, "print no report and no progress",
      IN_JOB | IN_GEN | IN_REPLAY | IN_TRACE | IN_WORKER | IN_KEYGEN |
-         IN_PREDICT | IN_CHECK,
+         IN_PREDICT | IN_CHECK | IN_DRAIN,
      FLAG(quiet)},
     {'h', "help", NULL, "print this text", ~0u, FLAG(help)},
     {.name = NULL},
@@ -605,6 +606,21 @@ const cli_command cli_commands[] = {
      "one machine\n"
      "rm keys/anna.crt  revokes that key, also while a coordinator runs",
      IN_KEYGEN, 1, 1, cmd_keygen},
+    {"status", "ADDRESS", "the workers of the coordinator at this address",
+     "Prints the name, machine and state of each worker of a running command "
+     "or fleet, its results, the seconds that it computed for them, and "
+     "how many times as long as others it takes for the same work. "
+     "Keys are those of a worker.",
+     "kofn status tcp://head:5555 --keys keys  a table\n"
+     "kofn status ipc:///tmp/kofn.sock --json  for programs",
+     IN_STATUS, 1, 1, cmd_status},
+    {"drain", "ADDRESS NAME", "let a worker finish its tasks and leave",
+     "NAME is that of kofn status: --name of kofn worker, or HOST:PROCESS. Where "
+     "each worker has its own key, only the key of operator may do this "
+     "(kofn keygen DIR --worker operator).",
+     "kofn drain tcp://head:5555 node7:4711 --keys keys/operator  node7 may "
+     "be switched off when its worker has left",
+     IN_DRAIN, 2, 2, cmd_drain},
     {"replay", "JOURNAL", "run the coordinator again from a journal",
      "Feeds the recorded events to a new coordinator and compares its "
      "decisions with the recorded ones, including the coefficients.",

@@ -7,6 +7,7 @@
 #ifndef KF_PORTS_AWAY_H
 #define KF_PORTS_AWAY_H
 
+#include "badge.h"
 #include "post.h"
 
 #define HELLO_TIME                                                             \
@@ -90,6 +91,7 @@ typedef struct worker {
     /* when a slice, or the specification of the block, was last sent to it */
     kofn_time alone;
     kf_bucket strikes;
+    kf_badge badge;
     bool stored;
     bool staged; /* fault events may slow it and corrupt its results */
     bool
@@ -148,7 +150,8 @@ typedef struct port {
     kf_inbox ready; /* messages for the job */
     size_t waiting; /* outboxes that were found full */
     uint64_t transport_dropped;
-    bool shared; /* the transport and its peers are those of a fleet */
+    bool shared;       /* the transport and its peers are those of a fleet */
+    uint32_t compared; /* its results are counted for the next comparison */
 } port;
 
 /* ---- away.c -------------------------------------------------------------- */
@@ -230,6 +233,8 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h);
 /* ---- away_receive.c ------------------------------------------------------ */
 
 kofn_status kf_away_receive(port *p, kofn_packet *k);
+/* Answers a peer that asks for the workers, or drains one. */
+void kf_away_tell(port *p, kofn_packet *k);
 /* True if a long body is wanted, before there is memory for it. */
 bool kf_away_wanted(void *port, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes);

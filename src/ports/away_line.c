@@ -248,6 +248,7 @@ kofn_status kf_away_renew(port *p, uint32_t id)
                   .principal = w->principal,
                   .useful = w->useful,
                   .process = w->process,
+                  .badge = w->badge,
                   .strikes = w->strikes,
                   .staged = w->staged,
                   .owes = w->owes + w->pending_count + w->announced - w->done};

@@ -110,10 +110,13 @@ static bool has_to_wait(port *p, uint32_t who)
     return true;
 }
 
-static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
+static kofn_status welcome(port *p, const kofn_packet *k, const kf_head *h)
 {
+    kofn_peer peer = k->peer;
     worker w = {.peer = peer, .process = h->lo, .staged = h->which != 0};
     uint32_t who;
+
+    kf_badge_read(&w.badge, h, k);
 
     TRY(who_answers(p, peer, &who));
     if (has_to_wait(p, who)) {
@@ -210,6 +213,23 @@ static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
     return st == KOFN_NOMEM ? st : kf_away_hang_up(p, id);
 }
 
+/* Compares the workers when results of another product come. */
+static void compare(port *p, uint32_t product)
+{
+    kf_badge **badge = kf_new(p->workers, sizeof *badge);
+    double *scratch = kf_new(p->workers, sizeof *scratch);
+    size_t n = 0;
+
+    for (size_t i = 0; badge && scratch && i < p->workers; i++)
+        if (!p->worker[i]->gone)
+            badge[n++] = &p->worker[i]->badge;
+    if (badge && scratch)
+        kf_badge_compare(badge, n, scratch);
+    p->compared = product;
+    kf_free(badge);
+    kf_free(scratch);
+}
+
 /* Takes the result of a task that the worker has. Its buffer was allocated when
  * the task was sent. A result of another shape is reported as a failure, and a
  * damaged body ends the connection. */
@@ -229,6 +249,9 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     }
     if (!e)
         return unasked(p, id, k);
+    if (h->product != p->compared)
+        compare(p, h->product);
+    kf_badge_count(&w->badge, h, k->body_bytes);
     w->useful = true;
     w->heard = kf_away_now(&p->base);
     if (!e->result) { /* the task was cancelled */
@@ -263,8 +286,15 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
 {
     kofn_peer peer = k->peer;
     stranger *s = find_stranger(p, peer);
+    kofn_status welcomed = KOFN_OK;
 
+    if (s && !s->refused && !st && h->type == KF_WIRE_HELLO)
+        welcomed = welcome(p, k, h);
+    else if (s && !st && h->type == KF_WIRE_ASK)
+        kf_away_tell(p, k);
     discard(p, k);
+    if (s && !st && (h->type == KF_WIRE_HELLO || h->type == KF_WIRE_ASK))
+        return welcomed;
     if (!s || s->refused) {
         p->base.dropped++;
     } else if (h->version && st) {
@@ -274,11 +304,9 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
         kf_away_say(p, peer, KF_WIRE_REFUSED, 0, kofn_errmsg());
         s->refused = true;
         p->base.dropped++;
-    } else if (st || h->type != KF_WIRE_HELLO) {
+    } else {
         /* another program, or damaged */
         send_away(p, peer);
-    } else {
-        return welcome(p, peer, h);
     }
     return KOFN_OK;
 }
@@ -368,4 +396,48 @@ void kf_away_send_away(port *p)
 {
     while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME)
         send_away(p, p->stranger[0].peer);
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+static kofn_fleet_state state_of(const worker *w)
+{
+    return w->noticed         ? KOFN_FLEET_DRAINING
+           : w->pending_count ? KOFN_FLEET_BUSY
+                              : KOFN_FLEET_FREE;
+}
+
+/* Lets the worker of that name leave. Returns NULL, or why it does not. */
+static const char *drain(port *p, kofn_peer asks, const char *name)
+{
+    const kf_head h = {.type = KF_WIRE_DRAIN, .job = p->job};
+    const char *why = "no connected worker has that name";
+
+    for (uint32_t i = 0; i < p->workers; i++)
+        if (!p->worker[i]->gone &&
+            strcmp(p->worker[i]->badge.name, name) == 0) {
+            why = kf_badge_may_drain(p->t, asks, p->worker[i]->peer);
+            if (!why)
+                kf_away_post(p, i, &h, NULL);
+        }
+    return why;
+}
+
+void kf_away_tell(port *p, kofn_packet *k)
+{
+    char name[KF_NAME_MOST + 1] = "";
+    size_t n = k->body ? kf_min(k->body_bytes, KF_NAME_MOST) : 0;
+    bool reads = true;
+
+    if (n)
+        memcpy(name, k->body, n);
+    for (size_t i = 0; reads && !n && i < p->workers; i++)
+        if (!p->worker[i]->gone) {
+            kofn_fleet_worker w =
+                kf_badge_describe(&p->worker[i]->badge, state_of(p->worker[i]));
+
+            reads = kf_badge_tell(p->t, k->peer, &w, NULL);
+        }
+    if (reads)
+        kf_badge_tell(p->t, k->peer, NULL, n ? drain(p, k->peer, name) : NULL);
 }

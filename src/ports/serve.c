@@ -244,7 +244,7 @@ static void dispatch(visit *w, const kf_head *h, kofn_packet *k)
         kf_serve_invited(w, h);
     } else if (h->type == KF_WIRE_DISMISS) {
         dismissed(w, h);
-    } else if (h->type == KF_WIRE_DRAIN && w->shared) {
+    } else if (h->type == KF_WIRE_DRAIN && (w->shared || (s && s->welcome))) {
         w->drained = true;
     } else if (!s || !s->welcome || s->over) {
         w->t->dropped++;

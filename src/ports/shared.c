@@ -108,43 +108,21 @@ size_t kofn_fleet_workers(kofn_fleet *f)
     return n;
 }
 
-/* Returns connected worker i, or NULL. */
-static member *member_at(const kofn_fleet *f, size_t i)
-{
-    size_t before = 0;
-
-    for (size_t m = 0; m < f->members; m++)
-        if (f->member[m].here && f->member[m].known && before++ == i)
-            return &f->member[m];
-    return NULL;
-}
-
 kofn_status kofn_fleet_at(kofn_fleet *f, size_t i, kofn_fleet_worker *w)
 {
     kofn_fleet_worker it = KOFN_FLEET_WORKER_INIT;
-    const member *m;
+    size_t before = 0;
+    bool found = !f->t && i < f->opt.workers;
 
-    if (!f->t && i < f->opt.workers) {
-        it.name = it.host = "thread";
-        kf_give(w, &it, sizeof it);
-        return KOFN_OK;
-    }
+    it.name = it.host = "thread";
     pthread_mutex_lock(&f->lock);
-    m = f->t ? member_at(f, i) : NULL;
-    if (m) {
-        it.name = m->name;
-        it.host = m->host;
-        it.process = m->process;
-        it.memory = m->memory;
-        it.state = m->draining ? KOFN_FLEET_DRAINING
-                   : m->owed   ? KOFN_FLEET_BUSY
-                               : KOFN_FLEET_FREE;
-        it.tasks = m->tasks;
-        it.computed = m->computed;
-        it.bytes = m->bytes;
+    for (size_t m = 0; f->t && !found && m < f->members; m++) {
+        found = f->member[m].here && f->member[m].known && before++ == i;
+        if (found)
+            it = kf_shared_describe(f, (kofn_peer)m);
     }
     pthread_mutex_unlock(&f->lock);
-    if (!m)
+    if (!found)
         return kf_fail(KOFN_INVAL, "worker %zu of a fleet that has fewer", i);
     kf_give(w, &it, sizeof it);
     return KOFN_OK;
@@ -152,24 +130,14 @@ kofn_status kofn_fleet_at(kofn_fleet *f, size_t i, kofn_fleet_worker *w)
 
 kofn_status kofn_fleet_drain(kofn_fleet *f, const char *name)
 {
-    const kf_head h = {.type = KF_WIRE_DRAIN};
-    size_t found = 0;
+    const char *why;
 
     if (!f->t)
         return kf_fail(KOFN_INVAL, "threads cannot be drained");
     pthread_mutex_lock(&f->lock);
-    for (size_t i = 0; i < f->members; i++) {
-        member *m = &f->member[i];
-
-        if (!m->here || !m->known || strcmp(m->name, name) != 0)
-            continue;
-        found++;
-        m->draining = kf_shared_say(f, (kofn_peer)i, &h, true) || m->draining;
-    }
+    why = kf_shared_drain(f, name, NULL);
     pthread_mutex_unlock(&f->lock);
-    return found ? KOFN_OK
-                 : kf_fail(KOFN_INVAL, "no connected worker has the name %s",
-                           name);
+    return why ? kf_fail(KOFN_INVAL, "%s: %s", name, why) : KOFN_OK;
 }
 
 /* ---- opening and closing ------------------------------------------------- */

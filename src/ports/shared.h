@@ -20,12 +20,8 @@ typedef struct member {
     bool here, known; /* known: it has said hello */
     bool refused, draining;
     kofn_time since; /* when it came */
-    uint64_t process;
-    size_t memory;
-    uint64_t owed; /* tasks that it has not answered */
-    uint64_t tasks;
-    double computed, bytes;
-    char host[128], name[160];
+    uint64_t owed;   /* tasks that it has not answered */
+    kf_badge badge;
 } member;
 
 /* The transport that a job's port has, over that of the fleet. */
@@ -71,6 +67,12 @@ void kf_shared_invite(channel *c);
 /* Sends a packet without a body. False if the member's buffer is full. */
 bool kf_shared_say(kofn_fleet *f, kofn_peer peer, const kf_head *h,
                    bool urgent);
+/* Describes a member. */
+kofn_fleet_worker kf_shared_describe(const kofn_fleet *f, kofn_peer peer);
+/* Lets the members of that name leave. Returns NULL, or why they do not. `asks`
+ * is the peer that asks, or NULL for the program itself. */
+const char *kf_shared_drain(kofn_fleet *f, const char *name,
+                            const kofn_peer *asks);
 /* Ends the connection of a member; the ports of the other jobs are informed. */
 void kf_shared_forget(kofn_fleet *f, kofn_peer peer, const channel *own);
 

@@ -146,7 +146,7 @@ static const char *channel_name_of(kofn_transport *base, kofn_peer peer)
 {
     const channel *c = (channel *)base;
 
-    return peer < c->f->members ? c->f->member[peer].name : "";
+    return peer < c->f->members ? c->f->member[peer].badge.name : "";
 }
 
 static const char *channel_news(kofn_transport *base)

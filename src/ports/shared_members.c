@@ -19,7 +19,7 @@ static void tell(kofn_fleet *f, const char *what, const member *m)
 {
     if (!f->opt.news)
         return;
-    snprintf(f->words, sizeof f->words, "%s %s", m->name, what);
+    snprintf(f->words, sizeof f->words, "%s %s", m->badge.name, what);
     f->opt.news(f->opt.ud, f->words);
 }
 
@@ -156,31 +156,6 @@ void kf_shared_invite(channel *c)
 
 /* ---- hello --------------------------------------------------------------- */
 
-/* Keeps what a worker says of itself: "kofn V, process P on HOST as NAME". */
-static void introduce(kofn_fleet *f, member *m, const kf_head *h,
-                      kofn_packet *k)
-{
-    char *words = NULL, *host, *name;
-    kofn_packet copy = *k;
-
-    m->process = h->lo;
-    m->memory = h->hi;
-    copy.own = NULL; /* the packet may be passed on */
-    if (k->body && !kf_post_take_words(f->t, &copy, h, &words) && words) {
-        host = strstr(words, " on ");
-        host = host ? host + 4 : words;
-        name = strstr(host, " as ");
-        snprintf(m->host, sizeof m->host, "%.*s",
-                 (int)(name ? name - host : (long)strcspn(host, "\n")), host);
-        if (name)
-            snprintf(m->name, sizeof m->name, "%.64s", name + 4);
-    }
-    if (!*m->name)
-        snprintf(m->name, sizeof m->name, "%s:%llu", m->host,
-                 (unsigned long long)m->process);
-    kf_free(words);
-}
-
 /* Turns a peer away: another version of kofn, or another program. */
 static void refuse(kofn_fleet *f, kofn_peer peer, const kf_head *h)
 {
@@ -208,7 +183,7 @@ static void take_hello(kofn_fleet *f, const kf_head *h, kofn_packet *k)
 {
     member *m = &f->member[k->peer];
 
-    introduce(f, m, h, k);
+    kf_badge_read(&m->badge, h, k);
     pthread_mutex_lock(&f->shape);
     m->known = true;
     pthread_mutex_unlock(&f->shape);
@@ -218,18 +193,72 @@ static void take_hello(kofn_fleet *f, const kf_head *h, kofn_packet *k)
             kf_shared_invite(c);
 }
 
+/* ---- questions ----------------------------------------------------------- */
+
+/* Each job compares the workers by its products; the slowest finding counts. */
+kofn_fleet_worker kf_shared_describe(const kofn_fleet *f, kofn_peer peer)
+{
+    assert(peer < f->members);
+    const member *m = &f->member[peer];
+    kofn_fleet_worker w =
+        kf_badge_describe(&m->badge, m->draining ? KOFN_FLEET_DRAINING
+                                     : m->owed   ? KOFN_FLEET_BUSY
+                                                 : KOFN_FLEET_FREE);
+
+    for (const channel *c = f->channels; c; c = c->next) {
+        uint32_t id = kf_away_worker(c->port, peer);
+
+        if (id != NOBODY && c->port->worker[id]->badge.slow > w.slow)
+            w.slow = c->port->worker[id]->badge.slow;
+    }
+    return w;
+}
+
+const char *kf_shared_drain(kofn_fleet *f, const char *name,
+                            const kofn_peer *asks)
+{
+    const kf_head h = {.type = KF_WIRE_DRAIN};
+    const char *why = "no connected worker has that name";
+
+    for (kofn_peer i = 0; i < f->members; i++) {
+        member *m = &f->member[i];
+
+        if (!m->here || !m->known || strcmp(m->badge.name, name) != 0)
+            continue;
+        why = asks ? kf_badge_may_drain(f->t, *asks, i) : NULL;
+        if (!why)
+            m->draining = kf_shared_say(f, i, &h, true) || m->draining;
+    }
+    return why;
+}
+
+/* Answers a peer that asks for the workers, or drains one. */
+static void answer(kofn_fleet *f, const kofn_packet *k)
+{
+    char name[KF_NAME_MOST + 1] = "";
+    size_t n = k->body ? kf_min(k->body_bytes, KF_NAME_MOST) : 0;
+    bool reads = true;
+
+    if (n)
+        memcpy(name, k->body, n);
+    for (size_t i = 0; reads && !n && i < f->members; i++)
+        if (f->member[i].here && f->member[i].known) {
+            kofn_fleet_worker w = kf_shared_describe(f, (kofn_peer)i);
+
+            reads = kf_badge_tell(f->t, k->peer, &w, NULL);
+        }
+    if (reads)
+        kf_badge_tell(f->t, k->peer, NULL,
+                      n ? kf_shared_drain(f, name, &k->peer) : NULL);
+}
+
 /* ---- packets ------------------------------------------------------------- */
 
 static void count(member *m, const kf_head *h, const kofn_packet *k)
 {
-    if (h->type != KF_WIRE_RESULT && h->type != KF_WIRE_FAILED)
-        return;
-    m->owed -= m->owed > 0;
-    if (h->type != KF_WIRE_RESULT)
-        return;
-    m->tasks++;
-    m->computed += (double)h->took * 1e-9;
-    m->bytes += (double)k->body_bytes;
+    if (h->type == KF_WIRE_RESULT || h->type == KF_WIRE_FAILED)
+        m->owed -= m->owed > 0;
+    kf_badge_count(&m->badge, h, k->body_bytes);
 }
 
 /* Reports the peer to the port before its first packet. */
@@ -259,6 +288,11 @@ static bool from_member(kofn_fleet *f, kofn_packet *k, const channel *own)
     channel *c;
 
     st = kf_head_read(&h, k->head, k->head_bytes);
+    if (!st && !m->known && h.type == KF_WIRE_ASK) {
+        answer(f, k);
+        discard(f, k);
+        return false;
+    }
     if (st || (!m->known && h.type != KF_WIRE_HELLO)) {
         discard(f, k);
         f->dropped++;

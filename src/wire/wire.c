@@ -79,8 +79,8 @@ static void read_fields(kf_head *h, const unsigned char *bytes)
 
 static bool known(unsigned type)
 {
-    return (type >= KF_WIRE_HELLO && type <= KF_WIRE_CHANGED) ||
-           (type >= KF_WIRE_WELCOME && type <= KF_WIRE_DRAIN);
+    return (type >= KF_WIRE_HELLO && type <= KF_WIRE_ASK) ||
+           (type >= KF_WIRE_WELCOME && type <= KF_WIRE_TOLD);
 }
 
 kofn_status kf_head_read(kf_head *h, const void *p, size_t n)

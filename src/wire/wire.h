@@ -29,6 +29,8 @@ typedef enum kf_wire {
     KF_WIRE_FAILED,    /* task, row, status; body: the reason in words, at most
                          KF_WORDS bytes                                  */
     KF_WIRE_CHANGED,   /* `updates` of the block are done, of all operands  */
+    KF_WIRE_ASK,       /* from a peer that is no worker: the workers, please;
+                          with a body: drain the worker of that name          */
     /* coordinator to worker */
     KF_WIRE_WELCOME = 32, /* task: the worker's number                      */
     KF_WIRE_REFUSED, /* body: the reason in words; the worker must not return */
@@ -51,7 +53,9 @@ typedef enum kf_wire {
                         answers with a HELLO for it                        */
     KF_WIRE_RELEASE, /* this job of the fleet is over; which: 1 if the block
                         may be asked for again                             */
-    KF_WIRE_DRAIN    /* finish the tasks, then leave                      */
+    KF_WIRE_DRAIN,   /* finish the tasks, then leave                      */
+    KF_WIRE_TOLD     /* answer to ASK; body: a worker; which: 1 for the last
+                        packet, whose body is empty or a refusal           */
 } kf_wire;
 
 typedef enum kf_injection { /* which */

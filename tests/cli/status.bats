@@ -1,0 +1,80 @@
+load helpers
+
+# Workers and coordinators started here end with the test.
+teardown() {
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+    wait || true
+}
+
+# until_it COMMAND...: waits until the command succeeds.
+until_it() {
+    for _ in $(seq 600); do
+        "$@" && return
+        sleep 0.05
+    done
+    return 1
+}
+
+# A product without end on $1 workers at $at, with further options.
+product() {
+    local n=$1
+    shift
+    at=ipc://$PWD/socket
+    kofn gen matrix 600 300 -o A.npy
+    kofn gen vector 300 -o x.npy
+    timeout 600 "$KOFN" matvec A.npy x.npy -o y.npy -p "$at" -n "$n" -s mds:k=2 -r 1000000 -q "$@" \
+        >/dev/null 2>&1 3>&- &
+}
+
+# worker NAME [OPTION...]
+worker() {
+    local name=$1
+    shift
+    timeout 600 "$KOFN" worker "$at" -q --once --name "$name" "$@" 2>"$name" 3>&- &
+}
+
+# says EXPRESSION: it holds of the workers, by name, in w.
+says() {
+    kofn status "$at" --json >status.json 2>/dev/null &&
+        json "(lambda w: $1)({x['name']: x for x in o['workers']})" <status.json
+}
+
+# bats test_tags=asan
+@test "status: workers have names, results and times, and leave when drained" {
+    product 4
+    for name in anna bert carl dora; do worker $name; done
+    until_it says "sorted(w) == ['anna', 'bert', 'carl', 'dora'] and
+        all(x['results'] > 20 and x['seconds'] > 0 and x['process'] > 0 for x in w.values())"
+    kofn status "$at" | grep -qE '^anna +(busy|free) +[0-9]+ '
+    kofn drain "$at" bert 2>said
+    grep -q 'bert finishes its tasks and leaves' said
+    until_it says "'bert' not in w and len(w) == 3"
+    run kofn drain "$at" bert
+    refused "no connected worker"
+}
+
+@test "status: with a key for each worker only the operator drains others" {
+    kofn keygen keys -q
+    for name in anna bert operator; do kofn keygen keys --worker $name -q; done
+    product 2 --keys keys
+    worker anna --keys keys/anna
+    worker bert --keys keys/bert
+    until_it kofn status "$at" --keys keys/anna 2>/dev/null >seen
+    run kofn drain "$at" bert --keys keys/anna
+    refused operator
+    until_it kofn drain "$at" bert --keys keys/operator
+    until_it eval 'kofn status "$at" --keys keys/anna >seen 2>/dev/null && ! grep -q bert seen'
+    grep -q anna seen
+}
+
+# bats test_tags=asan
+@test "status: without a coordinator, and with no address" {
+    run kofn status "ipc://$PWD/nobody" --patience 0.2
+    [ "$status" -eq 4 ] && [[ "$output" == *"no answer"* ]]
+    run kofn status nowhere
+    refused nowhere
+    run kofn drain "ipc://$PWD/nobody" ""
+    refused "name of a worker"
+}
