@@ -34,7 +34,7 @@ def attach(comm, *, root=0, silence=None, patience=None):
 
     Every rank of comm calls this or kofn.mpi.serve, with the same root. The transport
     must be closed, or be given to kofn_serve or kofn_port_away, which close it. Closing
-    waits until all ranks of comm do so. MPI goes on, and must end after that.
+    waits until all ranks of comm do so. MPI stays, and must end after that.
     """
     o = _lib.begun("kofn_mpi_options", root=_lib.count("root", root),
                    silence=_lib.seconds("silence", silence or 0),
@@ -59,7 +59,7 @@ def fleet(comm, *, root=0, silence=None, patience=None, part=None, multiply=None
           keep=None):
     """Makes the other ranks of comm workers of a fleet.
 
-    Rank `root` gets a kofn.Fleet, and goes on. Every other rank works until that fleet
+    Rank `root` gets a kofn.Fleet and returns. Every other rank works until that fleet
     is closed, and then gets None. Every rank of comm calls this.
 
     comm, silence, patience

@@ -1,4 +1,4 @@
-/* badge.h -- what a coordinator knows of its workers for people: who they are,
+/* badge.h -- what a coordinator knows of its workers: names, results,
  * and which of them are slow.
  *
  * A kf_badge belongs to its worker. Nothing here is trusted: names and hosts
