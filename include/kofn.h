@@ -106,7 +106,8 @@ typedef struct kofn_plan_info {
 } kofn_plan_info;
 #define KOFN_PLAN_INFO_INIT                                                    \
     {                                                                          \
-        .size = sizeof(kofn_plan_info)                                         \
+        sizeof(kofn_plan_info), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
+            0, 0                                                               \
     }
 
 /* Makes a plan: a code for this problem and this number of workers.
@@ -142,13 +143,13 @@ KOFN_API void kofn_plan_free(kofn_plan *plan);
 
 /* ---- ports: ways to reach workers ---------------------------------------- */
 
-/* A way to reach workers.  kofn_open takes it over. */
+/* A way to reach workers.  kofn_open takes it over, even if it fails. */
 typedef struct kofn_port kofn_port;
 
 /* Starts workers that are threads of this process.  `faults` may be NULL; it is
  * copied, but its pattern is borrowed.  Faults are emulated for real: threads
- * sleep, end, or return wrong numbers.  The caller owns *out until kofn_open
- * takes it over.
+ * sleep, end, or return wrong numbers.  The caller owns *out until it calls
+ * kofn_open, which takes the port over even if it fails.
  * KOFN_TRANSPORT: a thread cannot be started. */
 KOFN_API kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                                        const kofn_faults *faults);
@@ -380,21 +381,26 @@ typedef struct kofn_report {
     double drift;
     unsigned unchecked; /* sums that were trusted (kofn_options.audit) */
 } kofn_report;
-#define KOFN_REPORT_INIT                                                       \
+#define KOFN_REPORT_INIT KOFN_REPORT_OF_(sizeof(kofn_report))
+#define KOFN_REPORT_OF_(bytes)                                                 \
     {                                                                          \
-        .size = sizeof(kofn_report)                                            \
+        (bytes), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0,   \
+            0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0      \
     }
 
 #define KOFN_OPERANDS_MOST 65536 /* operands of a job */
-/* Opens a job with one resident operand, as kofn_open_all does.  It returns the
- * statuses of kofn_open_all. */
+/* Takes the port over, even if it fails, and opens a job with one resident
+ * operand.  So never close a port that was given to kofn_open: kofn_close does,
+ * or kofn_open itself if it fails.  Otherwise it is like kofn_open_all, and
+ * returns the statuses of that function. */
 KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
                                kofn_port *port, const kofn_options *opt);
-/* Opens a job with operands 0, 1, ..., each with its own plan.  A worker stores
- * a block of each operand.  All plans need the same numbers of workers, groups
- * and seats and the same type; a SUM or STREAM plan must be the only one.
+/* Takes the port over, even if it fails, and opens a job with operands 0, 1,
+ * ..., each with its own plan.  A worker stores a block of each operand.  All
+ * plans need the same numbers of workers, groups and seats and the same type; a
+ * SUM or STREAM plan must be the only one.
  *
- * Takes the port over, even on failure.  Borrows the plans until kofn_close.
+ * If it fails, it closes the port.  Borrows the plans until kofn_close.
  * `opt` is copied; NULL means all defaults.  The caller ends *out with
  * kofn_close; it is NULL on failure.
  * KOFN_INVAL: `operands` is not in 1 .. KOFN_OPERANDS_MOST, an option is out of
@@ -548,6 +554,22 @@ KOFN_API void kofn_on_round(kofn_job *job,
  * Otherwise it returns the failures of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
+/* Computes C = A B with a code on threads of this process: the whole life of a
+ * plan, a port and a job in one call.  `scheme` and `workers` are as in
+ * kofn_plan_new; a plan with a seed of 1 is made.
+ *
+ * A is m x n, B is n x p and C is m x p, all of one type.  C must not overlap A
+ * or B.  No matrix is used after the call.
+ * KOFN_INVAL: a matrix or `scheme` is missing, a matrix is misaligned, or
+ * `workers` or a key or value in `scheme` is invalid.
+ * KOFN_SHAPE: shapes or types do not agree, or a size is 0 or too large.
+ * KOFN_NOSCHEME: there is no such scheme.
+ * KOFN_UNSUITED: the scheme does not serve KOFN_MATMUL.
+ * Otherwise it returns the failures of kofn_port_threads, kofn_place and
+ * kofn_round. */
+KOFN_API kofn_status kofn_product(const kofn_matrix *A, const kofn_matrix *B,
+                                  kofn_matrix *C, const char *scheme,
+                                  size_t workers);
 /* Limits later rounds to strips lo .. hi-1 of S = kofn_progress.strips: to rows
  * k S + lo .. k S + hi-1 of A for k = 0, 1, ...  The work is less in
  * proportion.  Other rows of the output keep their values; of a left product
@@ -599,7 +621,7 @@ typedef struct kofn_progress {
 } kofn_progress;
 #define KOFN_PROGRESS_INIT                                                     \
     {                                                                          \
-        .size = sizeof(kofn_progress)                                          \
+        sizeof(kofn_progress), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
     }
 /* Fills *p with the present state.  Allocates no memory. */
 KOFN_API kofn_status kofn_job_progress(const kofn_job *job, kofn_progress *p);
@@ -667,7 +689,7 @@ typedef struct kofn_machine {
 } kofn_machine;
 #define KOFN_MACHINE_INIT                                                      \
     {                                                                          \
-        .size = sizeof(kofn_machine)                                           \
+        sizeof(kofn_machine), NULL, NULL, NULL, NULL, 0                        \
     }
 /* Fills *m by looking at the processor and the loaded BLAS.  Allocates no
  * memory. */
