@@ -5,6 +5,7 @@ of their socket, where only this user may write. Workers at an address send the
 traceback as text: objects are never made from their data.
 """
 import collections
+import hashlib
 import os
 import pickle
 import sys
@@ -17,6 +18,7 @@ WORDS = 4000  # longest text; a worker's answer has room for a little more
 _HEAD = "Traceback (most recent call last)"
 
 home = None  # the folder, in a process forked as a worker
+_printed = {}  # what a worker of this process has printed
 
 
 def _again(make, arguments):
@@ -41,15 +43,49 @@ def _unpacked(data):
     return _again(*what) if isinstance(what, tuple) else what
 
 
-def tell():
-    """Reports the current exception of a worker. Returns a failure status."""
+def tell(told=None):
+    """Reports the current exception of a worker, to `told` if that is in this process.
+    Returns a failure status."""
+    if told is not None:
+        told.add()
     if home is not None:
         _leave()
+    _print_first(_printed if told is None else told.printed)
     text = traceback.format_exc().encode("ascii", "backslashreplace")
     if len(text) > WORDS:  # the end names the exception
         head = f"{_HEAD}:\n  ...\n".encode()
         text = head + text[len(head) - WORDS:]
     return lib.kofn_say(lib.KOFN_INVAL, b"%s", ffi.new("char[]", text))
+
+
+def _print_first(printed):
+    """Prints the current exception, unless one of its type has been printed that came
+    from the same line. `printed` has those of this process; those of processes that
+    share a folder are there."""
+    kind, _, at = sys.exc_info()
+    last = traceback.extract_tb(at)[-1]
+    key = f"{kind.__qualname__} {last.filename}:{last.lineno}"
+    if home is not None:
+        if not _is_new_file(f"printed.{hashlib.sha256(key.encode()).hexdigest()}"):
+            return
+    else:
+        mine = object()  # other threads may be here
+        if printed.setdefault(key, mine) is not mine:
+            return
+    print(f"{traceback.format_exc()}kofn: the task fails and goes to other workers; "
+          "further exceptions of this line are not printed\n",
+          end="", file=sys.stderr, flush=True)  # in one piece, as others write too
+
+
+def _is_new_file(name):
+    """Makes an empty file in the folder of the socket. False if it is there."""
+    try:
+        os.close(os.open(os.path.join(home, name), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    except OSError:  # there is no such folder any more
+        pass
+    return True
 
 
 def _leave():
@@ -75,6 +111,7 @@ class Told:
 
     def __init__(self):
         self.folder = None
+        self.printed = {}
         self._here = collections.deque(maxlen=64)
 
     def add(self):

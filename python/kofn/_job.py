@@ -265,7 +265,13 @@ class Job:
         """Calls f(*args), which takes many rounds and calls back between them."""
         with self.turn():
             self.check_open()
-            return _lib.call(f, *args, turn=self.turn)
+            self.told.forget()
+            began = time.monotonic()
+            try:
+                return _lib.call(f, *args, turn=self.turn)
+            except Error as e:
+                self.told.raise_for(e, began, self.job)
+                raise
 
     def wait(self, f, *args):
         """Calls f(*args) until it is done. f returns KOFN_AGAIN every tenth of a

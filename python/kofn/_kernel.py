@@ -1,7 +1,5 @@
 """Products and parts of sums computed by user functions on a worker, for example with
 PyTorch on a GPU. The functions get read-only arrays."""
-import traceback
-
 import numpy as np
 
 from . import _failed, _lib
@@ -107,8 +105,7 @@ def kofn_py_part(ctx, part, parts, in_, out):
     try:
         compute(part, parts, _vector(_lent(_table(in_))), _vector(_table(out)))
     except Exception:  # the task fails and goes to other workers
-        traceback.print_exc()
-        return _failed.tell()
+        return _failed.tell(getattr(compute, "told", None))
     return lib.KOFN_OK
 
 
@@ -118,6 +115,5 @@ def kofn_py_multiply(ctx, factors, out):
     try:
         kernel(factors, out)
     except Exception:  # the task fails and goes to other workers
-        traceback.print_exc()
         return _failed.tell()
     return lib.KOFN_OK

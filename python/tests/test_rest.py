@@ -165,6 +165,38 @@ def test_what_a_function_raises_comes_home(where, f, kind, words, capfd):
     assert words in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("where", ["threads", "sim", "processes"])
+def test_an_exception_is_printed_once(where, capfd):
+    """And those of other lines are printed, too."""
+    def f(part, parts, x):
+        tries.append(part)
+        if x[0] < 2:
+            raise RuntimeError(f"part {part} is out of luck")
+        raise RuntimeError("of another line")
+
+    tries = []
+    with kofn.Sum(f, 4, scheme="gc:d=2", workers=4, where=where) as S:
+        for first in 0.0, 1.0, 2.0:
+            with pytest.raises(RuntimeError) as e:
+                S(np.full(4, first))
+            assert "in f" in str(e.value.__cause__)
+    err = capfd.readouterr().err
+    assert where == "processes" or len(tries) > 3
+    assert err.count("is out of luck\n") == err.count("of another line\n") == 1
+    assert err.count("Traceback") == 2
+
+
+def test_what_multiply_raises_in_an_iteration_comes_home(capfd):
+    def multiply(a, b):
+        raise MemoryError("no room on the GPU")
+
+    with kofn.Matrix(np.eye(6), "processes", scheme="mds:k=2", workers=3,
+                     multiply=multiply) as M:
+        with pytest.raises(MemoryError, match="no room"):
+            kofn.power(M, iterations=3)
+    assert capfd.readouterr().err.count("Traceback") == 1
+
+
 def writes(part, parts, x):
     x *= part + 1
     return x
