@@ -106,7 +106,8 @@ typedef struct kofn_plan_info {
 } kofn_plan_info;
 #define KOFN_PLAN_INFO_INIT                                                    \
     {                                                                          \
-        .size = sizeof(kofn_plan_info)                                         \
+        sizeof(kofn_plan_info), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
+            0, 0                                                               \
     }
 
 /* Makes a plan: a code for this problem and this number of workers.
@@ -380,9 +381,11 @@ typedef struct kofn_report {
     double drift;
     unsigned unchecked; /* sums that were trusted (kofn_options.audit) */
 } kofn_report;
-#define KOFN_REPORT_INIT                                                       \
+#define KOFN_REPORT_INIT KOFN_REPORT_OF_(sizeof(kofn_report))
+#define KOFN_REPORT_OF_(bytes)                                                 \
     {                                                                          \
-        .size = sizeof(kofn_report)                                            \
+        (bytes), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0,   \
+            0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0      \
     }
 
 #define KOFN_OPERANDS_MOST 65536 /* operands of a job */
@@ -599,7 +602,7 @@ typedef struct kofn_progress {
 } kofn_progress;
 #define KOFN_PROGRESS_INIT                                                     \
     {                                                                          \
-        .size = sizeof(kofn_progress)                                          \
+        sizeof(kofn_progress), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
     }
 /* Fills *p with the present state.  Allocates no memory. */
 KOFN_API kofn_status kofn_job_progress(const kofn_job *job, kofn_progress *p);
@@ -667,7 +670,7 @@ typedef struct kofn_machine {
 } kofn_machine;
 #define KOFN_MACHINE_INIT                                                      \
     {                                                                          \
-        .size = sizeof(kofn_machine)                                           \
+        sizeof(kofn_machine), NULL, NULL, NULL, NULL, 0                        \
     }
 /* Fills *m by looking at the processor and the loaded BLAS.  Allocates no
  * memory. */

@@ -191,10 +191,11 @@ typedef struct kofn_core_options {
     kofn_time late_least; /* shortest wait before a worker is late  */
     unsigned open;        /* most products open at once; 0 means 1  */
 } kofn_core_options;
+#define KOFN_OPTION_ZERO_(type, ...) (type)0,
 #define KOFN_CORE_OPTIONS_INIT                                                 \
     {                                                                          \
-        .size = sizeof(kofn_core_options), .event = sizeof(kofn_event),        \
-        .action = sizeof(kofn_action)                                          \
+        sizeof(kofn_core_options), sizeof(kofn_event), sizeof(kofn_action),    \
+            KOFN_OPTIONS_OF_CORE(KOFN_OPTION_ZERO_) 0, 0                       \
     }
 
 /* Makes a core for one or more operands, each with its own plan.  A seat is one
@@ -242,7 +243,7 @@ typedef struct kofn_drawing_options {
 } kofn_drawing_options;
 #define KOFN_DRAWING_OPTIONS_INIT                                              \
     {                                                                          \
-        .size = sizeof(kofn_drawing_options), .port = ""                       \
+        sizeof(kofn_drawing_options), NULL, NULL, "", KOFN_IN_FLIGHT_LEDGER    \
     }
 
 /* A trace and a record that are made from a journal. */

@@ -151,11 +151,20 @@ typedef struct kofn_faults {
     unsigned where;
 } kofn_faults;
 /* Initialises a kofn_faults with members by name:
- * KOFN_FAULTS_INIT(.straggle = 0.1, .seed = 7). */
+ * KOFN_FAULTS_INIT(.straggle = 0.1, .seed = 7).  In C++ it takes no members;
+ * set them afterwards. */
+#ifdef __cplusplus
+#define KOFN_FAULTS_INIT()                                                     \
+    {                                                                          \
+        sizeof(kofn_faults), 0, 0, 0, 0, 0, 0, 0, 0, KOFN_CLOCK_MODELLED, 0,   \
+            0, 0, 0, NULL, false, 0, 0, 0, 0                                   \
+    }
+#else
 #define KOFN_FAULTS_INIT(...)                                                  \
     {                                                                          \
         .size = sizeof(kofn_faults), __VA_ARGS__                               \
     }
+#endif
 
 /* Sets members of *w from "key=value,...".  The keys are the names of the
  * members, except `seed` and `pattern`.  `clock` is modelled or measured.

@@ -46,7 +46,8 @@ typedef struct kofn_iterate_options {
 #define KOFN_NO_DAMPING (-1.0) /* the damping 0: every step is a jump */
 #define KOFN_ITERATE_OPTIONS_INIT                                              \
     {                                                                          \
-        .size = sizeof(kofn_iterate_options)                                   \
+        sizeof(kofn_iterate_options), 0, 0, 0, NULL, NULL, NULL, NULL, NULL,   \
+            false                                                              \
     }
 
 /* The result of an iteration, updated before every call of the watch. */
@@ -59,7 +60,7 @@ typedef struct kofn_iterate_result {
 } kofn_iterate_result;
 #define KOFN_ITERATE_RESULT_INIT                                               \
     {                                                                          \
-        .size = sizeof(kofn_iterate_result)                                    \
+        sizeof(kofn_iterate_result), 0, 0, 0, false                            \
     }
 
 /* Computes the dominant eigenvector of a square A, which is placed on the job,
@@ -214,7 +215,9 @@ typedef struct kofn_regress_options {
 } kofn_regress_options;
 #define KOFN_REGRESS_OPTIONS_INIT                                              \
     {                                                                          \
-        .size = sizeof(kofn_regress_options)                                   \
+        sizeof(kofn_regress_options), KOFN_LOSS_SQUARES, KOFN_OPTIMIZER_AUTO,  \
+            KOFN_LINE_SEARCH_NONE, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL,   \
+            NULL, false, NULL, false                                           \
     }
 
 /* The result of a regression. */
@@ -232,7 +235,8 @@ typedef struct kofn_regress_result {
 } kofn_regress_result;
 #define KOFN_REGRESS_RESULT_INIT                                               \
     {                                                                          \
-        .size = sizeof(kofn_regress_result)                                    \
+        sizeof(kofn_regress_result), 0, 0, 0, 0, 0, false, 0,                  \
+            KOFN_REPORT_OF_(0)                                                 \
     }
 
 /* A regression: points, labels and options. */

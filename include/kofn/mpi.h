@@ -43,7 +43,7 @@ typedef struct kofn_mpi_options {
 } kofn_mpi_options;
 #define KOFN_MPI_OPTIONS_INIT                                                  \
     {                                                                          \
-        .size = sizeof(kofn_mpi_options)                                       \
+        sizeof(kofn_mpi_options), false, 0, 0, NULL, 0                         \
     }
 
 /* Facts about the MPI job. */
@@ -56,7 +56,7 @@ typedef struct kofn_mpi_info {
 } kofn_mpi_info;
 #define KOFN_MPI_INFO_INIT                                                     \
     {                                                                          \
-        .size = sizeof(kofn_mpi_info)                                          \
+        sizeof(kofn_mpi_info), 0, 0, "", false, ""                             \
     }
 
 /* Starts MPI in this process and opens the transport.  It can be called once.

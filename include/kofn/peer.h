@@ -90,7 +90,8 @@ typedef struct kofn_node_view {
 } kofn_node_view;
 #define KOFN_NODE_VIEW_INIT                                                    \
     {                                                                          \
-        .size = sizeof(kofn_node_view), .seat = KOFN_NO_SEAT                   \
+        sizeof(kofn_node_view), {0, 0}, 0, 0, KOFN_NO_SEAT, {0, 0}, false,     \
+            false, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, KOFN_OK          \
     }
 
 /* Returns the cheaper way to decode (docs/math/elastic.md, 14).  Distributed
@@ -184,7 +185,8 @@ typedef struct kofn_program {
 } kofn_program;
 #define KOFN_PROGRAM_INIT                                                      \
     {                                                                          \
-        .size = sizeof(kofn_program)                                           \
+        sizeof(kofn_program), NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0,  \
+            0, NULL, 0                                                         \
     }
 
 /* Options of a node.  Unless a comment says otherwise, all nodes have the
@@ -279,7 +281,9 @@ typedef struct kofn_peer_options {
 } kofn_peer_options;
 #define KOFN_PEER_OPTIONS_INIT                                                 \
     {                                                                          \
-        .size = sizeof(kofn_peer_options), .seat = KOFN_NO_SEAT                \
+        sizeof(kofn_peer_options), 0, KOFN_NO_SEAT, 0, 0, KOFN_DECODE_AUTO, 0, \
+            0, 0, 0, 0, 0, 0, KOFN_ERRORS_NONE, NULL, NULL, NULL, NULL, 0,     \
+            false, NULL, NULL, 0, NULL, NULL, 0                                \
     }
 
 /* Runs this node, together with all nodes that `t` can reach, until every
@@ -319,7 +323,7 @@ typedef struct kofn_peering {
 } kofn_peering;
 #define KOFN_PEERING_INIT                                                      \
     {                                                                          \
-        .size = sizeof(kofn_peering)                                           \
+        sizeof(kofn_peering), NULL, NULL, NULL, NULL                           \
     }
 
 /* Runs a power iteration as a node of a mesh.  v holds the start, the same on

@@ -61,7 +61,8 @@ typedef struct kofn_net_shape {
 } kofn_net_shape;
 #define KOFN_NET_SHAPE_INIT                                                    \
     {                                                                          \
-        .size = sizeof(kofn_net_shape)                                         \
+        sizeof(kofn_net_shape), 0, NULL, KOFN_SIGMOID, KOFN_SIGMOID,           \
+            KOFN_NET_LOSS_SOFTMAX, KOFN_F64, false, 0, 0                       \
     }
 
 /* A dense neural network with its weights. */
@@ -147,7 +148,8 @@ typedef struct kofn_train_options {
 } kofn_train_options;
 #define KOFN_TRAIN_OPTIONS_INIT                                                \
     {                                                                          \
-        .size = sizeof(kofn_train_options)                                     \
+        sizeof(kofn_train_options), 0, 0, false, 0, 0, 0, 0, NULL, NULL, NULL, \
+            NULL, NULL, 0                                                      \
     }
 
 /* The result of a training. */
@@ -159,7 +161,7 @@ typedef struct kofn_train_result {
 } kofn_train_result;
 #define KOFN_TRAIN_RESULT_INIT                                                 \
     {                                                                          \
-        .size = sizeof(kofn_train_result)                                      \
+        sizeof(kofn_train_result), 0, 0, 0, 0, 0, KOFN_REPORT_OF_(0)           \
     }
 
 /* A training: a network, points and options. */
@@ -283,7 +285,7 @@ typedef struct kofn_nets_options {
 } kofn_nets_options;
 #define KOFN_NETS_OPTIONS_INIT                                                 \
     {                                                                          \
-        .size = sizeof(kofn_nets_options)                                      \
+        sizeof(kofn_nets_options), NULL, 0, 0, 0, false, NULL, NULL            \
     }
 
 /* A training of several networks. */
