@@ -143,13 +143,13 @@ KOFN_API void kofn_plan_free(kofn_plan *plan);
 
 /* ---- ports: ways to reach workers ---------------------------------------- */
 
-/* A way to reach workers.  kofn_open takes it over. */
+/* A way to reach workers.  kofn_open takes it over, even if it fails. */
 typedef struct kofn_port kofn_port;
 
 /* Starts workers that are threads of this process.  `faults` may be NULL; it is
  * copied, but its pattern is borrowed.  Faults are emulated for real: threads
- * sleep, end, or return wrong numbers.  The caller owns *out until kofn_open
- * takes it over.
+ * sleep, end, or return wrong numbers.  The caller owns *out until it calls
+ * kofn_open, which takes the port over even if it fails.
  * KOFN_TRANSPORT: a thread cannot be started. */
 KOFN_API kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                                        const kofn_faults *faults);
@@ -389,15 +389,18 @@ typedef struct kofn_report {
     }
 
 #define KOFN_OPERANDS_MOST 65536 /* operands of a job */
-/* Opens a job with one resident operand, as kofn_open_all does.  It returns the
- * statuses of kofn_open_all. */
+/* Takes the port over, even if it fails, and opens a job with one resident
+ * operand.  So never close a port that was given to kofn_open: kofn_close does,
+ * or kofn_open itself if it fails.  Otherwise it is like kofn_open_all, and
+ * returns the statuses of that function. */
 KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
                                kofn_port *port, const kofn_options *opt);
-/* Opens a job with operands 0, 1, ..., each with its own plan.  A worker stores
- * a block of each operand.  All plans need the same numbers of workers, groups
- * and seats and the same type; a SUM or STREAM plan must be the only one.
+/* Takes the port over, even if it fails, and opens a job with operands 0, 1,
+ * ..., each with its own plan.  A worker stores a block of each operand.  All
+ * plans need the same numbers of workers, groups and seats and the same type; a
+ * SUM or STREAM plan must be the only one.
  *
- * Takes the port over, even on failure.  Borrows the plans until kofn_close.
+ * If it fails, it closes the port.  Borrows the plans until kofn_close.
  * `opt` is copied; NULL means all defaults.  The caller ends *out with
  * kofn_close; it is NULL on failure.
  * KOFN_INVAL: `operands` is not in 1 .. KOFN_OPERANDS_MOST, an option is out of
