@@ -554,6 +554,22 @@ KOFN_API void kofn_on_round(kofn_job *job,
  * Otherwise it returns the failures of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
+/* Computes C = A B with a code on threads of this process: the whole life of a
+ * plan, a port and a job in one call.  `scheme` and `workers` are as in
+ * kofn_plan_new; a plan with a seed of 1 is made.
+ *
+ * A is m x n, B is n x p and C is m x p, all of one type.  C must not overlap A
+ * or B.  No matrix is used after the call.
+ * KOFN_INVAL: a matrix or `scheme` is missing, a matrix is misaligned, or
+ * `workers` or a key or value in `scheme` is invalid.
+ * KOFN_SHAPE: shapes or types do not agree, or a size is 0 or too large.
+ * KOFN_NOSCHEME: there is no such scheme.
+ * KOFN_UNSUITED: the scheme does not serve KOFN_MATMUL.
+ * Otherwise it returns the failures of kofn_port_threads, kofn_place and
+ * kofn_round. */
+KOFN_API kofn_status kofn_product(const kofn_matrix *A, const kofn_matrix *B,
+                                  kofn_matrix *C, const char *scheme,
+                                  size_t workers);
 /* Limits later rounds to strips lo .. hi-1 of S = kofn_progress.strips: to rows
  * k S + lo .. k S + hi-1 of A for k = 0, 1, ...  The work is less in
  * proportion.  Other rows of the output keep their values; of a left product

@@ -106,6 +106,16 @@ static void count_steps(void)
     kofn_close(job);
 }
 
+/* The same in one call. */
+static void in_one_call(void)
+{
+    kofn_matrix A = matrix(X, ROWS, COLS), in = matrix(w, COLS, 1);
+    kofn_matrix out = matrix(y, ROWS, 1);
+
+    must(kofn_product(&A, &in, &out, "elastic:k=2", 4));
+    expect(is_product(&A, &in, &out), "the product of one call");
+}
+
 /* A port that no job has taken over is closed by its owner. */
 static void unused_port(void)
 {
@@ -134,6 +144,7 @@ int main(void)
     add_up(job);
     kofn_close(job);
     count_steps();
+    in_one_call();
     unused_port();
     kofn_plan_free(plan);
     return 0;
