@@ -73,7 +73,8 @@ def _print_first(printed):
         if printed.setdefault(key, mine) is not mine:
             return
     print(f"{traceback.format_exc()}kofn: the task fails and goes to other workers; "
-          "further exceptions of this line are not printed", file=sys.stderr, flush=True)
+          "further exceptions of this line are not printed\n",
+          end="", file=sys.stderr, flush=True)  # in one piece, as others write too
 
 
 def _is_new_file(name):

@@ -179,8 +179,7 @@ def test_an_exception_is_printed_once(where, capfd):
         for first in 0.0, 1.0, 2.0:
             with pytest.raises(RuntimeError) as e:
                 S(np.full(4, first))
-            words = "of another line" if first == 2 else "is out of luck"
-            assert words in str(e.value) and "in f" in str(e.value.__cause__)
+            assert "in f" in str(e.value.__cause__)
     err = capfd.readouterr().err
     assert where == "processes" or len(tries) > 3
     assert err.count("is out of luck\n") == err.count("of another line\n") == 1
