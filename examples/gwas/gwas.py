@@ -3,7 +3,7 @@
 
     examples/gwas/gwas.py [-n PEOPLE] [-p VARIANTS] [--repeat N] [--no-dask]
 
-prints a table, and writes gwas.svg here: kofn on eight processes, kofn next to eight Dask
+prints a table, and writes gwas.svg in the current folder: kofn on eight processes, kofn next to eight Dask
 workers, and Dask alone, with the same faults. README.md explains it.
 """
 import argparse
@@ -48,7 +48,7 @@ def simulate(n, p, seed=1):
 
 
 class Study:
-    """What every way of computing shares: all but products with the genotypes."""
+    """The part that all ways of computing share: all but products with the genotypes."""
 
     def __init__(self, G, C, y):
         spread = G.std(0)
@@ -289,7 +289,7 @@ def arguments():
     a.add_argument("--repeat", type=int, default=1,
                    help="runs of each row, to take the median of (1)")
     a.add_argument("--no-dask", action="store_true", help="only kofn on processes")
-    a.add_argument("-o", default=str(HERE / "gwas.svg"), help="the picture")
+    a.add_argument("-o", default="gwas.svg", help="the picture (gwas.svg)")
     return a.parse_args()
 
 

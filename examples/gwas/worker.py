@@ -1,4 +1,4 @@
-"""What a worker multiplies with. A file says which processes are slow or wrong, and counts
+"""The multiplication of a worker. A file says which processes are slow or wrong, and counts
 multiplications. kofn and plain Dask use the same function."""
 import mmap
 import os
