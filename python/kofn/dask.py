@@ -54,15 +54,15 @@ class _Plugin(WorkerPlugin):
         self.endpoint, self.options, self.grace = endpoint, options, grace
 
     def setup(self, worker):
+        self.child, self.lock, self.ended = None, threading.Lock(), threading.Event()
         state = getattr(worker, "state", worker)
         memory = worker.memory_manager.memory_limit
         self.words = [
             sys.executable, "-c", START, str(os.getpid()), FOLDER, "worker",
-            self.endpoint, "--with-parent", "--name", str(worker.name)[:64],
+            self.endpoint, "--with-parent", f"--name={str(worker.name)[:64]}",
             *(["--memory", str(int(memory))] if memory else []), *self.options]
         self.environment = dict(os.environ,
                                 **dict.fromkeys(THREADS, str(state.nthreads)))
-        self.child, self.lock, self.ended = None, threading.Lock(), threading.Event()
         threading.Thread(target=self._keep, daemon=True, name="kofn").start()
 
     def _keep(self):

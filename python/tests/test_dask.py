@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import time
+import types
 
 import numpy as np
 import pytest
@@ -155,6 +156,28 @@ def test_a_cluster_that_is_scaled_and_what_children_have(client, tmp_path):
         lambda dask_worker: [n for n in dask_worker.plugins if "kofn" in n]).values())
     assert not client.run_on_scheduler(
         lambda dask_scheduler: [n for n in dask_scheduler.worker_plugins if "kofn" in n])
+
+
+def test_teardown_ends_a_child_although_the_process_stays(monkeypatch):
+    monkeypatch.setattr(kofn.dask, "LAST", 3600)
+    worker = types.SimpleNamespace(
+        name="-x", state=types.SimpleNamespace(nthreads=1),
+        memory_manager=types.SimpleNamespace(memory_limit=None))
+    with kofn.Fleet("tcp://127.0.0.1:*", 1) as fleet:
+        plugin = kofn.dask._Plugin(fleet.endpoint, [], 0)
+        plugin.setup(worker)
+        assert fleet.wait(timeout=60) == 1
+        assert fleet.workers[0].name == "-x" and fleet.workers[0].memory is None
+        plugin.teardown(worker)
+        until(lambda: not fleet.workers and plugin.child.poll() is not None)
+
+
+@pytest.mark.parametrize("name", ["register_plugin", "register_worker_plugin"])
+def test_plugins_are_registered_by_old_and_new_methods(name):
+    came = []
+    client = types.SimpleNamespace(**{name: lambda plugin, name: came.append(name)})
+    kofn.dask._join(client, object(), "p")
+    assert came == ["p"]
 
 
 @pytest.mark.parametrize("b, panel", [(B, 1), (B, 33 * 56), (B[:, 0], 1 << 20),
