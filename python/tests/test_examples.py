@@ -1,8 +1,10 @@
 """The programs in examples/python that need nothing else; each checks itself or
 prints by how much it is off."""
+import os
 import pathlib
 import re
 import runpy
+import subprocess
 import sys
 
 import pytest
@@ -31,3 +33,15 @@ def test_notebook(monkeypatch, capsys):
     assert "uncoded ends in round 30" in out
     assert "right: True - liars: (5,)" in out
     assert "(1234, 7" in out and "corrected: True" in out
+
+
+@pytest.mark.night
+def test_study_of_genomes(tmp_path):
+    out = subprocess.run(
+        [sys.executable, EXAMPLES.parent / "gwas/gwas.py", "--no-dask", "-n", "300", "-p",
+         "800", "-o", tmp_path / "g.svg"], check=True, capture_output=True, text=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))).stdout
+    assert re.findall(r"^\| kofn \| ([^|]*) .* (\S+) \|$", out, re.M) == [
+        (event, "0") for event in ("none", "one killed", "two killed",
+                                   "one five times slower", "one returns wrong numbers")]
+    assert (tmp_path / "g.svg").read_text().startswith("<svg")

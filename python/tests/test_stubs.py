@@ -1,11 +1,14 @@
 """The stubs and docs/python-details.md name what there is, with the same parameters."""
 import ast
+import importlib
 import inspect
 import os
 import pathlib
 import re
 import subprocess
 import sys
+
+import pytest
 
 import kofn
 from kofn._job import OPTIONS
@@ -111,3 +114,13 @@ def members(node, real):
               (inspect.isfunction(value) or isinstance(value, property))}
     assert public <= set(stubs), (node.name, public - set(stubs))
     return len(stubs)
+
+
+@pytest.mark.parametrize("name", ["mpi", "dask"])
+def test_stubs_of_modules_are_the_same(name):
+    module = importlib.import_module(f"kofn.{name}")
+    stubs = {n.name: n for n in ast.parse((STUBS.parent / f"{name}.pyi").read_text()).body
+             if isinstance(n, ast.FunctionDef)}
+    assert set(stubs) == set(module.__all__)
+    for f in stubs:
+        assert parameters(stubs[f]) == real_parameters(getattr(module, f)), f
