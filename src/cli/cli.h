@@ -78,7 +78,7 @@ typedef struct cli_args {
     bool shares;
     kofn_net_shape net; /* train */
     kofn_train_options train;
-    const char *layers;
+    const char *layers, *hidden; /* of train; NULL: not given */
     bool activation_given, loss_given, last_given;
     double unit; /* points are divided by it; 0: by the largest magnitude of X,
                     if that is above 1 */

@@ -13,36 +13,60 @@
 
 /* ---- inputs -------------------------------------------------------------- */
 
-/* Reads layers like "64-32-10". */
-static int read_layers(cli_training *t, const char *text)
+/* Reads widths like "64-32-10", at most `most`. Returns their number, or 0 if
+ * the text is something else. */
+static size_t read_widths(const char *text, size_t *widths, size_t most)
 {
-    size_t n = 0;
     const char *at = text;
 
-    if (!text)
-        return cli_say(EXIT_USAGE,
-                       "--layers is missing: the widths of the points and of "
-                       "each layer, as 64-32-10");
-    for (; n <= KOFN_NET_MOST; at++) {
+    for (size_t n = 0; n < most; at++) {
         char *end;
 
         errno = 0;
-        t->widths[n++] =
+        widths[n] =
             isdigit((unsigned char)*at) ? (size_t)strtoull(at, &end, 10) : 0;
-        if (!t->widths[n - 1] || errno)
-            break;
+        if (!widths[n++] || errno)
+            return 0;
         at = end;
         if (*at != '-')
-            break;
+            return *at ? 0 : n;
     }
-    if (*at || n < 2 || !t->widths[n - 1])
+    return 0;
+}
+
+static int read_layers(cli_training *t, const cli_args *a)
+{
+    const char *text = a->layers ? a->layers : a->hidden ? a->hidden : "32";
+    size_t n = a->layers ? read_widths(text, t->widths, KOFN_NET_MOST + 1)
+                         : read_widths(text, t->widths + 1, KOFN_NET_MOST - 1);
+
+    if (a->layers && a->hidden)
+        return cli_say(EXIT_USAGE, "give --hidden or --layers, not both");
+    if (a->layers && n < 2)
         return cli_say(EXIT_USAGE,
                        "--layers %s: give 2 to %d widths with - between them, "
                        "as 64-32-10",
                        text, KOFN_NET_MOST + 1);
-    t->shape.layers = n - 1;
+    if (n < 1)
+        return cli_say(EXIT_USAGE,
+                       "--hidden %s: give up to %d widths with - between them, "
+                       "as 64-32",
+                       text, KOFN_NET_MOST - 1);
+    t->shape.layers = a->layers ? n - 1 : n + 1;
     t->shape.widths = t->widths;
     return 0;
+}
+
+/* With --hidden the points and targets say the first and the last width. */
+static void fit_layers(cli_training *t, const cli_args *a)
+{
+    if (a->layers)
+        return;
+    t->widths[0] = t->X.cols;
+    t->widths[t->shape.layers] = t->shape.autoencoder ? t->X.cols
+                                 : t->shape.loss == KOFN_NET_LOSS_SQUARES
+                                     ? t->y.cols
+                                     : (size_t)cli_largest(&t->y) + 1;
 }
 
 /* Reads the network's shape from the options and their defaults. */
@@ -69,7 +93,7 @@ static int read_shape(cli_training *t, const cli_args *a)
                            : "%s has no labels with it; name them as well, or "
                              "give --autoencoder",
                        a->label ? "--label" : a->operand[a->operands - 1]);
-    return read_layers(t, a->layers);
+    return read_layers(t, a);
 }
 
 /* Loads labels or target numbers, one row per point. */
@@ -379,6 +403,7 @@ static int prepare(cli_training *t, const cli_args *a)
         return cli_say(EXIT_USAGE, "--every is for --checkpoint");
     t->model.unit = a->unit;
     TRY_CODE(load_points(t, a->operand, 0, &t->X, &t->y));
+    fit_layers(t, a);
     if (a->test_X)
         TRY_CODE(load_points(t, test, 1, &t->test_X, &t->test_y));
     set_options(t, a);

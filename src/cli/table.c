@@ -179,9 +179,13 @@ static cli_option options[] = {
      "subtract the mean of each column (not with --no-intercept) and divide "
      "by its standard deviation; the written weights are for X as it is",
      IN_REGRESS, FLAG(standardise)},
+    {0, "hidden", "N1-N2-...",
+     "widths of the hidden layers; those of the first and last are those of "
+     "the points and targets (32)",
+     IN_TRAIN, OF(CLI_TEXT, hidden)},
     {0, "layers", "N0-N1-...",
-     "widths: of a point, and of each layer; the last one is the number "
-     "of classes or of numbers to predict",
+     "instead of --hidden, all widths: of a point, and of each layer; the last "
+     "one is the number of classes or of numbers to predict",
      IN_TRAIN, OF(CLI_TEXT, layers)},
     {LEARN("activation", IN_TRAIN, net.activation),
      .given = AT(activation_given)},

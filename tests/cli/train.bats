@@ -225,11 +225,27 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     json "o['rel_error'] <= 1e-12 and o['resumed_after'] == 3 and o['iterations'] == 16" <out.json
 }
 
+@test "train: points and targets say the first and the last width" {
+    images
+    kofn train X.npy y.npy -o model --epochs 1 -q
+    py "import json; assert json.load(open('model/model.json'))['layers'] == [64, 32, 10]"
+    kofn train X.npy y.npy -o model --hidden 20-12 --epochs 1 -q
+    py "import json; assert json.load(open('model/model.json'))['layers'] == [64, 20, 12, 10]"
+    kofn train X.npy -o coder --hidden 20 --autoencoder --epochs 1 -q
+    py "import json; assert json.load(open('coder/model.json'))['layers'] == [64, 20, 64]"
+    kofn train X.npy y.npy -o model --hidden 9 --loss squares --epochs 1 -q
+    py "import json; assert json.load(open('model/model.json'))['layers'] == [64, 9, 1]"
+}
+
 # bats test_tags=asan
 @test "train: exclusive options exit with 2 and one line" {
     images
-    run kofn train X.npy y.npy -o m
-    refused "--layers" "64-32-10"
+    run kofn train X.npy y.npy -o m --layers 64-10 --hidden 32
+    refused "--layers" "--hidden"
+    for bad in 0 32- x ""; do
+        run kofn train X.npy y.npy -o m "--hidden=$bad"
+        refused "--hidden"
+    done
     for bad in 64 64- -64-10 64-x 64-0-10 64--10 "64-10 " 99999999999999999999-1 \
         1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1; do
         run kofn train X.npy y.npy -o m "--layers=$bad"

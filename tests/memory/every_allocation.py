@@ -156,7 +156,7 @@ class Worker(Run):
     no memory for the coordinator's last packet, it waits for it until a timeout."""
 
     def __init__(self):
-        super().__init__("worker ipc://socket -q --patience 30",
+        super().__init__("worker ipc://socket -q --once --patience 30",
                          y_npy=same_numbers)
 
     def coordinator(self):
@@ -238,7 +238,7 @@ try:
             c_npy=same_numbers),
         Run("regress X.npy y0.npy -o r.npy -q -n 3",
             r_npy=lambda a, b: np.abs(np.load(a) - np.load(b)).max() < 1e-6),
-        Run("train X.npy y1.npy -o M --layers 6-3-2 --batch 20 -q -n 3 "
+        Run("train X.npy y1.npy -o M --layers 6-3-2 --batch 20 --epochs 1 -q -n 3 "
             "--checkpoint D --history h.csv", M=same_model, D=same_checkpoint,
             h_csv=lambda a, b: True),
         # predict with a folder is left out: Jansson 2.14 fails an assertion if it
