@@ -653,28 +653,6 @@ KOFN_API kofn_status kofn_finish(kofn_job *job);
  * worker.  Run functions that may hang on workers that are processes. */
 KOFN_API void kofn_close(kofn_job *job);
 
-/* ---- complex numbers ----------------------------------------------------- */
-
-/* Writes the input for a product with a complex matrix A.
- *
- * In memory a complex m x n matrix is a real m x 2n matrix A'.  Columns 2j and
- * 2j + 1 are the real and the imaginary part of column j.  With a complex n x p
- * matrix X, A X is in memory the real m x 2p product A' X' of KOFN_MATMUL.  X'
- * is real, 2n x 2p, and has for each entry a + bi of X the block
- *
- *      a  b
- *     -b  a
- *
- * This function writes X'.  If `is_complex`, X is n x 2p as A' is; else X is
- * real, n x p.  `out` is 2n x 2p, has the type of X, and does not overlap it.
- * A real A needs no other input: X itself, as n x 2p, gives A X as m x 2p.
- * Allocates no memory.
- * KOFN_INVAL: a matrix is missing, or the types differ.
- * KOFN_SHAPE: `is_complex`, and X has an odd number of columns; or the shape of
- * `out` is another. */
-KOFN_API kofn_status kofn_complex_input(const kofn_matrix *X, bool is_complex,
-                                        const kofn_matrix *out);
-
 /* ---- the machine --------------------------------------------------------- */
 
 /* Facts that determine the speed of this machine.  Strings are valid until the
@@ -700,6 +678,7 @@ KOFN_API kofn_status kofn_machine_info(kofn_machine *m);
 #endif
 
 #include <kofn/change.h>
+#include <kofn/complex.h>
 #include <kofn/learn.h>
 #include <kofn/parts.h>
 

@@ -7,6 +7,7 @@ import signal
 import tempfile
 import time
 import weakref
+from numbers import Real
 from typing import NamedTuple
 
 from . import _failed, _lib, _worker
@@ -343,9 +344,11 @@ class FleetWorker(NamedTuple):
 
 
 def _end_fleet(held):
-    """Closes the fleet, at most once, and not in a forked child."""
+    """Closes the fleet and its jobs, at most once, and not in a forked child."""
     trunk = held.pop("trunk", None)
     if trunk is not None and held.get("process") == os.getpid():
+        for job in list(held["jobs"]):
+            job.close()
         lib.kofn_fleet_close(trunk.port)
         trunk.close()
 
@@ -388,7 +391,7 @@ class Fleet:
                  tls_key=None):
         self.where = where
         self.size = _lib.count("workers", workers, 32, 1)
-        self._held = {"process": os.getpid()}
+        self._held = {"process": os.getpid(), "jobs": weakref.WeakSet()}
         self._final = weakref.finalize(self, _end_fleet, self._held)
         own = part or multiply or keep
         if own and where != "processes":
@@ -411,7 +414,7 @@ class Fleet:
         """Returns the fleet of a transport, which it takes over."""
         it = cls.__new__(cls)
         it.where, it.size = where, workers
-        it._held = {"process": os.getpid(), "trunk": _Trunk.of(transport, workers)}
+        it._held = {"process": os.getpid(), "jobs": weakref.WeakSet(), "trunk": _Trunk.of(transport, workers)}
         it._final = weakref.finalize(it, _end_fleet, it._held)
         return it
 
@@ -424,10 +427,17 @@ class Fleet:
             raise Invalid("this process is a fork; the fleet is its parent's")
         return trunk
 
+    def _opened(self, job):
+        """Keeps a job, which ends with the fleet."""
+        self._held["jobs"].add(job)
+
     def share(self, weight):
         """Returns this fleet for jobs that get `weight` times the time that other
         jobs get when both have work."""
+        if not isinstance(weight, Real) or not 0 < weight <= 1e6:
+            raise Invalid(f"weight={weight!r} is not a number above 0, at most 1e6")
         other = copy.copy(self)
+        other._whole = self  # which closes the fleet when it is collected
         other.weight = float(weight)
         return other
 

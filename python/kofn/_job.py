@@ -197,6 +197,8 @@ class Job:
         if st < 0:
             raise_for(st)
         self._handles["job"] = self.job = out[0]
+        if isinstance(where, Fleet):
+            where._opened(self)
         self.report = None
         self._last = None  # totals, once it is closed
 

@@ -143,9 +143,18 @@ def test_a_fleet_of_threads_and_what_is_refused(fleet):
         kofn.Fleet("threads", part=part)
     with pytest.raises(kofn.Invalid, match="part=f"):
         kofn.Sum(part, 2, where=fleet)
+    for weight in 0, -1, "2", float("nan"):
+        with pytest.raises(kofn.Invalid, match="weight"):
+            fleet.share(weight)
+    alone = kofn.Fleet("processes", workers=1).share(2)
+    with kofn.Matrix(A, alone, scheme="mds:k=1") as M:
+        assert np.allclose(M @ X, A @ X)
     closed = kofn.Fleet("processes", workers=1)
+    M = kofn.Matrix(A, closed, scheme="mds:k=1")
     closed.close()
     closed.close()
+    with pytest.raises(kofn.Error, match="has been closed"):
+        M @ X
     with pytest.raises(kofn.Invalid, match="is closed"):
         kofn.Matrix(A, closed)
     child = os.fork()

@@ -213,7 +213,7 @@ static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
     return st == KOFN_NOMEM ? st : kf_away_hang_up(p, id);
 }
 
-/* Compares the workers when results of another product come. */
+/* Compares the workers when results of a later product come. */
 static void compare(port *p, uint32_t product)
 {
     kf_badge **badge = kf_new(p->workers, sizeof *badge);
@@ -249,7 +249,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     }
     if (!e)
         return unasked(p, id, k);
-    if (h->product != p->compared)
+    if (h->product > p->compared)
         compare(p, h->product);
     kf_badge_count(&w->badge, h, k->body_bytes);
     w->useful = true;

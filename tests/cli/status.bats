@@ -61,7 +61,7 @@ says() {
     product 2 --keys keys
     worker anna --keys keys/anna
     worker bert --keys keys/bert
-    until_it eval 'kofn status "$at" --keys keys/anna 2>/dev/null | grep -q bert'
+    until_it eval '[ "$(kofn status "$at" --keys keys/anna 2>/dev/null | grep -cE "anna|bert")" -eq 2 ]'
     run kofn drain "$at" bert --keys keys/anna
     refused operator
     until_it kofn drain "$at" bert --keys keys/operator

@@ -22,6 +22,7 @@ typedef struct hand {
     kofn_status end;
     size_t connected;     /* how often a job or a coordinator was found */
     atomic_size_t stored; /* new blocks that it was sent */
+    size_t memory;        /* limit; 0: none */
 } hand;
 
 typedef struct crew {
@@ -57,6 +58,7 @@ static void *work(void *ud)
     o.operand = count_block;
     o.ud = h;
     o.stay = true;
+    o.memory = h->memory;
     o.name = h->name;
     h->end = kofn_serve(dialler(h->at, &patient), &o);
     return NULL;
@@ -80,7 +82,7 @@ static void hire(crew *c, size_t n, const kofn_transport *at)
     }
 }
 
-static void open_crew(crew *c)
+static void open_crew_with(crew *c, size_t memory)
 {
     kofn_fleet_options o = KOFN_FLEET_OPTIONS_INIT;
     kofn_transport *t;
@@ -91,7 +93,13 @@ static void open_crew(crew *c)
     o.ud = c;
     t = listener(unix_socket, &patient);
     assert_ok(kofn_fleet_open(&c->f, t, &o));
+    c->hand[0].memory = memory;
     hire(c, WORKERS, t);
+}
+
+static void open_crew(crew *c)
+{
+    open_crew_with(c, 0);
 }
 
 static void close_crew(crew *c)
@@ -487,6 +495,41 @@ static void weights_count(void **state)
     pthread_join(thread, NULL);
 }
 
+/* ---- memory -------------------------------------------------------------- */
+
+static void count_refusals(void *ud, const char *words)
+{
+    *(size_t *)ud += strstr(words, "memory") != NULL;
+}
+
+/* A block of one job is A, M N numbers. One worker has memory for one such
+ * block, and not for those of two jobs. */
+static void memory_is_shared(void **state)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    size_t refused = 0;
+    crew c;
+    task t[2];
+
+    (void)state;
+    open_crew_with(&c, M * N * sizeof(double) * 3 / 2);
+    o.workers = WORKERS;
+    o.news = count_refusals;
+    o.ud = &refused;
+    begin_weighing(&t[0], c.f, "mds:k=1", 1, &o);
+    for (unsigned i = 0; i < 10; i++)
+        multiply(&t[0], i);
+    assert_int_equal(refused, 0);
+    begin_weighing(&t[1], c.f, "mds:k=1", 2, &o);
+    for (unsigned i = 0; i < 10; i++)
+        multiply(&t[i % 2], i);
+    assert_int_equal(refused, 1);
+    assert_int_equal(kofn_fleet_workers(c.f), WORKERS); /* it stays for job 1 */
+    finish(&t[0]);
+    finish(&t[1]);
+    close_crew(&c);
+}
+
 static void refusals(void **state)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
@@ -530,6 +573,8 @@ TEST_FILE(fleet_jobs_test)
              "fleet: blocks of a numbered job stay for the next one"),
         TEST(weights_count,
              "fleet: of two jobs the one with the larger weight goes first"),
+        TEST(memory_is_shared,
+             "fleet: jobs share the memory of a worker, which refuses a block"),
         TEST(refusals,
              "fleet: what cannot be is refused, and closing waits for jobs"),
     };
