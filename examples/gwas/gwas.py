@@ -260,12 +260,12 @@ def printed(rows):
         yield f"| {way} | {event} | {took:.2f} | {ratio:.2f} | {done:.2f} | {wrong:,} |"
 
 
-def picture(rows):
+def picture(rows, events=EVENTS):
     """Returns an SVG: bars of the time over no fault; black: wrong results delivered."""
     colours = dict(zip(dict.fromkeys(r[0] for r in rows), ("#1b6ca8", "#58a55c", "#d9822b")))
     most = max(r[3] for r in rows)
     out, y = [], 20
-    for event in EVENTS:
+    for event in events:
         out.append(f'<text x="10" y="{y + 12}" font-weight="bold">{event}</text>')
         y += 20
         for way, _, _, ratio, _, wrong in (r for r in rows if r[1] == event):

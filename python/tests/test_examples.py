@@ -45,3 +45,18 @@ def test_study_of_genomes(tmp_path):
         (event, "0") for event in ("none", "one killed", "two killed",
                                    "one five times slower", "one returns wrong numbers")]
     assert (tmp_path / "g.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.night
+def test_study_on_sixteen_machines(tmp_path):
+    out = subprocess.run(
+        [sys.executable, EXAMPLES.parent / "gwas/sixteen.py", "-n", "300", "-p", "800",
+         "-o", tmp_path / "s.svg"], check=True, capture_output=True, text=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))).stdout
+    rows = dict(re.findall(r"^\| (.*? \| \S.*?) \| (.*) \|$", out, re.M))
+    for event in "one of 16 stopped", "two of 16 stopped":
+        assert rows["no code | " + event].startswith("fails: TooFewWorkers")
+        assert float(rows["elastic:k=12 | " + event].split(" | ")[-1]) < 1e-10
+    assert float(rows["elastic:k=12, keyed | one returns wrong numbers"]
+                 .split(" | ")[-1]) < 1e-5
+    assert (tmp_path / "s.svg").read_text().startswith("<svg")
