@@ -6,6 +6,7 @@
 
 #include <kofn/core.h>
 #include <kofn/fleet.h>
+#include <kofn/forecast.h>
 #include <kofn/mpi.h>
 #include <kofn/net.h>
 #include <kofn/peer.h>
@@ -84,6 +85,13 @@ static void transports(void)
          want.formulas = kofn_formulas);
 }
 
+static void forecasts(void)
+{
+    SETS(kofn_costs, KOFN_COSTS_INIT, NOTHING);
+    SETS(kofn_forecast_options, KOFN_FORECAST_OPTIONS_INIT, NOTHING);
+    SETS(kofn_forecast, KOFN_FORECAST_INIT, NOTHING);
+}
+
 static void nodes(void)
 {
     SETS(kofn_node_view, KOFN_NODE_VIEW_INIT, want.seat = KOFN_NO_SEAT);
@@ -97,6 +105,7 @@ int main(void)
     jobs();
     learning();
     transports();
+    forecasts();
     nodes();
     return wrong;
 }

@@ -20,13 +20,14 @@ from ._lib import (Corrupt, Error, Invalid, Late, NotFitted, TaskFailed, TooFewW
 from ._matrix import Matrix, matmul
 from ._mesh import Mesh
 from ._network import Network
+from ._plan import Plan, plan
 from ._regression import Regression
 from ._stream import Product, Stream
 from ._sum import Sum
 
 __all__ = ["ConvergenceWarning", "Corrupt", "Error", "Findings", "Fleet",
            "FleetWorker", "Invalid",
-           "Iterated", "Late", "Matrix", "Mesh", "Network", "NotFitted", "Product",
+           "Iterated", "Late", "Matrix", "Mesh", "Network", "NotFitted", "Plan", "Product",
            "Regression", "Report", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
            "TransportFailed", "Unstable", "Unsuited", "check_product", "matmul",
-           "pagerank", "plan_info", "power", "schemes", "serve"]
+           "pagerank", "plan", "plan_info", "power", "schemes", "serve"]

@@ -23,7 +23,7 @@ from cffi import FFI
 HERE = pathlib.Path(__file__).resolve().parent
 CHECKOUT = HERE.parent.parent
 HEADERS = ["kofn.h", "kofn/learn.h", "kofn/scheme.h",
-           "kofn/transport.h", "kofn/fleet.h", "kofn/mpi.h", "kofn/peer.h", "kofn/net.h",
+           "kofn/transport.h", "kofn/fleet.h", "kofn/forecast.h", "kofn/mpi.h", "kofn/peer.h", "kofn/net.h",
            "kofn/io.h",
            "kofn/check.h", "kofn/train.h"]
 

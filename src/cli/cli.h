@@ -95,7 +95,9 @@ typedef struct cli_args {
     const char *worker; /* keygen: the worker that gets a key; NULL: keys for
                            all workers */
     size_t memory;
-    double grace; /* seconds */
+    double deadline;         /* plan: seconds; 0: none */
+    size_t faulty, tolerate; /* plan: workers that must be found, may be lost */
+    double grace;            /* seconds */
     bool insecure, staged, once, below_given, per_principal_given;
     bool with_parent;
     const char *log;                            /* a file, - or NULL */
@@ -125,6 +127,7 @@ enum {
     IN_STREAM = 1 << 15,
     IN_STATUS = 1 << 16,
     IN_DRAIN = 1 << 17,
+    IN_PLAN = 1 << 18,
     IN_ASK = IN_STATUS | IN_DRAIN,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
@@ -304,7 +307,8 @@ void cli_put_blas(const cli_args *a, json_t *o);
     X(cmd_worker)                                                              \
     X(cmd_keygen)                                                              \
     X(cmd_status)                                                              \
-    X(cmd_drain)
+    X(cmd_drain)                                                               \
+    X(cmd_plan)
 #define CLI_DECLARE(name) int name(cli_args *a);
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE

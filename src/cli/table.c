@@ -36,19 +36,19 @@ static cli_option options[] = {
      ".mtx (train: a folder; trace: the drawing)",
      IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK | IN_TRACE, OF(CLI_FILE, output)},
     {'n', "workers", "N", "number of workers at the start (8)",
-     IN_JOB | IN_SCHEMES, NUMBER(CLI_SIZE, 1, 1e6, workers),
+     IN_JOB | IN_SCHEMES | IN_PLAN, NUMBER(CLI_SIZE, 1, 1e6, workers),
      .given = AT(workers_given)},
     {'s', "scheme", "NAME[:key=value,...]",
      "the code; see kofn schemes (elastic; stream: dip; regress by squares "
      "with a small X of many rows and 3 to 16 workers: pcr; train: gc:d=2, or gpd with --masterless)",
-     IN_JOB, OF(CLI_TEXT, scheme), .given = AT(scheme_given)},
+     IN_JOB | IN_PLAN, OF(CLI_TEXT, scheme), .given = AT(scheme_given)},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "location of the workers: threads of this process, a deterministic "
      "simulator, processes of this machine, other ranks under mpirun or "
      "srun, or kofn worker processes that connect to tcp://*:PORT or "
      "ipc://PATH; --masterless: threads, mpi, or the ADDRESS to listen "
      "at (threads)",
-     IN_JOB, OF(CLI_TEXT, port), .check = cli_check_port_name},
+     IN_JOB | IN_PLAN, OF(CLI_TEXT, port), .check = cli_check_port_name},
     {0, "min-workers", "K",
      "with an ADDRESS: begin when this number of workers has come (all "
      "of --workers)",
@@ -108,7 +108,14 @@ static cli_option options[] = {
     {0, "memory", "BYTES",
      "largest size of a block, or of the waiting tasks of a stream (no "
      "limit)",
-     IN_WORKER, NUMBER(CLI_SIZE, 1, 0, memory)},
+     IN_WORKER | IN_PLAN, NUMBER(CLI_SIZE, 1, 0, memory)},
+    {0, "deadline", "SECONDS", "leave out codes that take longer (no limit)",
+     IN_PLAN, NUMBER(CLI_REAL, 1e-9, 1e9, deadline)},
+    {0, "tolerate", "N", "only codes that survive the loss of N workers (0)",
+     IN_PLAN, NUMBER(CLI_SIZE, 0, 1e6, tolerate)},
+    {0, "faulty", "N",
+     "only codes that can find N workers with wrong results (0)", IN_PLAN,
+     NUMBER(CLI_SIZE, 0, 1e6, faulty)},
     {0, "once", NULL,
      "end when the job of the coordinator is over; without it the worker stays "
      "and serves the next one",
@@ -122,7 +129,7 @@ static cli_option options[] = {
      "coordinator says so",
      IN_WORKER, FLAG(staged)},
     {'r', "rounds", "R", "number of times the product is computed (1)",
-     IN_PRODUCT, NUMBER(CLI_SIZE, 1, 1e9, rounds)},
+     IN_PRODUCT | IN_PLAN, NUMBER(CLI_SIZE, 1, 1e9, rounds)},
     {'d', "damping", "D", "probability of following an arc (0.85)", IN_PAGERANK,
      NUMBER(CLI_REAL, 0, 1, damping), .given = AT(damping_given)},
     {0, "personalize", "FILE",
@@ -195,7 +202,7 @@ static cli_option options[] = {
     {LEARN("momentum", IN_TRAIN, train.momentum)},
     {LEARN("nesterov", IN_TRAIN, train.nesterov)},
     {LEARN("l2", IN_TRAIN, train.l2)},
-    {LEARN("batch", IN_TRAIN, train.batch)},
+    {LEARN("batch", IN_TRAIN | IN_PLAN, train.batch)},
     {LEARN("epochs", IN_TRAIN, train.epochs)},
     {LEARN("scrub", IN_TRAIN, train.scrub)},
     {LEARN("autoencoder", IN_TRAIN, net.autoencoder)},
@@ -259,13 +266,14 @@ static cli_option options[] = {
      "random faults: spread, straggle, burst, factor, delay, leave, "
      "join, corrupt, flip, miss; simulator: clock=modelled|measured, "
      "work, latency, bandwidth, whole",
-     IN_JOB | IN_WORKER, OF(CLI_TEXT, faults_text), .check = cli_read_faults},
+     IN_JOB | IN_WORKER | IN_PLAN, OF(CLI_TEXT, faults_text),
+     .check = cli_read_faults},
     {0, "pattern", "MODEL:key=value,...|FILE",
      "the workers that are slow in each round: a model with its keys (iid, "
      "fritchman, arbitrary or bursty; see kofn gen --help), or a file made "
      "by --record or kofn gen pattern; kofn worker takes a file only. A slow "
      "worker is slower by factor= of --faults",
-     IN_JOB | IN_WORKER, OF(CLI_FILE, pattern_text)},
+     IN_JOB | IN_WORKER | IN_PLAN, OF(CLI_FILE, pattern_text)},
     {0, "record", NULL, "for --pattern", IN_TRACE, OF(CLI_JOB, job.record)},
     {0, "factor", "F", "pattern: slowdown of slow workers, or inf (5)", IN_GEN,
      NUMBER(CLI_REAL, 1.001, HUGE_VAL, factor)},
@@ -285,7 +293,8 @@ static cli_option options[] = {
     JOB("audit", audit, NULL),
     JOB("beyond", beyond, NULL),
     {0, "seed", "S", "seed of coefficients, faults and generated data (1)",
-     IN_JOB | IN_GEN | IN_SCHEMES | IN_WORKER, NUMBER(CLI_SIZE, 0, 0, seed)},
+     IN_JOB | IN_PLAN | IN_GEN | IN_SCHEMES | IN_WORKER,
+     NUMBER(CLI_SIZE, 0, 0, seed)},
     JOB("journal", journal, NULL),
     JOB("metrics", metrics, NULL),
     JOB("trace", trace, NULL),
@@ -299,8 +308,8 @@ static cli_option options[] = {
      "of a row of A times the largest norm of a column of B (the "
      "rounding of any order of summation)",
      IN_CHECK, NUMBER(CLI_REAL, 0, 1, tolerance)},
-    {0, "dtype", "f8|f4", "type of the numbers (f8)", IN_GEN | IN_TRAIN,
-     OF(CLI_WORD, dtype)},
+    {0, "dtype", "f8|f4", "type of the numbers (f8)",
+     IN_GEN | IN_TRAIN | IN_PLAN, OF(CLI_WORD, dtype)},
     {0, "rows", "N",
      "number of rows of the A whose needs and costs are printed (100000)",
      IN_SCHEMES, NUMBER(CLI_SIZE, 1, 1e9, rows)},
@@ -319,8 +328,8 @@ static cli_option options[] = {
     {'j', "json", NULL,
      "print one JSON object; schemes without a name: a list; stream: "
      "one for each product",
-     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_TRACE | IN_PREDICT | IN_CHECK |
-         IN_STATUS,
+     IN_JOB | IN_PLAN | IN_SCHEMES | IN_REPLAY | IN_TRACE | IN_PREDICT |
+         IN_CHECK | IN_STATUS,
      FLAG(json)},
     {'q', "quiet", NULL, "print no report and no progress",
      IN_JOB | IN_GEN | IN_REPLAY | IN_TRACE | IN_WORKER | IN_KEYGEN |
@@ -565,6 +574,22 @@ const cli_command cli_commands[] = {
      "kofn gen pattern fritchman:a=0.2,b=0.5,M=2 1000 8 -o slow.csv  "
      "bursts of two rounds or more",
      IN_GEN, 2, 4, cmd_gen},
+    {"plan", "OPERATION SIZE...", "which code to take, from shapes alone",
+     "OPERATION is matvec MxN, matmul MxN NxP, power NxN, stream MxN NxP, "
+     "regress POINTSxCOLUMNS, or train POINTSxCOLUMNS N0-N1-... Sizes may end "
+     "in k, M or G. It measures this machine for a second, and simulates the "
+     "coordinator under all codes that fit, without numbers. The table has "
+     "plain BLAS on one machine, and then the codes, fastest first. A code is "
+     "left out if another one is as good in time, memory and losses. Workers "
+     "are as --port says: threads and processes share this machine's cores; "
+     "with an ADDRESS each has a machine like this one, and a link of "
+     "10 Gbit/s and 0.1 ms, or of bandwidth= and latency= in --faults.",
+     "kofn plan matmul 20kx20k 20kx100 -n 20 -p tcp://*:5555 -w "
+     "straggle=0.1,factor=5 --rounds 50  twenty machines, some of them slow\n"
+     "kofn plan matvec 8000x2000 --rounds 100 --tolerate 2  threads of this "
+     "machine; two may be lost\n"
+     "kofn plan matmul 8kx8k 8kx64 -s elastic:k=6  one code only",
+     IN_PLAN, 2, 3, cmd_plan},
     {"schemes", "[NAME[:key=value,...]]", "list of codes",
      "Lists every scheme with its parameters; for one scheme, its needs "
      "and costs with this number of workers.",

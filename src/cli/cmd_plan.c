@@ -1,0 +1,436 @@
+/* cmd_plan.c -- kofn plan: which code to take, before anything runs.
+ *
+ * Owns the list of forecasts until it is printed. It reads no matrix. */
+#include "cli.h"
+
+#include <kofn/forecast.h>
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Costs of a network that nobody measured: 10 Gbit/s, and a tenth of a
+ * millisecond for a message. */
+#define LATENCY 1e-4
+#define BANDWIDTH 1.25e9
+/* A message between processes of one machine, and one through a network. */
+#define MESSAGE_HERE 3e-5
+#define MESSAGE_AWAY 2e-5
+
+/* An operation of the command, and the ones of the library that serve it. */
+typedef struct operation {
+    const char *name;
+    int sizes;        /* number of operands after the name */
+    kofn_op op[2];    /* 0: none */
+    bool sum[2];      /* it is a sum over parts of the points */
+    const char *form; /* of the operands */
+    double passes;    /* SUM: multiply-adds for an element of A */
+} operation;
+
+static const operation operations[] = {
+    {"matvec", 1, {KOFN_MATVEC}, {false}, "MxN", 0},
+    {"matmul", 2, {KOFN_MATMUL}, {false}, "MxN NxP", 0},
+    {"power", 1, {KOFN_MATVEC}, {false}, "NxN", 0},
+    {"stream", 2, {KOFN_STREAM}, {false}, "MxN NxP", 0},
+    {"regress", 1, {KOFN_GRAM, KOFN_SUM}, {false, true}, "POINTSxCOLUMNS", 2},
+    {"train", 2, {KOFN_SUM}, {true}, "POINTSxCOLUMNS N0-N1-...", 3},
+    {NULL, 0, {0}, {false}, NULL, 0},
+};
+
+typedef struct all {
+    kofn_forecast *row;
+    size_t count;
+} all;
+
+/* ---- arguments ----------------------------------------------------------- */
+
+static const operation *operation_of(const char *name)
+{
+    for (const operation *o = operations; o->name; o++)
+        if (!strcmp(o->name, name))
+            return o;
+    return NULL;
+}
+
+/* Reads "ROWSxCOLUMNS", with k, M or G. */
+static int read_sizes(const char *text, size_t *rows, size_t *cols)
+{
+    const char *by = strchr(text, 'x');
+    char first[32];
+
+    if (by && (size_t)(by - text) < sizeof first) {
+        snprintf(first, sizeof first, "%.*s", (int)(by - text), text);
+        if (cli_whole(first, 1000000000000, rows) && *rows &&
+            cli_whole(by + 1, 1000000000000, cols) && *cols)
+            return 0;
+    }
+    return cli_say(EXIT_USAGE,
+                   "%s is no size of a matrix; give ROWSxCOLUMNS, such as "
+                   "200000x20000 or 200kx20k",
+                   text);
+}
+
+/* Reads the widths of a network, and counts its weights. */
+static int read_widths(const char *text, size_t columns, size_t *weights)
+{
+    size_t before = 0, n = 0, width;
+
+    *weights = 0;
+    for (const char *p = text; *p; p += strspn(p, "-")) {
+        char word[32];
+        size_t length = strcspn(p, "-");
+
+        snprintf(word, sizeof word, "%.*s", (int)length, p);
+        if (length >= sizeof word || !cli_whole(word, 1000000000, &width) ||
+            !width)
+            break;
+        *weights += n++ ? width * (before + 1) : 0;
+        if (n == 1 && width != columns)
+            return cli_say(EXIT_USAGE,
+                           "%s: the first layer has %zu numbers and a point "
+                           "has %zu",
+                           text, width, columns);
+        before = width;
+        p += length;
+        if (!*p && n > 1)
+            return 0;
+    }
+    return cli_say(EXIT_USAGE,
+                   "%s is no list of widths; give N0-N1-..., such as "
+                   "784-128-10",
+                   text);
+}
+
+/* Makes the problem for operation `i` of the library, and the work of a
+ * round. */
+static int problem_of(const cli_args *a, const operation *o, int i,
+                      kofn_problem *pb, kofn_forecast_options *opt)
+{
+    bool wide = strcmp(a->dtype, "f4") != 0;
+    double each = wide ? 8 : 4;
+    size_t n, p = 1, weights;
+
+    *pb = (kofn_problem)KOFN_PROBLEM_INIT(o->op[i], 0, 0, 1,
+                                          wide ? KOFN_F64 : KOFN_F32, false);
+    TRY_CODE(read_sizes(a->operand[1], &pb->m, &pb->n));
+    if (!strcmp(o->name, "train")) {
+        TRY_CODE(read_widths(a->operand[2], pb->n, &weights));
+        opt->part = o->passes * (double)a->train.batch * (double)weights;
+        opt->data = (double)pb->m * (double)pb->n * each;
+        pb->m = pb->n = weights;
+        return 0;
+    }
+    if (o->sizes == 2) {
+        TRY_CODE(read_sizes(a->operand[2], &n, &p));
+        if (n != pb->n)
+            return cli_say(EXIT_USAGE,
+                           "%s and %s: the number of columns of the first is "
+                           "not that of the rows of the second",
+                           a->operand[1], a->operand[2]);
+        pb->p = p;
+    }
+    opt->part = o->passes * (double)pb->m * (double)pb->n;
+    opt->data = (double)pb->m * (double)pb->n * each;
+    if (o->sum[i])
+        pb->m = pb->n;
+    return 0;
+}
+
+/* Completes the costs for the place of the workers. */
+static void place_workers(const cli_args *a, kofn_costs *c, bool *away)
+{
+    const cli_transport *to = cli_transport_of(a->port);
+
+    *away = !to->here;
+    if (to->here)
+        return;
+    c->message = to->ours ? MESSAGE_HERE : MESSAGE_AWAY;
+    c->latency = to->ours ? 0 : LATENCY;
+    c->bandwidth = to->ours ? 0.4e9 / c->copy : BANDWIDTH;
+    if (!to->ours) {
+        c->cores = 0;
+        c->work = c->plain; /* a worker has all cores of its machine */
+    }
+    if (a->faults.latency > 0)
+        c->latency = a->faults.latency;
+    if (a->faults.bandwidth > 0)
+        c->bandwidth = a->faults.bandwidth;
+    if (a->faults.work > 0)
+        c->work = a->faults.work;
+}
+
+/* ---- forecasts ----------------------------------------------------------- */
+
+/* Forecasts all codes. */
+static int every(const cli_args *a, const kofn_problem *pb,
+                 const kofn_forecast_options *opt, all *out)
+{
+    kofn_forecast *row;
+    size_t n;
+
+    TRY_CODE(cli_fail(kofn_forecast_all(&row, &n, pb, a->workers, opt)));
+    out->row = calloc(n, sizeof *row);
+    if (out->row)
+        memcpy(out->row, row, n * sizeof *row);
+    out->count = out->row ? n : 0;
+    kofn_free(row);
+    return out->row ? 0 : cli_say(EXIT_FAILED, "out of memory");
+}
+
+/* Forecasts plain BLAS and the code of --scheme. */
+static int one(const cli_args *a, const kofn_problem *pb,
+               const kofn_forecast_options *opt, all *out)
+{
+    out->row = calloc(2, sizeof *out->row);
+    if (!out->row)
+        return cli_say(EXIT_FAILED, "out of memory");
+    out->count = 2;
+    for (size_t i = 0; i < 2; i++) {
+        out->row[i].size = sizeof *out->row;
+        TRY_CODE(cli_fail(kofn_forecast_job(
+            &out->row[i], pb, i ? a->scheme : "", a->workers, opt)));
+    }
+    return 0;
+}
+
+static int forecast(const cli_args *a, const operation *o, int i, all *out)
+{
+    kofn_forecast_options opt = KOFN_FORECAST_OPTIONS_INIT;
+    kofn_costs costs = KOFN_COSTS_INIT;
+    kofn_problem pb, like;
+
+    TRY_CODE(problem_of(a, o, i, &pb, &opt));
+    like = pb;
+    if (o->sum[i]) { /* its products are those of a gradient */
+        like.op = KOFN_MATMUL;
+        TRY_CODE(read_sizes(a->operand[1], &like.m, &like.n));
+        like.p = o->sizes == 2 ? a->train.batch : 1;
+    }
+    TRY_CODE(cli_fail(kofn_costs_measure(&costs, &like, a->workers)));
+    place_workers(a, &costs, &opt.away);
+    opt.costs = &costs;
+    opt.faults = &a->faults;
+    opt.job = &a->job;
+    opt.rounds = (unsigned)a->rounds;
+    opt.memory = (double)a->memory;
+    opt.deadline = a->deadline;
+    opt.faulty = a->faulty;
+    opt.survive = a->tolerate;
+    return a->scheme_given ? one(a, &pb, &opt, out) : every(a, &pb, &opt, out);
+}
+
+/* Adds the coded rows of the second list to the first, by their total time. */
+static int merge(all *into, const all *more)
+{
+    kofn_forecast *both =
+        realloc(into->row, (into->count + more->count) * sizeof *both);
+
+    if (!both)
+        return cli_say(EXIT_FAILED, "out of memory");
+    into->row = both;
+    for (size_t i = 1; i < more->count; i++) {
+        size_t at = into->count++;
+
+        for (; at > 1 && both[at - 1].total > more->row[i].total; at--)
+            both[at] = both[at - 1];
+        both[at] = more->row[i];
+    }
+    return 0;
+}
+
+/* ---- what it says -------------------------------------------------------- */
+
+/* Writes a number of seconds, or of bytes, in a few characters. */
+static void seconds_text(char out[16], double s)
+{
+    if (s < 1e-3)
+        snprintf(out, 16, "%.3g us", 1e6 * s);
+    else if (s < 1)
+        snprintf(out, 16, "%.3g ms", 1e3 * s);
+    else if (s < 1000)
+        snprintf(out, 16, "%.3g s", s);
+    else
+        snprintf(out, 16, "%.0f s", s);
+}
+
+static void bytes_text(char out[16], double b)
+{
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    size_t i = 0;
+
+    for (; b >= 999.5 && i < 5; i++)
+        b /= 1000;
+    snprintf(out, 16, "%.3g %s", b, unit[i]);
+}
+
+/* Shortens a scheme string to the parameters that matter: those before the
+ * basis and such. */
+static void short_spec(char out[40], const char *spec)
+{
+    static const char *const rest[] = {
+        ",basis=", ",construction=", ",plain=", ",model=", ",form="};
+    size_t n = strlen(spec);
+
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
+        const char *from = strstr(spec, rest[i]);
+
+        if (from && (size_t)(from - spec) < n)
+            n = (size_t)(from - spec);
+    }
+    snprintf(out, 40, "%.*s%s", (int)(n < 26 ? n : 26), spec,
+             strstr(spec, "deal=speed") ? ",deal=speed" : "");
+    if (!*spec)
+        snprintf(out, 40, "plain BLAS, one machine");
+}
+
+static void print_row(const kofn_forecast *f)
+{
+    char spec[40], r50[16], r90[16], r99[16], total[16], memory[16];
+
+    short_spec(spec, f->spec);
+    seconds_text(r50, f->round50);
+    seconds_text(r90, f->round90);
+    seconds_text(r99, f->round99);
+    seconds_text(total, f->total);
+    bytes_text(memory, f->memory);
+    if (f->status)
+        printf("%-28s fails: %s\n", spec, kofn_strerror(f->status));
+    else
+        printf("%-28s %8s %8s %8s %9s %8s %7zu %7zu  %.0e\n", spec, r50, r90,
+               r99, total, memory, f->survives, f->faulty, f->error);
+}
+
+static json_t *row_json(const kofn_forecast *f)
+{
+    json_t *o = json_object();
+
+    PUT("scheme", *f->spec ? json_string(f->spec) : json_null());
+    PUT("status", json_string(f->status ? "failed" : "ok"));
+    PUT("place_seconds", cli_number(f->place));
+    PUT("round_seconds_50", cli_number(f->round50));
+    PUT("round_seconds_90", cli_number(f->round90));
+    PUT("round_seconds_99", cli_number(f->round99));
+    PUT("seconds", cli_number(f->total));
+    PUT("memory", cli_number(f->memory));
+    PUT("sent_bytes", cli_number(f->sent));
+    PUT("received_bytes", cli_number(f->received));
+    PUT("work", cli_number(f->work));
+    PUT_WHOLE("survives", f->survives);
+    PUT_WHOLE("faulty", f->faulty);
+    PUT("predicted_error", cli_number(f->error));
+    return o;
+}
+
+/* Returns the first code that survives a loss; NULL if there is none. */
+static const kofn_forecast *best_of(const all *l)
+{
+    for (size_t i = 1; i < l->count; i++)
+        if (!l->row[i].status && l->row[i].survives > 0)
+            return &l->row[i];
+    return NULL;
+}
+
+/* Writes one sentence: what to use, and from which number of rounds on. */
+static void advise(const all *l, const cli_args *a, char *out, size_t room)
+{
+    const kofn_forecast *plain = &l->row[0], *best = best_of(l);
+    char spec[40], from[40];
+    double gain, rounds;
+
+    if (!best) {
+        snprintf(out, room,
+                 "no code fits; take more workers, more --memory, or a longer "
+                 "--deadline");
+        return;
+    }
+    short_spec(spec, best->spec);
+    gain = plain->round50 - best->round50;
+    rounds = gain > 0 ? ceil(best->place / gain) : HUGE_VAL;
+    snprintf(from, sizeof from, rounds < 1e9 ? "from %.0f rounds on" : "never",
+             rounds);
+    if (plain->total <= best->total && rounds < 1e9)
+        snprintf(out, room,
+                 "%zu round%s of this size: use BLAS on one machine; "
+                 "%s, %s is faster",
+                 a->rounds, a->rounds == 1 ? "" : "s", from, spec);
+    else if (plain->total <= best->total)
+        snprintf(out, room,
+                 "use BLAS on one machine if it never fails; %s "
+                 "takes %.2g times as long and survives %zu lost "
+                 "worker%s",
+                 spec, best->total / plain->total, best->survives,
+                 best->survives == 1 ? "" : "s");
+    else
+        snprintf(out, room,
+                 "use %s: %.2g times as fast as BLAS on one machine, "
+                 "and any %zu worker%s may be lost",
+                 spec, plain->total / best->total, best->survives,
+                 best->survives == 1 ? "" : "s");
+}
+
+static void print_table(const cli_args *a, const all *l)
+{
+    const kofn_forecast *best = best_of(l);
+    char advice[240];
+
+    printf("%-28s %26s %9s %8s %7s %7s  %s\n", "", "seconds of a round",
+           "in all", "memory", "may be", "faulty", "error");
+    printf("%-28s %8s %8s %8s %9s %8s %7s %7s  %s\n", "code", "median", "90 %",
+           "99 %", "", "a worker", "lost", "found", "(median)");
+    for (size_t i = 0; i < l->count; i++)
+        print_row(&l->row[i]);
+    advise(l, a, advice, sizeof advice);
+    printf("\n%c%s.\n", toupper((unsigned char)*advice), advice + 1);
+    if (best)
+        printf("\n  kofn %s ... -n %zu -s %s\n", a->operand[0], a->workers,
+               best->spec);
+}
+
+static void print_all(const cli_args *a, const all *l)
+{
+    json_t *o, *rows = json_array();
+    char advice[240];
+
+    if (!a->json) {
+        json_decref(rows);
+        print_table(a, l);
+        return;
+    }
+    for (size_t i = 0; i < l->count; i++)
+        json_array_append_new(rows, row_json(&l->row[i]));
+    advise(l, a, advice, sizeof advice);
+    o = json_object();
+    PUT_WHOLE("workers", a->workers);
+    PUT_WHOLE("rounds", a->rounds);
+    PUT("codes", rows);
+    PUT("advice", json_string(advice));
+    cli_print_json(o);
+}
+
+int cmd_plan(cli_args *a)
+{
+    const operation *o = operation_of(a->operand[0]);
+    all l = {NULL, 0}, more = {NULL, 0};
+    int code;
+
+    if (!o)
+        return cli_say(EXIT_USAGE,
+                       "cannot plan \"%s\"; there are matvec, matmul, power, "
+                       "stream, regress, train",
+                       a->operand[0]);
+    if (a->operands != o->sizes + 1)
+        return cli_say(EXIT_USAGE, "plan %s takes %s", o->name, o->form);
+    TRY_CODE(cli_make_pattern(a));
+    code = forecast(a, o, 0, &l);
+    if (!code && o->op[1]) {
+        code = forecast(a, o, 1, &more);
+        if (!code)
+            code = merge(&l, &more);
+    }
+    if (!code)
+        print_all(a, &l);
+    free(l.row);
+    free(more.row);
+    return code;
+}

@@ -1,0 +1,45 @@
+# What `kofn plan` says before anything runs.
+load helpers
+
+@test "plan: the table begins with plain BLAS, and names a command to run" {
+  run "$KOFN" plan matmul 4000x500 500x20 -n 6 --rounds 10 -w straggle=0.1 -p 'tcp://*:5555'
+  [ "$status" -eq 0 ]
+  [[ "${lines[2]}" == "plain BLAS, one machine "* ]]
+  [[ "$output" == *"  kofn matmul ... -n 6 -s "* ]]
+}
+
+@test "plan: --json has the codes in order, and each keeps what is demanded" {
+  run "$KOFN" plan matvec 8000x400 -n 8 --rounds 20 --tolerate 3 \
+    --memory 10M -p 'tcp://*:5555' --json
+  [ "$status" -eq 0 ]
+  python3 - "$output" <<'END'
+import json, sys
+o = json.loads(sys.argv[1])
+plain, *codes = o["codes"]
+assert plain["scheme"] is None and plain["survives"] == 0
+assert codes and all(c["survives"] >= 3 and c["memory"] <= 10e6 for c in codes)
+times = [c["seconds"] for c in codes]
+assert times == sorted(times)
+END
+}
+
+@test "plan: one code, sums, streams and networks" {
+  run "$KOFN" plan matvec 800x40 -s mds:k=4
+  [ "$status" -eq 0 ] && [ "${#lines[@]}" -eq 6 ]
+  [[ "${lines[3]}" == mds:k=4* ]]
+  for words in "regress 4000x20" "stream 200x200 200x20 -n 4" "train 600x64 64-32-10"; do
+    run "$KOFN" plan $words
+    [ "$status" -eq 0 ]
+    [[ "${lines[2]}" == "plain BLAS"* ]]
+  done
+}
+
+@test "plan: what is wrong is said, with what to give" {
+  refused() { run "$KOFN" plan "${@:2}"; [ "$status" -eq 2 ] && [[ "$output" == *"$1"* ]]; }
+  refused "there are matvec, matmul" sums 3x3
+  refused "plan matmul takes MxN NxP" matmul 3x3
+  refused "3x-3 is no size of a matrix" matvec 3x-3
+  refused "the number of columns of the first" matmul 3x4 5x6
+  refused "784-x is no list of widths" train 60x784 784-x
+  refused "the first layer has 7 numbers" train 60x784 7-3
+}
