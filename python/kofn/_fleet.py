@@ -174,10 +174,10 @@ class Port:
         handle = ffi.new_handle(self)
         away = _lib.begun("kofn_away_options", workers=workers, weight=fleet.weight,
                           news=lib.kofn_py_news, ud=handle)
-        if trunk.children:
+        if trunk.children or trunk.place is not None:
             self.ended = trunk.ended
             away.ended = lib.kofn_py_ended
-            away.alone = True
+            away.alone = bool(trunk.children)
         self.told = trunk.folder
         self.keep += [away, handle, trunk]
         self.port = new(lib.kofn_fleet_port, trunk.port, away)
@@ -295,7 +295,12 @@ class Port:
 
 
 class _Trunk(Port):
-    """The transport and the processes of a fleet. `port` is its kofn_fleet."""
+    """The transport and the processes of a fleet. `port` is its kofn_fleet.
+
+    place    what has started the workers elsewhere, or None. over() is true if all of
+             these have ended, and end() waits for their end or ends them."""
+
+    place = None
 
     def _listen(self, address, workers, keys):
         options, borrowed = net_options(keys)
@@ -319,6 +324,13 @@ class _Trunk(Port):
                        ud=handle)
         self.keep += [o, handle]
         self.port = new(lib.kofn_fleet_open, transport, o)
+        self.size = workers
+
+    def ended(self):
+        """Returns how many of the workers that were started have ended."""
+        if self.place is None:
+            return super().ended()
+        return self.size if self.place.over() else 0
 
 
 class FleetWorker(NamedTuple):
@@ -351,6 +363,8 @@ def _end_fleet(held):
             job.close()
         lib.kofn_fleet_close(trunk.port)
         trunk.close()
+        if trunk.place is not None:
+            trunk.place.end()
 
 
 class Fleet:
@@ -467,11 +481,13 @@ class Fleet:
 
     def wait(self, workers=None, timeout=None):
         """Waits until so many workers are connected (all that are expected), at most
-        `timeout` seconds. Returns their number."""
+        `timeout` seconds, or until no more can come. Returns their number."""
         want = self.size if workers is None else _lib.count("workers", workers)
         end = None if timeout is None else time.monotonic() + timeout
         while (n := len(self.workers)) < want:
-            if end is not None and time.monotonic() >= end:
+            place = self._open().place
+            if end is not None and time.monotonic() >= end or \
+                    place is not None and place.over():
                 break
             _lib.call(lib.kofn_fleet_poll, self._open().port, SECOND // 20)
         return n
