@@ -67,9 +67,12 @@ class Child:
         threading.Thread(target=self.keep, daemon=True, name="kofn").start()
 
     def keep(self):
-        """Returns when the child has left, or after end()."""
-        while self._start() and self.process.wait() < 0:
+        """Returns the exit status of the child when it has left, and None after end()."""
+        while self._start():
+            if (status := self.process.wait()) >= 0:
+                return status
             self.ended.wait(PAUSE)
+        return None
 
     def _start(self):
         with self.lock:

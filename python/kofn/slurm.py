@@ -16,7 +16,7 @@ from ._lib import Invalid
 
 __all__ = ["fleet"]
 
-# What becomes srun. The kernel sends it SIGTERM when the process that started it ends,
+# Code that becomes srun. The kernel sends it SIGTERM when the process that started it ends,
 # and srun then kills the tasks. The process may have ended even before that was asked for.
 START = """
 import ctypes, os, sys

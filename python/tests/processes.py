@@ -1,4 +1,4 @@
-"""What tests ask about the processes of this machine."""
+"""Questions of the tests about the processes of this machine."""
 import os
 import time
 
