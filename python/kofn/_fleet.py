@@ -123,12 +123,14 @@ class Port:
     parent = None  # in a worker process: the number of its parent process
 
     def __init__(self, where, workers, faults_words, keys, serve, joiners=0,
-                 operand=None):
+                 operand=None, alone=False):
         """operand: the kofn_operand that will be placed. Processes have its numbers
-        since they are forked, and make their blocks from them."""
+        since they are forked, and make their blocks from them.
+        alone: every worker is its own principal, whatever key or host it has."""
         self.where = where
         self.news = []
         self.children = []
+        self.alone = alone
         self.spare = []  # pipes of the processes that will join by events
         self.lost = 0
         self.folder = None
@@ -157,7 +159,7 @@ class Port:
         self.endpoint = ffi.string(lib.kofn_net_endpoint(transport)).decode()
         handle = ffi.new_handle(self)
         away = _lib.begun("kofn_away_options", workers=workers,
-                          news=lib.kofn_py_news, ud=handle)
+                          news=lib.kofn_py_news, ud=handle, alone=self.alone)
         if self.children:
             away.ended = lib.kofn_py_ended
             away.start = lib.kofn_py_start
@@ -173,11 +175,11 @@ class Port:
         trunk = fleet._open()
         handle = ffi.new_handle(self)
         away = _lib.begun("kofn_away_options", workers=workers, weight=fleet.weight,
-                          news=lib.kofn_py_news, ud=handle)
+                          news=lib.kofn_py_news, ud=handle,
+                          alone=self.alone or bool(trunk.children))
         if trunk.children or trunk.place is not None:
             self.ended = trunk.ended
             away.ended = lib.kofn_py_ended
-            away.alone = bool(trunk.children)
         self.told = trunk.folder
         self.keep += [away, handle, trunk]
         self.port = new(lib.kofn_fleet_port, trunk.port, away)

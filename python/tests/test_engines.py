@@ -126,8 +126,7 @@ class Context:
 
 
 def lose_one(fleet, parents):
-    """Kills one of the parents of the workers, whose worker ends, and waits for its
-    successor."""
+    """Kills a parent of a worker, waits for the end of that worker, and for the next."""
     there = children(fleet.endpoint)
     assert set(there.values()) == set(parents)
     lost = next(iter(there))

@@ -70,6 +70,11 @@ def test_a_task_is_lost_and_then_the_step():
     with kofn.slurm.fleet(insecure=True) as fleet:
         room = fleet._held["trunk"].place.room
         assert fleet.size == 3 and fleet.endpoint.startswith("tcp:" if REAL else "ipc:")
+        detect = dict(scheme="mds:k=1", errors="detect")
+        y = kofn.matmul(A, x, fleet, workers_per_principal=0, **detect)
+        assert np.allclose(y, A @ x)
+        with pytest.raises(kofn.TooFewWorkers, match="find errors"):  # of one user or host
+            kofn.matmul(A, x, fleet, **detect)
         with kofn.Matrix(A, fleet, scheme="mds:k=2") as M:
             assert np.allclose(M @ x, A @ x)
             assert fleet.wait(timeout=60) == 3
@@ -95,6 +100,7 @@ def test_closing_ends_the_step_and_a_killed_program_leaves_no_orphans():
     with kofn.slurm.fleet(3, insecure=True) as fleet:
         step = fleet._held["trunk"].place
         assert fleet.wait(timeout=60) == 3
+        assert os.getsid(step.process.pid) != os.getsid(0)  # Ctrl-C does not reach it
     assert step.over() and step.process.returncode == 0
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE,
                           text=True) as program:
