@@ -123,12 +123,14 @@ class Port:
     parent = None  # in a worker process: the number of its parent process
 
     def __init__(self, where, workers, faults_words, keys, serve, joiners=0,
-                 operand=None):
+                 operand=None, alone=False):
         """operand: the kofn_operand that will be placed. Processes have its numbers
-        since they are forked, and make their blocks from them."""
+        since they are forked, and make their blocks from them.
+        alone: every worker is its own principal, whatever key or host it has."""
         self.where = where
         self.news = []
         self.children = []
+        self.alone = alone
         self.spare = []  # pipes of the processes that will join by events
         self.lost = 0
         self.folder = None
@@ -157,7 +159,7 @@ class Port:
         self.endpoint = ffi.string(lib.kofn_net_endpoint(transport)).decode()
         handle = ffi.new_handle(self)
         away = _lib.begun("kofn_away_options", workers=workers,
-                          news=lib.kofn_py_news, ud=handle)
+                          news=lib.kofn_py_news, ud=handle, alone=self.alone)
         if self.children:
             away.ended = lib.kofn_py_ended
             away.start = lib.kofn_py_start
@@ -173,11 +175,11 @@ class Port:
         trunk = fleet._open()
         handle = ffi.new_handle(self)
         away = _lib.begun("kofn_away_options", workers=workers, weight=fleet.weight,
-                          news=lib.kofn_py_news, ud=handle)
-        if trunk.children:
+                          news=lib.kofn_py_news, ud=handle,
+                          alone=self.alone or bool(trunk.children))
+        if trunk.children or trunk.place is not None:
             self.ended = trunk.ended
             away.ended = lib.kofn_py_ended
-            away.alone = True
         self.told = trunk.folder
         self.keep += [away, handle, trunk]
         self.port = new(lib.kofn_fleet_port, trunk.port, away)
@@ -295,7 +297,12 @@ class Port:
 
 
 class _Trunk(Port):
-    """The transport and the processes of a fleet. `port` is its kofn_fleet."""
+    """The transport and the processes of a fleet. `port` is its kofn_fleet.
+
+    place    what has started the workers elsewhere, or None. over() is true if all of
+             these have ended, and end() waits for their end or ends them."""
+
+    place = None
 
     def _listen(self, address, workers, keys):
         options, borrowed = net_options(keys)
@@ -319,6 +326,13 @@ class _Trunk(Port):
                        ud=handle)
         self.keep += [o, handle]
         self.port = new(lib.kofn_fleet_open, transport, o)
+        self.size = workers
+
+    def ended(self):
+        """Returns how many of the workers that were started have ended."""
+        if self.place is None:
+            return super().ended()
+        return self.size if self.place.over() else 0
 
 
 class FleetWorker(NamedTuple):
@@ -351,6 +365,8 @@ def _end_fleet(held):
             job.close()
         lib.kofn_fleet_close(trunk.port)
         trunk.close()
+        if trunk.place is not None:
+            trunk.place.end()
 
 
 class Fleet:
@@ -467,11 +483,13 @@ class Fleet:
 
     def wait(self, workers=None, timeout=None):
         """Waits until so many workers are connected (all that are expected), at most
-        `timeout` seconds. Returns their number."""
+        `timeout` seconds, or until no more can come. Returns their number."""
         want = self.size if workers is None else _lib.count("workers", workers)
         end = None if timeout is None else time.monotonic() + timeout
         while (n := len(self.workers)) < want:
-            if end is not None and time.monotonic() >= end:
+            place = self._open().place
+            if end is not None and time.monotonic() >= end or \
+                    place is not None and place.over():
                 break
             _lib.call(lib.kofn_fleet_poll, self._open().port, SECOND // 20)
         return n

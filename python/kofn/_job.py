@@ -188,7 +188,7 @@ class Job:
         joiners = self._events(opt, events, workers)
         fleet = Port(where, workers, faults,
                      Keys(keys, insecure, tls_ca, tls_cert, tls_key), serve,
-                     joiners, operand)
+                     joiners, operand, options.get("workers_per_principal") == 0)
         self._handles["fleet"] = self.fleet = fleet
         self.told.folder = fleet.told
         out = ffi.new("kofn_job **")

@@ -5,15 +5,12 @@ worker that comes later. Dask starts, restarts and scales its workers as usual. 
 package kofn must be installed there.
 """
 import os
-import subprocess
-import sys
-import threading
 import urllib.parse
 import uuid
 
 import numpy as np
 
-from . import _fleet, _lib, _matrix
+from . import _child, _fleet, _lib, _matrix
 from ._lib import Invalid
 
 try:
@@ -23,68 +20,25 @@ except ImportError:  # the page of reference is made without Dask
 
 __all__ = ["fleet", "matmul"]
 
-# What a child runs until kofn itself watches its parent. Importing takes a while, and the
-# Dask worker may be killed meanwhile. SIGKILL is then sent by the kernel. The parent may
-# have ended even before that was asked for. The current folder is not searched.
-START = """
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 9)
-parent, folder = sys.argv[1:3]
-if os.getppid() != int(parent):
-    os._exit(1)
-del sys.argv[1:3], sys.path[0]
-sys.path.append(folder)
-from kofn.__main__ import main
-main()
-"""
-FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Variables with the number of threads of a BLAS.
-THREADS = "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"
-# Seconds between two starts of a worker that was killed, and for one that does not end.
-PAUSE, LAST = 1, 5
-
 
 class _Plugin(WorkerPlugin):
-    """Keeps one worker of kofn as a child of a Dask worker.
-
-    A thread starts it and waits for its end, so the event loop never waits. A child that
-    was killed is started again, and one that left is not."""
+    """Keeps one worker of kofn as a child of a Dask worker. The event loop never waits
+    for it."""
 
     def __init__(self, endpoint, options, grace):
         self.endpoint, self.options, self.grace = endpoint, options, grace
 
     def setup(self, worker):
-        self.child, self.lock, self.ended = None, threading.Lock(), threading.Event()
         state = getattr(worker, "state", worker)
         memory = worker.memory_manager.memory_limit
-        self.words = [
-            sys.executable, "-c", START, str(os.getpid()), FOLDER, "worker",
-            self.endpoint, "--with-parent", f"--name={str(worker.name)[:64]}",
-            *(["--memory", str(int(memory))] if memory else []), *self.options]
-        self.environment = dict(os.environ,
-                                **dict.fromkeys(THREADS, str(state.nthreads)))
-        threading.Thread(target=self._keep, daemon=True, name="kofn").start()
-
-    def _keep(self):
-        while self._start() and self.child.wait() < 0:
-            self.ended.wait(PAUSE)
-
-    def _start(self):
-        with self.lock:
-            if self.ended.is_set():
-                return False
-            self.child = subprocess.Popen(self.words, env=self.environment,
-                                          stdin=subprocess.DEVNULL)
-            return True
+        self.child = _child.Child(
+            self.endpoint, [f"--name={str(worker.name)[:64]}", *self.options,
+                            *(["--memory", str(int(memory))] if memory else [])],
+            state.nthreads, self.grace)
+        self.child.begin()
 
     def teardown(self, worker):
-        with self.lock:
-            self.ended.set()
-            if self.child is not None:
-                self.child.terminate()
-                last = threading.Timer(self.grace + LAST, self.child.kill)
-                last.daemon = True
-                last.start()
+        self.child.end()
 
 
 class _Fleet(_fleet.Fleet):
@@ -124,14 +78,6 @@ def _host(client):
     return f"[{get_ipv6(host)}]" if ":" in host else get_ip(host)
 
 
-def _reached(endpoint, host):
-    """Returns the endpoint with that host if it listens on all addresses."""
-    for every in "tcp://0.0.0.0:", "tcp://[::]:":
-        if endpoint.startswith(every):
-            return f"tcp://{host}:{endpoint[len(every):]}"
-    return endpoint
-
-
 def fleet(client, workers=None, *, address=None, keys=None, worker_keys=None,
           insecure=False, module=None, grace=0, patience=60):
     """Returns a kofn.Fleet with one worker on each Dask worker, now and later.
@@ -167,15 +113,11 @@ def fleet(client, workers=None, *, address=None, keys=None, worker_keys=None,
         workers = max(1, len(client.nthreads()))
     host = _host(client)
     it = _Fleet(address or f"tcp://{host}:*", workers, keys=keys, insecure=insecure)
-    options = ["--patience", str(patience), "--grace", str(grace)]
-    options += ["--insecure"] if insecure else []
-    options += ["--module", os.fspath(module)] if module else []
-    if worker_keys or keys:
-        options += ["--keys", os.fspath(worker_keys or keys)]
+    options = _child.options(worker_keys or keys, insecure, module, grace, patience)
     name = f"kofn-{uuid.uuid4().hex}"
     it._held["plugin"] = client, name
     try:
-        _join(client, _Plugin(_reached(it.endpoint, host), options, grace), name)
+        _join(client, _Plugin(_child.reached(it.endpoint, host), options, grace), name)
     except BaseException:
         it.close()
         raise

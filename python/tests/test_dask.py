@@ -21,41 +21,10 @@ from distributed import Client, LocalCluster  # noqa: E402
 
 import kofn.dask  # noqa: E402
 from kofn._lib import check, lib  # noqa: E402
+from processes import alive, children, until  # noqa: E402
 
 rng = np.random.default_rng(5)
 A, B = rng.normal(size=(101, 7)), rng.normal(size=(7, 4))
-
-
-def until(true, seconds=60):
-    """Waits until true() is, and returns it."""
-    end = time.monotonic() + seconds
-    while not (now := true()):
-        assert time.monotonic() < end, true
-        time.sleep(0.01)
-    return now
-
-
-def alive(process):
-    """True if the process is there and no zombie."""
-    try:
-        with open(f"/proc/{process}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def children(endpoint):
-    """Returns the processes that work for that address, with their parents."""
-    found = {}
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{process}/cmdline", "rb") as words, \
-                    open(f"/proc/{process}/stat") as stat:
-                if endpoint.encode() in words.read().split(b"\0"):
-                    found[int(process)] = int(stat.read().rpartition(")")[2].split()[1])
-        except OSError:
-            pass
-    return found
 
 
 def parents(client):
@@ -159,7 +128,7 @@ def test_a_cluster_that_is_scaled_and_what_children_have(client, tmp_path):
 
 
 def test_teardown_ends_a_child_although_the_process_stays(monkeypatch):
-    monkeypatch.setattr(kofn.dask, "LAST", 3600)
+    monkeypatch.setattr(kofn._child, "LAST", 3600)
     worker = types.SimpleNamespace(
         name="-x", state=types.SimpleNamespace(nthreads=1),
         memory_manager=types.SimpleNamespace(memory_limit=None))
@@ -169,7 +138,7 @@ def test_teardown_ends_a_child_although_the_process_stays(monkeypatch):
         assert fleet.wait(timeout=60) == 1
         assert fleet.workers[0].name == "-x" and fleet.workers[0].memory is None
         plugin.teardown(worker)
-        until(lambda: not fleet.workers and plugin.child.poll() is not None)
+        until(lambda: not fleet.workers and plugin.child.process.poll() is not None)
 
 
 @pytest.mark.parametrize("name", ["register_plugin", "register_worker_plugin"])
@@ -221,6 +190,6 @@ def test_what_is_refused(client):
             kofn.dask.matmul(A[0], B, fleet)
     with pytest.raises(kofn.Error):
         kofn.dask.fleet(client, keys="/no/such/folder")
-    assert kofn.dask._reached("tcp://0.0.0.0:55", "10.0.0.3") == "tcp://10.0.0.3:55"
-    assert kofn.dask._reached("tcp://[::]:55", "[::1]") == "tcp://[::1]:55"
-    assert kofn.dask._reached("tcp://10.0.0.4:55", "::1") == "tcp://10.0.0.4:55"
+    assert kofn._child.reached("tcp://0.0.0.0:55", "10.0.0.3") == "tcp://10.0.0.3:55"
+    assert kofn._child.reached("tcp://[::]:55", "[::1]") == "tcp://[::1]:55"
+    assert kofn._child.reached("tcp://10.0.0.4:55", "::1") == "tcp://10.0.0.4:55"

@@ -37,6 +37,14 @@ def test_products(scheme, dtype):
         assert (M @ w).dtype == dtype and (M @ w).shape == (90,)
 
 
+def test_a_file_that_is_mapped_into_memory_is_read_in_place(tmp_path):
+    np.save(tmp_path / "A.npy", X)
+    mapped = np.load(tmp_path / "A.npy", mmap_mode="r")
+    with kofn.Matrix(mapped, scheme="elastic:k=3", workers=4) as M:
+        assert np.shares_memory(M._borrowed, mapped)
+        assert close(M @ X[0], X @ X[0])
+
+
 def test_both_sides_on_one_encoding():
     v, V = rng.standard_normal(90), rng.standard_normal((4, 90))
     with kofn.Matrix(X, scheme="elastic:k=3", workers=5) as M:

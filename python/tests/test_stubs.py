@@ -116,7 +116,7 @@ def members(node, real):
     return len(stubs)
 
 
-@pytest.mark.parametrize("name", ["mpi", "dask"])
+@pytest.mark.parametrize("name", ["mpi", "dask", "slurm", "ray", "spark"])
 def test_stubs_of_modules_are_the_same(name):
     module = importlib.import_module(f"kofn.{name}")
     stubs = {n.name: n for n in ast.parse((STUBS.parent / f"{name}.pyi").read_text()).body

@@ -105,6 +105,14 @@ assert abs(np.load('C.npy') - want).max() <= 1e-12 * abs(want).max()"
     grep -l . room/worker-*.log || true
 }
 
+@test "kofn.slurm.fleet: a lost task, a cancelled step and a killed program" {
+    slurm_or_skip
+    /usr/bin/python3 -c 'import pytest' || skip "there is no pytest"
+    [ -e "$KOFN_BUILD/python/kofn/_kofn.c" ] || skip "this build has no Python package"
+    KOFN_SLURM=1 PYTHONPATH=$KOFN_BUILD/python slurm salloc -Q -n 3 /usr/bin/python3 -m pytest \
+        -q -p no:cacheprovider "$KOFN_SOURCE/python/tests/test_slurm.py"
+}
+
 @test "it gives the command's status, ends in time, and leaves nothing" {
     slurm_or_skip
     run slurm bash -c 'echo $SLURM_ROOM >room; sbatch -Q -p spot --wrap "sleep 1000"; exit 3'
