@@ -99,6 +99,7 @@ typedef struct cli_args {
     bool insecure, staged, once, below_given, per_principal_given;
     bool with_parent;
     const char *log;                            /* a file, - or NULL */
+    const char *metrics_listen;                 /* HOST:PORT or NULL */
     int log_level;                              /* cli_level */
     const char *preempt_file, *preempt_command; /* NULL: none */
     struct kofn_transport *mpi; /* already started; NULL: none */

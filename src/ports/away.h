@@ -152,6 +152,7 @@ typedef struct port {
     uint64_t transport_dropped;
     bool shared;       /* the transport and its peers are those of a fleet */
     uint32_t compared; /* its results are counted for the next comparison */
+    kf_doing doing;    /* what the job has said last; since 0: nothing yet */
 } port;
 
 /* ---- away.c -------------------------------------------------------------- */

@@ -431,6 +431,8 @@ void kf_away_tell(port *p, kofn_packet *k)
 
     if (n)
         memcpy(name, k->body, n);
+    else
+        reads = kf_badge_tell_job(p->t, k->peer, &p->doing);
     for (size_t i = 0; reads && !n && i < p->workers; i++)
         if (!p->worker[i]->gone) {
             kofn_fleet_worker w =

@@ -167,6 +167,8 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
         TRY(test_whole(j, p, a->noise, &st, &again));
     p->alike |= again;
     TRY(kf_job_report(j, p, a));
+    kf_job_count_late(j, p);
+    kf_job_tell_doing(j, true);
     if (st >= 0)
         refuse_inexact(j, p);
     if (a->status < 0) {
