@@ -353,15 +353,14 @@ static void report_errors(const session *s, const kofn_report *t,
                           const kofn_plan_info *info)
 {
     const char *before = "of workers";
+    char title[SHOW_TITLE];
 
     fprintf(stderr, "\n%u wrong result%s", t->corrupt,
             t->corrupt == 1 ? "" : "s");
     for (size_t i = 0; i < t->workers; i++)
         if (t->located[i]) {
-            const char *name = kofn_job_name(s->job, i);
-
-            fprintf(stderr, " %s %zu%s%s%s%s", before, i, *name ? " (" : "",
-                    name, *name ? ")" : "",
+            fprintf(stderr, " %s %s%s", before,
+                    show_title(s, i, title) + strlen("worker "),
                     t->states[i] == KOFN_WORKER_QUARANTINED ? " (quarantined)"
                                                             : "");
             before = "and";
@@ -388,6 +387,8 @@ static void report_times(const session *s)
 static void report_text(const session *s, const kofn_report *t,
                         const kofn_plan_info *info)
 {
+    char title[SHOW_TITLE];
+
     fprintf(stderr, "%s  any %zu of %zu  %u round%s in %.3g s%s", info->spec,
             info->threshold, s->args->workers, t->rounds,
             t->rounds == 1 ? "" : "s", seconds(t->took),
@@ -406,10 +407,9 @@ static void report_text(const session *s, const kofn_report *t,
         report_errors(s, t, info);
     for (size_t i = 0; i < t->workers; i++)
         if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
-            fprintf(
-                stderr,
-                "\nworker %zu was evicted: it was connected but did not answer",
-                i);
+            fprintf(stderr,
+                    "\n%s was evicted: it was connected but did not answer",
+                    show_title(s, i, title));
     fprintf(stderr, "\n");
     report_times(s);
     if (!s->args->output)

@@ -263,10 +263,7 @@ static void port_close(kofn_port *base)
 
 static const char *port_name_of(kofn_port *base, uint32_t id)
 {
-    const port *p = (const port *)base;
-    uint32_t who = id < p->workers ? p->worker[id]->principal : 0;
-
-    return who ? p->principal[who - 1].name : "";
+    return kf_away_name((port *)base, id);
 }
 
 static void port_describe(kofn_port *base, uint32_t id, kofn_fleet_worker *w)
@@ -336,9 +333,9 @@ static void inject(port *p, uint32_t id, kf_injection what, double value)
         return;
     if (!p->worker[id]->staged)
         kf_away_news(p,
-                     "worker %u ignores the fault events of this run: it was "
+                     "%s ignores the fault events of this run: it was "
                      "started without --staged",
-                     id);
+                     kf_away_title(p, id));
     else
         kf_away_post(p, id, &h, NULL);
 }

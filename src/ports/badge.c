@@ -41,6 +41,7 @@ void kf_badge_read(kf_badge *c, const kf_head *h, const kofn_packet *k)
     if (name) {
         *name = 0;
         snprintf(c->name, sizeof c->name, "%.64s", name + 4);
+        c->named = *c->name;
     }
     snprintf(c->host, sizeof c->host, "%.127s", host);
     if (!*c->name)

@@ -16,6 +16,7 @@ typedef struct kf_badge {
     uint64_t process;
     size_t memory;
     char host[128], name[160];
+    bool named;             /* it was started with this name */
     uint64_t tasks;         /* results */
     double computed, bytes; /* seconds and bytes of these */
     double took, numbers;   /* of the product that is looked at */

@@ -28,7 +28,7 @@ kofn_status kofn_job_label(kofn_job *j, const char *name, const char *unit,
     return KOFN_OK;
 }
 
-/* Returns a copy of what is known now. */
+/* Adds the present figures to the label, and returns both. */
 static kf_doing now_doing(const kofn_job *j)
 {
     kf_doing d = j->label.doing;
@@ -62,6 +62,17 @@ void kf_job_tell_doing(kofn_job *j, bool now)
     j->label.due = clock + AGAIN;
     d = now_doing(j);
     j->port->doing(j->port, &d);
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+const char *kf_job_title(const kofn_job *j, uint32_t worker, char out[KF_TITLE])
+{
+    const char *name = kofn_job_name(j, worker);
+
+    snprintf(out, KF_TITLE, "worker %u%s%.256s%s", worker, *name ? " (" : "",
+             name, *name ? ")" : "");
+    return out;
 }
 
 /* ---- its workers --------------------------------------------------------- */

@@ -483,7 +483,7 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
 /* True if an honest worker may have given an answer that is not finite, so that
  * answers cannot be compared.  Writes the message to p->why. */
-bool kf_job_overflows(product *p);
+bool kf_job_overflows(const kofn_job *j, product *p);
 /* Restarts a product.  An uncoded one is coded then, because a worker was
  * missing or its answer was not finite. */
 void kf_job_begin_again(kofn_job *j, product *p);
@@ -537,6 +537,10 @@ kofn_status kf_job_encode_inputs(kofn_job *j, const kofn_action *todo,
                                  size_t n);
 
 /* doing.c */
+#define KF_TITLE 300
+/* Writes "worker 5 (node7)", or "worker 5" without a name. Returns `out`. */
+const char *kf_job_title(const kofn_job *j, uint32_t worker,
+                         char out[KF_TITLE]);
 /* Passes what the job is doing to its port: `now`, or ten times a second. */
 void kf_job_tell_doing(kofn_job *j, bool now);
 /* Counts a result of a worker. */
