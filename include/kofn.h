@@ -627,8 +627,10 @@ typedef struct kofn_progress {
 KOFN_API kofn_status kofn_job_progress(const kofn_job *job, kofn_progress *p);
 /* Returns the plan of operand 0. */
 KOFN_API const kofn_plan *kofn_job_plan(const kofn_job *job);
-/* Returns the name of a worker's principal: a key's name, or a host.  "" if the
- * worker is its own principal.  Valid until the next call. */
+/* Returns the name of a worker for messages: the one that it was started with,
+ * or else that of its principal, a key or a host.  "" if it has neither.
+ * A worker with a key and another name is called KEY/NAME, since a worker may
+ * claim any name.  Valid until the next call. */
 KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);
 /* Returns the present state of a worker; KOFN_WORKER_UNKNOWN if no worker had
  * this number yet.  The states of a report are those at its end. */

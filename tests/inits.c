@@ -81,6 +81,7 @@ static void transports(void)
     SETS(kofn_mpi_info, KOFN_MPI_INFO_INIT, NOTHING);
     SETS(kofn_net_options, KOFN_NET_OPTIONS_INIT, NOTHING);
     SETS(kofn_away_options, KOFN_AWAY_OPTIONS_INIT, want.workers = 1);
+    SETS(kofn_serve_counts, KOFN_SERVE_COUNTS_INIT, NOTHING);
     SETS(kofn_serve_options, KOFN_SERVE_OPTIONS_INIT,
          want.formulas = kofn_formulas);
 }

@@ -45,6 +45,7 @@ static kofn_job *begin(kofn_fleet *f, kofn_plan **plan, double *numbers)
     must(kofn_fleet_port(&port, f, &away));
     must(kofn_open(&job, *plan, port, NULL));
     must(kofn_place(job, &A));
+    must(kofn_job_label(job, "example", "product", 0, 4));
     return job;
 }
 
@@ -55,6 +56,18 @@ static void multiply(kofn_job *job, double *numbers)
 
     must(kofn_round(job, &in, &out, NULL));
     expect(is_product(&A, &in, &out), "A x");
+}
+
+/* Prints what the workers have done for one job. */
+static void look_at(const kofn_job *job)
+{
+    kofn_fleet_worker it = KOFN_FLEET_WORKER_INIT;
+
+    for (size_t i = 0; i < WORKERS; i++) {
+        must(kofn_job_describe(job, i, &it));
+        printf("%s: %llu results, and none in %llu rounds\n", it.name,
+               (unsigned long long)it.tasks, (unsigned long long)it.late);
+    }
 }
 
 /* Prints the workers, and lets the first one leave. */
@@ -78,6 +91,14 @@ static void print(void *ud, const kofn_fleet_worker *it)
     printf("%s takes %g times as long as others\n", it->name, it->slow);
 }
 
+/* Prints a job of a fleet that another program has. */
+static void print_job(void *ud, const kofn_fleet_job *it)
+{
+    (void)ud;
+    printf("%s (%s): %s %llu, %zu workers live\n", it->name, it->scheme,
+           it->unit, (unsigned long long)it->at, it->live);
+}
+
 /* Asks from outside, as kofn status does, while the fleet looks after that. */
 static void *ask(void *ud)
 {
@@ -85,6 +106,8 @@ static void *ask(void *ud)
 
     must(kofn_net_connect(&t, address, NULL));
     must(kofn_fleet_ask(t, NULL, 60 * KOFN_SECOND, print, NULL));
+    must(kofn_net_connect(&t, address, NULL));
+    must(kofn_fleet_ask_jobs(t, 60 * KOFN_SECOND, print_job, NULL, NULL));
     *(atomic_bool *)ud = true;
     return NULL;
 }
@@ -126,6 +149,7 @@ int main(void)
     job[2] = begin(f, &plan[2], X[0]);
     multiply(job[2], X[0]);
     be_asked(f);
+    look_at(job[2]);
     look(f);
     multiply(job[1], X[1]); /* any two suffice */
     kofn_close(job[1]);

@@ -57,12 +57,27 @@ typedef struct kofn_fleet_worker {
     double bytes;    /* bytes of these                                */
     double slow; /* times as long as others take for the same work; 1: it is not
                   * slow; 0: not enough data */
+    uint64_t late; /* rounds of a job that ended without a result that it was
+                    * asked for; 0 of a worker of a fleet */
 } kofn_fleet_worker;
 #define KOFN_FLEET_WORKER_INIT                                                 \
     {                                                                          \
         sizeof(kofn_fleet_worker), NULL, NULL, 0, 0, KOFN_FLEET_FREE, 0, 0, 0, \
-            0                                                                  \
+            0, 0                                                               \
     }
+
+/* What a job of a coordinator is doing. */
+typedef struct kofn_fleet_job {
+    size_t size;           /* sizeof(kofn_fleet_job)                       */
+    const char *name;      /* see kofn_job_label; "": it has none          */
+    const char *scheme;    /* with all its arguments                       */
+    const char *unit;      /* what `at` counts, as "round" or "iteration"  */
+    uint64_t at, of;       /* the present one, from 1, and their number; 0:
+                            * none has begun; it is not known              */
+    size_t live, workers;  /* workers that are live; workers of the code   */
+    double seconds;        /* since the job was opened                     */
+    double sent, received; /* bytes since then                             */
+} kofn_fleet_job;
 
 /* Opens a fleet on a transport, which it takes over even on failure.  NULL: the
  * workers are threads of this process, new ones for each job.  `opt` may be
@@ -102,6 +117,26 @@ KOFN_API kofn_status kofn_fleet_drain(kofn_fleet *f, const char *name);
 KOFN_API kofn_status
 kofn_fleet_ask(kofn_transport *t, const char *drain, kofn_time atmost,
                void (*each)(void *ud, const kofn_fleet_worker *w), void *ud);
+/* Asks in the same way for the open jobs, and calls `job` with every one of
+ * them, and then for the workers.  `job` and `each` may be NULL. */
+KOFN_API kofn_status kofn_fleet_ask_jobs(
+    kofn_transport *t, kofn_time atmost,
+    void (*job)(void *ud, const kofn_fleet_job *j),
+    void (*each)(void *ud, const kofn_fleet_worker *w), void *ud);
+/* Sets what kofn_fleet_ask_jobs says of a job: its name, and that it is at the
+ * at-th of `of` units, for example rounds or iterations.  An `at` of 0 stands
+ * for the number of products that have begun, and an `of` of 0 is not known.
+ * `name` is cut to 63 bytes and `unit` to 15.  Without this call a job has no
+ * name, and its products are counted as rounds.
+ * Allocates no memory. */
+KOFN_API kofn_status kofn_job_label(kofn_job *job, const char *name,
+                                    const char *unit, uint64_t at, uint64_t of);
+/* Describes worker i of a job, from 0, also if it has left.  `state` is
+ * draining or free.  Results are counted that reached the job.  Of workers in
+ * this process the text is "".  The text is valid until the job is closed.
+ * KOFN_INVAL: no worker has this number yet. */
+KOFN_API kofn_status kofn_job_describe(const kofn_job *job, size_t i,
+                                       kofn_fleet_worker *w);
 /* Dismisses the workers and closes the transport.  If jobs are open, the last
  * one that is closed does so. */
 KOFN_API void kofn_fleet_close(kofn_fleet *f);

@@ -216,6 +216,21 @@ typedef enum kofn_leave {
     KOFN_LEAVE_NOW
 } kofn_leave;
 
+/* What a worker has done since kofn_serve began. */
+typedef struct kofn_serve_counts {
+    size_t size;       /* sizeof(kofn_serve_counts)                  */
+    bool connected;    /* to a coordinator                           */
+    size_t waiting;    /* tasks that it has                          */
+    uint64_t results;  /* that it has sent                           */
+    uint64_t failures; /* tasks that failed; cancelled ones are none */
+    double computed;   /* seconds that it computed for the results   */
+    double bytes;      /* bytes of the results                       */
+} kofn_serve_counts;
+#define KOFN_SERVE_COUNTS_INIT                                                 \
+    {                                                                          \
+        sizeof(kofn_serve_counts), false, 0, 0, 0, 0, 0                        \
+    }
+
 /* Options of a worker. */
 typedef struct kofn_serve_options {
     size_t size; /* sizeof(kofn_serve_options) */
@@ -264,11 +279,13 @@ typedef struct kofn_serve_options {
      * false: the end of the job ends the worker. */
     bool stay;
     const char *name; /* for people, at most 64 characters; NULL: none */
+    /* Filled in before `watch` is called without news.  NULL: not wanted. */
+    kofn_serve_counts *counts;
 } kofn_serve_options;
 #define KOFN_SERVE_OPTIONS_INIT                                                \
     {                                                                          \
         sizeof(kofn_serve_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL,     \
-            NULL, NULL, false, kofn_formulas, NULL, NULL, false, NULL          \
+            NULL, NULL, false, kofn_formulas, NULL, NULL, false, NULL, NULL    \
     }
 /* Runs a worker until it is dismissed, and closes the transport in any case.
  * It uses this thread for computing and for messages; during a computation it

@@ -101,6 +101,7 @@ typedef struct cli_args {
     bool insecure, staged, once, below_given, per_principal_given;
     bool with_parent;
     const char *log;                            /* a file, - or NULL */
+    const char *metrics_listen;                 /* HOST:PORT or NULL */
     int log_level;                              /* cli_level */
     const char *preempt_file, *preempt_command; /* NULL: none */
     struct kofn_transport *mpi; /* already started; NULL: none */
@@ -475,6 +476,9 @@ void session_tell_waiting(session *s, bool quiet);
 void session_round(session *s, const kofn_report *rep, double change);
 /* Adds every field of a report, and the workers that were wrong or did not
  * answer. */
+/* Writes "worker 5 (node7)", or "worker 5" without a name. Returns `out`. */
+#define SHOW_TITLE 300
+const char *show_title(const session *s, size_t worker, char out[SHOW_TITLE]);
 void session_put_report(const session *s, const kofn_report *r, json_t *o);
 /* Reports, frees everything, and returns the exit code. */
 int session_close(session *s, int code);

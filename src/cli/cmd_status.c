@@ -11,16 +11,51 @@
 
 static const char *const states[] = {"free", "busy", "draining"};
 
-/* Connects, and asks. Returns the exit code. */
-static int ask(const cli_args *a, const char *drain,
-               void (*each)(void *, const kofn_fleet_worker *), void *ud)
+/* What the coordinator says. */
+typedef struct answer {
+    json_t *jobs, *workers;
+} answer;
+
+static void add_job(void *ud, const kofn_fleet_job *j)
 {
-    const cli_transport *to = cli_transport_of(a->operand[0]);
+    answer *to = ud;
+
+    json_array_append_new(
+        to->jobs,
+        json_pack("{ss ss ss sI so sI sI so so so}", "name", j->name, "scheme",
+                  j->scheme, "unit", j->unit, "at", (json_int_t)j->at, "of",
+                  j->of ? json_integer((json_int_t)j->of) : json_null(), "live",
+                  (json_int_t)j->live, "workers", (json_int_t)j->workers,
+                  "seconds", cli_number(j->seconds), "sent_bytes",
+                  cli_number(j->sent), "received_bytes",
+                  cli_number(j->received)));
+}
+
+static void add(void *ud, const kofn_fleet_worker *w)
+{
+    answer *to = ud;
+
+    json_array_append_new(
+        to->workers,
+        json_pack("{ss ss sI ss sI sI so so so}", "name", w->name, "host",
+                  w->host, "process", (json_int_t)w->process, "state",
+                  states[w->state], "memory", (json_int_t)w->memory, "results",
+                  (json_int_t)w->tasks, "seconds", cli_number(w->computed),
+                  "bytes", cli_number(w->bytes), "slow",
+                  w->slow ? cli_number(w->slow) : json_null()));
+}
+
+/* Connects and asks, or drains the worker of that name. Returns the exit
+ * code. */
+static int ask(const cli_args *a, const char *drain, answer *to)
+{
+    const cli_transport *at = cli_transport_of(a->operand[0]);
     kofn_net_options z = cli_net_options(a, (size_t)1 << 20);
+    kofn_time patience = a->job.patience ? a->job.patience : PATIENCE;
     kofn_transport *t;
     kofn_status st;
 
-    if (!to || !to->address)
+    if (!at || !at->address)
         return cli_say(EXIT_USAGE,
                        "%s is no address; give tcp://HOST:PORT or ipc://PATH, "
                        "as the coordinator says at its start",
@@ -28,22 +63,34 @@ static int ask(const cli_args *a, const char *drain,
     st = kofn_net_connect(&t, a->operand[0], &z);
     if (st) /* keys are the only files it reads */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
-    st = kofn_fleet_ask(t, drain, a->job.patience ? a->job.patience : PATIENCE,
-                        each, ud);
+    st = drain ? kofn_fleet_ask(t, drain, patience, NULL, NULL)
+               : kofn_fleet_ask_jobs(t, patience, add_job, add, to);
     if (st == KOFN_UNSUITED)
         return cli_say(EXIT_USAGE, "%s", kofn_errmsg());
     return cli_fail(st);
 }
 
-static void add(void *ud, const kofn_fleet_worker *w)
+/* Prints a job: its name, where it is, and what it has sent and received. */
+static void print_job(const json_t *j)
 {
-    json_array_append_new(
-        ud, json_pack("{ss ss sI ss sI sI so so so}", "name", w->name, "host",
-                      w->host, "process", (json_int_t)w->process, "state",
-                      states[w->state], "memory", (json_int_t)w->memory,
-                      "results", (json_int_t)w->tasks, "seconds",
-                      cli_number(w->computed), "bytes", cli_number(w->bytes),
-                      "slow", w->slow ? cli_number(w->slow) : json_null()));
+    const char *name = json_string_value(json_object_get(j, "name"));
+    const json_t *of = json_object_get(j, "of");
+    char last[32] = "";
+
+    if (json_is_integer(of))
+        snprintf(last, sizeof last, " of %lld",
+                 (long long)json_integer_value(of));
+    printf(
+        "%s  %s  %s %lld%s  %lld of %lld workers live  %.0f s  %.4g MB sent, "
+        "%.4g MB received\n",
+        *name ? name : "a job", json_string_value(json_object_get(j, "scheme")),
+        json_string_value(json_object_get(j, "unit")),
+        (long long)json_integer_value(json_object_get(j, "at")), last,
+        (long long)json_integer_value(json_object_get(j, "live")),
+        (long long)json_integer_value(json_object_get(j, "workers")),
+        json_number_value(json_object_get(j, "seconds")),
+        json_number_value(json_object_get(j, "sent_bytes")) * 1e-6,
+        json_number_value(json_object_get(j, "received_bytes")) * 1e-6);
 }
 
 static void print_row(const json_t *w)
@@ -64,18 +111,22 @@ static void print_row(const json_t *w)
 
 int cmd_status(cli_args *a)
 {
-    json_t *all = json_array(), *w;
+    answer all = {json_array(), json_array()};
+    json_t *x;
     size_t i;
-    int code = ask(a, NULL, add, all);
+    int code = ask(a, NULL, &all);
 
     if (!code && a->json) {
-        cli_print_json(json_pack("{sO}", "workers", all));
+        cli_print_json(
+            json_pack("{sO sO}", "jobs", all.jobs, "workers", all.workers));
     } else if (!code) {
+        json_array_foreach(all.jobs, i, x) print_job(x);
         printf("%-24s %-9s %9s %10s  %s\n", "worker", "state", "results",
                "seconds", "for the same work");
-        json_array_foreach(all, i, w) print_row(w);
+        json_array_foreach(all.workers, i, x) print_row(x);
     }
-    json_decref(all);
+    json_decref(all.jobs);
+    json_decref(all.workers);
     return code;
 }
 
@@ -84,7 +135,7 @@ int cmd_drain(cli_args *a)
     if (!*a->operand[1])
         return cli_say(EXIT_USAGE, "give the name of a worker, as kofn status "
                                    "prints it");
-    TRY_CODE(ask(a, a->operand[1], NULL, NULL));
+    TRY_CODE(ask(a, a->operand[1], NULL));
     if (!a->quiet)
         fprintf(stderr, "%s finishes its tasks and leaves\n", a->operand[1]);
     return EXIT_EXACT;

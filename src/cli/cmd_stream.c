@@ -177,9 +177,11 @@ static void tell_json(const session *s, const task *t, const kofn_report *r,
     cli_print_json(o);
 }
 
-static void tell_text(const task *t, const kofn_report *r,
+static void tell_text(const session *s, const task *t, const kofn_report *r,
                       const cli_exactness *v)
 {
+    char title[SHOW_TITLE];
+
     printf("%s = %s %s: rounds %u to %u, %.4f s, %zu plain and %zu coded "
            "answers, predicted relative error %.1e",
            t->out, t->X, t->Y, r->began, r->ended, (double)r->took * 1e-9,
@@ -191,7 +193,7 @@ static void tell_text(const task *t, const kofn_report *r,
         printf(", %u wrong answers", r->corrupt);
     for (size_t i = 0; i < r->workers; i++)
         if (r->corrupt && r->located[i])
-            printf(", worker %zu%s", i,
+            printf(", %s%s", show_title(s, i, title),
                    r->states[i] == KOFN_WORKER_QUARANTINED ? " (quarantined)"
                                                            : "");
     putchar('\n');
@@ -224,7 +226,7 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
     if (!code && s->args->json)
         tell_json(&s->s, t, rep, &v);
     else if (!code && !s->args->quiet)
-        tell_text(t, rep, &v);
+        tell_text(&s->s, t, rep, &v);
     if (!code)
         code = flush();
     task_free(t);

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 
+#include <kofn/fleet.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -18,9 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LATE_LINES 8   /* workers with a line of their own */
+#define LATE_AGAIN 1.0 /* seconds between two such lines of a worker */
+
 typedef struct worker {
     kofn_worker_state state;
     bool located;
+    uint64_t late; /* rounds that were late, as far as lines say */
+    double told;   /* when the last such line was written */
 } worker;
 
 static struct {
@@ -179,13 +186,16 @@ void cli_log_news(const char *words)
 {
     size_t k = 0;
     unsigned long number;
+    char name[200] = "";
     cli_event e;
 
     while (!strstr(words, kinds[k].words))
         k++;
     e = kinds[k].event;
-    if (sscanf(words, "worker %lu", &number) == 1)
+    if (sscanf(words, "worker %lu (%199[^)])", &number, name) >= 1) {
         e.worker = number;
+        e.name = name;
+    }
     cli_log(&e, "%s", words);
 }
 
@@ -233,7 +243,7 @@ static bool know(const kofn_job *job, size_t i)
     if (!more)
         return false;
     book.worker = more;
-    book.worker[book.workers++] = (worker){KOFN_WORKER_UNKNOWN, false};
+    book.worker[book.workers++] = (worker){KOFN_WORKER_UNKNOWN, false, 0, 0};
     cli_log(&(cli_event){CLI_LOG_INFO, "came", i, kofn_job_name(job, i)},
             "it is here");
     return true;
@@ -255,8 +265,63 @@ void cli_log_fleet(const kofn_job *job)
     }
 }
 
+/* Returns how many rounds ended without the worker since the last line about
+ * that. Returns 0 within a second of that line. */
+static uint64_t newly_late(const kofn_job *job, size_t i)
+{
+    kofn_fleet_worker w = KOFN_FLEET_WORKER_INIT;
+
+    if (kf_clock_seconds() - book.worker[i].told < LATE_AGAIN ||
+        kofn_job_describe(job, i, &w))
+        return 0;
+    return w.late - book.worker[i].late;
+}
+
+/* Writes that a worker was late in `rounds` rounds; with its line, `alone`. */
+static void tell_late(const kofn_job *job, size_t i, uint64_t rounds,
+                      bool alone)
+{
+    book.worker[i].late += rounds;
+    book.worker[i].told = kf_clock_seconds();
+    if (!alone)
+        return;
+    cli_log(&(cli_event){CLI_LOG_INFO, "late", i, kofn_job_name(job, i)},
+            "%llu round%s ended without a result that it was asked for",
+            (unsigned long long)rounds, rounds == 1 ? "" : "s");
+}
+
+/* Writes a line for each worker that is late, or one for more than a few. */
+static void log_late(const kofn_job *job)
+{
+    size_t n = 0, used = 0;
+    char which[400] = "";
+
+    for (size_t i = 0; i < book.workers; i++)
+        n += newly_late(job, i) > 0;
+    for (size_t i = 0, left = n; left && i < book.workers; i++) {
+        uint64_t rounds = newly_late(job, i);
+
+        if (!rounds)
+            continue;
+        left--;
+        tell_late(job, i, rounds, n <= LATE_LINES);
+        if (used < sizeof which - 32)
+            used += (size_t)snprintf(which + used, sizeof which - used, "%s%zu",
+                                     used ? ", " : "", i);
+        else if (left == 0)
+            snprintf(which + used, sizeof which - used, " and others");
+    }
+    if (n > LATE_LINES)
+        cli_log(&(cli_event){CLI_LOG_INFO, "late", CLI_NO_WORKER, ""},
+                "rounds ended without results of %zu workers: %s", n, which);
+}
+
 void cli_log_located(const kofn_job *job, const kofn_report *rep)
 {
+    if (!book.fd)
+        return;
+    if (rep->late)
+        log_late(job);
     for (size_t i = 0; i < rep->workers && i < book.workers; i++) {
         if (rep->located[i] && !book.worker[i].located)
             cli_log(&(cli_event){CLI_LOG_WARNING, "faulty", i,

@@ -38,7 +38,7 @@ void cli_log(const cli_event *e, const char *fmt, ...)
 void cli_log_news(const char *words);
 /* Writes what has changed among the workers of a job since the last call. */
 void cli_log_fleet(const kofn_job *job);
-/* Writes which workers were located, by a report. */
+/* Writes which workers were late, and which were located by a report. */
 void cli_log_located(const kofn_job *job, const kofn_report *rep);
 void cli_log_close(void);
 

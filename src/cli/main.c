@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "help.h"
 #include "log.h"
+#include "metrics.h"
 
 #include <errno.h>
 #include <string.h>
@@ -80,11 +81,15 @@ static int carry_out(cli_args *a)
         if (port->start) {
             code = port->start(a, &is_worker);
             if (!code && !is_worker)
+                code = cli_metrics_open(a);
+            if (!code && !is_worker)
                 code = c->run(a);
             return port->end(code);
         }
     }
-    code = c->run(a);
+    code = cli_metrics_open(a);
+    if (!code)
+        code = c->run(a);
     cli_ports_end();
     return code;
 }
@@ -119,6 +124,7 @@ static int run(const cli_command *c, int argc, char **argv)
         _exit(code);
     if (code)
         cli_print_failure(&a);
+    cli_metrics_close();
     cli_log_close();
     kofn_free(a.pattern.data);
     free(a.reached);

@@ -119,12 +119,12 @@ static bool has_mesh(const cli_transport *t)
 /* Returns the first given option that needs a port with an address, or NULL. */
 static const char *needs_address(const cli_args *a)
 {
-    return a->least                 ? "min-workers"
-           : a->keys                ? "keys"
-           : a->tls_ca              ? "tls-ca"
-           : a->insecure            ? "insecure"
-           : a->per_principal_given ? "workers-per-principal"
-                                    : NULL;
+    return a->least                            ? "min-workers"
+           : a->keys                           ? "keys"
+           : a->tls_ca                         ? "tls-ca"
+           : a->insecure && !a->metrics_listen ? "insecure"
+           : a->per_principal_given            ? "workers-per-principal"
+                                               : NULL;
 }
 
 /* Checks options that need each other, and sets defaults that depend on the
@@ -153,6 +153,10 @@ static int check_port(cli_args *a)
         return cli_say(EXIT_USAGE,
                        "--masterless does not run on %s; give --port %s",
                        a->port, cli_transport_forms(has_mesh));
+    if (a->masterless && a->metrics_listen)
+        return cli_say(EXIT_USAGE,
+                       "--metrics-listen is for a coordinator and its workers; "
+                       "leave it out with --masterless");
     if (!a->masterless && (a->reach || a->decode || a->confirm))
         return cli_say(EXIT_USAGE, "--%s is for --masterless",
                        a->reach    ? "reach"

@@ -5,8 +5,7 @@
 #include "cli.h"
 #include "leave.h"
 #include "log.h"
-
-#include <kofn/transport.h>
+#include "metrics.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -20,6 +19,7 @@ typedef struct life {
     kofn_file *file;           /* the operand, while a block is made of it */
     char trouble[256];         /* the last trouble that was reported */
     cli_leaving leaving;
+    kofn_serve_counts counts;
 } life;
 
 /* Reports why the coordinator cannot be reached, once per reason. */
@@ -61,6 +61,7 @@ static kofn_leave watch(void *ud, const char *news)
 
     if (l->net)
         tell_trouble(l);
+    cli_metrics_of_worker(&l->counts);
     if (news)
         cli_log_news(news);
     if (news && !l->args->quiet)
@@ -112,6 +113,7 @@ int cli_serve(const cli_args *a, struct kofn_transport *t, bool net)
     life l = {
         .args = a,
         .net = net ? t : NULL,
+        .counts = KOFN_SERVE_COUNTS_INIT,
         .leaving = {.file = a->preempt_file, .command = a->preempt_command}};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kofn_status st;
@@ -125,6 +127,7 @@ int cli_serve(const cli_args *a, struct kofn_transport *t, bool net)
     o.grace = (kofn_time)(a->grace * 1e9);
     o.faults = &a->faults;
     o.watch = watch;
+    o.counts = &l.counts;
     o.ud = &l;
     o.staged = a->staged;
     if (a->data_path) {

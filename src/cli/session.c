@@ -5,9 +5,12 @@
  * command. It may not know what the command computes. */
 #include "cli.h"
 #include "log.h"
+#include "metrics.h"
 
 #include "base/clock.h"
 #include "base/report.h"
+
+#include <kofn/fleet.h>
 
 #include <math.h>
 #include <string.h>
@@ -35,6 +38,24 @@ static int begin(session *s, const cli_args *a, size_t rounds)
     return cli_check_output(a, false);
 }
 
+/* Says to those that ask what the command is doing. */
+static void label(const session *s)
+{
+    const cli_command *c = s->args->command;
+    bool counted = c->bit & IN_PRODUCT || c->bit == IN_STREAM;
+    uint64_t of = c->bit == IN_STREAM ? 0 : s->expected_rounds;
+    uint64_t at = s->iterations + 1;
+
+    kofn_job_label(s->job, c->name,
+                   c->bit == IN_STREAM ? "product"
+                   : counted           ? "round"
+                                       : "iteration",
+                   counted         ? 0
+                   : of && at > of ? of
+                                   : at,
+                   of);
+}
+
 /* Opens a job with the session's plans. */
 static int open_job(session *s, const kofn_problem *pb, size_t rounds,
                     bool coded)
@@ -58,6 +79,7 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
         cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port));
     TRY_CODE(cli_fail(kofn_open_all(&s->job, (const kofn_plan *const *)s->plan,
                                     s->operands, port, &o)));
+    label(s);
     cli_tell_blas(a);
     s->opened = s->first = s->last = kf_clock_seconds();
     return 0;
@@ -145,11 +167,14 @@ static void draw(session *s)
     s->drawn = now;
 }
 
-/* Writes to the log what has changed, at most fifty times a second. */
+/* Writes to the log what has changed, at most fifty times a second, and renews
+ * the figures of --metrics-listen. */
 static void log_changes(session *s, bool now)
 {
     double clock;
 
+    if (s->job)
+        cli_metrics_of_job(s->job, cli_transport_of(s->args->port)->name);
     if (!cli_log_is_open() || !s->job)
         return;
     clock = kf_clock_seconds();
@@ -215,8 +240,10 @@ void session_round(session *s, const kofn_report *rep, double change)
     else
         know_times(s);
     log_changes(s, rep && rep->corrupt);
-    if (rep)
+    if (rep) {
+        label(s);
         cli_log_located(s->job, rep);
+    }
     if (!s->args->show)
         draw(s);
     else if (rep)
@@ -326,15 +353,14 @@ static void report_errors(const session *s, const kofn_report *t,
                           const kofn_plan_info *info)
 {
     const char *before = "of workers";
+    char title[SHOW_TITLE];
 
     fprintf(stderr, "\n%u wrong result%s", t->corrupt,
             t->corrupt == 1 ? "" : "s");
     for (size_t i = 0; i < t->workers; i++)
         if (t->located[i]) {
-            const char *name = kofn_job_name(s->job, i);
-
-            fprintf(stderr, " %s %zu%s%s%s%s", before, i, *name ? " (" : "",
-                    name, *name ? ")" : "",
+            fprintf(stderr, " %s %s%s", before,
+                    show_title(s, i, title) + strlen("worker "),
                     t->states[i] == KOFN_WORKER_QUARANTINED ? " (quarantined)"
                                                             : "");
             before = "and";
@@ -361,6 +387,8 @@ static void report_times(const session *s)
 static void report_text(const session *s, const kofn_report *t,
                         const kofn_plan_info *info)
 {
+    char title[SHOW_TITLE];
+
     fprintf(stderr, "%s  any %zu of %zu  %u round%s in %.3g s%s", info->spec,
             info->threshold, s->args->workers, t->rounds,
             t->rounds == 1 ? "" : "s", seconds(t->took),
@@ -379,10 +407,9 @@ static void report_text(const session *s, const kofn_report *t,
         report_errors(s, t, info);
     for (size_t i = 0; i < t->workers; i++)
         if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
-            fprintf(
-                stderr,
-                "\nworker %zu was evicted: it was connected but did not answer",
-                i);
+            fprintf(stderr,
+                    "\n%s was evicted: it was connected but did not answer",
+                    show_title(s, i, title));
     fprintf(stderr, "\n");
     report_times(s);
     if (!s->args->output)

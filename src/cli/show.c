@@ -1,12 +1,21 @@
 /* show.c -- prints a line per round: each worker's share of the work, and what
  * happened.
  *
- * Owns nothing. It prints a report and asks the job for nothing. */
+ * Owns nothing. It asks the job for names of workers only. */
 #include "cli.h"
 
 #include <langinfo.h>
 #include <locale.h>
 #include <string.h>
+
+const char *show_title(const session *s, size_t worker, char out[SHOW_TITLE])
+{
+    const char *name = kofn_job_name(s->job, worker);
+
+    snprintf(out, SHOW_TITLE, "worker %zu%s%.256s%s", worker, *name ? " (" : "",
+             name, *name ? ")" : "");
+    return out;
+}
 
 /* Prints eighths of a block as a bar, or as a digit if the terminal has no
  * bars. */
@@ -31,8 +40,10 @@ static void put_share(FILE *f, const session *s, size_t rows,
         fputc('0' + (eighths > 8 ? 8 : eighths), f);
 }
 
-static void put_event(FILE *f, const kofn_fault_event *h, size_t joiner)
+static void put_event(FILE *f, const session *s, const kofn_fault_event *h,
+                      size_t joiner)
 {
+    char title[SHOW_TITLE];
     static const char *const does[] = {
         [KOFN_FAULT_EVENT_LEAVE] = " vanishes",
         [KOFN_FAULT_EVENT_JOIN] = " arrives",
@@ -43,10 +54,11 @@ static void put_event(FILE *f, const kofn_fault_event *h, size_t joiner)
 
     /* only nodes of a mesh err, and they are not shown */
     if (h->kind != KOFN_FAULT_EVENT_ERR)
-        fprintf(f, "  %sworker %zu%s",
-                h->kind == KOFN_FAULT_EVENT_FLIP ? "a bit of " : "",
-                h->kind == KOFN_FAULT_EVENT_JOIN ? joiner : h->worker,
-                does[h->kind]);
+        fprintf(
+            f, "  %s%s%s", h->kind == KOFN_FAULT_EVENT_FLIP ? "a bit of " : "",
+            show_title(s, h->kind == KOFN_FAULT_EVENT_JOIN ? joiner : h->worker,
+                       title),
+            does[h->kind]);
     if (h->kind == KOFN_FAULT_EVENT_SLOW)
         fprintf(f, " %g times", h->factor);
     if (h->fraction > 0)
@@ -88,7 +100,7 @@ void show_round(session *s, const kofn_report *rep, double change)
     while (s->events_left && s->next_event->round <= round) {
         if (s->next_event->kind == KOFN_FAULT_EVENT_JOIN)
             s->joiners++;
-        put_event(f, s->next_event, s->args->workers + s->joiners - 1);
+        put_event(f, s, s->next_event, s->args->workers + s->joiners - 1);
         s->next_event++;
         s->events_left--;
     }

@@ -96,6 +96,10 @@ static cli_option options[] = {
     {0, "log-level", "error|warning|info|debug",
      "the least important lines of --log (info)", IN_JOB | IN_WORKER,
      OF(CLI_CHOICE, log_level)},
+    {0, "metrics-listen", "HOST:PORT",
+     "answer GET /metrics there over HTTP with figures for Prometheus; HOST is "
+     "127.0.0.1 or [::1], or with --insecure another numeric address",
+     IN_JOB | IN_WORKER, OF(CLI_TEXT, metrics_listen)},
     {0, "with-parent", NULL,
      "end, as at SIGTERM, when the process that started this one ends",
      IN_WORKER, FLAG(with_parent)},

@@ -117,6 +117,18 @@ typedef struct kf_coming {
     kofn_time since; /* start of the arrival, by the port's clock */
 } kf_coming;
 
+/* What a job is doing, for those that ask the coordinator. */
+typedef struct kf_doing {
+    char name[64], unit[16]; /* see kofn_job_label */
+    char scheme[128];
+    uint64_t at, of;
+    size_t live, workers;    /* workers that are live; of the code */
+    uint64_t sent, received; /* bytes */
+    kofn_time since;         /* value of kf_clock when the job was opened */
+} kf_doing;
+
+struct kofn_fleet_worker; /* <kofn/fleet.h> */
+
 /* The first member of every port. Functions after `close` may be NULL. */
 struct kofn_port {
     const char *name;
@@ -149,8 +161,8 @@ struct kofn_port {
     /* Flips a stored bit. */
     kofn_status (*flip)(kofn_port *p, uint32_t worker);
 
-    /* Returns the name of the worker's principal for messages; "" if it has
-     * none. */
+    /* Returns the worker's name for messages; "" if it has none, see
+     * kofn_job_name. */
     const char *(*name_of)(kofn_port *p, uint32_t worker);
     /* Returns the time by which a worker is late in storing its block; 0 or
      * less if it is in time.  It excludes its waits for the coordinator and the
@@ -159,6 +171,11 @@ struct kofn_port {
     /* Reports the arrived part of an awaited result; false if nothing has
      * arrived. */
     bool (*coming)(kofn_port *p, uint32_t worker, kf_coming *c);
+    /* Fills in what the worker said of itself, and how slow it is. */
+    void (*describe)(kofn_port *p, uint32_t worker,
+                     struct kofn_fleet_worker *w);
+    /* Keeps a copy of what the job is doing. */
+    void (*doing)(kofn_port *p, const kf_doing *d);
 };
 
 #endif

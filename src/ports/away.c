@@ -263,10 +263,20 @@ static void port_close(kofn_port *base)
 
 static const char *port_name_of(kofn_port *base, uint32_t id)
 {
-    const port *p = (const port *)base;
-    uint32_t who = id < p->workers ? p->worker[id]->principal : 0;
+    return kf_away_name((port *)base, id);
+}
 
-    return who ? p->principal[who - 1].name : "";
+static void port_describe(kofn_port *base, uint32_t id, kofn_fleet_worker *w)
+{
+    const port *p = (const port *)base;
+
+    if (id < p->workers)
+        *w = kf_badge_describe(&p->worker[id]->badge, KOFN_FLEET_FREE);
+}
+
+static void port_doing(kofn_port *base, const kf_doing *d)
+{
+    ((port *)base)->doing = *d;
 }
 
 /* ---- what an events file asks for ---------------------------------------- */
@@ -323,9 +333,9 @@ static void inject(port *p, uint32_t id, kf_injection what, double value)
         return;
     if (!p->worker[id]->staged)
         kf_away_news(p,
-                     "worker %u ignores the fault events of this run: it was "
+                     "%s ignores the fault events of this run: it was "
                      "started without --staged",
-                     id);
+                     kf_away_title(p, id));
     else
         kf_away_post(p, id, &h, NULL);
 }
@@ -347,6 +357,29 @@ static kofn_status port_flip(kofn_port *base, uint32_t id)
 }
 
 /* ---- opening ------------------------------------------------------------- */
+
+/* Returns the functions of the port, with the constants of its transport. */
+static kofn_port base_of(const kofn_transport *t, const kofn_away_options *opt)
+{
+    return (kofn_port){.name = opt->name ? opt->name : t->name,
+                       .workers = opt->workers,
+                       .away = true,
+                       .kept = opt->job != 0,
+                       .waiting = KF_WAITING,
+                       .longest = t->body_max,
+                       .send = kf_away_send,
+                       .wait = port_wait,
+                       .now = kf_away_now,
+                       .close = port_close,
+                       .slow = port_slow,
+                       .corrupt = port_corrupt,
+                       .flip = port_flip,
+                       .name_of = port_name_of,
+                       .storing = kf_away_storing,
+                       .coming = kf_away_coming,
+                       .describe = port_describe,
+                       .doing = port_doing};
+}
 
 static kofn_status draw_job(port *p)
 {
@@ -385,22 +418,7 @@ kofn_status kf_away_open(port **out, kofn_transport *t,
     p->t = t;
     t->wanted = kf_away_wanted;
     t->wanted_ud = p;
-    p->base = (kofn_port){.name = p->opt.name ? p->opt.name : t->name,
-                          .workers = p->opt.workers,
-                          .away = true,
-                          .kept = p->opt.job != 0,
-                          .waiting = KF_WAITING,
-                          .longest = t->body_max,
-                          .send = kf_away_send,
-                          .wait = port_wait,
-                          .now = kf_away_now,
-                          .close = port_close,
-                          .slow = port_slow,
-                          .corrupt = port_corrupt,
-                          .flip = port_flip,
-                          .name_of = port_name_of,
-                          .storing = kf_away_storing,
-                          .coming = kf_away_coming};
+    p->base = base_of(t, &p->opt);
     if (p->opt.start && p->opt.kill) {
         p->base.admit = port_admit;
         p->base.remove = port_remove;

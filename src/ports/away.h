@@ -52,6 +52,7 @@ typedef struct pending_task {
  * its index here plus 1. */
 typedef struct principal {
     char *name;
+    bool key;       /* it is a key, not a host */
     size_t workers; /* workers that are connected */
     kf_bucket short_lived;
 } principal;
@@ -152,6 +153,9 @@ typedef struct port {
     uint64_t transport_dropped;
     bool shared;       /* the transport and its peers are those of a fleet */
     uint32_t compared; /* its results are counted for the next comparison */
+    kf_doing doing;    /* what the job has said last; since 0: nothing yet */
+    char name[256];    /* see kf_away_name */
+    char title[300];   /* see kf_away_title */
 } port;
 
 /* ---- away.c -------------------------------------------------------------- */
@@ -169,6 +173,13 @@ kofn_time kf_away_storing(kofn_port *base, uint32_t id);
  * evicted. */
 void kf_away_news(port *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Returns the name of a worker: the one that it was started with, or else that
+ * of its principal; KEY/NAME if it has a key of another name, since a worker
+ * may claim any name. "" if it has none. Valid until the next call. */
+const char *kf_away_name(port *p, uint32_t id);
+/* Returns "worker 5 (node7)" for messages, or "worker 5" without a name. Valid
+ * until the next call. */
+const char *kf_away_title(port *p, uint32_t id);
 /* Returns the worker of a peer, or NOBODY. */
 uint32_t kf_away_worker(const port *p, kofn_peer peer);
 /* kf_away_close_peer frees the memory of a worker that is gone. kf_away_lose

@@ -73,9 +73,10 @@ kofn_status kf_away_update(port *p, const kf_msg *m)
         return kf_away_renew(p, m->worker);
     if (too_far_behind(w, kf_buffer_bytes(m->in) + kf_buffer_bytes(m->with))) {
         kf_away_news(p,
-                     "worker %u is given new blocks: %zu updates of its "
-                     "blocks are outstanding",
-                     m->worker, (size_t)(w->announced - w->done));
+                     "%s is given new blocks: %zu updates of its blocks are "
+                     "outstanding",
+                     kf_away_title(p, m->worker),
+                     (size_t)(w->announced - w->done));
         return kf_away_renew(p, m->worker);
     }
     TRY(pack_update(m, &body));

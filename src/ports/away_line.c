@@ -182,16 +182,43 @@ void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
         kf_free(copy);
 }
 
+/* ---- names --------------------------------------------------------------- */
+
+const char *kf_away_name(port *p, uint32_t id)
+{
+    const worker *w = id < p->workers ? p->worker[id] : NULL;
+    const principal *of =
+        w && w->principal ? &p->principal[w->principal - 1] : NULL;
+    const char *its = of ? of->name : "";
+
+    if (!w || !w->badge.named)
+        return its;
+    if (!of || !of->key || strcmp(its, w->badge.name) == 0)
+        return w->badge.name;
+    snprintf(p->name, sizeof p->name, "%.80s/%.160s", its, w->badge.name);
+    return p->name;
+}
+
+const char *kf_away_title(port *p, uint32_t id)
+{
+    const char *name = kf_away_name(p, id);
+
+    snprintf(p->title, sizeof p->title, "worker %u%s%s%s", id,
+             *name ? " (" : "", name, *name ? ")" : "");
+    return p->title;
+}
+
 /* ---- evicted or replaced workers ----------------------------------------- */
 
 void kf_away_evict(port *p, uint32_t id)
 {
     assert(id < p->workers);
     worker *w = p->worker[id];
-    char words[100];
+    char words[400];
 
     snprintf(words, sizeof words,
-             "worker %u is evicted: it is connected and answers nothing", id);
+             "%s is evicted: it is connected and answers nothing",
+             kf_away_title(p, id));
     kf_away_news(p, "%s", words);
     kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
     kf_away_close_peer(p, w);
@@ -214,9 +241,9 @@ kofn_status kf_away_strike(port *p, uint32_t id)
         w->strikes.level++;
         return KOFN_OK;
     }
-    kf_away_news(p,
-                 "worker %u (%s) was disconnected: it sends unexpected packets",
-                 id, p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
+    kf_away_news(p, "%s was disconnected: it sends unexpected packets (%s)",
+                 kf_away_title(p, id),
+                 p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
     return kf_away_hang_up(p, id);
 }
 

@@ -64,6 +64,16 @@ static kofn_status meet(port *p, kofn_peer peer)
     return KOFN_OK;
 }
 
+/* True if the principal is the key of the peer: the transport then names the
+ * peer by its address and its key. */
+static bool is_key(const port *p, kofn_peer peer, const char *its)
+{
+    const char *name = p->t->name_of ? p->t->name_of(p->t, peer) : "";
+    const char *key = strstr(name, ", key ");
+
+    return key && strcmp(key + strlen(", key "), its) == 0;
+}
+
 /* Finds the number of the principal that is responsible for the peer; 0:
  * none. */
 static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
@@ -84,7 +94,8 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
                     sizeof *p->principal));
         if (!(copy = kf_strdup(name)))
             return KOFN_NOMEM;
-        p->principal[p->principals++] = (principal){.name = copy};
+        p->principal[p->principals++] =
+            (principal){.name = copy, .key = is_key(p, peer, copy)};
     }
     ++*number;
     return KOFN_OK;
@@ -315,14 +326,12 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
  * 200 characters. */
 static void tell_why(port *p, uint32_t id, const kf_head *h, kofn_packet *k)
 {
-    const char *name = p->base.name_of(&p->base, id);
     char *words;
 
     if (kf_post_take_words(p->t, k, h, &words) || !words)
         return;
-    kf_away_news(p, "worker %u%s%s%s went: %.*s", id, *name ? " (" : "", name,
-                 *name ? ")" : "", (int)kf_min(strcspn(words, "\n"), 200),
-                 words);
+    kf_away_news(p, "%s went: %.*s", kf_away_title(p, id),
+                 (int)kf_min(strcspn(words, "\n"), 200), words);
     kf_free(words);
 }
 
@@ -431,6 +440,8 @@ void kf_away_tell(port *p, kofn_packet *k)
 
     if (n)
         memcpy(name, k->body, n);
+    else
+        reads = kf_badge_tell_job(p->t, k->peer, &p->doing);
     for (size_t i = 0; reads && !n && i < p->workers; i++)
         if (!p->worker[i]->gone) {
             kofn_fleet_worker w =

@@ -16,6 +16,9 @@
 #define FEWEST 3       /* workers that are compared */
 #define LINE 600
 
+/* Values of `which` in the packets of an answer. */
+enum { TOLD_WORKER, TOLD_END, TOLD_JOB };
+
 /* ---- badges ---------------------------------------------------------------
  */
 
@@ -38,6 +41,7 @@ void kf_badge_read(kf_badge *c, const kf_head *h, const kofn_packet *k)
     if (name) {
         *name = 0;
         snprintf(c->name, sizeof c->name, "%.64s", name + 4);
+        c->named = *c->name;
     }
     snprintf(c->host, sizeof c->host, "%.127s", host);
     if (!*c->name)
@@ -108,25 +112,15 @@ kofn_fleet_worker kf_badge_describe(const kf_badge *c, kofn_fleet_state state)
 
 /* ---- answering ----------------------------------------------------------- */
 
-bool kf_badge_tell(kofn_transport *t, kofn_peer peer,
-                   const kofn_fleet_worker *w, const char *words)
+/* Sends a line of an answer. False if the peer does not read. */
+static bool post_line(kofn_transport *t, kofn_peer peer, uint64_t which,
+                      const char *line)
 {
-    kf_head h = {.type = KF_WIRE_TOLD, .which = w == NULL};
+    kf_head h = {.type = KF_WIRE_TOLD, .which = which};
     unsigned char head[KF_HEAD];
-    char line[LINE] = "", *copy;
-    size_t n;
+    size_t n = strlen(line);
+    char *copy = kf_strdup(line);
 
-    if (w)
-        snprintf(line, sizeof line, "%d %llu %llu %llu %llu %llu %llu %s\t%s",
-                 (int)w->state, (unsigned long long)w->process,
-                 (unsigned long long)w->memory, (unsigned long long)w->tasks,
-                 (unsigned long long)(w->computed * 1e6),
-                 (unsigned long long)w->bytes,
-                 (unsigned long long)(w->slow * 1000), w->host, w->name);
-    else if (words)
-        snprintf(line, sizeof line, "%s", words);
-    n = strlen(line);
-    copy = kf_strdup(line);
     if (!copy)
         return false;
     h.body_sum = kf_post_sum(t, 0, n ? copy : NULL, n);
@@ -137,6 +131,38 @@ bool kf_badge_tell(kofn_transport *t, kofn_peer peer,
         return true;
     kf_free(copy);
     return false;
+}
+
+bool kf_badge_tell_job(kofn_transport *t, kofn_peer peer, const kf_doing *d)
+{
+    char line[LINE];
+
+    if (!d->since)
+        return true;
+    snprintf(line, sizeof line,
+             "job %llu %llu %zu %zu %llu %llu %llu %s\t%s\t%s",
+             (unsigned long long)d->at, (unsigned long long)d->of, d->live,
+             d->workers, (unsigned long long)((kf_clock() - d->since) / 1000),
+             (unsigned long long)d->sent, (unsigned long long)d->received,
+             d->unit, d->scheme, d->name);
+    return post_line(t, peer, TOLD_JOB, line);
+}
+
+bool kf_badge_tell(kofn_transport *t, kofn_peer peer,
+                   const kofn_fleet_worker *w, const char *words)
+{
+    char line[LINE] = "";
+
+    if (w)
+        snprintf(line, sizeof line, "%d %llu %llu %llu %llu %llu %llu %s\t%s",
+                 (int)w->state, (unsigned long long)w->process,
+                 (unsigned long long)w->memory, (unsigned long long)w->tasks,
+                 (unsigned long long)(w->computed * 1e6),
+                 (unsigned long long)w->bytes,
+                 (unsigned long long)(w->slow * 1000), w->host, w->name);
+    else if (words)
+        snprintf(line, sizeof line, "%s", words);
+    return post_line(t, peer, w ? TOLD_WORKER : TOLD_END, line);
 }
 
 const char *kf_badge_may_drain(kofn_transport *t, kofn_peer asks,
@@ -161,6 +187,7 @@ const char *kf_badge_may_drain(kofn_transport *t, kofn_peer asks,
 typedef struct question {
     kofn_transport *t;
     const char *drain;
+    void (*job)(void *ud, const kofn_fleet_job *j);
     void (*each)(void *ud, const kofn_fleet_worker *w);
     void *ud;
     bool over;
@@ -182,35 +209,90 @@ static kofn_status ask(const question *q, kofn_peer peer)
                       &(kofn_lent){copy, n, kf_free, copy}, false);
 }
 
-/* Reads a worker's line. False: it is none. */
-static bool read_worker(char *line, kofn_fleet_worker *w)
+/* Reads seven whole numbers, each with a blank after it. Returns the rest of
+ * the line; NULL: there are fewer. */
+static char *read_numbers(char *line, unsigned long long v[7])
 {
-    unsigned long long v[7];
-    char *at = line, *tab;
+    char *at = line;
 
     for (int i = 0; i < 7; i++) {
         char *after;
 
         v[i] = strtoull(at, &after, 10);
         if (after == at || *after != ' ')
-            return false;
+            return NULL;
         at = after + 1;
     }
-    tab = strchr(at, '\t');
-    if (!tab || v[0] > KOFN_FLEET_DRAINING)
-        return false;
+    return at;
+}
+
+/* Ends the text at the next tab. Returns what comes after the tab, or NULL
+ * without one. */
+static char *cut(char *at)
+{
+    char *tab = at ? strchr(at, '\t') : NULL;
+
+    if (!tab)
+        return NULL;
     *tab = 0;
-    *w = (kofn_fleet_worker){sizeof *w,    tab + 1,
-                             at,           v[1],
-                             (size_t)v[2], (kofn_fleet_state)v[0],
-                             v[3],         (double)v[4] * 1e-6,
-                             (double)v[5], (double)v[6] * 1e-3};
+    return tab + 1;
+}
+
+/* Reads a worker's line. False: it is none. */
+static bool read_worker(char *line, kofn_fleet_worker *w)
+{
+    unsigned long long v[7];
+    char *host = read_numbers(line, v), *name = cut(host);
+
+    if (!name || v[0] > KOFN_FLEET_DRAINING)
+        return false;
+    *w = (kofn_fleet_worker)KOFN_FLEET_WORKER_INIT;
+    w->name = name;
+    w->host = host;
+    w->process = v[1];
+    w->memory = (size_t)v[2];
+    w->state = (kofn_fleet_state)v[0];
+    w->tasks = v[3];
+    w->computed = (double)v[4] * 1e-6;
+    w->bytes = (double)v[5];
+    w->slow = (double)v[6] * 1e-3;
+    return true;
+}
+
+/* Reads a job's line. False: it is none. */
+static bool read_job(char *line, kofn_fleet_job *j)
+{
+    unsigned long long v[7];
+    char *unit, *scheme, *name;
+
+    if (strncmp(line, "job ", 4) != 0)
+        return false;
+    unit = read_numbers(line + 4, v);
+    scheme = cut(unit);
+    name = cut(scheme);
+    if (!name)
+        return false;
+    kf_post_plain(unit, strlen(unit));
+    kf_post_plain(scheme, strlen(scheme));
+    kf_post_plain(name, strlen(name));
+    *j = (kofn_fleet_job){.size = sizeof *j,
+                          .name = name,
+                          .scheme = scheme,
+                          .unit = unit,
+                          .at = v[0],
+                          .of = v[1],
+                          .live = (size_t)v[2],
+                          .workers = (size_t)v[3],
+                          .seconds = (double)v[4] * 1e-6,
+                          .sent = (double)v[5],
+                          .received = (double)v[6]};
     return true;
 }
 
 static void hear(question *q, kofn_packet *k)
 {
     kofn_fleet_worker w;
+    kofn_fleet_job j;
     char line[LINE] = "";
     size_t n = k->body ? kf_min(k->body_bytes, sizeof line - 1) : 0;
     kf_head h;
@@ -224,21 +306,21 @@ static void hear(question *q, kofn_packet *k)
         memcpy(line, k->body, n);
     if (h.type != KF_WIRE_TOLD)
         return;
-    if (h.which == 1) {
+    if (h.which == TOLD_END) {
         kf_post_plain(line, n);
         q->end = n ? kf_fail(KOFN_UNSUITED, "%s", line) : KOFN_OK;
         q->over = true;
+    } else if (h.which == TOLD_JOB) {
+        if (read_job(line, &j) && q->job)
+            q->job(q->ud, &j);
     } else if (read_worker(line, &w) && q->each) {
         q->each(q->ud, &w);
     }
 }
 
-kofn_status kofn_fleet_ask(kofn_transport *t, const char *drain,
-                           kofn_time atmost,
-                           void (*each)(void *ud, const kofn_fleet_worker *w),
-                           void *ud)
+static kofn_status converse(question q, kofn_time atmost)
 {
-    question q = {t, drain, each, ud, false, KOFN_OK};
+    kofn_transport *t = q.t;
     kofn_time until = kf_later(kf_clock(), atmost), now;
 
     q.end = kf_fail(KOFN_LATE,
@@ -262,4 +344,23 @@ kofn_status kofn_fleet_ask(kofn_transport *t, const char *drain,
     }
     t->close(t, KOFN_SECOND);
     return q.end;
+}
+
+kofn_status kofn_fleet_ask(kofn_transport *t, const char *drain,
+                           kofn_time atmost,
+                           void (*each)(void *ud, const kofn_fleet_worker *w),
+                           void *ud)
+{
+    return converse((question){.t = t, .drain = drain, .each = each, .ud = ud},
+                    atmost);
+}
+
+kofn_status kofn_fleet_ask_jobs(kofn_transport *t, kofn_time atmost,
+                                void (*job)(void *ud, const kofn_fleet_job *j),
+                                void (*each)(void *ud,
+                                             const kofn_fleet_worker *w),
+                                void *ud)
+{
+    return converse((question){.t = t, .job = job, .each = each, .ud = ud},
+                    atmost);
 }

@@ -1,5 +1,5 @@
-/* badge.h -- what a coordinator knows of its workers: names, results,
- * and which of them are slow.
+/* badge.h -- what a coordinator knows of its workers (names, results, which of
+ * them are slow), and its answer to a peer that asks for them and the jobs.
  *
  * A kf_badge belongs to its worker. Nothing here is trusted: names and hosts
  * are what a worker says of itself. */
@@ -16,6 +16,7 @@ typedef struct kf_badge {
     uint64_t process;
     size_t memory;
     char host[128], name[160];
+    bool named;             /* it was started with this name */
     uint64_t tasks;         /* results */
     double computed, bytes; /* seconds and bytes of these */
     double took, numbers;   /* of the product that is looked at */
@@ -34,6 +35,9 @@ void kf_badge_count(kf_badge *c, const kf_head *h, size_t bytes);
 void kf_badge_compare(kf_badge *const *badge, size_t n, double *scratch);
 /* Describes a worker for a program. The text belongs to the badge. */
 kofn_fleet_worker kf_badge_describe(const kf_badge *c, kofn_fleet_state state);
+/* Sends a job to a peer that asks; nothing if the job has said nothing. False
+ * if the peer does not read. */
+bool kf_badge_tell_job(kofn_transport *t, kofn_peer peer, const kf_doing *d);
 /* Sends a worker to a peer that asks; NULL: ends the answer, with words if it
  * is a refusal. False if the peer does not read. */
 bool kf_badge_tell(kofn_transport *t, kofn_peer peer,

@@ -28,6 +28,19 @@
 
 /* ---- sending ------------------------------------------------------------- */
 
+/* Counts an answer; p is the result. */
+static void count(visit *w, const kf_buffer *p, kofn_status st, kofn_time took)
+{
+    kofn_serve_counts *c = &w->counts;
+
+    c->failures += st && st != KOFN_AGAIN;
+    if (st)
+        return;
+    c->results++;
+    c->computed += (double)took * 1e-9;
+    c->bytes += (double)kf_buffer_bytes(p);
+}
+
 /* Sends the answer to a task; takes over m's result. */
 static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
 {
@@ -43,6 +56,7 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
     kofn_lent lent;
 
     assert(st || m->result);
+    count(s->w, p, st, took);
     m->result = NULL;
     if (st) {
         kf_buffer_drop(p);
@@ -367,9 +381,25 @@ static bool has_tasks(const visit *w)
     return false;
 }
 
+/* Asks the program whether the worker stays, after the counts were given. */
+static kofn_leave ask_program(visit *w)
+{
+    kofn_serve_counts *c = &w->counts;
+
+    if (!w->opt.watch)
+        return KOFN_STAY;
+    c->connected = w->connected;
+    c->waiting = 0;
+    for (size_t i = 0; i < w->servers; i++)
+        c->waiting += w->server[i]->pending_count;
+    if (w->opt.counts)
+        kf_give(w->opt.counts, c, sizeof *c);
+    return w->opt.watch(w->opt.ud, NULL);
+}
+
 static void consider_leaving(visit *w)
 {
-    kofn_leave want = w->opt.watch ? w->opt.watch(w->opt.ud, NULL) : KOFN_STAY;
+    kofn_leave want = ask_program(w);
 
     if (want == KOFN_STAY && w->drained)
         want = KOFN_LEAVE_SOON;

@@ -59,6 +59,7 @@ typedef struct visit {
     struct server **server;    /* the one that was used last comes first */
     size_t servers, cap;
     bool drained; /* the coordinator lets it leave */
+    kofn_serve_counts counts;
     bool over;
     kofn_status end;
 } visit;

@@ -1,5 +1,5 @@
 /* shared_members.c -- the workers of a fleet, and to which job each packet
- * belongs. packet belongs.
+ * belongs.
  *
  * A peer is a member when it has said hello. Each job invites the members, and
  * a member says hello to each job that it takes part in. Its packets have the
@@ -232,7 +232,8 @@ const char *kf_shared_drain(kofn_fleet *f, const char *name,
     return why;
 }
 
-/* Answers a peer that asks for the workers, or drains one. */
+/* Answers a peer that asks for the jobs and workers, or drains a worker. A
+ * transport never waits in `send`, so the lock is free again soon. */
 static void answer(kofn_fleet *f, const kofn_packet *k)
 {
     char name[KF_NAME_MOST + 1] = "";
@@ -241,6 +242,8 @@ static void answer(kofn_fleet *f, const kofn_packet *k)
 
     if (n)
         memcpy(name, k->body, n);
+    for (const channel *c = f->channels; reads && !n && c; c = c->next)
+        reads = kf_badge_tell_job(f->t, k->peer, &c->port->doing);
     for (size_t i = 0; reads && !n && i < f->members; i++)
         if (f->member[i].here && f->member[i].known) {
             kofn_fleet_worker w = kf_shared_describe(f, (kofn_peer)i);

@@ -101,6 +101,22 @@ static bool guarded_coming(kofn_port *base, uint32_t id, kf_coming *c)
     WITHIN(bool, p->coming(p, id, c));
 }
 
+static void guarded_describe(kofn_port *base, uint32_t id, kofn_fleet_worker *w)
+{
+    kofn_port *p = enter(base);
+
+    p->describe(p, id, w);
+    leave((guarded *)base);
+}
+
+static void guarded_doing(kofn_port *base, const kf_doing *d)
+{
+    kofn_port *p = enter(base);
+
+    p->doing(p, d);
+    leave((guarded *)base);
+}
+
 /* ---- closing ------------------------------------------------------------- */
 
 /* Dismisses the workers and waits until they go, for at most a second. */
@@ -180,6 +196,8 @@ kofn_status kf_shared_guard(kofn_port **out, channel *c)
     g->base.name_of = guarded_name_of;
     g->base.storing = guarded_storing;
     g->base.coming = guarded_coming;
+    g->base.describe = guarded_describe;
+    g->base.doing = guarded_doing;
     *out = &g->base;
     return KOFN_OK;
 }

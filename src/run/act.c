@@ -107,8 +107,9 @@ static void refuse_inexact(const kofn_job *j, product *p)
 /* Adds to the message the reason that a worker gave for its failure, if too
  * few workers answered in time.  The last line of a traceback is what was
  * raised. */
-static void tell_failure(product *p, kofn_status st)
+static void tell_failure(const kofn_job *j, product *p, kofn_status st)
 {
+    char title[KF_TITLE];
     const char *from = p->failure, *to, *line;
     size_t n = strlen(p->why);
 
@@ -118,8 +119,8 @@ static void tell_failure(product *p, kofn_status st)
         to--;
     for (line = to; line > from && line[-1] != '\n';)
         line--;
-    snprintf(p->why + n, sizeof p->why - n, "; worker %u failed: %.*s",
-             p->failed_by, (int)(to - line), line);
+    snprintf(p->why + n, sizeof p->why - n, "; %s failed: %.*s",
+             kf_job_title(j, p->failed_by, title), (int)(to - line), line);
 }
 
 /* ---- whole products ------------------------------------------------------ */
@@ -167,16 +168,18 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
         TRY(test_whole(j, p, a->noise, &st, &again));
     p->alike |= again;
     TRY(kf_job_report(j, p, a));
+    kf_job_count_late(j, p);
+    kf_job_tell_doing(j, true);
     if (st >= 0)
         refuse_inexact(j, p);
     if (a->status < 0) {
         snprintf(p->why, sizeof p->why, "%s", a->why);
-        tell_failure(p, st);
+        tell_failure(j, p, st);
     } else if (st == KOFN_OK && p->alike && p->rep.corrupt == 0) {
         j->guard.doubt = false; /* no worker is wrong any more */
     }
     again |= p->as == KOFN_USE_PARTS && (st < 0 || p->odd);
-    if (st == KOFN_CORRUPT && kf_job_overflows(p))
+    if (st == KOFN_CORRUPT && kf_job_overflows(j, p))
         st = KOFN_NONFINITE;
     if (kf_is_stream(j))
         kf_pair_over(j, p, st);

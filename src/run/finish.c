@@ -36,18 +36,22 @@ static bool may_overflow(const product *p)
     return !p->room && p->use->op->factors > 0;
 }
 
-static void tell_infinite(product *p, uint32_t worker)
+static void tell_infinite(const kofn_job *j, product *p, uint32_t worker)
 {
-    snprintf(
-        p->why, sizeof p->why, "worker %u answered NaN or infinity; %s", worker,
-        may_overflow(p) ? "the product may have elements that its type cannot "
-                          "hold: divide an operand by a power of two"
-                        : "find wrong answers with the option errors");
+    char title[KF_TITLE];
+
+    snprintf(p->why, sizeof p->why, "%s answered NaN or infinity; %s",
+             kf_job_title(j, worker, title),
+             may_overflow(p)
+                 ? "the product may have elements that its type cannot "
+                   "hold: divide an operand by a power of two"
+                 : "find wrong answers with the option errors");
 }
 
 /* Records that a result is not finite, and which worker gave it.  The product
  * fails for this when it is over; the next one is not affected. */
-static void note_odd(product *p, const kofn_action *a, const kf_source *source)
+static void note_odd(const kofn_job *j, product *p, const kofn_action *a,
+                     const kf_source *source)
 {
     if (p->odd)
         return;
@@ -58,11 +62,11 @@ static void note_odd(product *p, const kofn_action *a, const kf_source *source)
             continue;
         if (p->room)
             p->odd = KOFN_CORRUPT;
-        tell_infinite(p, kf_job_task(p, a->tasks[i])->worker);
+        tell_infinite(j, p, kf_job_task(p, a->tasks[i])->worker);
     }
 }
 
-bool kf_job_overflows(product *p)
+bool kf_job_overflows(const kofn_job *j, product *p)
 {
     assert(p->tasks);
     for (size_t i = 0; i < p->tasks->count && may_overflow(p); i++) {
@@ -70,7 +74,7 @@ bool kf_job_overflows(product *p)
 
         if (!t->result || !kf_mat_check_finite(&t->result->m, "an answer"))
             continue;
-        tell_infinite(p, t->worker);
+        tell_infinite(j, p, t->worker);
         return true;
     }
     return false;
@@ -83,7 +87,7 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
     kofn_status st = decode(j, p, a, source);
 
     if (st == KOFN_NONFINITE) {
-        note_odd(p, a, source);
+        note_odd(j, p, a, source);
         st = KOFN_OK;
     }
     p->rep.decoding += kf_job_end_work(j, watch, "decode");

@@ -4,6 +4,8 @@
  * owns its port, and borrows its operands.  Called from one thread. */
 #include "job.h"
 
+#include "base/clock.h"
+
 #include "base/options.h"
 
 #include <assert.h>
@@ -184,6 +186,7 @@ kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
         return KOFN_NOMEM;
     }
     j->port = port;
+    j->label.doing.since = kf_clock();
     kofn_options_begin(&j->opt);
     st = kf_given(&j->opt, sizeof j->opt, opt, "KOFN_OPTIONS_INIT");
     if (!st)
@@ -421,6 +424,7 @@ void kofn_close(kofn_job *j)
     kf_tally_free(&j->tally);
     kf_guard_free(&j->guard);
     kf_free(j->loop.todo);
+    kf_free(j->label.done);
     kf_pool_free(&j->spare);
     kf_task_outcomes_free(&j->outcomes);
     kf_scratch_free(&j->scratch);

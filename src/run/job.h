@@ -9,8 +9,9 @@
  * borrowed.  All of it is used on the thread of the job's owner.
  *
  * Each file calls only files before it in this order (observe.c; lease.c,
- * evidence.c; open.c; report.c, metrics.c; finish.c, pair.c; pace.c; act.c;
- * loop.c; begin.c; window.c; rebuild.c, scrub.c; put.c, change.c; job.c). */
+ * evidence.c; open.c; report.c, doing.c, metrics.c; finish.c, pair.c; pace.c;
+ * act.c; loop.c; begin.c; window.c; rebuild.c, scrub.c; put.c, change.c;
+ * job.c). */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
@@ -245,6 +246,21 @@ typedef struct kf_scrub {
     double *cols; /* scales of the operand's columns in the strips read */
 } kf_scrub;
 
+/* What a worker has done for the job (doing.c). */
+typedef struct kf_done {
+    uint64_t results, late;
+    double seconds, bytes; /* of the results */
+    uint32_t product;      /* the last one that it was late for */
+} kf_done;
+
+/* What the job says of itself to those that ask (doing.c). */
+typedef struct kf_label {
+    kf_doing doing; /* `at` is 0 if the number of the product counts */
+    kofn_time due;  /* when it is passed to the port again */
+    kf_done *done;  /* per worker */
+    size_t workers;
+} kf_label;
+
 struct kofn_job {
     /* Set by kofn_open_all (job.c); also changed by other folders,
      * task_outcomes.c, guard.c and journal.c. */
@@ -269,6 +285,7 @@ struct kofn_job {
     kf_stream_rounds stream;
     kf_pace paced;
     kf_loop loop;
+    kf_label label;
     kf_start start;
     kf_rebuild rebuild;
     kf_scrub scrub;
@@ -466,7 +483,7 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
 /* True if an honest worker may have given an answer that is not finite, so that
  * answers cannot be compared.  Writes the message to p->why. */
-bool kf_job_overflows(product *p);
+bool kf_job_overflows(const kofn_job *j, product *p);
 /* Restarts a product.  An uncoded one is coded then, because a worker was
  * missing or its answer was not finite. */
 void kf_job_begin_again(kofn_job *j, product *p);
@@ -518,6 +535,19 @@ kofn_status kf_job_evict(kofn_job *j, uint32_t worker);
 /* Encodes the inputs for all work in these actions. */
 kofn_status kf_job_encode_inputs(kofn_job *j, const kofn_action *todo,
                                  size_t n);
+
+/* doing.c */
+#define KF_TITLE 300
+/* Writes "worker 5 (node7)", or "worker 5" without a name. Returns `out`. */
+const char *kf_job_title(const kofn_job *j, uint32_t worker,
+                         char out[KF_TITLE]);
+/* Passes what the job is doing to its port: `now`, or ten times a second. */
+void kf_job_tell_doing(kofn_job *j, bool now);
+/* Counts a result of a worker. */
+void kf_job_count_result(kofn_job *j, uint32_t worker, kofn_time took,
+                         size_t bytes);
+/* Counts the workers whose results of a product that is over did not come. */
+void kf_job_count_late(kofn_job *j, const product *p);
 
 /* loop.c */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);

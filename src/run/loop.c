@@ -76,6 +76,8 @@ static void file_result(kofn_job *j, kf_msg *m)
     assert(m->type == KF_MSG_RESULT || m->type == KF_MSG_FAILED);
     if (s && s->worker == m->worker)
         kf_pace_came(j, s, m->took);
+    if (m->type == KF_MSG_RESULT)
+        kf_job_count_result(j, m->worker, m->took, kf_buffer_bytes(m->result));
     if (m->type == KF_MSG_RESULT && p)
         p->rep.received += kf_buffer_bytes(m->result);
     else if (m->type == KF_MSG_RESULT)
@@ -190,6 +192,7 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
         kf_task_outcomes_tell(&j->outcomes, &(kf_moment){.type = KF_PASS});
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
+    kf_job_tell_doing(j, false);
     st = receive(j, alarm < until ? alarm : until, atmost, &m);
     waited(j, kf_job_now(j) - before);
     if (st == KOFN_OK)

@@ -72,11 +72,9 @@ const char *kofn_job_name(const kofn_job *j, size_t worker)
 
 kofn_worker_state kofn_job_worker(const kofn_job *j, size_t worker)
 {
-    kf_core_view v;
-
-    kf_core_look(j->core, 0, &v);
-    return worker < v.workers ? kf_core_worker(j->core, (uint32_t)worker)
-                              : KOFN_WORKER_UNKNOWN;
+    return worker < kf_core_known(j->core)
+               ? kf_core_worker(j->core, (uint32_t)worker)
+               : KOFN_WORKER_UNKNOWN;
 }
 
 const char *kofn_job_failure(const kofn_job *j)

@@ -29,7 +29,7 @@ typedef enum kf_wire {
     KF_WIRE_FAILED,    /* task, row, status; body: the reason in words, at most
                          KF_WORDS bytes                                  */
     KF_WIRE_CHANGED,   /* `updates` of the block are done, of all operands  */
-    KF_WIRE_ASK,       /* from a peer that is no worker: the workers, please;
+    KF_WIRE_ASK,       /* from a peer that is no worker: the jobs and workers;
                           with a body: drain the worker of that name          */
     /* coordinator to worker */
     KF_WIRE_WELCOME = 32, /* task: the worker's number                      */
@@ -54,8 +54,9 @@ typedef enum kf_wire {
     KF_WIRE_RELEASE, /* this job of the fleet is over; which: 1 if the block
                         may be asked for again                             */
     KF_WIRE_DRAIN,   /* finish the tasks, then leave                      */
-    KF_WIRE_TOLD     /* answer to ASK; body: a worker; which: 1 for the last
-                        packet, whose body is empty or a refusal           */
+    KF_WIRE_TOLD     /* answer to ASK; body: a worker; which: 2 for a job, and 1
+                        for the last packet, whose body is empty or a
+                        refusal                                            */
 } kf_wire;
 
 typedef enum kf_injection { /* which */

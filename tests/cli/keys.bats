@@ -33,14 +33,14 @@ works() { # works NAME [OPTION...]
 }
 
 # bats test_tags=asan
-@test "keys: a faulty worker is named by its key" {
+@test "keys: a faulty worker is named by its key, whatever name it claims" {
     # all have to answer, so that wrong ones are seen
     coordinate --keys keys -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 5 --verify \
         --json --journal run.jsonl
     for name in anna carl dora; do works $name; done
-    works bert --faults corrupt=1
+    works bert --name anna --faults corrupt=1
     wait "$coordinator"
-    json 'o["corrupted_names"] == ["bert"] and o["may_lie"] == 1 and o["rel_error"] < 1e-9' <out.json
+    json 'o["corrupted_names"] == ["bert/anna"] and o["may_lie"] == 1 and o["rel_error"] < 1e-9' <out.json
     kofn replay run.jsonl
     grep -q '"p":4' run.jsonl
     grep -q '"workers_per_principal":1' run.jsonl

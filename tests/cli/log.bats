@@ -94,3 +94,29 @@ assert of('lost') == [1] and 2 in of('faulty'), lines"
     kofn power S.npy -o v.npy --masterless -n 3 -m 3 -q --log mesh.txt || true
     grep -q ' came worker 0: 3 nodes are live' mesh.txt
 }
+
+# bats test_tags=asan
+@test "log: workers have the names that they were started with, and late ones a line" {
+    inputs
+    at=ipc://$PWD/socket
+    for name in anna bert carl; do
+        slow=()
+        [ $name != carl ] || slow=(--faults straggle=1,factor=3000,delay=0.2)
+        timeout 100 "$KOFN" worker "$at" -q --once --name $name "${slow[@]}" 3>&- &
+        echo $! >>pids
+    done
+    kofn matvec X.npy w.npy -p "$at" -n 3 -s mds:k=2 -r 5 -o y.npy -q --log log.txt
+    for name in anna bert carl; do
+        grep -qE " info    came worker [0-2] \\($name\\): it is here" log.txt
+    done
+    grep -qE ' info    late worker [0-2] \(carl\): [1-5] rounds? ended without a result' log.txt
+    # at most a line a second
+    [ "$(grep -c 'late worker . (carl)' log.txt)" -le 1 ]
+}
+
+@test "log: one line says that many workers are late" {
+    inputs
+    kofn matvec X.npy w.npy -p sim -n 30 -s mds:k=2 -r 1 -q --log log.txt
+    [ "$(grep -c ' info    late' log.txt)" -eq 1 ]
+    grep -qE ' info    late: rounds ended without results of 28 workers: ([0-9]+, )+[0-9]+$' log.txt
+}

@@ -55,6 +55,22 @@ says() {
     refused "no connected worker"
 }
 
+# bats test_tags=asan
+@test "status: says which job runs, and where it is" {
+    product 3 -s mds:k=2
+    for name in anna bert carl; do worker $name; done
+    until_it says "len(w) == 3 and o['jobs'][0]['at'] > 3"
+    cp status.json before.json
+    json "(lambda j: (len(o['jobs']), j['name'], j['unit'], j['of'], j['live'], j['workers']) ==
+        (1, 'matvec', 'round', 1000000, 3, 3) and j['scheme'].startswith('mds:k=2') and j['seconds'] > 0 and
+        j['sent_bytes'] > 3 * 8 * 300 * 300)(o['jobs'][0])" <before.json
+    # each round receives two halves of y at least, and sends x to each worker
+    until_it says "o['jobs'][0]['at'] > $(grep -oE '"at": *[0-9]+' before.json | grep -oE '[0-9]+')"
+    json "(lambda j: j['received_bytes'] >= (j['at'] - 2) * 8 * 600 and
+        j['sent_bytes'] >= (j['at'] - 2) * 3 * 8 * 300)(o['jobs'][0])" <status.json
+    kofn status "$at" | grep -qE '^matvec  mds:k=2.*  round [0-9]+ of 1000000  3 of 3 workers live  [0-9]+ s  [0-9.]+ MB sent'
+}
+
 @test "status: with a key for each worker only the operator drains others" {
     kofn keygen keys -q
     for name in anna bert operator; do kofn keygen keys --worker $name -q; done

@@ -81,7 +81,7 @@ static size_t compose(drawn_workers *c, kf_head *h)
         KF_WIRE_HELLO,   KF_WIRE_HELLO,  KF_WIRE_NEED,    KF_WIRE_NEED,
         KF_WIRE_NEED,    KF_WIRE_STORED, KF_WIRE_NOTICE,  KF_WIRE_BYE,
         KF_WIRE_RESULT,  KF_WIRE_RESULT, KF_WIRE_RESULT,  KF_WIRE_FAILED,
-        KF_WIRE_WELCOME, KF_WIRE_WORK,   KF_WIRE_CHANGED, KF_WIRE_CHANGED};
+        KF_WIRE_WELCOME, KF_WIRE_ASK,    KF_WIRE_CHANGED, KF_WIRE_CHANGED};
 
     h->type = often[next(&c->d, 16)];
     h->job = c->job + (next(&c->d, 64) == 1);
