@@ -86,20 +86,20 @@ def _problem(operation, shapes, dtype):
 def plan(operation, *shapes, workers=8, rounds=1, scheme=None, machines=False,
          latency=1e-4, bandwidth=1.25e9, faults=None, memory=0, deadline=0, tolerate=0,
          faulty=0, dtype=np.float64):
-    """Forecasts a job under all codes that fit, and returns the best ones as a Plan.
+    """Returns the best codes for a job as a Plan, before anything runs.
 
-    operation   "matvec", "matmul", "stream" or "least_squares" (its gradient).
-    shapes      of A and, for products of matrices, of the other factor.
-    workers     their number; rounds: number of products.
-    scheme      forecast this code only.
-    machines    False: workers are threads of this machine. True: each has a machine
-                like this one, and the coordinator a link with that latency (seconds)
-                and bandwidth (bytes a second).
-    faults      as the option --faults of the command: "straggle=0.1,factor=5".
-    memory      bytes of a worker, deadline: seconds in all. 0: no limit.
-    tolerate, faulty
-                number of workers that may be lost, and that must be found if their
-                results are wrong.
+    The operation is "matvec", "matmul", "stream" or "least_squares" (its gradient). The
+    shapes, (rows, columns), are those of A and, for products of matrices, of the other
+    factor. The job computes `rounds` products with this number of workers.
+
+    Without `machines` the workers are threads of this machine. With machines=True each
+    has a machine like this one. The coordinator then has a link with `latency` (seconds)
+    and `bandwidth` (bytes a second). `faults` is as --faults of the command:
+    "straggle=0.1,factor=5".
+
+    With `scheme` the plan has this code only. A code is left out if it stores more than
+    `memory` bytes on a worker or takes more than `deadline` seconds. It is also left out
+    if it does not survive `tolerate` lost workers, or cannot find `faulty` ones.
 
     It measures this machine for a second, and simulates the coordinator, without
     numbers.

@@ -24,11 +24,11 @@
       "of all rounds; clock says whether they are real, modelled or "          \
       "measured")                                                              \
     X(encoding, SUM, SECONDS, "encode_seconds", "kofn_encode_seconds_total",   \
-      "spent on encoding")                                                     \
+      "spent on encoding A and inputs")                                        \
     X(waiting, SUM, SECONDS, "wait_seconds", "kofn_wait_seconds_total",        \
-      "spent on waiting")                                                      \
+      "spent on waiting for answers")                                          \
     X(decoding, SUM, SECONDS, "decode_seconds", "kofn_decode_seconds_total",   \
-      "spent on decoding and checking")                                        \
+      "spent on decoding")                                                     \
     X(noise, MOST, NUMBER, "noise", "kofn_noise_ratio",                        \
       "amplification of rounding by the worst decoding")                       \
     X(predicted, MOST, NUMBER, "predicted_error",                              \
@@ -82,7 +82,18 @@
       "largest relative distance of a block from the code, at the worst "      \
       "comparison")                                                            \
     X(unchecked, SUM, COUNT, "unchecked", "",                                  \
-      "rounds with results that were not checked")
+      "rounds with results that were not checked")                             \
+    X(placing, SUM, SECONDS, "place_seconds", "kofn_place_seconds_total",      \
+      "spent on waiting for workers that come or store their blocks")          \
+    X(sending, SUM, SECONDS, "send_seconds", "kofn_send_seconds_total",        \
+      "spent on sending")                                                      \
+    X(receiving, SUM, SECONDS, "receive_seconds",                              \
+      "kofn_receive_seconds_total", "spent on receiving and deciding")         \
+    X(checking, SUM, SECONDS, "check_seconds", "kofn_check_seconds_total",     \
+      "spent on checking")                                                     \
+    X(outside, SUM, SECONDS, "outside_seconds", "",                            \
+      "in which the command did something else, as reading and writing")       \
+    X(computed, LAST, LIST, , , )
 
 /* Adds report r to `sum`, field by field as the table says.  `liars` becomes
  * the smaller of the two. */

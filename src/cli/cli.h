@@ -261,6 +261,10 @@ int cli_wrote(kofn_status st);
 /* Prepares descriptors and memory; call it first. */
 void cli_begin(void);
 double cli_begun(void); /* time of kf_clock_seconds() */
+/* What the command does besides its job. cli_spent adds the time since `since`,
+ * a time of kf_clock_seconds(), unless that is NAN; it returns the sum. */
+typedef enum cli_phase { CLI_VERIFYING, CLI_WRITING, CLI_PHASES } cli_phase;
+double cli_spent(cli_phase p, double since);
 /* cli_signals lets SIGINT, SIGTERM and SIGHUP end the process at once. After
  * cli_guard(true) they are only remembered. */
 void cli_signals(void);

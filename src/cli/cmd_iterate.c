@@ -5,6 +5,8 @@
  * result. */
 #include "iterations.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 
 /* An iteration with progress. */
@@ -153,6 +155,7 @@ static int run(session *s, cli_iteration *it)
     watched w = {.session = s, .v = &it->v, .res = KOFN_ITERATE_RESULT_INIT};
     kofn_iterate_options o = cli_iterate_options(s->args, it);
     kofn_status st = kofn_place_at(s->job, 0, it->A);
+    double since;
 
     o.watch = watch;
     o.watch_ud = &w;
@@ -162,9 +165,11 @@ static int run(session *s, cli_iteration *it)
                    : kofn_pagerank(s->job, it->dangling, &it->v, &o, &w.res);
     cli_guard(false);
     TRY_CODE(conclude(s, st, it, &w.res));
+    since = kf_clock_seconds();
     if (s->args->verify)
         TRY_CODE(cli_verify_iteration(s->args, it, &it->v, s->iterations,
                                       &s->found));
+    cli_spent(CLI_VERIFYING, since);
     return it->power ? cli_write(s->args, KOFN_DENSE(&it->v), 1)
                      : cli_ranks(s->args, it->file, &it->v, s->figures);
 }

@@ -6,6 +6,8 @@
  * Complex matrices are real ones of twice the columns (kofn_complex_input). */
 #include "cli.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -191,8 +193,10 @@ static kofn_operand operand(const product *p)
 static int verify(session *s, const product *p)
 {
     const cli_factors f = {.A = operand(p), .B = &p->in};
+    double since = kf_clock_seconds();
 
     TRY_CODE(cli_verify_product(&f, &p->out, &s->found));
+    cli_spent(CLI_VERIFYING, since);
     return cli_check_error(&s->found);
 }
 

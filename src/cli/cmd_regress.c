@@ -5,6 +5,8 @@
  * them. */
 #include "cli.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,6 +336,7 @@ static int verify(fit *f)
 {
     kofn_matrix want;
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
+    double since = kf_clock_seconds();
     kofn_status st;
     int code;
 
@@ -345,6 +348,7 @@ static int verify(fit *f)
     code = st == KOFN_AGAIN ? 128 + cli_caught()
            : st             ? cli_fail(st)
                             : cli_verify(&f->session->found, &f->w, &want);
+    cli_spent(CLI_VERIFYING, since);
     free(want.data);
     return code;
 }

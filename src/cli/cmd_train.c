@@ -5,6 +5,8 @@
  * them. */
 #include "cli.h"
 
+#include "base/clock.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -277,6 +279,7 @@ static int verify(cli_training *t, const cli_args *a)
     kofn_matrix found = {0}, want = {0};
     kofn_training *plain = NULL;
     kofn_net *net = NULL;
+    double since = kf_clock_seconds();
     kofn_status st = kofn_net_new(&net, &t->shape, a->seed);
     int code;
 
@@ -292,6 +295,7 @@ static int verify(cli_training *t, const cli_args *a)
         code = flatten(net, n, &want);
     if (!code)
         code = cli_verify(&t->session->found, &found, &want);
+    cli_spent(CLI_VERIFYING, since);
     free(found.data);
     free(want.data);
     kofn_training_free(plain);

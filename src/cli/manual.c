@@ -113,11 +113,14 @@ static const entry json_keys[] = {
     {"threshold", "number of answers that always decode"},
     {"iterations", "of power, pagerank and regress; of train: steps; else 0"},
     {"total_seconds",
-     "from the start of the command to this report, the sum of the next four; "
-     "absent in simulated runs, which repeat to the byte"},
-    {"read_seconds, prepare_seconds, round_seconds, finish_seconds",
-     "until the inputs are read; until the first round begins, with workers "
-     "and their blocks; until the last round ends; until this report"},
+     "from the start of the command to this report: the sum of the next five "
+     "and of encode_seconds, place_seconds, send_seconds, wait_seconds, "
+     "receive_seconds, decode_seconds and check_seconds; absent in simulated "
+     "runs, which repeat to the byte"},
+    {"read_seconds, start_seconds, verify_seconds, write_seconds, "
+     "other_seconds",
+     "reading the inputs, opening the port, \\-\\-verify, writing the result, "
+     "and all the rest"},
     {"given_up", "evicted workers: connected, without an answer"},
     {"corrupted", "workers with results that were found wrong"},
     {"rel_error", "relative error of the whole result, found by \\-\\-verify"},

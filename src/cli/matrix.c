@@ -4,6 +4,8 @@
  * Owns nothing: the caller frees the data. */
 #include "cli.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +91,7 @@ int cli_wrote(kofn_status st)
 
 int cli_write_complex(const cli_args *a, const kofn_matrix *out, unsigned dims)
 {
+    double since = kf_clock_seconds();
     kofn_status st;
 
     if (!a->output)
@@ -96,11 +99,13 @@ int cli_write_complex(const cli_args *a, const kofn_matrix *out, unsigned dims)
     cli_guard(true);
     st = kofn_write_complex(a->output, out, dims);
     cli_guard(false);
+    cli_spent(CLI_WRITING, since);
     return cli_wrote(st);
 }
 
 int cli_write(const cli_args *a, kofn_operand out, unsigned dims)
 {
+    double since = kf_clock_seconds();
     kofn_status st;
 
     if (!a->output)
@@ -108,5 +113,6 @@ int cli_write(const cli_args *a, kofn_operand out, unsigned dims)
     cli_guard(true);
     st = kofn_write(a->output, out, dims);
     cli_guard(false);
+    cli_spent(CLI_WRITING, since);
     return cli_wrote(st);
 }

@@ -195,6 +195,15 @@ double cli_begun(void)
     return begun;
 }
 
+double cli_spent(cli_phase p, double since)
+{
+    static double spent[CLI_PHASES];
+
+    if (since == since)
+        spent[p] += kf_clock_seconds() - since;
+    return spent[p];
+}
+
 void cli_begin(void)
 {
     begun = kf_clock_seconds();

@@ -79,9 +79,9 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
         cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port));
     TRY_CODE(cli_fail(kofn_open_all(&s->job, (const kofn_plan *const *)s->plan,
                                     s->operands, port, &o)));
+    s->opened = s->first = s->last = kf_clock_seconds();
     label(s);
     cli_tell_blas(a);
-    s->opened = s->first = s->last = kf_clock_seconds();
     return 0;
 }
 
@@ -233,6 +233,27 @@ static void know_times(session *s)
         s->first = fmax(s->opened, s->last - seconds(total.took));
 }
 
+static json_t *round_json(const kofn_report *r)
+{
+    json_t *o = json_object(), *computed = json_array();
+
+    PUT_WHOLE("live", r->live);
+    PUT("rows", cli_list(r->rows, r->workers));
+    PUT("seconds", cli_number(seconds(r->took)));
+    PUT("encode_seconds", cli_number(seconds(r->encoding)));
+    PUT("place_seconds", cli_number(seconds(r->placing)));
+    PUT("send_seconds", cli_number(seconds(r->sending)));
+    PUT("wait_seconds", cli_number(seconds(r->waiting)));
+    PUT("receive_seconds", cli_number(seconds(r->receiving)));
+    PUT("decode_seconds", cli_number(seconds(r->decoding)));
+    PUT("check_seconds", cli_number(seconds(r->checking)));
+    PUT("outside_seconds", cli_number(seconds(r->outside)));
+    for (size_t i = 0; i < r->workers && r->computed; i++)
+        json_array_append_new(computed, cli_number(seconds(r->computed[i])));
+    PUT("computed_seconds", computed);
+    return o;
+}
+
 void session_round(session *s, const kofn_report *rep, double change)
 {
     if (!rep)
@@ -250,24 +271,64 @@ void session_round(session *s, const kofn_report *rep, double change)
         show_round(s, rep, change);
     if (!rep || !s->args->json)
         return;
-    json_array_append_new(s->per_round,
-                          json_pack("{s:i, s:o, s:f}", "live", (int)rep->live,
-                                    "rows", cli_list(rep->rows, rep->workers),
-                                    "seconds", seconds(rep->took)));
+    json_array_append_new(s->per_round, round_json(rep));
 }
 
 /* ---- the report ---------------------------------------------------------- */
 
-/* Reports the times, which add up to the whole time. */
-static void put_times(const session *s, json_t *o)
-{
-    double now = kf_clock_seconds();
+/* The time of the command, by what it did. */
+typedef struct times {
+    double total; /* the sum of the others */
+    double read, start, encode, place, send, wait, receive, decode, check;
+    double verify, write, other;
+} times;
 
-    PUT("total_seconds", cli_number(now - cli_begun()));
-    PUT("read_seconds", cli_number(s->started - cli_begun()));
-    PUT("prepare_seconds", cli_number(s->first - s->started));
-    PUT("round_seconds", cli_number(s->last - s->first));
-    PUT("finish_seconds", cli_number(now - s->last));
+/* Lists the members but the first, in order. */
+#define TIMES(X)                                                               \
+    X(read)                                                                    \
+    X(start)                                                                   \
+    X(encode)                                                                  \
+    X(place) X(send) X(wait) X(receive) X(decode) X(check) X(verify) X(write)
+
+/* Returns the times until now. What the job does not know is measured here. On
+ * a simulated clock only the job's times have a meaning. */
+static times times_of(const session *s, const kofn_report *t)
+{
+    times x = {.encode = seconds(t->encoding),
+               .place = seconds(t->placing),
+               .send = seconds(t->sending),
+               .wait = seconds(t->waiting),
+               .receive = seconds(t->receiving),
+               .decode = seconds(t->decoding),
+               .check = seconds(t->checking)};
+    double sum = 0;
+
+    if (!is_simulated(s)) {
+        x.total = kf_clock_seconds() - cli_begun();
+        x.read = s->started - cli_begun();
+        x.start = s->opened - s->started;
+        x.verify = cli_spent(CLI_VERIFYING, NAN);
+        x.write = cli_spent(CLI_WRITING, NAN);
+    }
+#define X(name) sum += x.name;
+    TIMES(X)
+#undef X
+    if (is_simulated(s))
+        x.total = sum;
+    x.other = fmax(0, x.total - sum);
+    return x;
+}
+
+static void put_times(const session *s, const kofn_report *t, json_t *o)
+{
+    times x = times_of(s, t);
+
+    PUT("total_seconds", cli_number(x.total));
+    PUT("read_seconds", cli_number(x.read));
+    PUT("start_seconds", cli_number(x.start));
+    PUT("verify_seconds", cli_number(x.verify));
+    PUT("write_seconds", cli_number(x.write));
+    PUT("other_seconds", cli_number(x.other));
 }
 
 #define COUNT(key, n) PUT(key, json_integer((json_int_t)(n)));
@@ -314,7 +375,7 @@ static void report_json(const session *s, const kofn_report *t,
     PUT_WHOLE("iterations", s->iterations);
     session_put_report(s, t, o);
     if (!is_simulated(s)) /* simulated runs repeat to the byte, times do not */
-        put_times(s, o);
+        put_times(s, t, o);
     if (a->verify)
         PUT("rel_error",
             cli_number(s->found.rel_error < 0 ? NAN : s->found.rel_error));
@@ -372,16 +433,28 @@ static void report_errors(const session *s, const kofn_report *t,
                 t->unchecked == 1 ? "" : "s");
 }
 
-static void report_times(const session *s)
+/* Prints where the time went; parts of less than a thousandth are left to the
+ * rest. */
+static void report_times(const session *s, const kofn_report *t)
 {
-    double now = kf_clock_seconds();
+    times x = times_of(s, t);
+    const char *before = ": ";
+    double rest = x.other;
 
-    fprintf(
-        stderr,
-        "%.3g s in all: reading %.3g, starting and placing %.3g, rounds %.3g, "
-        "the rest %.3g\n",
-        now - cli_begun(), s->started - cli_begun(), s->first - s->started,
-        s->last - s->first, now - s->last);
+    fprintf(stderr, "%.3g s%s", x.total,
+            is_simulated(s) ? " (simulated)" : " in all");
+#define X(name)                                                                \
+    if (x.name >= x.total / 1000) {                                            \
+        fprintf(stderr, "%s" #name " %.3g", before, x.name);                   \
+        before = ", ";                                                         \
+    } else {                                                                   \
+        rest += x.name;                                                        \
+    }
+    TIMES(X)
+#undef X
+    if (rest > 0)
+        fprintf(stderr, "%sother %.3g", before, rest);
+    fprintf(stderr, "\n");
 }
 
 static void report_text(const session *s, const kofn_report *t,
@@ -395,9 +468,7 @@ static void report_text(const session *s, const kofn_report *t,
             is_simulated(s) ? " (simulated)" : "");
     if (t->joined || t->left)
         fprintf(stderr, "  %u joined, %u left", t->joined, t->left);
-    fprintf(stderr, "\nencode %.3g s, wait %.3g s, decode %.3g s  noise %.2g",
-            seconds(t->encoding), seconds(t->waiting), seconds(t->decoding),
-            t->noise);
+    fprintf(stderr, "\nnoise %.2g", t->noise);
     if (s->found.rel_error >= 0)
         fprintf(stderr, "  relative error %.2g", s->found.rel_error);
     if (s->found.rel_error >= 0 && s->args->command->bit & IN_PRODUCT)
@@ -411,7 +482,7 @@ static void report_text(const session *s, const kofn_report *t,
                     "\n%s was evicted: it was connected but did not answer",
                     show_title(s, i, title));
     fprintf(stderr, "\n");
-    report_times(s);
+    report_times(s, t);
     if (!s->args->output)
         fprintf(stderr, "the result was not kept: no file was named by -o\n");
     cli_report_blas(s->args);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "code/combine.h"
 #include "code/operation.h"
+#include "data/kernel.h"
 #include "mat/mat.h"
 
 #include <math.h>
@@ -17,14 +18,16 @@
 #define LEAST (KOFN_SECOND / 10) /* of one measurement */
 #define TIMES 1000               /* most repetitions */
 #define THREADS 64
-#define SOURCES 8 /* of a combination */
+#define SOURCES 8 /* of a combination, and ... */
+#define OUTPUTS 4 /* ... what it makes of them */
 
 /* Products of blocks that a thread makes one after the other, as the workers of
  * a core do. */
 typedef struct sample {
     kofn_matrix A, B, C; /* A: all blocks, below each other */
     size_t rows;         /* of a block */
-    kofn_time took;      /* for one */
+    const kf_kernel *kernel;
+    kofn_time took; /* for one */
     kofn_status status;
 } sample;
 
@@ -42,15 +45,22 @@ static kofn_status fill(kofn_matrix *m, size_t rows, size_t cols,
     return KOFN_OK;
 }
 
+/* Multiplies block i by the kernel of workers. */
 static void multiply(sample *s, size_t i)
 {
     size_t blocks = s->A.rows / s->rows;
     kofn_matrix A = s->A;
+    kf_block b = {.components = 1,
+                  .rows = s->rows,
+                  .cols = A.cols,
+                  .dtype = A.dtype,
+                  .component = &A};
+    kf_work w = {.in = &s->B, .out = &s->C, .hi = s->rows};
 
     A.data = kf_at(&s->A, i % blocks * s->rows, 0);
     A.rows = s->rows;
     if (!s->status)
-        s->status = kofn_product_plain(KOFN_DENSE(&A), &s->B, &s->C);
+        s->status = s->kernel->dense(&b, &w);
 }
 
 static void *repeat(void *ud)
@@ -74,10 +84,12 @@ static void *repeat(void *ud)
 static kofn_status shape(sample *s, const kofn_problem *pb, size_t workers,
                          size_t threads)
 {
-    bool sum = kf_operation_of(pb->op)->factors == 0;
+    const kf_operation *op = kf_operation_of(pb->op);
+    bool sum = op->factors == 0;
     size_t each = kf_dtype_size(pb->dtype), blocks, cols, p;
 
     cols = kf_max(1, kf_min(sum ? 1024 : pb->n, ROOM / each));
+    s->kernel = kf_kernel_of(op->whole ? KF_HOW_GRAM : KF_HOW_ROWS);
     s->rows = kf_min(kf_ceil_div(pb->m, workers), ROOM / each / cols);
     s->rows = kf_max(1, s->rows);
     blocks =
@@ -86,7 +98,7 @@ static kofn_status shape(sample *s, const kofn_problem *pb, size_t workers,
     p = kf_max(1, kf_min(p, ROOM / each / kf_max(s->rows, cols)));
     TRY(fill(&s->A, s->rows * kf_max(1, blocks), cols, pb->dtype));
     TRY(fill(&s->B, cols, p, pb->dtype));
-    return fill(&s->C, s->rows, p, pb->dtype);
+    return fill(&s->C, op->whole ? cols : s->rows, p, pb->dtype);
 }
 
 static double per_giga(const sample *s)
@@ -131,23 +143,27 @@ static kofn_status products(double *cost, const kofn_problem *pb,
 /* Measures encoding, decoding and copying. */
 static kofn_status combinations(kofn_costs *c, kofn_dtype dtype)
 {
-    static const double D[SOURCES] = {1, 2, 3, 4, 5, 6, 7, 8};
-    size_t len = ROOM / kf_dtype_size(dtype) / (SOURCES + 1);
+    size_t len = ROOM / kf_dtype_size(dtype) / (SOURCES + OUTPUTS);
+    double D[OUTPUTS * SOURCES];
     const void *src[SOURCES];
+    void *dst[OUTPUTS];
     kofn_matrix all;
     kofn_time begin;
-    void *dst;
 
-    TRY(fill(&all, SOURCES + 1, len, dtype));
+    TRY(fill(&all, SOURCES + OUTPUTS, len, dtype));
+    for (size_t i = 0; i < SOURCES * OUTPUTS; i++)
+        D[i] = 1 + (double)i;
     for (size_t i = 0; i < SOURCES; i++)
         src[i] = kf_at(&all, i, 0);
-    dst = kf_at(&all, SOURCES, 0);
+    for (size_t i = 0; i < OUTPUTS; i++)
+        dst[i] = kf_at(&all, SOURCES + i, 0);
     begin = kf_clock();
-    kf_combine(&(kf_combination){1, SOURCES, D, SOURCES, src, &dst}, len,
+    kf_combine(&(kf_combination){OUTPUTS, SOURCES, D, SOURCES, src, dst}, len,
                dtype);
-    c->combine = (double)(kf_clock() - begin) / ((double)len * SOURCES);
+    c->combine =
+        (double)(kf_clock() - begin) / ((double)len * SOURCES * OUTPUTS);
     begin = kf_clock();
-    memcpy(dst, src[0], len * kf_dtype_size(dtype));
+    memcpy(dst[0], src[0], len * kf_dtype_size(dtype));
     c->copy = (double)(kf_clock() - begin) /
               ((double)len * (double)kf_dtype_size(dtype));
     kf_free(all.data);

@@ -11,10 +11,10 @@
 
 static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 {
-    kf_stopwatch watch = kf_job_start_work(j);
+    kf_stopwatch watch = kf_job_start_work(j, KF_ENCODE);
     kofn_status st = kf_messages_mix(&p->messages, a->decoder, a->lo, a->hi);
 
-    p->rep.encoding += kf_job_end_work(j, watch, "mix");
+    kf_job_end_work(j, watch, "mix");
     return st;
 }
 
@@ -27,7 +27,7 @@ static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
                 .task = a->task};
     kf_slot *s = kf_job_task(p, a->task);
 
-    return s && kf_pace_cancel(j, s) ? KOFN_OK : j->port->send(j->port, &m);
+    return s && kf_pace_cancel(j, s) ? KOFN_OK : kf_job_send(j, &m);
 }
 
 kofn_status kf_job_evict(kofn_job *j, uint32_t worker)
@@ -35,7 +35,7 @@ kofn_status kf_job_evict(kofn_job *j, uint32_t worker)
     kf_msg m = {.type = KF_MSG_EVICT, .worker = worker};
 
     kf_job_count(j, &(kofn_report){.left = 1});
-    return j->port->send(j->port, &m);
+    return kf_job_send(j, &m);
 }
 
 /* Returns the results of the tasks of an action; NULL if memory is short.  The
@@ -74,7 +74,7 @@ static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
 static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_source *source = sources(p, a);
-    kf_stopwatch watch = kf_job_start_work(j);
+    kf_stopwatch watch = kf_job_start_work(j, KF_CHECK);
     kofn_status st = KOFN_NOMEM;
 
     if (source)
@@ -82,7 +82,7 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
             &j->guard, p->first.plan ? &p->first : &j->held[p->operand],
             &p->measure, kf_core_use(j->core, kf_job_use_number(p)), a, source);
     kf_free(source);
-    p->rep.decoding += kf_job_end_work(j, watch, "check");
+    kf_job_end_work(j, watch, "check");
     return st ? st : kf_evidence_receive(j, p, a);
 }
 
@@ -132,12 +132,12 @@ static void tell_failure(const kofn_job *j, product *p, kofn_status st)
 static kofn_status test_whole(kofn_job *j, product *p, double noise,
                               kofn_status *st, bool *again)
 {
-    kf_stopwatch watch = kf_job_start_work(j);
+    kf_stopwatch watch = kf_job_start_work(j, KF_CHECK);
     bool agrees;
 
     TRY(kf_guard_test(&j->held[p->operand], &p->measure, noise, &p->out,
                       &p->back, &agrees));
-    p->rep.decoding += kf_job_end_work(j, watch, "check");
+    kf_job_end_work(j, watch, "check");
     if (agrees)
         return KOFN_OK;
     *again = !p->alike && (j->opt.errors == KOFN_ERRORS_PROBABILISTIC ||
@@ -235,13 +235,13 @@ static kofn_status encode_inputs(kofn_job *j, product *p,
         if (todo[i].type == KOFN_DO_WORK && todo[i].product == p->core)
             rows[count++] = kf_job_row(p, todo[i].row, todo[i].group);
     if (count > 0) {
-        watch = kf_job_start_work(j);
+        watch = kf_job_start_work(j, KF_ENCODE);
         st = kf_messages_encode(
             &p->messages, kf_core_use(j->core, kf_job_use_number(p))->code,
             rows, count);
         if (!st && kf_is_stream(j))
             st = kf_pair_encode(j, p, rows, count);
-        p->rep.encoding += kf_job_end_work(j, watch, "encode");
+        kf_job_end_work(j, watch, "encode");
     }
     kf_free(rows);
     return st;

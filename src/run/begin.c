@@ -42,9 +42,8 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
     p->core = j->start.number =
         j->start.number < p->number ? p->number : j->start.number + 1;
     ev.product = p->core;
-    kf_job_count(j, &(kofn_report){.waiting = -j->reported.rest.waiting});
     if (p->began == KOFN_NEVER)
-        p->began = kf_job_now(j);
+        p->began = kf_phase_mark(j, &p->from);
     p->begun = true;
     TRY(kf_task_outcomes_open(&j->outcomes, p->core, &p->tasks));
     p->level = 0;

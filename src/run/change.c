@@ -40,7 +40,7 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
     kf_job_count(j, &(kofn_report){.sent = kf_buffer_bytes(m.in) +
                                            kf_buffer_bytes(m.with)});
     t->reported = true;
-    return j->port->send(j->port, &m);
+    return kf_job_send(j, &m);
 }
 
 /* Mixes U and V for the blocks and sends them to all workers.  If only some

@@ -83,14 +83,14 @@ bool kf_job_overflows(const kofn_job *j, product *p)
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source)
 {
-    kf_stopwatch watch = kf_job_start_work(j);
+    kf_stopwatch watch = kf_job_start_work(j, KF_DECODE);
     kofn_status st = decode(j, p, a, source);
 
     if (st == KOFN_NONFINITE) {
         note_odd(j, p, a, source);
         st = KOFN_OK;
     }
-    p->rep.decoding += kf_job_end_work(j, watch, "decode");
+    kf_job_end_work(j, watch, "decode");
     return st;
 }
 
@@ -115,7 +115,7 @@ static void close_tasks(kofn_job *j, product *p, unsigned round)
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
 {
     assert(p->ended == KOFN_AGAIN);
-    p->rep.took = kf_job_now(j) - p->began;
+    kf_phase_since(j, &p->from, &p->rep);
     p->ended = st >= 0 && p->odd ? p->odd : st;
     p->rep.unchecked = p->as == KOFN_USE_PARTS;
     close_tasks(j, p, p->number);

@@ -186,6 +186,7 @@ kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
         return KOFN_NOMEM;
     }
     j->port = port;
+    j->phases.since = kf_job_now(j);
     j->label.doing.since = kf_clock();
     kofn_options_begin(&j->opt);
     st = kf_given(&j->opt, sizeof j->opt, opt, "KOFN_OPTIONS_INIT");
@@ -282,13 +283,17 @@ static kofn_status place_sparse(kofn_job *j, size_t operand,
 
 kofn_status kofn_place_at(kofn_job *j, size_t operand, kofn_operand A)
 {
-    return A.sparse ? place_sparse(j, operand, A.sparse)
-                    : place_dense(j, operand, A.dense);
+    kf_phase before = kf_phase_turn(j, KF_ENCODE);
+    kofn_status st = A.sparse ? place_sparse(j, operand, A.sparse)
+                              : place_dense(j, operand, A.dense);
+
+    kf_phase_turn(j, before);
+    return st;
 }
 
 kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
 {
-    return place_dense(j, 0, A);
+    return kofn_place_at(j, 0, (kofn_operand){.dense = A});
 }
 
 static kofn_status check_sum(const kofn_job *j, bool there)
@@ -364,6 +369,7 @@ static void tables_free(tables *t)
     kf_free(t->rows);
     kf_free(t->states);
     kf_free(t->located);
+    kf_free(t->computed);
     kf_free(t->weights);
     kf_free(t->ages);
 }

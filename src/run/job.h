@@ -29,6 +29,8 @@ typedef struct tables {
     size_t state_cap;
     unsigned *located;
     size_t located_cap;
+    kofn_time *computed;
+    size_t computed_cap;
     double *weights; /* of the parts of a sum */
     unsigned *ages;  /* if the scheme remembers them */
 } tables;
@@ -41,6 +43,30 @@ typedef struct kf_undecoded {
     kofn_status status; /* of the product when they are decoded */
     unsigned round;     /* in which the product was over */
 } kf_undecoded;
+
+/* What the coordinator does (phase.c). */
+typedef enum kf_phase {
+    KF_OUTSIDE, /* nothing: the caller is at work */
+    KF_ENCODE,  /* makes blocks and messages from A and from inputs */
+    KF_PLACE,   /* waits for workers that come or store their blocks */
+    KF_SEND,    /* hands blocks and tasks to the port */
+    KF_WAIT,    /* waits for answers */
+    KF_RECEIVE, /* takes messages, and decides */
+    KF_DECODE,
+    KF_CHECK,
+    KF_PHASES
+} kf_phase;
+
+typedef struct kf_phases {
+    kf_phase phase;
+    kofn_time since; /* when it began */
+    kofn_time spent[KF_PHASES];
+} kf_phases;
+
+/* The account at a moment. */
+typedef struct kf_mark {
+    kofn_time at, spent[KF_PHASES];
+} kf_mark;
 
 /* A product from kofn_put until kofn_take or kofn_cancel. */
 typedef struct product {
@@ -70,6 +96,7 @@ typedef struct product {
     bool alike;      /* as in the event that began it (kofn_event); set after a
                         failed test */
     kofn_time began; /* time of its first start; a restart does not change it */
+    kf_mark from;    /* the account at that time */
     kf_slots *tasks; /* from its start until it is over */
     /* The messages to its workers (pace.c). */
     const kf_buffer **fed; /* per worker: the input it was given last */
@@ -278,6 +305,7 @@ struct kofn_job {
     kf_scratch scratch;
     kf_tally tally; /* of the parts of a sum (KOFN_SUM) */
 
+    kf_phases phases;
     kf_products open;
     kf_reported reported;
     kf_lease lease;
@@ -347,6 +375,18 @@ static inline size_t kf_job_row(const product *p, size_t row, size_t group)
     return row * p->use->layout.groups + group;
 }
 
+/* phase.c */
+/* Begins another phase, and returns the one before. */
+kf_phase kf_phase_turn(kofn_job *j, kf_phase to);
+kf_phase kf_phase_turn_at(kofn_job *j, kf_phase to, kofn_time now);
+/* Sets *m to the account of this moment, and returns the time. */
+kofn_time kf_phase_mark(kofn_job *j, kf_mark *m);
+/* Hands a message to the port. */
+kofn_status kf_job_send(kofn_job *j, kf_msg *m);
+/* Fills the times of the report: those since the mark, or since kofn_open. */
+void kf_phase_since(kofn_job *j, const kf_mark *m, kofn_report *r);
+void kf_phase_total(const kofn_job *j, kofn_report *r);
+
 /* observe.c */
 void kf_job_note_now(kofn_job *j, kofn_note n);
 /* Notes that the product is over, or that the run ends before it.  `round`: the
@@ -357,9 +397,10 @@ void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,
  * time. */
 typedef struct kf_stopwatch {
     kofn_time start, cpu;
+    kf_phase before;
 } kf_stopwatch;
-kf_stopwatch kf_job_start_work(const kofn_job *j);
-kofn_time kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what);
+kf_stopwatch kf_job_start_work(kofn_job *j, kf_phase phase);
+void kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what);
 
 /* lease.c */
 /* Carries out KOFN_DO_STORE: the worker is owed a block. */
@@ -473,8 +514,9 @@ kofn_report kf_job_report_of(const kofn_job *j, const product *p);
 /* Closes a product that is over and taken.  The tables of its report and its
  * failure message stay valid until the next one is closed. */
 void kf_job_close(kofn_job *j, product *p, const kofn_report *r);
-/* Reports figures of no product since `began`, and the live workers. */
-kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
+/* Reports figures of no product since that mark, and the live workers. */
+kofn_status kf_job_report_rest(kofn_job *j, const kf_mark *from,
+                               kofn_report *out);
 
 /* finish.c */
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,

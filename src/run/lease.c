@@ -51,7 +51,7 @@ kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
         if (m.type == KF_MSG_STORE)
             kf_job_note_now(j,
                             (kofn_note){.own = "storing", .worker = m.worker});
-        st = j->port->send(j->port, &m);
+        st = kf_job_send(j, &m);
     }
     return st;
 }
@@ -85,12 +85,11 @@ static kofn_status encode_blocks(kofn_job *j, kf_block **blocks)
 kofn_status kf_lease_hand_out(kofn_job *j)
 {
     kf_block **blocks = kf_new(j->lease.owed.count, sizeof *blocks);
-    kf_stopwatch watch = kf_job_start_work(j);
+    kf_stopwatch watch = kf_job_start_work(j, KF_ENCODE);
     kofn_status st = blocks ? encode_blocks(j, blocks) : KOFN_NOMEM;
 
     assert(j->lease.owed.count > 0);
-    kf_job_count(
-        j, &(kofn_report){.encoding = kf_job_end_work(j, watch, "encode")});
+    kf_job_end_work(j, watch, "encode");
     j->lease.look_at = 0;
     if (!st)
         st = kf_lease_send(j, (kf_msg){.type = KF_MSG_STORE}, &j->lease.owed,

@@ -148,20 +148,11 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     return hand_out(j);
 }
 
-/* Adds waiting time to every running product; if none is running, to the
- * figures of no product. */
-static void waited(kofn_job *j, kofn_time t)
+/* Returns what the coordinator waits for. */
+static kf_phase waits_for(const kofn_job *j)
 {
-    bool any = false;
-
-    assert(t >= 0);
-    for (size_t i = 0; i < j->open.count; i++)
-        if (kf_job_is_running(j->open.list[i])) {
-            j->open.list[i]->rep.waiting += t;
-            any = true;
-        }
-    if (!any)
-        kf_job_count(j, &(kofn_report){.waiting = t});
+    return kf_job_all_came(j) && kf_core_storing(j->core) == 0 ? KF_WAIT
+                                                               : KF_PLACE;
 }
 
 /* Receives a message.  First takes one that is here already, because it may
@@ -184,7 +175,8 @@ static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
 
 kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
 {
-    kofn_time alarm = kf_core_alarm(j->core), before = kf_job_now(j);
+    kofn_time alarm = kf_core_alarm(j->core);
+    kf_phase phase;
     kf_msg m = {0};
     kofn_status st;
 
@@ -193,8 +185,9 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
     kf_job_tell_doing(j, false);
+    phase = kf_phase_turn(j, waits_for(j));
     st = receive(j, alarm < until ? alarm : until, atmost, &m);
-    waited(j, kf_job_now(j) - before);
+    kf_phase_turn(j, phase);
     if (st == KOFN_OK)
         return handle(j, &m);
     if (st == KOFN_AGAIN && kf_job_now(j) >= alarm)

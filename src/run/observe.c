@@ -33,21 +33,25 @@ void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,
                              .product = p->core});
 }
 
-kf_stopwatch kf_job_start_work(const kofn_job *j)
+kf_stopwatch kf_job_start_work(kofn_job *j, kf_phase phase)
 {
-    return (kf_stopwatch){kf_job_now(j), j->port->spend ? kf_cpu_time() : 0};
+    kf_stopwatch w = {.start = kf_job_now(j),
+                      .cpu = j->port->spend ? kf_cpu_time() : 0};
+
+    w.before = kf_phase_turn_at(j, phase, w.start);
+    return w;
 }
 
-kofn_time kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what)
+void kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what)
 {
     kofn_time now;
 
     if (j->port->spend)
         j->port->spend(j->port, kf_cpu_time() - w.cpu);
     now = kf_job_now(j);
+    kf_phase_turn_at(j, w.before, now);
     if (kf_job_is_watched(j))
         note(j, &(kofn_note){.own = what, .now = now, .since = w.start});
-    return now - w.start;
 }
 
 kofn_status kofn_finish(kofn_job *j)

@@ -396,7 +396,7 @@ void kf_job_code_it(const kofn_job *j, product *p)
     p->use = p->messages.plan = kf_job_plan(j, 0, KOFN_USE_OWN);
 }
 
-kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
+static kofn_status open_product(kofn_job *j, uint32_t operand, kofn_use as,
                                 const kofn_matrix *in, kofn_matrix *out)
 {
     const kofn_plan *use = kf_job_plan(j, operand, as = in_turn(j, as));
@@ -420,4 +420,14 @@ kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
         p->lo = p->hi = 0;
     kf_job_opened(j, p);
     return KOFN_OK;
+}
+
+kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
+                                const kofn_matrix *in, kofn_matrix *out)
+{
+    kf_phase before = kf_phase_turn(j, KF_ENCODE);
+    kofn_status st = open_product(j, operand, as, in, out);
+
+    kf_phase_turn(j, before);
+    return st;
 }

@@ -106,7 +106,7 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
         kf_block_drop(m.block);
         return st;
     }
-    return j->port->send(j->port, &m);
+    return kf_job_send(j, &m);
 }
 
 /* ---- turns --------------------------------------------------------------- */

@@ -55,6 +55,8 @@ static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
 static kofn_status begin_now(kofn_job *j, uint32_t *number)
 {
     product *p = next_to_begin(j);
+    kf_phase before;
+    kofn_status st;
 
     assert(j->open.count > 0);
     if (number)
@@ -62,7 +64,10 @@ static kofn_status begin_now(kofn_job *j, uint32_t *number)
     if (p != j->open.list[j->open.count - 1] || kf_core_storing(j->core) > 0 ||
         !kf_job_all_came(j) || kf_job_is_due(j, p) || j->evidence.on)
         return KOFN_OK;
-    return kf_job_break(j, kf_job_begin(j, p));
+    before = kf_phase_turn(j, KF_RECEIVE);
+    st = kf_job_break(j, kf_job_begin(j, p));
+    kf_phase_turn(j, before);
+    return st;
 }
 
 kofn_status kofn_put(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
@@ -154,7 +159,7 @@ static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
     return kf_job_pass(j, KOFN_NEVER, atmost);
 }
 
-static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
+static kofn_status pump_on(kofn_job *j, product **p, kofn_time atmost)
 {
     kofn_time start = kf_clock();
     product *over;
@@ -170,6 +175,15 @@ static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
     }
     *p = over;
     return KOFN_OK;
+}
+
+static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
+{
+    kf_phase before = kf_phase_turn(j, KF_RECEIVE);
+    kofn_status st = pump_on(j, p, atmost);
+
+    kf_phase_turn(j, before);
+    return st;
 }
 
 /* Takes product p; if p is NULL, any. */

@@ -84,7 +84,7 @@ static kofn_status end_batch(kofn_job *j)
                     .worker = j->lease.rebuilding.worker[i],
                     .round = j->start.number};
 
-        TRY(j->port->send(j->port, &m));
+        TRY(kf_job_send(j, &m));
     }
     kf_lease_rebuilt(j, h->among);
     h->among = 0;

@@ -20,6 +20,7 @@ void kf_job_sum(const kofn_job *j, kofn_report *sum)
     for (size_t i = 0; i < j->open.count; i++)
         kf_report_add(sum, &j->open.list[i]->rep);
     sum->rounds = j->reported.total.rounds; /* only those that are over */
+    kf_phase_total(j, sum);
 }
 
 kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
@@ -84,8 +85,11 @@ const char *kofn_job_failure(const kofn_job *j)
 
 kofn_status kofn_job_totals(const kofn_job *j, kofn_report *rep)
 {
+    kofn_report all = j->reported.total;
+
     TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    kf_give(rep, &j->reported.total, sizeof j->reported.total);
+    kf_phase_total(j, &all);
+    kf_give(rep, &all, sizeof all);
     return KOFN_OK;
 }
 
@@ -99,16 +103,20 @@ static kofn_status fill_tables(const kofn_job *j, tables *t, size_t components,
     TRY(kf_reach(&t->rows, &t->row_cap, v->workers, sizeof *t->rows));
     TRY(kf_reach(&t->located, &t->located_cap, v->workers, sizeof *t->located));
     TRY(kf_reach(&t->states, &t->state_cap, v->workers, sizeof *t->states));
+    TRY(kf_reach(&t->computed, &t->computed_cap, v->workers,
+                 sizeof *t->computed));
     for (size_t i = 0; i < v->workers; i++) {
         t->rows[i] = kf_core_rows(j->core, v->round, (uint32_t)i) * components;
         t->located[i] = v->located[i];
         t->states[i] = kf_core_worker(j->core, (uint32_t)i);
+        t->computed[i] = 0;
     }
     r->live = (unsigned)v->live;
     r->rebuilding = (unsigned)j->lease.rebuilding.count;
     r->rows = t->rows;
     r->located = t->located;
     r->states = t->states;
+    r->computed = t->computed;
     r->workers = v->workers;
     r->liars = v->liars;
     if (!j->tally.parts)
@@ -134,6 +142,10 @@ kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a)
     assert(p->tasks);
     kf_core_look(j->core, p->core, &v);
     TRY(fill_tables(j, &p->tables, p->use->layout.components, &v, r));
+    for (size_t i = 0; i < p->tasks->count; i++)
+        if (p->tasks->task[i].worker < v.workers)
+            p->tables.computed[p->tasks->task[i].worker] +=
+                p->tasks->task[i].took;
     r->noise = a->noise;
     r->predicted = a->predicted + p->measure.error;
     r->late = kf_task_outcomes_late(p->tasks);
@@ -173,7 +185,8 @@ void kf_job_close(kofn_job *j, product *p, const kofn_report *r)
     kf_job_close_product(j, p);
 }
 
-kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
+kofn_status kf_job_report_rest(kofn_job *j, const kf_mark *from,
+                               kofn_report *out)
 {
     kf_core_view v;
 
@@ -181,7 +194,7 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
     kf_core_look(j->core, 0, &v);
     TRY(fill_tables(j, &j->reported.tables, j->plan->layout.components, &v,
                     out));
-    out->took = kf_job_now(j) - began;
+    kf_phase_since(j, from, out);
     kf_report_add(&j->reported.total, out);
     j->reported.rest = (kofn_report)KOFN_REPORT_INIT;
     return KOFN_OK;

@@ -248,13 +248,19 @@ static kofn_status scrub(kofn_job *j)
 
 kofn_status kofn_scrub(kofn_job *j, kofn_report *rep)
 {
-    kofn_time began = kf_job_now(j);
+    kf_phase phase;
+    kofn_status st;
+    kf_mark from;
     kofn_report r;
 
     TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     TRY(check_job(j));
-    TRY(kf_job_break(j, scrub(j)));
-    TRY(kf_job_report_rest(j, began, &r));
+    kf_phase_mark(j, &from);
+    phase = kf_phase_turn(j, KF_RECEIVE);
+    st = kf_job_break(j, scrub(j));
+    kf_phase_turn(j, phase);
+    TRY(st);
+    TRY(kf_job_report_rest(j, &from, &r));
     kf_give(rep, &r, sizeof r);
     return j->scrub.status ? kf_fail(j->scrub.status, "%s", j->scrub.why)
                            : KOFN_OK;

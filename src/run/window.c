@@ -98,10 +98,7 @@ void kf_window_close(kofn_job *j, kf_window *w)
 {
     product *p = w->reading;
 
-    kf_job_count(j, &(kofn_report){.encoding = p->rep.encoding,
-                                   .waiting = p->rep.waiting,
-                                   .decoding = p->rep.decoding,
-                                   .dropped = p->rep.dropped,
+    kf_job_count(j, &(kofn_report){.dropped = p->rep.dropped,
                                    .sent = p->rep.sent,
                                    .received = p->rep.received,
                                    .corrupt = p->rep.corrupt,

@@ -44,8 +44,12 @@ for results, with_what in (('y-*.npy', 'w.npy'), ('C-*.npy', 'B.npy')):
 iterations seconds encode_seconds wait_seconds decode_seconds joined left late \
 corrupted noise rel_error per_round'.split())" <out.json
     json "o['status'] == 'ok' and o['rounds'] == 3 and o['rel_error'] <= 1e-12" <out.json
-    json "abs(o['total_seconds'] - sum(o[k + '_seconds'] for k in ('read', 'prepare', 'round', 'finish'))) < 1e-6 and \
-0 < o['seconds'] <= o['round_seconds'] + 1e-6 and o['prepare_seconds'] > 0" <out.json
+    json "abs(o['total_seconds'] - sum(o[k + '_seconds'] for k in 'read start encode \
+place send wait receive decode check verify write other'.split())) < 1e-6 and \
+0 < o['seconds'] < o['total_seconds'] and o['start_seconds'] > 0" <out.json
+    json "all(abs(r['seconds'] - sum(r[k + '_seconds'] for k in 'encode place send wait \
+receive decode check outside'.split())) < 1e-6 and len(r['computed_seconds']) == 8 \
+for r in o['per_round'])" <out.json
     json "len(o['per_round']) == 3 and o['per_round'][0]['live'] == 8 and \
 len(o['per_round'][0]['rows']) == 8 and o['blas_threads'] == 1" <out.json
 }

@@ -37,8 +37,9 @@ assert len(workers) == o['workers'] + o['joined']
 own = collections.defaultdict(float)
 for i in x:
     if i['tid'] == 1: own[i['name']] += i['dur'] * 1e-6
-assert abs(own['encode'] + own['mix'] - o['encode_seconds']) < 1e-6
-assert abs(own['decode'] + own['check'] - o['decode_seconds']) < 1e-6
+assert own['encode'] + own['mix'] < o['encode_seconds'] + 1e-6  # and inputs
+assert abs(own['decode'] - o['decode_seconds']) < 1e-6
+assert abs(own['check'] - o['check_seconds']) < 1e-6
 for tid in track:  # slices of a track follow each other
     at = 0
     for i in sorted((i for i in x if i['tid'] == tid), key=lambda i: i['ts']):
