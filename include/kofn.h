@@ -529,10 +529,15 @@ typedef struct kofn_progress {
     size_t rebuilding; /* workers waiting for a block rebuilt from others */
     unsigned corrupt;  /* results found wrong since kofn_open             */
     size_t strips;     /* strips of a round, for kofn_limit; 0: not divisible */
+    size_t storing;    /* workers that are storing a block                */
+    /* Bytes of blocks since kofn_open: of all, and of those that workers on
+     * other machines have been sent.  `placed` is 0 on other ports. */
+    uint64_t blocks, placed;
 } kofn_progress;
 #define KOFN_PROGRESS_INIT                                                     \
     {                                                                          \
-        sizeof(kofn_progress), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
+        sizeof(kofn_progress), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+            0, 0, 0                                                            \
     }
 /* Fills *p with the present state.  Allocates no memory. */
 KOFN_API kofn_status kofn_job_progress(const kofn_job *job, kofn_progress *p);

@@ -462,10 +462,23 @@ typedef struct session {
     const kofn_fault_event *next_event;
     unsigned shown; /* rounds shown */
     size_t width, joiners;
+    double calm; /* seconds of rounds before a worker was lost */
+    unsigned calm_rounds;
+    bool lossy; /* a worker was lost */
 } session;
 
 struct cli_training;
 
+/* Says what each worker will store, and refuses a job that does not fit into
+ * this machine's memory (memory.c). Returns 0, or the exit code after a
+ * message. */
+int cli_check_memory(const cli_args *a, const kofn_problem *pb,
+                     const kofn_plan_info *info);
+/* Writes three figures and a unit. */
+void cli_bytes_text(char out[20], double bytes);
+/* Writes one sentence about the run (verdict.c). */
+void cli_verdict(const session *s, const kofn_report *r,
+                 const kofn_plan_info *info, char *out, size_t room);
 /* Prints one line for a round (show.c). A negative change is not printed. */
 void show_round(session *s, const kofn_report *rep, double change);
 

@@ -241,7 +241,7 @@ static int merge(all *into, const all *more)
 
 /* ---- what it says -------------------------------------------------------- */
 
-/* Writes a number of seconds, or of bytes, in a few characters. */
+/* Writes a number of seconds in a few characters. */
 static void seconds_text(char out[16], double s)
 {
     if (s < 1e-3)
@@ -252,16 +252,6 @@ static void seconds_text(char out[16], double s)
         snprintf(out, 16, "%.3g s", s);
     else
         snprintf(out, 16, "%.0f s", s);
-}
-
-static void bytes_text(char out[16], double b)
-{
-    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    size_t i = 0;
-
-    for (; b >= 999.5 && i < 5; i++)
-        b /= 1000;
-    snprintf(out, 16, "%.3g %s", b, unit[i]);
 }
 
 /* Shortens a scheme string to the parameters that matter: those before the
@@ -286,14 +276,14 @@ static void short_spec(char out[40], const char *spec)
 
 static void print_row(const kofn_forecast *f)
 {
-    char spec[40], r50[16], r90[16], r99[16], total[16], memory[16];
+    char spec[40], r50[16], r90[16], r99[16], total[16], memory[20];
 
     short_spec(spec, f->spec);
     seconds_text(r50, f->round50);
     seconds_text(r90, f->round90);
     seconds_text(r99, f->round99);
     seconds_text(total, f->total);
-    bytes_text(memory, f->memory);
+    cli_bytes_text(memory, f->memory);
     if (f->status)
         printf("%-28s fails: %s\n", spec, kofn_strerror(f->status));
     else

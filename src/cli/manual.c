@@ -110,6 +110,7 @@ static const entry json_keys[] = {
         {"status",
          "ok, partial or failed; error has the reason for the last two"},
     {"command, scheme, workers, seed, port", "the command, with all defaults"},
+    {"verdict", "how the run went, in a sentence"},
     {"threshold", "number of answers that always decode"},
     {"iterations", "of power, pagerank and regress; of train: steps; else 0"},
     {"total_seconds",

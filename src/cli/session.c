@@ -73,6 +73,8 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
     }
     TRY_CODE(cli_fail(kofn_plan_describe(s->plan[0], false, &info)));
     s->block_rows = info.block_rows;
+    if (!coded)
+        TRY_CODE(cli_check_memory(a, pb, &info));
     TRY_CODE(checkpoint_open(&s->checkpoint, a, info.spec));
     /* a restarted worker cannot use blocks that have changed since */
     TRY_CODE(
@@ -104,18 +106,21 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
 
 /* ---- progress ------------------------------------------------------------ */
 
-/* Writes three figures and a unit. The first call has no time span, hence no
- * rate. */
-static const char *bytes_a_second(char out[20], uint64_t bytes, double span)
+/* Writes "placing 1.2 of 2.4 GB, 14 s left". */
+static void say_placing(const session *s, const kofn_progress *p, char out[80])
 {
-    static const char *const unit[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
-    double x = (double)bytes / span;
-    size_t i = 0;
+    double past = kf_clock_seconds() - s->opened, all = (double)p->blocks,
+           done = fmin((double)p->placed, all);
+    char of[20], so_far[20];
+    int n;
 
-    for (; x >= 999.5 && i < 4; i++)
-        x /= 1000;
-    snprintf(out, 20, "%.3g %s", x, unit[i]);
-    return out;
+    cli_bytes_text(so_far, done);
+    cli_bytes_text(of, all);
+    n = snprintf(out, 80, "placing %s of %s", so_far, of);
+
+    if (past > 1 && done > all / 100)
+        snprintf(out + n, 80 - (size_t)n, ", %.0f s left",
+                 past * (all - done) / done);
 }
 
 /* Writes "round 3 of 20", or "iteration 3 of 20" if an iteration takes several
@@ -132,6 +137,10 @@ static void say_where(const session *s, const kofn_progress *p, char out[80])
         snprintf(out, 80, "%zu of %zu workers are here", p->here, p->expected);
         return;
     }
+    if (p->storing > 0 && p->round == 0) {
+        say_placing(s, p, out);
+        return;
+    }
     n = snprintf(out, 80, "%s %zu of %zu", product ? "round" : "iteration",
                  at < of ? at : of, of);
 
@@ -144,6 +153,7 @@ static void draw(session *s)
 {
     double now = kf_clock_seconds();
     kofn_progress p = KOFN_PROGRESS_INIT;
+    uint64_t moved;
     char where[80], fleet[80] = "", owed[80] = "", mending[80] = "", rate[20];
 
     if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
@@ -159,11 +169,16 @@ static void draw(session *s)
     if (p.outstanding)
         snprintf(owed, sizeof owed, "  %zu strips to come from %zu workers",
                  p.outstanding, p.awaited);
-    cli_draw(
-        "%s%s  %zu workers live%s%s%s  %s", where, s->remark, p.live, fleet,
-        mending, owed,
-        bytes_a_second(rate, p.sent + p.received - s->moved, now - s->drawn));
-    s->moved = p.sent + p.received;
+    moved = p.storing > 0 && p.round == 0 ? p.placed : p.sent + p.received;
+    cli_bytes_text(rate, moved > s->moved
+                             ? (double)(moved - s->moved) / (now - s->drawn)
+                             : 0);
+    if (p.storing > 0 && p.round == 0)
+        snprintf(owed, sizeof owed, ", %zu still store their blocks",
+                 p.storing);
+    cli_draw("%s%s  %zu workers live%s%s%s  %s/s", where, s->remark, p.live,
+             fleet, mending, owed, rate);
+    s->moved = moved;
     s->drawn = now;
 }
 
@@ -260,6 +275,12 @@ void session_round(session *s, const kofn_report *rep, double change)
         session_tell_waiting(s, s->args->quiet);
     else
         know_times(s);
+    if (rep && rep->left)
+        s->lossy = true;
+    if (rep && !s->lossy) {
+        s->calm += seconds(rep->took);
+        s->calm_rounds++;
+    }
     log_changes(s, rep && rep->corrupt);
     if (rep) {
         label(s);
@@ -362,13 +383,16 @@ static void report_json(const session *s, const kofn_report *t,
 {
     const cli_args *a = s->args;
     json_t *o = json_object();
+    char verdict[600];
 
     PUT("status", json_string(code == EXIT_EXACT          ? "ok"
                               : s->status == KOFN_PARTIAL ? "partial"
                                                           : "failed"));
     if (code != EXIT_EXACT)
         PUT("error", cli_error_json());
+    cli_verdict(s, t, info, verdict, sizeof verdict);
     PUT("command", json_string(a->command->name));
+    PUT("verdict", json_string(verdict));
     PUT("scheme", json_string(info->spec));
     PUT_WHOLE("workers", a->workers);
     PUT_WHOLE("threshold", info->threshold);
@@ -402,35 +426,20 @@ static void report_json(const session *s, const kofn_report *t,
 static const char *measure(const kofn_plan_info *info)
 {
     if (info->parts)
-        return "the largest answer to an entry";
+        return "the largest answer";
     if (strcmp(info->scheme, "pcr") == 0)
-        return "the norms of an entry's column of A and of A x, or of the "
-               "summands of A x";
-    return "the norms of an entry's row of A and column of the input, and of "
-           "those coded with them after equilibration";
+        return "|column of A| |A x|";
+    return "|row of A| |column of the input|";
 }
 
-static void report_errors(const session *s, const kofn_report *t,
-                          const kofn_plan_info *info)
+static void report_errors(const kofn_report *t, const kofn_plan_info *info)
 {
-    const char *before = "of workers";
-    char title[SHOW_TITLE];
-
-    fprintf(stderr, "\n%u wrong result%s", t->corrupt,
-            t->corrupt == 1 ? "" : "s");
-    for (size_t i = 0; i < t->workers; i++)
-        if (t->located[i]) {
-            fprintf(stderr, " %s %s%s", before,
-                    show_title(s, i, title) + strlen("worker "),
-                    t->states[i] == KOFN_WORKER_QUARANTINED ? " (quarantined)"
-                                                            : "");
-            before = "and";
-        }
-    fprintf(stderr, "\nnot looked for: errors below %.1e times %s", t->floor,
-            measure(info));
+    fprintf(stderr, "errors below %.1e (relative to %s) cannot be detected",
+            t->floor, measure(info));
     if (t->unchecked)
-        fprintf(stderr, "\nnot checked: %u round%s", t->unchecked,
-                t->unchecked == 1 ? "" : "s");
+        fprintf(stderr, "; %u round%s not checked", t->unchecked,
+                t->unchecked == 1 ? " was" : "s were");
+    fprintf(stderr, "\n");
 }
 
 /* Prints where the time went; parts of less than a thousandth are left to the
@@ -457,35 +466,41 @@ static void report_times(const session *s, const kofn_report *t)
     fprintf(stderr, "\n");
 }
 
-static void report_text(const session *s, const kofn_report *t,
-                        const kofn_plan_info *info)
+static void report_accuracy(const session *s, const kofn_report *t)
 {
-    char title[SHOW_TITLE];
-
-    fprintf(stderr, "%s  any %zu of %zu  %u round%s in %.3g s%s", info->spec,
-            info->threshold, s->args->workers, t->rounds,
-            t->rounds == 1 ? "" : "s", seconds(t->took),
-            is_simulated(s) ? " (simulated)" : "");
-    if (t->joined || t->left)
-        fprintf(stderr, "  %u joined, %u left", t->joined, t->left);
-    fprintf(stderr, "\nnoise %.2g", t->noise);
+    fprintf(stderr, "rounding: at most %.2g times that of plain products",
+            fmax(1, t->noise));
     if (s->found.rel_error >= 0)
-        fprintf(stderr, "  relative error %.2g", s->found.rel_error);
+        fprintf(stderr, "; relative error %.2g", s->found.rel_error);
     if (s->found.rel_error >= 0 && s->args->command->bit & IN_PRODUCT)
         fprintf(stderr, " (row %zu: %.2g of |A| |B|, the most)",
                 s->found.worst_row, s->found.row_error);
-    if (s->args->job.errors != KOFN_ERRORS_NONE)
-        report_errors(s, t, info);
-    for (size_t i = 0; i < t->workers; i++)
-        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
-            fprintf(stderr,
-                    "\n%s was evicted: it was connected but did not answer",
-                    show_title(s, i, title));
     fprintf(stderr, "\n");
+}
+
+static void report_text(const session *s, const kofn_report *t,
+                        const kofn_plan_info *info)
+{
+    char verdict[600];
+
     report_times(s, t);
+    report_accuracy(s, t);
+    if (s->args->job.errors != KOFN_ERRORS_NONE)
+        report_errors(t, info);
+    for (size_t i = 0; i < t->workers; i++)
+        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE) {
+            const char *name = kofn_job_name(s->job, i);
+
+            fprintf(stderr,
+                    "worker %zu%s%.64s%s was evicted: it was connected but did "
+                    "not answer\n",
+                    i, *name ? " (" : "", name, *name ? ")" : "");
+        }
+    cli_report_blas(s->args);
     if (!s->args->output)
         fprintf(stderr, "the result was not kept: no file was named by -o\n");
-    cli_report_blas(s->args);
+    cli_verdict(s, t, info, verdict, sizeof verdict);
+    cli_tell("%s", verdict);
 }
 
 /* Finishes the drawing and the figures. Failures there are reported but do not

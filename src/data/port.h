@@ -168,6 +168,9 @@ struct kofn_port {
      * less if it is in time.  It excludes its waits for the coordinator and the
      * time that such a block may take. */
     kofn_time (*storing)(kofn_port *p, uint32_t worker);
+    /* Returns the bytes of blocks that were sent to workers, slice by slice.
+     * NULL: blocks are not sent so. */
+    uint64_t (*placed)(kofn_port *p);
     /* Reports the arrived part of an awaited result; false if nothing has
      * arrived. */
     bool (*coming)(kofn_port *p, uint32_t worker, kf_coming *c);

@@ -274,6 +274,11 @@ static void port_describe(kofn_port *base, uint32_t id, kofn_fleet_worker *w)
         *w = kf_badge_describe(&p->worker[id]->badge, KOFN_FLEET_FREE);
 }
 
+static uint64_t port_placed(kofn_port *base)
+{
+    return ((const port *)base)->placed;
+}
+
 static void port_doing(kofn_port *base, const kf_doing *d)
 {
     ((port *)base)->doing = *d;
@@ -376,6 +381,7 @@ static kofn_port base_of(const kofn_transport *t, const kofn_away_options *opt)
                        .flip = port_flip,
                        .name_of = port_name_of,
                        .storing = kf_away_storing,
+                       .placed = port_placed,
                        .coming = kf_away_coming,
                        .describe = port_describe,
                        .doing = port_doing};

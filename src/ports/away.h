@@ -145,6 +145,7 @@ typedef struct port {
     size_t needs;     /* slices that workers wait for */
     uint32_t server;  /* worker that is served next */
     kofn_time served; /* when a slice was last sent */
+    uint64_t placed;  /* bytes of all slices */
     kf_bucket short_lived;
     /* blocks that wait until all workers of the start are there */
     size_t stores;

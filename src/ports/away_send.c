@@ -469,6 +469,7 @@ static kofn_status post_slice(port *p, uint32_t id, const need *n)
     kf_wire_section(w->block, n->section, &units, &bytes);
     bytes *= n->hi - n->lo;
     w->served += bytes + SLICE_COST;
+    p->placed += bytes;
     if (w->served > enough(w->block))
         return kf_away_strike(p, id);
     st = kf_slice_from(w->block, n->section, n->lo, n->hi, &made, &at);

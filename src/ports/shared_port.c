@@ -96,6 +96,11 @@ static kofn_time guarded_storing(kofn_port *base, uint32_t id)
     WITHIN(kofn_time, p->storing(p, id));
 }
 
+static uint64_t guarded_placed(kofn_port *base)
+{
+    WITHIN(uint64_t, p->placed(p));
+}
+
 static bool guarded_coming(kofn_port *base, uint32_t id, kf_coming *c)
 {
     WITHIN(bool, p->coming(p, id, c));
@@ -195,6 +200,7 @@ kofn_status kf_shared_guard(kofn_port **out, channel *c)
     g->base.flip = guarded_flip;
     g->base.name_of = guarded_name_of;
     g->base.storing = guarded_storing;
+    g->base.placed = guarded_placed;
     g->base.coming = guarded_coming;
     g->base.describe = guarded_describe;
     g->base.doing = guarded_doing;

@@ -163,6 +163,7 @@ typedef struct kf_lease {
     kf_waiters rebuilding; /* workers that wait for blocks made from the blocks
                            of others */
     size_t storing;        /* workers that are storing a block */
+    uint64_t bytes;        /* of all blocks that were given to the port */
     kofn_time since;       /* wall time since when `storing` has not changed */
     kofn_time look_at;     /* when to look for slow storing; 0: at once */
     kofn_time pace;        /* time that the first half of the workers took to

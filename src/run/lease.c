@@ -48,6 +48,7 @@ kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
             continue;
         }
         kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(m.block)});
+        j->lease.bytes += kf_block_bytes(m.block);
         if (m.type == KF_MSG_STORE)
             kf_job_note_now(j,
                             (kofn_note){.own = "storing", .worker = m.worker});

@@ -45,7 +45,11 @@ kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
                           .received = sum.received,
                           .rebuilding = j->lease.rebuilding.count,
                           .corrupt = sum.corrupt,
-                          .strips = kf_job_strips(j)};
+                          .strips = kf_job_strips(j),
+                          .storing = kf_core_storing(j->core),
+                          .blocks = j->lease.bytes};
+    if (j->port->placed)
+        now.placed = j->port->placed(j->port);
     for (size_t i = 0; i < j->open.count; i++) {
         const kf_slots *t = j->open.list[i]->tasks;
 

@@ -28,7 +28,7 @@ mends="many times slower than OpenBLAS; as root: apt-get install -y libopenblas-
     reference "$KOFN" matvec X.npy w.npy -o y.npy --verify
     [ "$status" -eq 0 ]
     [[ "${lines[0]}" == "the reference BLAS: $mends"* ]]
-    [[ "${lines[-1]}" == "the reference BLAS: $mends"* ]]
+    [[ "${lines[-2]}" == "the reference BLAS: $mends"* ]]
     reference "$KOFN" matvec X.npy w.npy -o y.npy -q
     [ -z "$output" ]
     reference bash -c "'$KOFN' matvec X.npy w.npy -o y.npy --json 2>/dev/null"

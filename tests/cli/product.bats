@@ -428,3 +428,28 @@ assert (abs(np.load('wide_y.npy')[1:] - 10) <= 8 * 10 * o['predicted_error']).al
     run kofn matvec X.npy w.npy -o y.npy "${many[@]}"
     refused --faults "more than 510 characters"
 }
+
+@test "report: the last line says in a sentence how the run went" {
+    inputs
+    printf '2 leave 1\n1 slow 3 6\n3 corrupt 5\n' >events.txt
+    kofn matvec X.npy w.npy -o y.npy -n 8 -s elastic:k=4 -r 12 -e events.txt -p sim \
+        -w work=1000 --errors keyed 2>err.txt
+    tail -1 err.txt >last.txt
+    grep -q '^elastic:k=4: any 4 of 8 workers suffice; 1 was lost, 1 was slow (worker 3, 6.0 times), [1-9][0-9]* wrong results of worker 5 were left out; 12 rounds in .* s (simulated)' last.txt
+    grep -q ' more than without a loss$' last.txt
+    kofn matvec X.npy w.npy -o y.npy -s uncoded 2>err.txt
+    tail -1 err.txt | grep -q '^uncoded: all 8 workers are needed; none was lost.*; 1 round in '
+}
+
+@test "memory: blocks that this machine cannot hold are refused at once" {
+    python3 - <<'END'
+header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (20000, 2500), }"
+with open("A.npy", "wb") as f:
+    f.write(b"\x93NUMPY\x01\x00v\x00" + header.ljust(117) + b"\n")
+    f.truncate(128 + 8 * 20000 * 2500)  # 400 MB that take no room on the disk
+END
+    kofn gen vector 2500 -o w.npy
+    run "$KOFN" matvec A.npy w.npy -p processes -n 5000 -s mds:k=5
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"5000 workers would store 80 MB each, 400 GB in all"* ]]
+}
