@@ -62,7 +62,7 @@ typedef struct cli_args {
     const char *personalize, *sinks, *start; /* files, or NULL */
     bool damping_given;
     const char *dtype;
-    bool verify, json, quiet, help, show, resume, step, state;
+    bool verify, json, quiet, help, help_all, all, show, resume, step, state;
     const char *checkpoint; /* a folder; NULL: no checkpoints */
     bool masterless;
     int decode;        /* kofn_decoding */
@@ -105,6 +105,7 @@ typedef struct cli_args {
     int log_level;                              /* cli_level */
     const char *preempt_file, *preempt_command; /* NULL: none */
     struct kofn_transport *mpi; /* already started; NULL: none */
+    const char *setting;        /* the last --set as given */
     const char *operand[8];
     int operands;
 } cli_args;
