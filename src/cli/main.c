@@ -77,6 +77,8 @@ static int manual(const char *topic)
 static int begin(cli_args *a)
 {
     TRY_CODE(cli_metrics_open(a));
+    if (a->command->bit & (IN_PRODUCT | IN_ITERATE))
+        TRY_CODE(cli_tolerate(a, &a->scheme, a->tolerated));
     return a->command->run(a);
 }
 

@@ -115,8 +115,11 @@ static cli_option options[] = {
      IN_WORKER | IN_PLAN, NUMBER(CLI_SIZE, 1, 0, memory)},
     {0, "deadline", "SECONDS", "leave out codes that take longer (no limit)",
      IN_PLAN, NUMBER(CLI_REAL, 1e-9, 1e9, deadline)},
-    {0, "tolerate", "N", "only codes that survive the loss of N workers (0)",
-     IN_PLAN, NUMBER(CLI_SIZE, 0, 1e6, tolerate)},
+    {0, "tolerate", "N",
+     "choose the parameter of the scheme so that any N workers may be lost, "
+     "for elastic, mds, pcr, gc and agc; plan: only codes that survive this",
+     IN_JOB | IN_PLAN, NUMBER(CLI_SIZE, 0, 1e6, tolerate),
+     .given = AT(tolerate_given)},
     {0, "faulty", "N",
      "only codes that can find N workers with wrong results (0)", IN_PLAN,
      NUMBER(CLI_SIZE, 0, 1e6, faulty)},

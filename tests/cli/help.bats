@@ -33,7 +33,7 @@ every_command() {
         [ -z "$(comm -23 <(shown $c | sort) <(named $c | sort))" ]
     done
     [[ "$(kofn matvec --help | tail -1)" == *"--help-all shows"* ]]
-    [[ "$(shown matvec | xargs)" == *--output*--rounds*--errors* ]]
+    [[ "$(shown matvec | xargs)" == *--output*--rounds*--tolerate* ]]
     [[ "$(rare matvec | xargs)" == *lease* && "$(named matvec)" != *--lease* ]]
     [[ "$(kofn matvec --help)" == *Result:*Workers:*Code:*Faults*Records:* ]]
 }
@@ -89,6 +89,31 @@ print(*[s["name"] for s in json.load(sys.stdin)])')
     kofn schemes --all >listed
     for name in $all; do grep -q "^$name " listed; done
     [ "$(wc -w <<<"$all")" -ge 20 ]
+}
+
+@test "help: --tolerate chooses the parameter of a scheme" {
+    kofn gen matrix 60 6 -o X.npy -q
+    kofn gen vector 6 -o w.npy -q
+    kofn gen vector 60 -o y.npy -q
+    printf '1 leave 0\n1 leave 5\n1 leave 6\n' >events.txt
+    # three of nine may be lost, and the threshold is no lower than that
+    for scheme in elastic mds elastic:basis=gauss; do
+        kofn matvec X.npy w.npy -n 9 -p sim -s $scheme --tolerate 3 -e events.txt --verify --json |
+            json "o['threshold'] == 6 and o['left'] == 3 and o['rel_error'] < 1e-10"
+    done
+    kofn regress X.npy y.npy -n 9 -p sim -s gc --tolerate 3 -e events.txt --json |
+        json "o['threshold'] == 6 and o['left'] == 3"
+    # 2 ceil(8/r) - 1 is 5 for r = 3 and 7 for r = 2
+    kofn regress X.npy y.npy -n 8 -p sim -s pcr --tolerate 3 -e events.txt --json |
+        json "o['threshold'] == 5 and o['left'] == 3"
+    run kofn matvec X.npy w.npy -s elastic:k=3 --tolerate 2
+    refused "--tolerate 2" "k=6" "k=3"
+    run kofn matvec X.npy w.npy -s gpd:m=2 --tolerate 2
+    refused gpd "elastic, mds, pcr, gc or agc"
+    run kofn matvec X.npy w.npy --tolerate 8
+    refused "--tolerate 8 with 8 workers"
+    run kofn stream - --tolerate 2
+    refused dip
 }
 
 @test "help: every command has help with examples" {
