@@ -63,7 +63,8 @@ set(KOFN_THREAD ports_test put_test width_test liars_test operands_test peer_thr
 
 # Not under ThreadSanitizer: these start processes by the dozen.
 set(KOFN_NEVER_THREAD campaign_test campaign_cables_test laws_net_test put_net_test
-  hostile_processes_test mesh_net_test)
+  hostile_processes_test mesh_net_test spawn_test)
+set(KOFN_ENVIRONMENT_spawn_test "KOFN=$<TARGET_FILE:kofn_cli>")
 
 # OpenBLAS is built without ThreadSanitizer. Data that its threads exchange in a large
 # product looks like a race.

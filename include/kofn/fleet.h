@@ -6,6 +6,8 @@
  * each open job, and its tasks take turns by the weights of the jobs.  When a
  * job is closed, its workers stay connected.
  *
+ * Workers of this machine need no preparation (kofn_fleet_spawn).
+ *
  * The fleet may be used on several threads, and each of its jobs on another
  * one. If the transport's `threads` is false, all of them use one thread.
  */
@@ -31,10 +33,13 @@ typedef struct kofn_fleet_options {
      * thread that waits.  May be NULL. */
     void (*news)(void *ud, const char *words);
     void *ud; /* passed to news */
+    /* For kofn_fleet_spawn: the command, as a path or as a name that is looked
+     * up in PATH.  NULL means "kofn". */
+    const char *program;
 } kofn_fleet_options;
 #define KOFN_FLEET_OPTIONS_INIT                                                \
     {                                                                          \
-        sizeof(kofn_fleet_options), 1, NULL, NULL                              \
+        sizeof(kofn_fleet_options), 1, NULL, NULL, NULL                        \
     }
 
 /* What a worker of a fleet does. */
@@ -85,6 +90,20 @@ typedef struct kofn_fleet_job {
  * KOFN_INVAL: `t` is an older, smaller kofn_transport; or no workers. */
 KOFN_API kofn_status kofn_fleet_open(kofn_fleet **out, kofn_transport *t,
                                      const kofn_fleet_options *opt);
+/* Opens a fleet of `workers` processes of this machine.  It starts the command
+ * of kofn as a worker for each one, over a socket in a private folder in TMPDIR
+ * or /tmp.  A process that ends is a lost worker, and no other one is started.
+ * The processes end with this process, even if it is killed.  kofn_fleet_close
+ * waits for them, ends them after 2 s and removes the folder.
+ *
+ * It installs no signal handler, and waits only for its own processes.  A
+ * program that reaps all children itself does no harm.  `opt` may be NULL. The
+ * caller closes *out with kofn_fleet_close.
+ * KOFN_INVAL: no workers.
+ * KOFN_IO: the program cannot be started, or the folder cannot be made.
+ * It also returns the statuses of kofn_net_listen. */
+KOFN_API kofn_status kofn_fleet_spawn(kofn_fleet **out,
+                                      const kofn_fleet_options *opt);
 /* Makes a port for one job.  `opt` may be NULL; of it `workers` is the fleet's
  * if it is 0, and `weight` says how much of the workers' time this job has
  * besides others.  A job with a number (`job`) that was closed leaves its

@@ -299,8 +299,8 @@ class Port:
 class _Trunk(Port):
     """The transport and the processes of a fleet. `port` is its kofn_fleet.
 
-    place    what has started the workers elsewhere, or None. over() is true if all of
-             these have ended, and end() waits for their end or ends them."""
+    place    what has started the workers elsewhere, or None. Its over() is true if
+             all of these have ended. Its end() waits for that, or ends them."""
 
     place = None
 

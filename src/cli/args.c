@@ -5,9 +5,12 @@
 #include "cli.h"
 #include "log.h"
 
+#include "base/near.h"
+
 #include <ctype.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,10 +74,12 @@ static int set_real(const cli_option *o, const char *text, double *out)
                    o->name, text, or_never ? "0 or " : "", o->least, o->most);
 }
 
-/* Reads one of the option's words. The message lists them: "give a, b or c". */
+/* Reads one of the option's words. The message lists them, "give a, b or c",
+ * and repeats the one that is nearest. */
 static int set_word(const cli_option *o, const char *text, int *place)
 {
-    char want[100] = "give ";
+    kf_near near = {.word = text, .length = strlen(text)};
+    char want[160] = "give ";
 
     *place = word(o->arg, text);
     if (*place >= 0)
@@ -87,8 +92,12 @@ static int set_word(const cli_option *o, const char *text, int *place)
                  : strchr(p, '|') ? ", "
                                   : " or ",
                  (int)n, p);
+        kf_near_try(&near, p, n);
         p += n;
     }
+    if (near.best)
+        snprintf(want + strlen(want), sizeof want - strlen(want),
+                 " (did you mean %.*s?)", (int)near.best_length, near.best);
     return wrong(o, text, want);
 }
 
@@ -173,6 +182,20 @@ static void getopt_tables(const cli_command *c, struct option *longs,
     *shorts = 0;
 }
 
+/* Returns " (did you mean --rounds?)", or "" if no option is near the word. */
+static const char *meant(const cli_command *c, const char *word, size_t n)
+{
+    static char said[80];
+    kf_near near = {.word = word, .length = n};
+
+    for (const cli_option *o = cli_options(); o->name; o++)
+        if (o->in & c->bit)
+            kf_near_try(&near, o->name, strlen(o->name));
+    snprintf(said, sizeof said, near.best ? " (did you mean --%.*s?)" : "%.*s",
+             (int)near.best_length, near.best ? near.best : "");
+    return said;
+}
+
 /* Returns the exit code after a message about an unknown option. getopt_long
  * puts the option's key into optopt, an unknown letter unchanged. For an
  * unknown word optopt is 0, and the word is the last argument read. */
@@ -183,13 +206,18 @@ static int bad_option(const cli_command *c, bool bare, const char *word)
     while (o->name && (key_of(o) != optopt || !(o->in & c->bit)))
         o++;
     if (o->name)
-        return cli_say(EXIT_USAGE, "--%s %s; see kofn %s --help", o->name,
+        return cli_say(EXIT_USAGE, "--%s %s; see kofn %s --help-all", o->name,
                        bare ? "needs a value" : "takes no value", c->name);
     if (optopt)
-        return cli_say(EXIT_USAGE, "%s has no option -%c; see kofn %s --help",
-                       c->name, optopt, c->name);
-    return cli_say(EXIT_USAGE, "%s has no option %s; see kofn %s --help",
-                   c->name, word, c->name);
+        return cli_say(EXIT_USAGE,
+                       "%s has no option -%c; see kofn %s --help-all", c->name,
+                       optopt, c->name);
+    return cli_say(EXIT_USAGE, "%s has no option %s%s; see kofn %s --help-all",
+                   c->name, word,
+                   strncmp(word, "--", 2)
+                       ? ""
+                       : meant(c, word + 2, strcspn(word + 2, "=")),
+                   c->name);
 }
 
 cli_args cli_defaults(void)
@@ -214,6 +242,45 @@ cli_args cli_defaults(void)
     return a;
 }
 
+/* Stores an option's value, and does what else it asks for. */
+static int apply(cli_args *a, const cli_option *o, const char *text)
+{
+    int code = set_value(a, o, text);
+
+    if (!code && o->given && o->kind != CLI_PAIR)
+        *(bool *)((char *)a + o->given) = true;
+    return !code && o->check ? o->check(a, o, text) : code;
+}
+
+static bool is_set(const cli_option *o)
+{
+    return o->at == offsetof(cli_args, setting);
+}
+
+/* Sets an option by --set NAME=VALUE, or --set NAME for a flag. */
+static int set(cli_args *a, const char *text)
+{
+    size_t n = strcspn(text, "=");
+    const char *value = text[n] ? text + n + 1 : NULL;
+    const cli_option *o = cli_options();
+
+    while (o->name &&
+           (!(o->in & a->command->bit) || strlen(o->name) != n ||
+            memcmp(o->name, text, n) != 0 || o->kind == CLI_PAIR || is_set(o)))
+        o++;
+    if (!o->name)
+        return cli_say(EXIT_USAGE,
+                       "--set %s: kofn %s has no option %.*s%s; see kofn %s "
+                       "--help-all",
+                       text, a->command->name, (int)n, text,
+                       meant(a->command, text, n), a->command->name);
+    if (!o->arg != !value)
+        return cli_say(EXIT_USAGE, "--set %s: %s %s", text, o->name,
+                       o->arg ? "needs a value, as in --set name=value"
+                              : "takes no value");
+    return apply(a, o, value);
+}
+
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
 {
     struct option longs[MAX_OPTIONS + 1];
@@ -231,17 +298,13 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
             return bad_option(c, key == ':', argv[optind - 1]);
         while (key_of(o) != key || !(o->in & c->bit))
             o++;
-        code = set_value(a, o, optarg);
-        if (!code && o->given && o->kind != CLI_PAIR)
-            *(bool *)((char *)a + o->given) = true;
-        if (!code && o->check)
-            code = o->check(a, o, optarg);
+        code = is_set(o) ? set(a, optarg) : apply(a, o, optarg);
         if (!code && o->kind == CLI_PAIR) /* one file may have both */
             *(const char **)((char *)a + o->given) =
                 optind < argc && *argv[optind] != '-' ? argv[optind++] : optarg;
         if (code)
             return code;
-        if (a->help)
+        if (a->help || a->help_all)
             return 0;
     }
     for (; optind < argc; optind++) {

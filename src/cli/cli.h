@@ -43,6 +43,8 @@ enum {
 
 struct cli_command;
 
+#define CLI_SPEC 300 /* bytes of the text of a scheme */
+
 typedef struct cli_args {
     const struct cli_command *command;
     const char *output, *scheme, *port, *events;
@@ -62,7 +64,7 @@ typedef struct cli_args {
     const char *personalize, *sinks, *start; /* files, or NULL */
     bool damping_given;
     const char *dtype;
-    bool verify, json, quiet, help, show, resume, step, state;
+    bool verify, json, quiet, help, help_all, all, show, resume, step, state;
     const char *checkpoint; /* a folder; NULL: no checkpoints */
     bool masterless;
     int decode;        /* kofn_decoding */
@@ -95,9 +97,12 @@ typedef struct cli_args {
     const char *worker; /* keygen: the worker that gets a key; NULL: keys for
                            all workers */
     size_t memory;
-    double deadline;         /* plan: seconds; 0: none */
-    size_t faulty, tolerate; /* plan: workers that must be found, may be lost */
-    double grace;            /* seconds */
+    double deadline; /* plan: seconds; 0: none */
+    size_t faulty;   /* plan: workers that must be found */
+    size_t tolerate; /* workers that may be lost */
+    bool tolerate_given;
+    char tolerated[CLI_SPEC]; /* the scheme with its parameter for that */
+    double grace;             /* seconds */
     bool insecure, staged, once, below_given, per_principal_given;
     bool with_parent;
     const char *log;                            /* a file, - or NULL */
@@ -105,9 +110,15 @@ typedef struct cli_args {
     int log_level;                              /* cli_level */
     const char *preempt_file, *preempt_command; /* NULL: none */
     struct kofn_transport *mpi; /* already started; NULL: none */
+    const char *setting;        /* the last --set as given */
     const char *operand[8];
     int operands;
 } cli_args;
+
+/* Puts the parameter into *scheme that --tolerate asks for; does nothing
+ * without it. `room` must stay valid as long as the scheme. Returns 0, or the
+ * exit code after a message. */
+int cli_tolerate(const cli_args *a, const char **scheme, char room[CLI_SPEC]);
 
 /* Bits for the commands that an option belongs to. */
 enum {

@@ -567,6 +567,7 @@ static int make_regression(fit *f, cli_args *a, kofn_problem *pb)
     if (!a->scheme_given)
         a->scheme = kofn_regression_scheme(f->regression, a->workers, a->suited,
                                            sizeof a->suited);
+    TRY_CODE(cli_tolerate(a, &a->scheme, a->tolerated));
     return cli_fail(
         kofn_regression_problem(f->regression, a->scheme, a->workers, pb));
 }

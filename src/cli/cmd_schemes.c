@@ -168,6 +168,38 @@ static int one(const cli_args *a, const char *spec, json_t *list)
     return code;
 }
 
+/* ---- the ones to choose from --------------------------------------------- */
+
+typedef struct choice {
+    const char *name, *survives, *costs, *use;
+} choice;
+
+static const choice choices[] = {
+    {"elastic:k=K", "n-K", "1/K; 1/n", "workers come and go"},
+    {"mds:k=K", "n-K", "1/K; 1/K", "workers are slow"},
+    {"polynomial:m=M,p=P", "n-MP", "1/M; 1/(MP)", "A and B are large"},
+    {"matdot:n=N", "n-2N+1", "1/N; 1/N", "the product is small"},
+    {"gpd:m=M,n=N,p=P", "n-MNP-N+1", "1/(MN); 1/(MNP)", "all three are large"},
+    {"pcr:r=R", "n-2ceil(n/R)+1", "R/n; R/n", "least squares"},
+    {"gc:d=D", "D-1", "D/n; D/n", "gradients"},
+    {"agc:d=D", "D-1", "D/n; D/n", "long gradients"},
+    {"dip:m=M,p=P", "slow rounds", "nothing; 1/(MP)", "a stream of products"},
+    {"uncoded", "none", "1/n; 1/n", "comparison"},
+};
+
+static void table(void)
+{
+    printf("%-18s  %-14s  %-16s  %s\n", "scheme", "survives", "costs",
+           "use it when, or for");
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        printf("%-18s  %-14s  %-16s  %s\n", choices[i].name,
+               choices[i].survives, choices[i].costs, choices[i].use);
+    printf("\nIt survives the loss of this number of n workers, whichever they "
+           "are. Its costs are\nthe share of A that a worker stores, and the "
+           "share of the work that it computes.\nkofn schemes NAME explains a "
+           "scheme, and kofn schemes --all lists all of them.\n");
+}
+
 int cmd_schemes(cli_args *a)
 {
     json_t *list = a->json ? json_array() : NULL;
@@ -176,6 +208,8 @@ int cmd_schemes(cli_args *a)
 
     if (a->operands == 1)
         code = one(a, a->operand[0], list);
+    else if (!list && !a->all)
+        table();
     else
         for (size_t i = 0; (s = kofn_scheme_at(i)) && !code; i++) {
             if (i && !list)

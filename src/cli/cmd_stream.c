@@ -382,6 +382,7 @@ int cmd_stream(cli_args *a)
 
     if (!a->scheme_given)
         a->scheme = "dip";
+    TRY_CODE(cli_tolerate(a, &a->scheme, a->tolerated));
     if (strcmp(name, "-") != 0)
         s.list.fd = open(name, O_RDONLY | O_CLOEXEC);
     code = s.list.fd < 0 ? cli_say(EXIT_USAGE, "%s: %s", name, strerror(errno))

@@ -426,6 +426,7 @@ static int open_session(cli_training *t, cli_args *a)
     if (!a->scheme_given)
         a->scheme = kofn_training_scheme(t->training, a->workers, false,
                                          a->suited, sizeof a->suited);
+    TRY_CODE(cli_tolerate(a, &a->scheme, a->tolerated));
     /* a scheme either sums gradients or serves products with coded weights */
     scheme = cli_scheme_of(a->scheme);
     t->coded = scheme && !(scheme->ops & (unsigned)pb.op);

@@ -12,7 +12,15 @@
 #include <string.h>
 
 /* What the argument of an option is. */
-typedef enum argument { NOTHING, PATH, FOLDER, SCHEME, CHOICE, OTHER } argument;
+typedef enum argument {
+    NOTHING,
+    PATH,
+    FOLDER,
+    SCHEME,
+    CHOICE,
+    SETTING,
+    OTHER
+} argument;
 
 /* True for a word of the interface; a name in capitals stands for others. */
 static bool is_choice(const char *word, size_t n)
@@ -36,6 +44,8 @@ static argument argument_of(const cli_option *o)
         return FOLDER;
     if (!strcmp(o->name, "scheme"))
         return SCHEME;
+    if (!strcmp(o->name, "set"))
+        return SETTING;
     return strchr(a, '|') && is_choice(a, strcspn(a, "|")) ? CHOICE : OTHER;
 }
 
@@ -53,6 +63,24 @@ static void schemes(FILE *f)
 
     for (size_t i = 0; (s = kofn_scheme_at(i)) != NULL; i++)
         fprintf(f, " %s", s->name);
+}
+
+/* True if a command has the option under --set. */
+static bool is_rare(const cli_option *o)
+{
+    const cli_command *c = cli_commands;
+
+    while (c->name && !(o->in & c->bit && cli_is_rare(o, c)))
+        c++;
+    return c->name;
+}
+
+/* Prints the names of options under --set. */
+static void settings(FILE *f)
+{
+    for (const cli_option *o = cli_options(); o->name; o++)
+        if (is_rare(o))
+            fprintf(f, " %s%s", o->name, o->arg ? "=" : "");
 }
 
 static void commands(FILE *f)
@@ -90,6 +118,8 @@ static void bash_arguments(FILE *f)
                 schemes(f);
             else if (kind == CHOICE)
                 choices(f, o->arg);
+            else if (kind == SETTING)
+                settings(f);
             fputs("\";;\n", f);
         }
     }
@@ -120,7 +150,7 @@ static void bash(FILE *f)
     for (const cli_command *c = cli_commands; c->name; c++) {
         fprintf(f, "    %s) words=\"", c->name);
         for (const cli_option *o = cli_options(); o->name; o++)
-            if (o->in & c->bit)
+            if (o->in & c->bit && !cli_is_rare(o, c))
                 fprintf(f, " --%s", o->name);
         fputs("\";;\n", f);
     }
@@ -165,13 +195,15 @@ static void zsh_option(FILE *f, const cli_option *o)
     }
     if (kind == PATH || kind == FOLDER)
         fputs(kind == PATH ? "_files" : "_files -/", f);
-    else if (kind == SCHEME || kind == CHOICE)
+    else if (kind == SCHEME || kind == CHOICE || kind == SETTING)
         fputs("(", f);
     if (kind == SCHEME)
         schemes(f);
     else if (kind == CHOICE)
         choices(f, o->arg);
-    if (kind == SCHEME || kind == CHOICE)
+    else if (kind == SETTING)
+        settings(f);
+    if (kind == SCHEME || kind == CHOICE || kind == SETTING)
         fputs(" )", f);
     fputs("' \\\n", f);
 }
@@ -197,7 +229,7 @@ static void zsh(FILE *f)
     for (const cli_command *c = cli_commands; c->name; c++) {
         fprintf(f, "    %s)\n        _arguments -s \\\n", c->name);
         for (const cli_option *o = cli_options(); o->name; o++)
-            if (o->in & c->bit)
+            if (o->in & c->bit && !cli_is_rare(o, c))
                 zsh_option(f, o);
         fputs("            '*:file:_files' ;;\n", f);
     }

@@ -48,21 +48,66 @@ void cli_option_names(const cli_option *o, char *out, size_t size)
 
 #define LEFT 30
 
-static void help_options(FILE *f, const cli_command *c)
+static void help_option(FILE *f, const char *names, const char *text)
 {
+    fprintf(f, "  %s", names);
+    if (strlen(names) + 4 > LEFT)
+        fprintf(f, "\n%*s", LEFT, "");
+    else
+        fprintf(f, "%*s", LEFT - 2 - (int)strlen(names), "");
+    fill(f, text, LEFT, LEFT);
+}
+
+/* Lists the named options of a group: all of them, or those of --help. */
+static void help_group(FILE *f, const cli_command *c, cli_group g, bool all)
+{
+    bool begun = false;
     char names[80];
 
     for (const cli_option *o = cli_options(); o->name; o++) {
-        if (!(o->in & c->bit))
+        if (!(o->in & c->bit) || cli_group_of(o) != g || cli_is_rare(o, c) ||
+            (!all && !cli_is_in_front(o, c)))
             continue;
+        if (!begun)
+            fprintf(f, "\n%s:\n", cli_group_title(g));
+        begun = true;
         cli_option_names(o, names, sizeof names);
-        fprintf(f, "  %s", names);
-        if (strlen(names) + 4 > LEFT)
-            fprintf(f, "\n%*s", LEFT, "");
-        else
-            fprintf(f, "%*s", LEFT - 2 - (int)strlen(names), "");
-        fill(f, o->help, LEFT, LEFT);
+        help_option(f, names, o->help);
     }
+}
+
+void cli_option_setting(const cli_option *o, char *out, size_t size)
+{
+    snprintf(out, size, "%s%s%s", o->name, o->arg ? "=" : "",
+             o->arg ? o->arg : "");
+}
+
+/* Lists the options under --set. */
+static void help_rare(FILE *f, const cli_command *c)
+{
+    bool begun = false;
+    char setting[80], names[90];
+
+    for (const cli_option *o = cli_options(); o->name; o++) {
+        if (!(o->in & c->bit) || !cli_is_rare(o, c))
+            continue;
+        if (!begun)
+            fprintf(f, "\nWith --set, seldom needed:\n");
+        begun = true;
+        cli_option_setting(o, setting, sizeof setting);
+        snprintf(names, sizeof names, "    %s", setting);
+        help_option(f, names, o->help);
+    }
+}
+
+/* True if the command has options that --help does not show. */
+static bool has_more(const cli_command *c)
+{
+    for (const cli_option *o = cli_options(); o->name; o++)
+        if (o->in & c->bit && !cli_is_in_front(o, c) &&
+            strcmp(o->name, "help-all") != 0)
+            return true;
+    return false;
 }
 
 const char *cli_example(const char *e, cli_span *typed, cli_span *what)
@@ -79,24 +124,31 @@ const char *cli_example(const char *e, cli_span *typed, cli_span *what)
     return e + line + (e[line] == '\n');
 }
 
-static void examples(FILE *f, const cli_command *c)
+#define FIRST 3 /* examples of --help */
+
+static void examples(FILE *f, const cli_command *c, bool all)
 {
     cli_span typed, what;
+    int n = 0;
 
     for (const char *e = c->examples;
-         (e = cli_example(e, &typed, &what)) != NULL;)
+         (all || n < FIRST) && (e = cli_example(e, &typed, &what)) != NULL; n++)
         fprintf(f, "  %.*s\n      %.*s\n", (int)typed.n, typed.text,
                 (int)what.n, what.text);
 }
 
-void cli_help_command(FILE *f, const cli_command *c)
+void cli_help_command(FILE *f, const cli_command *c, bool all)
 {
     fprintf(f, "usage: kofn %s %s [options]\n\n", c->name, c->operands);
     fill(f, c->text, 0, 0);
     fprintf(f, "\nexamples:\n");
-    examples(f, c);
-    fprintf(f, "\noptions:\n");
-    help_options(f, c);
+    examples(f, c, all);
+    for (int g = 0; g < CLI_GROUPS; g++)
+        help_group(f, c, (cli_group)g, all);
+    if (all)
+        help_rare(f, c);
+    else if (has_more(c))
+        fprintf(f, "\nkofn %s --help-all shows the other options.\n", c->name);
 }
 
 void cli_help(FILE *f)
@@ -106,15 +158,17 @@ void cli_help(FILE *f)
                "usage: kofn COMMAND ...\n\n");
     for (const cli_command *c = cli_commands; c->name; c++)
         fprintf(f, "  %-10s %s\n", c->name, c->summary);
-    fprintf(f, "\nexamples:\n"
-               "  kofn gen matrix 4000 1000 -o X.npy && kofn gen vector 1000 "
-               "-o w.npy\n"
-               "  kofn matvec X.npy w.npy -o y.npy --verify\n\n"
-               "kofn COMMAND --help has the options; kofn --version prints "
-               "the kernels and formats.\n\n"
-               "exit: 0 exact result, 1 failed, 2 usage or bad input, "
-               "4 too few workers,\n      5 wrong beyond correction, 128+n "
-               "ended by signal n\n");
+    fprintf(f,
+            "\nexamples:\n"
+            "  kofn gen matrix 4000 1000 -o X.npy && kofn gen vector 1000 "
+            "-o w.npy\n"
+            "  kofn matvec X.npy w.npy -o y.npy --verify\n\n"
+            "kofn COMMAND --help has the usual options, and --help-all all of "
+            "them; kofn --version prints "
+            "the kernels and formats.\n\n"
+            "exit: 0 exact result, 1 failed, 2 usage or bad input, "
+            "4 too few workers,\n      5 wrong beyond correction, 128+n "
+            "ended by signal n\n");
 }
 
 void cli_version(FILE *f)

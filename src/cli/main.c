@@ -4,6 +4,8 @@
  * each command has its own file. */
 #include "cli.h"
 #include "help.h"
+
+#include "base/near.h"
 #include "log.h"
 #include "metrics.h"
 
@@ -27,6 +29,7 @@ static bool is(const char *word, const char *a, const char *b)
 
 static int no_command(const char *name)
 {
+    kf_near near = {.word = name, .length = strlen(name)};
     char known[200] = "";
 
     if (is(name, "bench", "model"))
@@ -37,8 +40,11 @@ static int no_command(const char *name)
     for (const cli_command *c = cli_commands; c->name; c++) {
         strcat(known, c == cli_commands ? "" : ", ");
         strcat(known, c->name);
+        kf_near_try(&near, c->name, strlen(c->name));
     }
-    return cli_say(EXIT_USAGE, "no command \"%s\"; there are %s", name, known);
+    return cli_say(EXIT_USAGE, "no command \"%s\"%s%.*s%s; there are %s", name,
+                   near.best ? " (did you mean " : "", (int)near.best_length,
+                   near.best ? near.best : "", near.best ? "?)" : "", known);
 }
 
 static int help(const char *topic)
@@ -52,7 +58,7 @@ static int help(const char *topic)
     c = find(topic);
     if (!c)
         return no_command(topic);
-    cli_help_command(stdout, c);
+    cli_help_command(stdout, c, false);
     return EXIT_EXACT;
 }
 
@@ -65,6 +71,15 @@ static int manual(const char *topic)
         return no_command(topic);
     cli_manual(stdout, c);
     return EXIT_EXACT;
+}
+
+/* Runs the command. The number of workers is known. */
+static int begin(cli_args *a)
+{
+    TRY_CODE(cli_metrics_open(a));
+    if (a->command->bit & (IN_PRODUCT | IN_ITERATE))
+        TRY_CODE(cli_tolerate(a, &a->scheme, a->tolerated));
+    return a->command->run(a);
 }
 
 static int carry_out(cli_args *a)
@@ -81,15 +96,11 @@ static int carry_out(cli_args *a)
         if (port->start) {
             code = port->start(a, &is_worker);
             if (!code && !is_worker)
-                code = cli_metrics_open(a);
-            if (!code && !is_worker)
-                code = c->run(a);
+                code = begin(a);
             return port->end(code);
         }
     }
-    code = cli_metrics_open(a);
-    if (!code)
-        code = c->run(a);
+    code = begin(a);
     cli_ports_end();
     return code;
 }
@@ -101,13 +112,13 @@ static int run(const cli_command *c, int argc, char **argv)
 
     a.command = c;
     code = cli_parse(c, argc, argv, &a);
-    if (!code && !a.help && c->bit & IN_JOB)
+    if (!code && !a.help && !a.help_all && c->bit & IN_JOB)
         code = cli_check_names(&a);
-    if (code || a.help) {
+    if (code || a.help || a.help_all) {
         if (code)
             cli_print_failure(&a);
         else
-            cli_help_command(stdout, c);
+            cli_help_command(stdout, c, a.help_all);
         free(a.reached);
         return code;
     }

@@ -47,18 +47,38 @@ static void examples(FILE *f, const cli_command *c)
     }
 }
 
-/* Lists the options of a command, or all for NULL. */
+static void man_option(FILE *f, const cli_option *o, bool rare)
+{
+    char names[80];
+
+    if (rare)
+        cli_option_setting(o, names, sizeof names);
+    else
+        cli_option_names(o, names, sizeof names);
+    fputs(".TP\n.B ", f);
+    roff_line(f, names + strspn(names, " "), SIZE_MAX);
+    roff_line(f, o->help, SIZE_MAX);
+}
+
+/* Lists the options of a command, by groups, or all for NULL. */
 static void man_options(FILE *f, const cli_command *c)
 {
-    for (const cli_option *o = cli_options(); o->name; o++) {
-        char names[80];
+    bool rare = false;
 
-        if (c && !(o->in & c->bit))
+    for (int g = 0; g < CLI_GROUPS; g++) {
+        fprintf(f, ".SS %s\n", cli_group_title((cli_group)g));
+        for (const cli_option *o = cli_options(); o->name; o++)
+            if (cli_group_of(o) == (cli_group)g &&
+                (!c || (o->in & c->bit && !cli_is_rare(o, c))))
+                man_option(f, o, false);
+    }
+    for (const cli_option *o = cli_options(); c && o->name; o++) {
+        if (!(o->in & c->bit) || !cli_is_rare(o, c))
             continue;
-        cli_option_names(o, names, sizeof names);
-        fputs(".TP\n.B ", f);
-        roff_line(f, names + strspn(names, " "), SIZE_MAX);
-        roff_line(f, o->help, SIZE_MAX);
+        if (!rare)
+            fputs(".SS With \\-\\-set, seldom needed\n", f);
+        rare = true;
+        man_option(f, o, true);
     }
 }
 

@@ -2,8 +2,8 @@
  *
  * Each fact about an option is in one row.  For options of a job, a regression
  * and a training, range, place and text come from the library (kofn_option_in),
- * and are filled in at the first use of the table.  No other file may list
- * options. */
+ * and are filled in at the first use of the table.  groups.c
+ * has their groups.  No other file may list options. */
 #include "cli.h"
 
 #include <assert.h>
@@ -115,8 +115,11 @@ static cli_option options[] = {
      IN_WORKER | IN_PLAN, NUMBER(CLI_SIZE, 1, 0, memory)},
     {0, "deadline", "SECONDS", "leave out codes that take longer (no limit)",
      IN_PLAN, NUMBER(CLI_REAL, 1e-9, 1e9, deadline)},
-    {0, "tolerate", "N", "only codes that survive the loss of N workers (0)",
-     IN_PLAN, NUMBER(CLI_SIZE, 0, 1e6, tolerate)},
+    {0, "tolerate", "N",
+     "choose the parameter of the scheme so that any N workers may be lost, "
+     "for elastic, mds, pcr, gc and agc; plan: only codes that survive this",
+     IN_JOB | IN_PLAN, NUMBER(CLI_SIZE, 0, 1e6, tolerate),
+     .given = AT(tolerate_given)},
     {0, "faulty", "N",
      "only codes that can find N workers with wrong results (0)", IN_PLAN,
      NUMBER(CLI_SIZE, 0, 1e6, faulty)},
@@ -317,6 +320,8 @@ static cli_option options[] = {
     {0, "rows", "N",
      "number of rows of the A whose needs and costs are printed (100000)",
      IN_SCHEMES, NUMBER(CLI_SIZE, 1, 1e9, rows)},
+    {0, "all", NULL, "describe all schemes, also those for comparison",
+     IN_SCHEMES, FLAG(all)},
     {0, "show", NULL,
      "print a line for each round: the share of its block that each "
      "worker computes",
@@ -339,7 +344,11 @@ static cli_option options[] = {
      IN_JOB | IN_GEN | IN_REPLAY | IN_TRACE | IN_WORKER | IN_KEYGEN |
          IN_PREDICT | IN_CHECK | IN_DRAIN,
      FLAG(quiet)},
-    {'h', "help", NULL, "print this text", ~0u, FLAG(help)},
+    {0, "set", "NAME=VALUE",
+     "set a seldom needed option; --help-all lists them; may be repeated",
+     IN_JOB, OF(CLI_TEXT, setting)},
+    {'h', "help", NULL, "print the usual options", ~0u, FLAG(help)},
+    {0, "help-all", NULL, "print all options", ~0u, FLAG(help_all)},
     {.name = NULL},
 };
 
@@ -595,14 +604,15 @@ const cli_command cli_commands[] = {
      "kofn plan matmul 8kx8k 8kx64 -s elastic:k=6  one code only",
      IN_PLAN, 2, 3, cmd_plan},
     {"schemes", "[NAME[:key=value,...]]", "list of codes",
-     "Lists every scheme with its parameters; for one scheme, its needs "
-     "and costs with this number of workers.",
-     "kofn schemes  the list\n"
+     "Lists the schemes to choose from, with --all every scheme and its "
+     "parameters; for one scheme, its needs and costs with this number of "
+     "workers.",
+     "kofn schemes  the ones to choose from\n"
      "kofn schemes elastic:k=6 -n 12  threshold, storage, load and "
      "noise\n"
      "kofn schemes gpd:m=2,n=2,p=2  with the number of workers that it "
      "needs\n"
-     "kofn schemes --json  the same as JSON",
+     "kofn schemes --json  all of them as JSON",
      IN_SCHEMES, 0, 1, cmd_schemes},
     {"worker", "ADDRESS", "work for the coordinator at this address",
      "Connects to a kofn command with --port ADDRESS, stores a coded "

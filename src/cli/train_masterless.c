@@ -185,7 +185,7 @@ static int prepare(run *r, size_t steps)
     const cli_args *a = r->a;
     cli_nodes *m = &r->nodes;
     kofn_training *t = r->training->training;
-    char suited[40];
+    char suited[40], tolerated[CLI_SPEC];
     const char *scheme =
         a->scheme_given
             ? a->scheme
@@ -195,6 +195,7 @@ static int prepare(run *r, size_t steps)
         return cli_say(EXIT_USAGE,
                        "--scrub compares the blocks of the nodes where errors "
                        "are looked for; give --errors");
+    TRY_CODE(cli_tolerate(a, &scheme, tolerated));
     TRY_CODE(
         nodes_open(m, a, steps + 1)); /* the last iterate reads the weights */
     TRY_CODE(

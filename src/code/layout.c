@@ -3,6 +3,7 @@
  * Owns the table, which is constant. */
 #include "code.h"
 
+#include "base/near.h"
 #include "base/number.h"
 #include "operation.h"
 
@@ -46,6 +47,48 @@ const kofn_scheme *kofn_scheme_find(const char *name)
 }
 
 /* ---- arguments ----------------------------------------------------------- */
+
+/* Appends to a text, and cuts it off at `room`. */
+KF_PRINTF(3, 4)
+static void append(char *text, size_t room, const char *fmt, ...)
+{
+    size_t n = strlen(text);
+    va_list ap;
+
+    va_start(ap, fmt);
+    kf_vformat(text + n, room - n, fmt, ap);
+    va_end(ap);
+}
+
+/* Writes " (did you mean basis?)", or nothing. */
+static const char *did_you_mean(const kf_near *near, char meant[60])
+{
+    *meant = 0;
+    if (near->best)
+        append(meant, 60, " (did you mean %.*s?)", (int)near->best_length,
+               near->best);
+    return meant;
+}
+
+/* Compares a word with those in "a|b|c". */
+static void try_choices(kf_near *near, const char *choices)
+{
+    for (size_t n; n = strcspn(choices, "|"), *choices;
+         choices += n + (choices[n] == '|'))
+        kf_near_try(near, choices, n);
+}
+
+static kofn_status unknown_choice(const kofn_scheme *s, const kofn_param *p,
+                                  const char *text, size_t n)
+{
+    kf_near near = {.word = text, .length = n};
+    char meant[60];
+
+    try_choices(&near, p->choices);
+    return kf_fail(KOFN_INVAL, "scheme %s: %s=%.*s is not one of %s%s", s->name,
+                   p->name, (int)kf_min(n, 40), text, p->choices,
+                   did_you_mean(&near, meant));
+}
 
 static size_t param_index(const kofn_param *params, const char *name,
                           size_t length)
@@ -97,11 +140,7 @@ static kofn_status parse_value(const kofn_scheme *s, const kofn_param *p,
 
     if (p->choices) {
         *value = choice(p->choices, text, n);
-        return *value >= 0
-                   ? KOFN_OK
-                   : kf_fail(KOFN_INVAL, "scheme %s: %s=%.*s is not one of %s",
-                             s->name, p->name, (int)kf_min(n, 40), text,
-                             p->choices);
+        return *value >= 0 ? KOFN_OK : unknown_choice(s, p, text, n);
     }
     if (n == 0 || n >= sizeof number || strspn(text, "-0123456789") < n)
         return kf_fail(KOFN_INVAL, "scheme %s: %s=%.*s is not a whole number",
@@ -118,27 +157,19 @@ static kofn_status parse_value(const kofn_scheme *s, const kofn_param *p,
     return KOFN_OK;
 }
 
-/* Appends to a text, and cuts it off at `room`. */
-KF_PRINTF(3, 4)
-static void append(char *text, size_t room, const char *fmt, ...)
-{
-    size_t n = strlen(text);
-    va_list ap;
-
-    va_start(ap, fmt);
-    kf_vformat(text + n, room - n, fmt, ap);
-    va_end(ap);
-}
-
 static kofn_status unknown_param(const kofn_scheme *s, const char *text,
                                  size_t n)
 {
-    char known[200] = "";
+    kf_near near = {.word = text, .length = n};
+    char known[200] = "", meant[60];
 
-    for (const kofn_param *p = s->params; p->name; p++)
+    for (const kofn_param *p = s->params; p->name; p++) {
         append(known, sizeof known, "%s%s", *known ? ", " : "", p->name);
-    return kf_fail(KOFN_INVAL, "scheme %s has no parameter %.*s; it takes %s",
-                   s->name, (int)kf_min(n, 40), text, *known ? known : "none");
+        kf_near_try(&near, p->name, strlen(p->name));
+    }
+    return kf_fail(KOFN_INVAL, "scheme %s has no parameter %.*s%s; it takes %s",
+                   s->name, (int)kf_min(n, 40), text,
+                   did_you_mean(&near, meant), *known ? known : "none");
 }
 
 static kofn_status parse_args(const kofn_scheme *s, const char *text,
@@ -398,16 +429,19 @@ kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
 {
     size_t n = strcspn(spec, ":");
     const kofn_scheme *s = find(spec, n);
-    char known[200] = "";
+    kf_near near = {.word = spec, .length = n};
+    char known[200] = "", meant[60];
 
     *out = NULL;
     if (s)
         return kofn_plan_new_for(out, pb, s, spec[n] ? spec + n + 1 : NULL,
                                  workers, seed);
-    for (size_t i = 0; (s = kofn_scheme_at(i)); i++)
+    for (size_t i = 0; (s = kofn_scheme_at(i)); i++) {
         append(known, sizeof known, "%s%s", i ? ", " : "", s->name);
-    return kf_fail(KOFN_NOSCHEME, "no scheme \"%.*s\"; there are %s",
-                   (int)kf_min(n, 40), spec, known);
+        kf_near_try(&near, s->name, strlen(s->name));
+    }
+    return kf_fail(KOFN_NOSCHEME, "no scheme \"%.*s\"%s; there are %s",
+                   (int)kf_min(n, 40), spec, did_you_mean(&near, meant), known);
 }
 
 void kofn_plan_free(kofn_plan *p)

@@ -27,6 +27,7 @@
 
 #define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again */
 #define GRACE (2 * KOFN_SECOND)    /* for packets of a process that ended */
+#define ASK (KOFN_SECOND / 10)     /* between looks whether workers ended */
 #define PASS (KOFN_SECOND / 50)    /* longest wait of slices for packets */
 
 /* ---- the port ------------------------------------------------------------ */
@@ -96,6 +97,12 @@ static kofn_status expect_fewer(port *p, size_t missing)
     return KOFN_OK;
 }
 
+/* True if workers that were started here are still to come. */
+static bool expects_own(const port *p)
+{
+    return p->opt.ended && p->workers + p->never < p->opt.workers;
+}
+
 /* Stops waiting for workers that were started and ended before they connected.
  * A worker's end may be known before its last packets are here. */
 static kofn_status check_coming(port *p)
@@ -103,8 +110,7 @@ static kofn_status check_coming(port *p)
     kofn_time now = kf_away_now(&p->base);
     size_t ended, gone = p->never;
 
-    if (!p->opt.ended || p->workers + p->never >= p->opt.workers ||
-        now - p->asked < KOFN_SECOND / 10)
+    if (!expects_own(p) || now - p->asked < ASK)
         return KOFN_OK;
     p->asked = now;
     ended = p->opt.ended(p->opt.ud);
@@ -118,6 +124,16 @@ static kofn_status check_coming(port *p)
         return KOFN_OK;
     return expect_fewer(
         p, kf_min(ended - gone, p->opt.workers - p->workers - p->never));
+}
+
+/* Returns how long to wait for a packet. The end of a process sends none. */
+static kofn_time longest_wait(const port *p, kofn_time until, kofn_time now)
+{
+    kofn_time left = until == KOFN_NEVER ? KOFN_SECOND
+                     : until > now       ? until - now
+                                         : 0;
+
+    return expects_own(p) ? sooner(left, ASK) : left;
 }
 
 static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
@@ -136,9 +152,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
         TRY(check_coming(p));
         if (base->workers < expected)
             return KOFN_AGAIN; /* those that came may be enough */
-        TRY(pass(p, until == KOFN_NEVER ? KOFN_SECOND
-                    : until > now       ? until - now
-                                        : 0));
+        TRY(pass(p, longest_wait(p, until, now)));
         now = kf_away_now(base);
         base->dropped += p->t->dropped - p->transport_dropped;
         p->transport_dropped = p->t->dropped;

@@ -4,6 +4,7 @@
  * Owns the transport. Ports and channels belong to the jobs. */
 #include <assert.h>
 #include <errno.h>
+#include <kofn/net.h>
 #include <sys/random.h>
 
 #include "shared.h"
@@ -12,6 +13,10 @@
 
 #define WEIGHT_MOST 1e6
 #define AT_ONCE 1024 /* arrivals that one call handles */
+#define STRANGERS 1024
+#define LONGEST                                                                \
+    ((size_t)1 << 48) /* body; `wanted` refuses those that no job              \
+                       * has asked for */
 
 /* ---- jobs ---------------------------------------------------------------- */
 
@@ -34,14 +39,14 @@ static kofn_status number_of(const kofn_fleet *f, uint64_t given,
              : KOFN_OK;
 }
 
-static kofn_status begin(kofn_fleet *f, kofn_port **out,
-                         const kofn_away_options *o)
+static kofn_status begin(kofn_fleet *f, kofn_port **out, kofn_away_options *o)
 {
     channel *c = NULL;
     uint64_t number;
 
     TRY(number_of(f, o->job, &number));
     TRY(kf_shared_channel(f, &c, number, o->weight ? o->weight : 1));
+    kf_spawn_serve(c, o);
     TRY(kf_away_open(&c->port, &c->base, o, number)); /* closes c if it fails */
     pthread_mutex_lock(&f->shape);
     c->next = f->channels;
@@ -198,4 +203,43 @@ kofn_status kofn_fleet_open(kofn_fleet **out, kofn_transport *t,
     }
     *out = f;
     return KOFN_OK;
+}
+
+/* Opens the fleet of processes that will be started. Takes over `s`. */
+static kofn_status open_spawned(kofn_fleet **out, spawned *s,
+                                const kofn_fleet_options *o)
+{
+    kofn_net_options net = KOFN_NET_OPTIONS_INIT;
+    kofn_transport *t;
+    kofn_status st;
+
+    net.body_max = LONGEST;
+    net.strangers = STRANGERS + 2 * kf_min(o->workers, (size_t)1 << 20);
+    net.silence = 10 * KOFN_SECOND; /* a long silence means a loaded machine */
+    st = kofn_net_listen(&t, kf_spawn_address(s), &net);
+    if (!st)
+        st = kofn_fleet_open(out, t, o);
+    if (st)
+        kf_spawn_end(s);
+    else
+        (*out)->spawned = s;
+    return st;
+}
+
+kofn_status kofn_fleet_spawn(kofn_fleet **out, const kofn_fleet_options *opt)
+{
+    kofn_fleet_options o = KOFN_FLEET_OPTIONS_INIT;
+    spawned *s;
+    kofn_status st;
+
+    *out = NULL;
+    TRY(kf_given(&o, sizeof o, opt, "KOFN_FLEET_OPTIONS_INIT"));
+    TRY(kf_spawn_begin(&s, o.program));
+    TRY(open_spawned(out, s, &o));
+    st = kf_spawn_start(s, o.workers);
+    if (st) {
+        kofn_fleet_close(*out);
+        *out = NULL;
+    }
+    return st;
 }

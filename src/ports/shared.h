@@ -1,6 +1,7 @@
 /* shared.h -- a fleet's data. Shared by shared.c (opening, closing and what
  * users ask), shared_members.c (workers and their packets), shared_channel.c
- * (the transport that a job sees) and shared_port.c (the port that a job sees).
+ * (the transport that a job sees), shared_port.c (the port that a job sees) and
+ * spawn.c (workers that are processes of this machine).
  *
  * `lock` guards everything except what `shape` guards. A thread holds it in all
  * functions of the ports, and not while it waits for packets. One thread at a
@@ -38,7 +39,13 @@ typedef struct channel {
     bool news;          /* something was passed to the port while it waited */
     kofn_status failed; /* of a packet that was passed to the port */
     size_t largest;     /* bytes of the largest result that was asked for */
+    /* Of a job on spawned workers: where its news go. */
+    void (*tell)(void *ud, const char *words);
+    void *tell_ud;
 } channel;
+
+/* Processes that a fleet has started (spawn.c). */
+typedef struct spawned spawned;
 
 struct kofn_fleet {
     kofn_transport *t;
@@ -50,7 +57,8 @@ struct kofn_fleet {
     size_t sleepers;    /* threads that wait for that thread */
     bool closing, news; /* news: something arrived */
     channel *channels;
-    member *member; /* by peer */
+    spawned *spawned; /* NULL: it has started none */
+    member *member;   /* by peer */
     size_t members;
     uint64_t dropped, transport_dropped;
     char words[400];
@@ -99,5 +107,21 @@ kofn_status kf_shared_wait(kofn_fleet *f, channel *c, kofn_time atmost,
 kofn_status kf_shared_guard(kofn_port **out, channel *c);
 /* Dismisses the workers of a fleet without jobs, and frees it. */
 void kf_shared_end(kofn_fleet *f);
+
+/* ---- spawn.c --------------------------------------------------------------
+ */
+
+/* Makes the folder of processes that run `program`, or "kofn" for NULL. */
+kofn_status kf_spawn_begin(spawned **out, const char *program);
+/* Returns the address at which they expect their coordinator. */
+const char *kf_spawn_address(const spawned *s);
+/* Starts this number of workers. */
+kofn_status kf_spawn_start(spawned *s, size_t workers);
+/* Lets a job's port know when spawned workers end, and start and kill them.
+ * Leaves the options as they are if the caller starts workers itself. */
+void kf_spawn_serve(channel *c, kofn_away_options *o);
+/* Waits for the processes of a fleet, ends them, and removes their folder. The
+ * transport must be closed before. `s` may be NULL. */
+void kf_spawn_end(spawned *s);
 
 #endif

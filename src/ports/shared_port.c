@@ -154,6 +154,7 @@ void kf_shared_end(kofn_fleet *f)
         dismiss(f);
         f->t->close(f->t, KOFN_SECOND);
     }
+    kf_spawn_end(f->spawned);
     if (f->locks) {
         pthread_mutex_destroy(&f->lock);
         pthread_mutex_destroy(&f->shape);

@@ -6,6 +6,116 @@ load helpers
     [[ "$output" == *"usage: kofn COMMAND"* ]]
 }
 
+# named COMMAND: the options that it lists by name. rare: those under --set.
+named() {
+    kofn "$1" --help-all | sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\).*/\2/p'
+}
+rare() {
+    kofn "$1" --help-all | sed -n '/^With --set/,$ s/^      \([a-z][a-z0-9-]*\).*/\1/p'
+}
+shown() {
+    kofn "$1" --help | sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\).*/\2/p'
+}
+every_command() {
+    kofn --help | sed -n '/^examples/q; s/^  \([a-z]*\) .*/\1/p'
+}
+
+@test "help: no command lists more than 30 options, and --help has the usual ones" {
+    [ "$(every_command | wc -l)" -ge 18 ]
+    for c in $(every_command); do
+        [ "$(named $c | wc -l)" -le 30 ] || { named $c; return 1; }
+        [ "$(named $c | wc -l)" -ge 4 ]
+        [ "$(shown $c | wc -l)" -le 15 ] || { shown $c; return 1; }
+        [ "$(kofn $c --help | grep -c "^  kofn $c\|^  mpirun\|^  rm ")" -le 3 ]
+        [ -z "$(named $c | sort | uniq -d)" ]
+        [[ "$(named $c)" == *--set* || -z "$(rare $c)" ]]
+        # no option is lost between the lists
+        [ -z "$(comm -23 <(shown $c | sort) <(named $c | sort))" ]
+    done
+    [[ "$(kofn matvec --help | tail -1)" == *"--help-all shows"* ]]
+    [[ "$(shown matvec | xargs)" == *--output*--rounds*--tolerate* ]]
+    [[ "$(rare matvec | xargs)" == *lease* && "$(named matvec)" != *--lease* ]]
+    [[ "$(kofn matvec --help)" == *Result:*Workers:*Code:*Faults*Records:* ]]
+}
+
+@test "help: --set takes seldom needed options, also under their former name" {
+    kofn gen matrix 30 5 -o X.npy -q
+    kofn gen vector 5 -o w.npy -q
+    for words in "--set pieces=0" "--pieces 0"; do
+        run kofn matvec X.npy w.npy $words
+        refused "--pieces 0: give a whole number from 1"
+    done
+    kofn matvec X.npy w.npy --set pieces=2 --set show -r 2 -q | grep -q "^ *2  "
+    ! kofn matvec X.npy w.npy --set pieces=2 -r 2 -q | grep -q "^ *2  "
+    run kofn matvec X.npy w.npy --set show=1
+    refused "takes no value"
+    run kofn matvec X.npy w.npy --set lease
+    refused "needs a value"
+    run kofn matvec X.npy w.npy --set leese=3
+    refused leese "did you mean --lease?"
+    run kofn matvec X.npy w.npy --set damping=0.5
+    refused "no option damping"
+}
+
+@test "help: an unknown word names the nearest one" {
+    run kofn matvce X w
+    refused "did you mean matvec?"
+    run kofn matvec X w --ruonds 2
+    refused "did you mean --rounds?"
+    run kofn matvec X w --wrokers=2
+    refused "did you mean --workers?"
+    run kofn matvec X w --errors detekt
+    refused "did you mean detect?"
+    run kofn schemes elastik
+    refused "did you mean elastic?"
+    run kofn schemes elastic:bassis=gauss
+    refused "did you mean basis?"
+    run kofn schemes elastic:basis=gaus
+    refused "did you mean gauss?"
+    run kofn frobnicate
+    [[ "$output" != *"did you mean"* ]]
+    run kofn matvec X w --colour
+    [[ "$output" != *"did you mean"* ]]
+}
+
+@test "help: schemes has a table of ten, and all of them with --all" {
+    kofn schemes >table
+    all=$(kofn schemes --json | $PYTHON -c 'import json, sys
+print(*[s["name"] for s in json.load(sys.stdin)])')
+    [ "$(sed -n '2,/^$/p' table | grep -c .)" -eq 10 ]
+    for name in $(sed -n '2,/^$/ s/[: ].*//p' table); do
+        [[ " $all " == *" $name "* ]] || { echo "no scheme $name"; return 1; }
+    done
+    kofn schemes --all >listed
+    for name in $all; do grep -q "^$name " listed; done
+    [ "$(wc -w <<<"$all")" -ge 20 ]
+}
+
+@test "help: --tolerate chooses the parameter of a scheme" {
+    kofn gen matrix 60 6 -o X.npy -q
+    kofn gen vector 6 -o w.npy -q
+    kofn gen vector 60 -o y.npy -q
+    printf '1 leave 0\n1 leave 5\n1 leave 6\n' >events.txt
+    # three of nine may be lost, and the threshold is no lower than that
+    for scheme in elastic mds elastic:basis=gauss; do
+        kofn matvec X.npy w.npy -n 9 -p sim -s $scheme --tolerate 3 -e events.txt --verify --json |
+            json "o['threshold'] == 6 and o['left'] == 3 and o['rel_error'] < 1e-10"
+    done
+    kofn regress X.npy y.npy -n 9 -p sim -s gc --tolerate 3 -e events.txt --json |
+        json "o['threshold'] == 6 and o['left'] == 3"
+    # 2 ceil(8/r) - 1 is 5 for r = 3 and 7 for r = 2
+    kofn regress X.npy y.npy -n 8 -p sim -s pcr --tolerate 3 -e events.txt --json |
+        json "o['threshold'] == 5 and o['left'] == 3"
+    run kofn matvec X.npy w.npy -s elastic:k=3 --tolerate 2
+    refused "--tolerate 2" "k=6" "k=3"
+    run kofn matvec X.npy w.npy -s gpd:m=2 --tolerate 2
+    refused gpd "elastic, mds, pcr, gc or agc"
+    run kofn matvec X.npy w.npy --tolerate 8
+    refused "--tolerate 8 with 8 workers"
+    run kofn stream - --tolerate 2
+    refused dip
+}
+
 @test "help: every command has help with examples" {
     for c in matvec matmul power pagerank regress check gen schemes replay trace stream; do
         run kofn $c --help
@@ -29,7 +139,7 @@ load helpers
     printf "1 2\n2 1\n" >wiki-Vote.txt
     for c in matvec matmul pagerank schemes check stream; do
         # those with an address wait for workers: worker.bats
-        kofn $c --help | grep "^  kofn $c" | grep -v '://' | while read -r _ line; do
+        kofn $c --help-all | grep "^  kofn $c" | grep -v '://' | while read -r _ line; do
             timeout 60 "$KOFN" $line >/dev/null 2>&1 || { echo "kofn $line"; exit 1; }
         done
     done
@@ -110,8 +220,10 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     run man --warnings -l pages/*.1
     [[ "$output" != *warning:* ]]
     for c in $commands; do
-        kofn "$c" --help | sed -n 's/^  \(-., \|    \)\(--[a-z-]*\).*/\2/p' >helped
-        sed -n '/^.SH OPTIONS/,$ s/\\//g; s/^\.B .*\(--[a-z-]*\).*/\1/p' "pages/kofn-$c.1" >paged
+        named "$c" >helped
+        rare "$c" >>helped
+        sed -n '/^.SH OPTIONS/,$ s/\\//g; s/^\.B .*\(--[a-z0-9-]*\).*/\1/p
+            s/^\.B \([a-z0-9-]*\)\(=.*\)\?$/\1/p' "pages/kofn-$c.1" >paged
         diff helped <(tail -n "$(wc -l <helped)" paged)
     done
     grep -q 'B .*damping' pages/kofn-pagerank.1
@@ -133,6 +245,8 @@ complete_words() {
     [ "$(complete_words pagerank G.mtx --damp)" = --damping ]
     [ -z "$(complete_words matvec --damp)" ]
     [ "$(complete_words matvec -s elas)" = elastic ]
+    [ -z "$(complete_words matvec --lea)" ]
+    [ "$(complete_words matvec --set lea)" = lease= ]
     [ "$(complete_words matvec X.npy -p proc)" = processes ]
     [ "$(complete_words matvec Xa)" = Xabc.npy ]
     [ "$(complete_words regress X.npy y.npy -o Xa)" = Xabc.npy ]

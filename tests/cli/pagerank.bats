@@ -282,7 +282,7 @@ x = np.load('u.npy'); assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - .5)
 }
 
 @test "schemes: prints the list, one scheme, and JSON" {
-    run kofn schemes
+    run kofn schemes --all
     [ "$status" -eq 0 ]
     for s in $(kofn schemes --json | $PYTHON -c "import json, sys
 print(*[s['name'] for s in json.load(sys.stdin)])"); do
