@@ -167,7 +167,8 @@ static bool suits(const kofn_forecast *f, const kofn_forecast_options *o)
            f->faulty >= o->faulty && f->survives >= o->survive;
 }
 
-/* True if b is not worse than a in anything, and better in something. */
+/* True if b is not worse than a in anything, and better in something. Of two
+ * equal ones the first is better. */
 static bool dominated(const kofn_forecast *a, const kofn_forecast *b)
 {
     if (a->status || b->status)
@@ -176,7 +177,7 @@ static bool dominated(const kofn_forecast *a, const kofn_forecast *b)
         b->survives < a->survives || b->faulty < a->faulty)
         return false;
     return b->total < a->total || b->memory < a->memory ||
-           b->survives > a->survives || b->faulty > a->faulty;
+           b->survives > a->survives || b->faulty > a->faulty || b < a;
 }
 
 static int by_total(const void *a, const void *b)
