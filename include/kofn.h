@@ -283,6 +283,8 @@ typedef struct kofn_options {
     /* The slowdown of each worker in each round, as .npy or .csv.
      * kofn_pattern_new reads the file.  kofn_finish writes it. */
     const char *record;
+    /* A page of HTML about the run, for people.  kofn_finish writes it. */
+    const char *report;
     /* Simulated faults, in ascending order of rounds.  Borrowed until
      * kofn_close. */
     const kofn_fault_event *events;
@@ -558,12 +560,17 @@ KOFN_API const char *kofn_job_failure(const kofn_job *job);
 /* Fills *rep with the totals of all products that were taken or cancelled.
  * Allocates no memory. */
 KOFN_API kofn_status kofn_job_totals(const kofn_job *job, kofn_report *rep);
-/* Completes the files `metrics`, `trace` and `record` of the options.  No
- * product may start afterwards.  kofn_close does the same, but cannot report a
- * failure.
- * KOFN_IO: one of them could not be written, now or earlier; products are
- * unaffected.
- * KOFN_STATE: `record` is set and there was no round. */
+/* Adds a line to the file `report` of the options, which shows `name` and
+ * `words`.  A line named "command" is how to repeat the run.  Without a report
+ * it does nothing.
+ * KOFN_INVAL: `name` or `words` is NULL. */
+KOFN_API kofn_status kofn_caption(kofn_job *job, const char *name,
+                                  const char *words);
+/* Completes the files `metrics`, `trace`, `record` and `report` of the options.
+ * No product may start afterwards.  kofn_close does the same, but cannot report
+ * a failure. KOFN_IO: one of them could not be written, now or earlier;
+ * products are unaffected. KOFN_STATE: `record` is set and there was no round.
+ */
 KOFN_API kofn_status kofn_finish(kofn_job *job);
 /* Ends the job: dismisses the workers, waits for those that are threads, closes
  * the port and frees the job.  It does not return before every function of the

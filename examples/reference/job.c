@@ -80,6 +80,7 @@ static void add_up(kofn_job *job)
 
     must(kofn_job_totals(job, &all));
     expect(all.rounds >= 2, "products are counted");
+    must(kofn_caption(job, "command", "job")); /* a line of a report */
     must(kofn_finish(job)); /* writes the files of the options */
 }
 

@@ -240,18 +240,21 @@ typedef struct kofn_drawing_options {
     const char *trace, *record; /* file names; NULL: none            */
     const char *port;           /* its name, as in the journal       */
     kofn_in_flight in_flight;   /* as in the options of the core     */
+    const char *report;         /* file name; NULL: none             */
+    const char *label;          /* the run's name in it; NULL: none  */
 } kofn_drawing_options;
 #define KOFN_DRAWING_OPTIONS_INIT                                              \
     {                                                                          \
-        sizeof(kofn_drawing_options), NULL, NULL, "", KOFN_IN_FLIGHT_LEDGER    \
+        sizeof(kofn_drawing_options), NULL, NULL, "", KOFN_IN_FLIGHT_LEDGER,   \
+            NULL, NULL                                                         \
     }
 
-/* A trace and a record that are made from a journal. */
+/* A trace, a record and a report that are made from a journal. */
 typedef struct kofn_drawing kofn_drawing;
-/* Makes a trace and a record from the journal that a core replays.  Borrows the
- * core and the plan, which is that of operand 0, until kofn_drawing_end.
- * KOFN_IO: the trace cannot be opened.  KOFN_INVAL: `record` is not .npy or
- * .csv. */
+/* Makes the files from the journal that a core replays.  Borrows the core and
+ * the plan, which is that of operand 0, until kofn_drawing_end.
+ * KOFN_IO: the trace or the report cannot be opened.  KOFN_INVAL: `record` is
+ * not .npy or .csv. */
 KOFN_API kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
                                       const kofn_plan *plan,
                                       const kofn_drawing_options *opt);

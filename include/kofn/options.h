@@ -113,7 +113,9 @@ enum {
       "chrome://tracing")                                                      \
     X(const char *, record, FILE, NULL, 0, 0, 0, "FILE", KOFN_OF_ALL,          \
       "write the slowdown of each worker in each round as a pattern, .npy "    \
-      "or .csv")
+      "or .csv")                                                               \
+    X(const char *, report, FILE, NULL, 0, 0, 0, "FILE", KOFN_OF_ALL,          \
+      "write a page of HTML about the run: every worker in every round")
 
 #define KOFN_OPTIONS_MAP(X)                                                    \
     KOFN_OPTIONS_OF_CORE(X)                                                    \

@@ -41,6 +41,7 @@ class _Options(TypedDict, total=False):
     metrics: Optional[Path]
     trace: Optional[Path]
     record: Optional[Path]
+    report: Optional[Path]
 
 class _NodeOptions(_Options, total=False):
     reach: Union[str, Sequence[str]]
@@ -206,6 +207,7 @@ class Regression:
                  audit: Optional[int] = ..., start_within: Optional[float] = ...,
                  journal: Optional[Path] = ..., metrics: Optional[Path] = ...,
                  trace: Optional[Path] = ..., record: Optional[Path] = ...,
+                 report: Optional[Path] = ...,
                  faults: Optional[Faults] = ..., events: Optional[Events] = ...,
                  keys: Optional[Path] = ..., insecure: bool = ...,
                  tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,
@@ -250,6 +252,7 @@ class Network:
                  audit: Optional[int] = ..., start_within: Optional[float] = ...,
                  journal: Optional[Path] = ..., metrics: Optional[Path] = ...,
                  trace: Optional[Path] = ..., record: Optional[Path] = ...,
+                 report: Optional[Path] = ...,
                  faults: Optional[Faults] = ..., events: Optional[Events] = ...,
                  keys: Optional[Path] = ..., insecure: bool = ...,
                  tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,

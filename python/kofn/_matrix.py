@@ -112,7 +112,7 @@ class Matrix(_Operator):
     multiply, keep
              as in kofn.serve: how "processes" multiply dense blocks.
     below, max_error, late, faults, events, keys, insecure, tls_ca, tls_cert,
-    tls_key, journal, metrics, trace, seed: as the options of the kofn command.
+    tls_key, journal, metrics, trace, report, seed: as the options of the kofn command.
 
     Complex numbers are pairs of real ones inside: workers, and a function `multiply`,
     get a real matrix of twice the columns.

@@ -75,7 +75,7 @@ class Regression(Estimator):
                  max_error=None, late=None, lease=None, pieces=None, errors=None,
                  quarantine=None, beyond=None, workers_per_principal=None, mu=None,
                  audit=None, start_within=None, journal=None, metrics=None,
-                 trace=None, record=None, faults=None, events=None, keys=None,
+                 trace=None, record=None, report=None, faults=None, events=None, keys=None,
                  insecure=False, tls_ca=None, tls_cert=None, tls_key=None):
         self._store(locals())
 

@@ -288,6 +288,7 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
     int key;
 
     getopt_tables(c, longs, shorts);
+    a->words = argv;
     opterr = 0;
     optind = 1;
     while ((key = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {

@@ -113,6 +113,7 @@ typedef struct cli_args {
     const char *setting;        /* the last --set as given */
     const char *operand[8];
     int operands;
+    char *const *words; /* all words of the command line, to NULL */
 } cli_args;
 
 /* Puts the parameter into *scheme that --tolerate asks for; does nothing
@@ -140,6 +141,7 @@ enum {
     IN_STATUS = 1 << 16,
     IN_DRAIN = 1 << 17,
     IN_PLAN = 1 << 18,
+    IN_REPORT = 1 << 19,
     IN_ASK = IN_STATUS | IN_DRAIN,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
@@ -315,6 +317,7 @@ void cli_put_blas(const cli_args *a, json_t *o);
     X(cmd_schemes)                                                             \
     X(cmd_replay)                                                              \
     X(cmd_trace)                                                               \
+    X(cmd_report)                                                              \
     X(cmd_regress)                                                             \
     X(cmd_predict)                                                             \
     X(cmd_check)                                                               \
@@ -331,6 +334,12 @@ CLI_COMMANDS(CLI_DECLARE)
 
 /* Returns the scheme named before the colon, or NULL (cmd_schemes.c). */
 const kofn_scheme *cli_scheme_of(const char *spec);
+
+/* ---- reports (caption.c) ------------------------------------------------- */
+
+/* Adds the command line to the report of --report, and the measured error
+ * unless it is negative. */
+kofn_status cli_caption(kofn_job *job, const cli_args *a, double error);
 
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 

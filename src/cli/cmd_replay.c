@@ -1,5 +1,6 @@
-/* cmd_replay.c -- kofn replay, which repeats a run from its journal, and kofn
- * trace, which writes the run's trace.
+/* cmd_replay.c -- kofn replay, which repeats a run from its journal;
+ * kofn trace, which writes the run's trace; and kofn report, which makes a page
+ * about it.
  *
  * docs/journal.md has the format. A journal comes from a file, so every line
  * is checked before it is used. */
@@ -92,4 +93,12 @@ int cmd_trace(cli_args *a)
                        "FILE, or a pattern, --record FILE",
                        a->operand[0]);
     return play(a, &(replay_show){.trace = a->output, .record = a->job.record});
+}
+
+int cmd_report(cli_args *a)
+{
+    TRY_CODE(cli_check_names(a));
+    if (!a->output)
+        return cli_say(EXIT_USAGE, "name the page: --output FILE.html");
+    return play(a, &(replay_show){.report = a->output});
 }

@@ -29,6 +29,7 @@ static int check_options(const cli_args *a)
                        : a->job.metrics                     ? "metrics"
                        : a->job.trace                       ? "trace"
                        : a->job.record                      ? "record"
+                       : a->job.report                      ? "report"
                        : a->pattern_text                    ? "pattern"
                        : a->show                            ? "show"
                        : a->job.in_flight                   ? "in-flight"

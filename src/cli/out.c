@@ -248,7 +248,8 @@ int cli_check_names(const cli_args *a)
                {"journal", a->job.journal},
                {"metrics", a->job.metrics},
                {"trace", a->job.trace},
-               {"record", a->job.record}};
+               {"record", a->job.record},
+               {"report", a->job.report}};
     const char *in[] = {a->operand[0], a->operand[1], a->operand[2],
                         a->test_X,     a->test_y,     a->events,
                         a->labels,     a->points,     a->pattern_text};

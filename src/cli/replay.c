@@ -33,7 +33,7 @@ typedef struct player {
     replay_show show;
     replay_result *r;
     uint32_t *bad;         /* wrong workers of a verdict */
-    kofn_drawing *drawing; /* NULL unless a trace or a record is wanted */
+    kofn_drawing *drawing; /* NULL unless a file is wanted */
     char foreign[80];      /* message if another version wrote the journal */
 } player;
 
@@ -241,10 +241,12 @@ static int draw(player *p, const json_t *o, const kofn_core_options *opt)
     d.port = json_string_value(json_object_get(o, "port"));
     d.trace = p->show.trace;
     d.record = p->show.record;
+    d.report = p->show.report;
+    d.label = p->name;
     d.in_flight = opt->in_flight;
     if (!d.port || d.port[strcspn(d.port, "\"\\\n")])
         return lacks(p);
-    if (!d.trace && !d.record)
+    if (!d.trace && !d.record && !d.report)
         return SAME;
     return kofn_drawing_new(&p->drawing, p->core, p->plan[0], &d)
                ? cannot_write(p)

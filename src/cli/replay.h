@@ -1,5 +1,5 @@
 /* replay.h -- replays a journal against a fresh coordinator, and writes the
- * trace and the record of that run.
+ * trace, the record and the report of that run.
  *
  * The journal is borrowed and stays unchanged. The replay frees all it made
  * before it returns. */
@@ -22,9 +22,9 @@ typedef struct replay_result {
 typedef struct replay_show {
     FILE *steps; /* every event and its actions; NULL: nothing */
     bool state;  /* also the state of the products after each event */
-    const char *trace,
-        *record; /* files to write the run's trace and record to; NULL: none.
-                    Nothing is written if the replay fails. */
+    /* Files to write about the run; NULL: none.  Nothing is written if the
+     * replay fails. */
+    const char *trace, *record, *report;
 } replay_show;
 
 /* Results of `replay`, which are also the exit codes of the command. */

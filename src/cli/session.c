@@ -507,9 +507,11 @@ static void report_text(const session *s, const kofn_report *t,
  * spoil an answer. */
 static int finish(const session *s, int code)
 {
-    kofn_status st = s->job ? kofn_finish(s->job) : KOFN_OK;
+    kofn_status st = cli_caption(s->job, s->args, s->found.rel_error);
     int said;
 
+    if (!st && s->job)
+        st = kofn_finish(s->job);
     if (!st)
         return code;
     said = cli_say(code ? 0 : EXIT_FAILED, "%s", kofn_errmsg());

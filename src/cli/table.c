@@ -33,8 +33,9 @@
 static cli_option options[] = {
     {'o', "output", "FILE",
      "file of the result; the suffix gives the format: .npy, .csv or "
-     ".mtx (train: a folder; trace: the drawing)",
-     IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK | IN_TRACE, OF(CLI_FILE, output)},
+     ".mtx (train: a folder; trace: the drawing; report: the page)",
+     IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK | IN_TRACE | IN_REPORT,
+     OF(CLI_FILE, output)},
     {'n', "workers", "N", "number of workers at the start (8)",
      IN_JOB | IN_SCHEMES | IN_PLAN, NUMBER(CLI_SIZE, 1, 1e6, workers),
      .given = AT(workers_given)},
@@ -305,6 +306,7 @@ static cli_option options[] = {
     JOB("journal", journal, NULL),
     JOB("metrics", metrics, NULL),
     JOB("trace", trace, NULL),
+    JOB("report", report, NULL),
     {0, "checkpoint", "DIR",
      "folder for checkpoints; written after every round or iteration", IN_RUN,
      OF(CLI_DIR, checkpoint)},
@@ -337,12 +339,12 @@ static cli_option options[] = {
     {'j', "json", NULL,
      "print one JSON object; schemes without a name: a list; stream: "
      "one for each product",
-     IN_JOB | IN_PLAN | IN_SCHEMES | IN_REPLAY | IN_TRACE | IN_PREDICT |
-         IN_CHECK | IN_STATUS,
+     IN_JOB | IN_PLAN | IN_SCHEMES | IN_REPLAY | IN_TRACE | IN_REPORT |
+         IN_PREDICT | IN_CHECK | IN_STATUS,
      FLAG(json)},
     {'q', "quiet", NULL, "print no report and no progress",
-     IN_JOB | IN_GEN | IN_REPLAY | IN_TRACE | IN_WORKER | IN_KEYGEN |
-         IN_PREDICT | IN_CHECK | IN_DRAIN,
+     IN_JOB | IN_GEN | IN_REPLAY | IN_TRACE | IN_REPORT | IN_WORKER |
+         IN_KEYGEN | IN_PREDICT | IN_CHECK | IN_DRAIN,
      FLAG(quiet)},
     {0, "set", "NAME=VALUE",
      "set a seldom needed option; --help-all lists them; may be repeated",
@@ -682,5 +684,13 @@ const cli_command cli_commands[] = {
      "kofn trace run.jsonl --record was.csv  slowness of workers, for "
      "--pattern",
      IN_TRACE, 1, 1, cmd_trace},
+    {"report", "JOURNAL", "make a page about a run from its journal",
+     "Runs the coordinator again, as kofn replay does, and writes a page of "
+     "HTML with every worker in every round, as --report does. Of a run that "
+     "was killed it shows the part before that. Names of workers, bytes and "
+     "errors are not in a journal. Writes nothing if a decision differs from "
+     "the recorded one.",
+     "kofn report run.jsonl -o run.html  for a browser", IN_REPORT, 1, 1,
+     cmd_report},
     {.name = NULL},
 };

@@ -1,5 +1,5 @@
-/* drawing.c -- makes a trace and a record of a run that is over, from its
- * journal.
+/* drawing.c -- makes a trace, a record and a report of a run that is over, from
+ * its journal.
  *
  * Owns the observers and the tasks; borrows the core, which receives the same
  * events.  It does not check numbers, because the reader of the journal has
@@ -29,6 +29,10 @@ kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
     d->outcomes.core = core;
     d->outcomes.abort = o.in_flight == KOFN_IN_FLIGHT_ABORT;
     st = kf_task_outcomes_watch(&d->outcomes, plan, o.port, o.trace, o.record);
+    if (!st && o.report)
+        st = kf_page_new(&d->outcomes.observers, NULL, plan, o.port, o.report);
+    if (!st && o.report && o.label)
+        st = kf_page_caption(d->outcomes.observers, "run", o.label);
     if (st)
         kofn_drawing_end(d, false);
     else

@@ -124,6 +124,9 @@ static kofn_status watch(kofn_job *j)
     f->abort = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT;
     TRY(kf_task_outcomes_watch(f, j->plan, j->port->name, j->opt.trace,
                                j->opt.record));
+    if (j->opt.report)
+        TRY(kf_page_new(&f->observers, j, j->plan, j->port->name,
+                        j->opt.report));
     return j->opt.metrics ? kf_metrics_new(&f->observers, j, j->opt.metrics)
                           : KOFN_OK;
 }

@@ -1,5 +1,5 @@
 /* task_outcomes.h -- the tasks of all open products and their outcomes; and the
- * observers of them: metrics.c, trace.c, record.c.
+ * observers of them: metrics.c, trace.c, record.c, page.c.
  *
  * All of it follows from three sources: the events that the coordinator
  * received, the actions that it returned, and the moments that only the body
@@ -92,6 +92,13 @@ kofn_status kf_trace_new(kf_observer **list, const kofn_plan *plan,
                          const char *port, const char *path);
 kofn_status kf_record_new(kf_observer **list, const kofn_plan *plan,
                           const char *path);
+/* `j`: NULL for the journal of a job. */
+kofn_status kf_page_new(kf_observer **list, const kofn_job *j,
+                        const kofn_plan *plan, const char *port,
+                        const char *path);
+/* Adds a line to the page, if there is one among the observers. */
+kofn_status kf_page_caption(kf_observer *list, const char *name,
+                            const char *words);
 
 /* A check without a verdict. */
 typedef struct kf_unjudged {
