@@ -1,8 +1,8 @@
-# report.cmake -- makes a C file of the page of a report: cmake -D FROM=share/report
-# -D TO=FILE.c -P report.cmake.
+# report.cmake -- makes a C file of the page of a report.  FROM is share/report, and TO the
+# name of the C file.
 #
-# report.html has the words @NAME@ where the file NAME belongs, and @runs@ where a run's
-# data will be.  A page is text before that, data, and text after it.
+# The words @NAME@ in report.html stand for the file NAME, and @runs@ for the data of a run.
+# A page is text before that, data, and text after it.
 
 file(READ ${FROM}/report.html page)
 foreach(name uPlot.LICENSE uPlot.min.css uPlot.iife.min.js report.css report.js)

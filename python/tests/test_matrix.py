@@ -37,6 +37,15 @@ def test_products(scheme, dtype):
         assert (M @ w).dtype == dtype and (M @ w).shape == (90,)
 
 
+def test_a_page_about_the_products_is_written(tmp_path):
+    page = tmp_path / "run.html"
+    with kofn.Matrix(X, workers=4, scheme="elastic:k=2", report=page) as A:
+        for _ in range(3):
+            A @ np.ones(12)
+        assert not page.exists()
+    assert '"workers":4,"rounds":3,' in page.read_text()
+
+
 def test_a_file_that_is_mapped_into_memory_is_read_in_place(tmp_path):
     np.save(tmp_path / "A.npy", X)
     mapped = np.load(tmp_path / "A.npy", mmap_mode="r")

@@ -174,7 +174,7 @@ function verdict(run) {
   const cut = run.count[UNFINISHED].findIndex((n) => n);
   if (failed >= 0) words.push(`${run.column} ${run.label[failed]} failed`);
   else if (cut >= 0) words.push(`the run ended during ${run.column} ${run.label[cut]}`);
-  if (!words.length) words.push("every worker answered");
+  if (!words.length) words.push(run.rounds ? "every worker answered" : "there was no round");
   const took = run.rounds ? Math.max(...[run.to].map((t) => t.reduce((a, b) => Math.max(a, b), -Infinity)))
     - run.from.reduce((a, b) => Math.min(a, b), Infinity) : 0;
   return `${run.scheme}: ${need}; ${words.join(", ")}; ${many(run.rounds, run.column)} in ${time(took)}${
@@ -625,9 +625,14 @@ async function main() {
   document.documentElement.dataset.ready = "1";
 }
 const all = () => redraw.forEach((f) => f());
+const print = (now) => {
+  printing = now;
+  document.documentElement.classList.toggle("printing", now);
+  all();
+};
 dark.addEventListener("change", all);
-addEventListener("beforeprint", () => { printing = true; all(); });
-addEventListener("afterprint", () => { printing = false; all(); });
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
 main().catch((e) => {
   document.getElementById("page").replaceChildren(el("h1", {}, "kofn report"),
     el("p", { class: "warn" }, `This page cannot be shown: ${e.message}. It needs a browser of 2023 or later.`));

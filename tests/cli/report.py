@@ -162,7 +162,7 @@ def compare(page, run):
             assert (code == 0) == (took <= 0), (w, label, code, took)
             if code:
                 shown = page["least"] * page["ratio"] ** (code - 1)
-                # half a step of the page, and half a step of what is kept
+                # The page rounds to its steps, and the run to 95 steps an octave.
                 off = abs(math.log(shown / (took * 1e-9)))
                 assert off <= math.log(page["ratio"]) / 2 + math.log(2) / 180, (shown, took)
             if page["uneven"]:
