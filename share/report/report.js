@@ -473,7 +473,7 @@ function paint(g, s) {
 
 /* ---- parts of the page -------------------------------------------------- */
 
-const redraw = [];
+const redraw = [], attached = [];  // attached: to call when a part is in the page
 
 function cellsPart(run) {
   const cells = new Cells(run), legend = el("div", { class: "legend" });
@@ -530,7 +530,9 @@ function curve(title, x, series, values) {
       [x, ...series.map((s) => s.data)], holder);
   };
   let wide = 0;
-  new ResizeObserver(() => { if (holder.clientWidth && holder.clientWidth !== wide) { wide = holder.clientWidth; make(); } }).observe(holder);
+  const fit = () => { if (holder.clientWidth && holder.clientWidth !== wide) { wide = holder.clientWidth; make(); } };
+  new ResizeObserver(fit).observe(holder);
+  attached.push(fit);
   redraw.push(() => { if (plot) make(); });
   return holder;
 }
@@ -621,6 +623,7 @@ async function main() {
     await new Promise((done) => setTimeout(done));  // first the cells, then what is below
     if (run.rounds) page.append(curvesPart(run), workersPart(run));
     page.append(figuresPart(run));
+    attached.splice(0).forEach((f) => f());
   }
   document.documentElement.dataset.ready = "1";
 }
