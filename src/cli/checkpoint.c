@@ -16,6 +16,7 @@
  * vectors while it saves them. It touches no file of the folder without the
  * lock. */
 #include "cli.h"
+#include "digest.h"
 
 #include "base/clock.h"
 

@@ -405,18 +405,6 @@ void cli_ports_end(
  * connection of <kofn/net.h>. Returns the exit code. */
 int cli_serve(const cli_args *a, struct kofn_transport *t, bool net);
 
-/* ---- digests (digest.c) -------------------------------------------------- */
-
-/* Computes XXH3 (64 bits) over all values of o, whatever its layout. Returns
- * false if memory ran out. */
-bool cli_digest_json(const json_t *o, uint64_t *hash);
-/* Computes the digest and the length of a file. Returns false and sets errno
- * if the file cannot be read. */
-bool cli_digest_file(const char *path, uint64_t *bytes, char hex[17]);
-/* Writes o to a file and frees it. Returns NULL, or why it could not be
- * written. Data is complete if cli_json_lost() did not change meanwhile. */
-const char *cli_write_json(const char *path, json_t *o, size_t lost);
-
 /* ---- checkpoints (checkpoint.c) ------------------------------------------ */
 
 /* A folder with everything that a restarted job needs to resume; NULL: no

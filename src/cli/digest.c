@@ -1,5 +1,6 @@
 /* digest.c -- writes JSON files, and computes digests that later show whether
  * a file is unchanged. */
+#include "digest.h"
 #include "cli.h"
 
 #include <errno.h>

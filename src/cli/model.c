@@ -12,6 +12,7 @@
  * they are found by their digests. The other names are unique to this process:
  * all ranks of an MPI job write the model, perhaps from several machines. */
 #include "cli.h"
+#include "digest.h"
 
 #include "base/clock.h"
 
