@@ -372,6 +372,8 @@ static void print_table(const cli_args *a, const all *l)
         print_row(&l->row[i]);
     advise(l, a, advice, sizeof advice);
     printf("\n%c%s.\n", toupper((unsigned char)*advice), advice + 1);
+    printf("Half of such times were right to 20 %%, and nine of ten to 50 %% "
+           "(docs/choosing.md).\n");
     if (best)
         printf("\n  kofn %s ... -n %zu -s %s\n", a->operand[0], a->workers,
                best->spec);

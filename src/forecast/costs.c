@@ -16,7 +16,8 @@
 
 #define ROOM ((size_t)64 << 20)  /* bytes of a sample */
 #define LEAST (KOFN_SECOND / 10) /* of one measurement */
-#define TIMES 1000               /* most repetitions */
+#define TIMES 1000               /* most repetitions, and ... */
+#define LEAST_TIMES 3            /* ... least */
 #define THREADS 64
 #define SOURCES 8 /* of a combination, and ... */
 #define OUTPUTS 4 /* ... what it makes of them */
@@ -63,19 +64,30 @@ static void multiply(sample *s, size_t i)
         s->status = s->kernel->dense(&b, &w);
 }
 
+static int by_time(const void *a, const void *b)
+{
+    kofn_time x = *(const kofn_time *)a, y = *(const kofn_time *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Multiplies again and again, and keeps the median time. */
 static void *repeat(void *ud)
 {
     sample *s = ud;
-    kofn_time begin, took;
+    kofn_time took[TIMES], begin = kf_clock(), last = begin;
     size_t n = 0;
 
     multiply(s, 0); /* warm */
-    begin = kf_clock();
-    do {
-        multiply(s, n++);
-        took = kf_clock() - begin;
-    } while (took < LEAST && n < TIMES);
-    s->took = took / (kofn_time)n;
+    while (n < TIMES && (n < LEAST_TIMES || last - begin < LEAST)) {
+        kofn_time before = kf_clock();
+
+        multiply(s, n);
+        last = kf_clock();
+        took[n++] = last - before;
+    }
+    qsort(took, n, sizeof *took, by_time);
+    s->took = took[n / 2];
     return NULL;
 }
 

@@ -25,7 +25,7 @@ END
 
 @test "plan: one code, sums, streams and networks" {
   run "$KOFN" plan matvec 800x40 -s mds:k=4
-  [ "$status" -eq 0 ] && [ "${#lines[@]}" -eq 6 ]
+  [ "$status" -eq 0 ] && [ "${#lines[@]}" -eq 7 ]
   [[ "${lines[3]}" == mds:k=4* ]]
   for words in "regress 4000x20" "stream 200x200 200x20 -n 4" "train 600x64 64-32-10"; do
     run "$KOFN" plan $words
