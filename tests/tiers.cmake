@@ -13,7 +13,7 @@
 
 # Repetitions by other means, every kernel of BLAS, and tests that wait for a clock.
 set(KOFN_NIGHT
-  "kernel_.*" "floor_.*" "processes_.*" campaign_cables_test
+  "kernel_.*" "floor_.*" "processes_.*" campaign_cables_test papers_bench
   valgrind_suspect_narrow)
 # Exceptions, which run by day.
 set(KOFN_DAY kernel_Prescott kernel_Haswell kernel_libblas processes_product

@@ -21,7 +21,7 @@ def test_one_scheme():
     assert [bool(row.scheme) for row in p] == [False, True]
     assert p[1].survives == 4
     assert p[1].memory == pytest.approx(8 * 2000 * 100)
-    assert p[1].work == pytest.approx(2, rel=0.01) or 1 <= p[1].work <= 2
+    assert 1 <= p[1].work <= 2.01  # four of eight suffice
 
 
 def test_it_prints_as_a_table():
