@@ -92,6 +92,11 @@ class Report(NamedTuple):
     rebuilding: int
     drift: float
     unchecked: int
+    placing: float
+    sending: float
+    receiving: float
+    checking: float
+    outside: float
     liars: tuple[int, ...]
     partial: bool
 
@@ -157,6 +162,10 @@ class Sum:
     def close(self) -> None: ...
     def __enter__(self) -> Sum: ...
     def __exit__(self, *_: object) -> None: ...
+
+class Plan(list[Any]):
+    @property
+    def best(self) -> Optional[Any]: ...
 
 class Product:
     number: int
@@ -318,6 +327,11 @@ class Findings:
 def check_product(A: Any, B: ArrayLike, C: ArrayLike, tolerance: float = ...
                   ) -> Findings: ...
 def schemes() -> dict[str, str]: ...
+def plan(operation: str, *shapes: Shape2, workers: int = ..., rounds: int = ...,
+         scheme: Optional[str] = ..., machines: bool = ..., latency: float = ...,
+         bandwidth: float = ..., faults: Optional[Faults] = ..., memory: float = ...,
+         deadline: float = ..., tolerate: int = ..., faulty: int = ...,
+         dtype: DTypeLike = ...) -> Plan: ...
 def plan_info(scheme: str, workers: int, shape: Shape2, *, columns: int = ...,
               op: str = ..., dtype: DTypeLike = ..., noise: bool = ...,
               seed: int = ...) -> dict[str, Any]: ...

@@ -107,7 +107,7 @@ def test_members_of_an_operator():
             for f in (A.matvec, A.rmatvec):
                 with pytest.raises(kofn.Invalid, match="take one vector"):
                     f(np.ones((14, 2)))
-        assert M.T.totals == M.totals and M.T.report == M.report
+        assert M.T.totals[:2] == M.totals[:2] and M.T.report == M.report
         assert repr(M.T) == repr(M) + ".T"
 
 
