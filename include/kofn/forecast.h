@@ -101,7 +101,8 @@ KOFN_API kofn_status kofn_forecast_job(kofn_forecast *out,
  * and returns the best ones: plain BLAS first, then in order of their total
  * time.  A code is left out if another one is not worse in time, memory,
  * losses and faulty workers.  The caller frees *out with kofn_free.
- * KOFN_INVAL: `workers` or an option is out of range. */
+ * KOFN_INVAL: `workers` or an option is out of range.
+ * KOFN_SHAPE: the shapes are impossible, or too large. */
 KOFN_API kofn_status kofn_forecast_all(kofn_forecast **out, size_t *count,
                                        const kofn_problem *pb, size_t workers,
                                        const kofn_forecast_options *opt);

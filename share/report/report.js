@@ -175,7 +175,7 @@ function verdict(run) {
   if (failed >= 0) words.push(`${run.column} ${run.label[failed]} failed`);
   else if (cut >= 0) words.push(`the run ended during ${run.column} ${run.label[cut]}`);
   if (!words.length) words.push(run.rounds ? "every worker answered" : "there was no round");
-  const took = run.rounds ? Math.max(...[run.to].map((t) => t.reduce((a, b) => Math.max(a, b), -Infinity)))
+  const took = run.rounds ? run.to.reduce((a, b) => Math.max(a, b), -Infinity)
     - run.from.reduce((a, b) => Math.min(a, b), Infinity) : 0;
   return `${run.scheme}: ${need}; ${words.join(", ")}; ${many(run.rounds, run.column)} in ${time(took)}${
     run.simulated ? " (simulated)" : ""}.`;

@@ -334,6 +334,10 @@ CLI_COMMANDS(CLI_DECLARE)
 
 /* Returns the scheme named before the colon, or NULL (cmd_schemes.c). */
 const kofn_scheme *cli_scheme_of(const char *spec);
+/* Writes the parameters that people choose: those before the basis and such.
+ * "" is plain BLAS. */
+#define CLI_SHORT 48
+void cli_short_spec(char out[CLI_SHORT], const char *spec);
 
 /* ---- reports (caption.c) ------------------------------------------------- */
 

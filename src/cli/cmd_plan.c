@@ -254,31 +254,11 @@ static void seconds_text(char out[16], double s)
         snprintf(out, 16, "%.0f s", s);
 }
 
-/* Shortens a scheme string to the parameters that matter: those before the
- * basis and such. */
-static void short_spec(char out[40], const char *spec)
-{
-    static const char *const rest[] = {
-        ",basis=", ",construction=", ",plain=", ",model=", ",form="};
-    size_t n = strlen(spec);
-
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
-        const char *from = strstr(spec, rest[i]);
-
-        if (from && (size_t)(from - spec) < n)
-            n = (size_t)(from - spec);
-    }
-    snprintf(out, 40, "%.*s%s", (int)(n < 26 ? n : 26), spec,
-             strstr(spec, "deal=speed") ? ",deal=speed" : "");
-    if (!*spec)
-        snprintf(out, 40, "plain BLAS, one machine");
-}
-
 static void print_row(const kofn_forecast *f)
 {
-    char spec[40], r50[16], r90[16], r99[16], total[16], memory[20];
+    char spec[CLI_SHORT], r50[16], r90[16], r99[16], total[16], memory[20];
 
-    short_spec(spec, f->spec);
+    cli_short_spec(spec, f->spec);
     seconds_text(r50, f->round50);
     seconds_text(r90, f->round90);
     seconds_text(r99, f->round99);
@@ -325,7 +305,7 @@ static const kofn_forecast *best_of(const all *l)
 static void advise(const all *l, const cli_args *a, char *out, size_t room)
 {
     const kofn_forecast *plain = &l->row[0], *best = best_of(l);
-    char spec[40], from[40];
+    char spec[CLI_SHORT], from[40];
     double gain, rounds;
 
     if (!best) {
@@ -334,7 +314,7 @@ static void advise(const all *l, const cli_args *a, char *out, size_t room)
                  "--deadline");
         return;
     }
-    short_spec(spec, best->spec);
+    cli_short_spec(spec, best->spec);
     gain = plain->round50 - best->round50;
     rounds = gain > 0 ? ceil(best->place / gain) : HUGE_VAL;
     snprintf(from, sizeof from, rounds < 1e9 ? "from %.0f rounds on" : "never",
@@ -362,7 +342,7 @@ static void advise(const all *l, const cli_args *a, char *out, size_t room)
 static void print_table(const cli_args *a, const all *l)
 {
     const kofn_forecast *best = best_of(l);
-    char advice[240];
+    char advice[240], spec[CLI_SHORT];
 
     printf("%-28s %26s %9s %8s %7s %7s  %s\n", "", "seconds of a round",
            "in all", "memory", "may be", "faulty", "error");
@@ -374,9 +354,10 @@ static void print_table(const cli_args *a, const all *l)
     printf("\n%c%s.\n", toupper((unsigned char)*advice), advice + 1);
     printf("Half of such times were right to 20 %%, and nine of ten to 50 %% "
            "(docs/choosing.md).\n");
-    if (best)
-        printf("\n  kofn %s ... -n %zu -s %s\n", a->operand[0], a->workers,
-               best->spec);
+    if (!best)
+        return;
+    cli_short_spec(spec, best->spec);
+    printf("\n  kofn %s ... -n %zu -s %s\n", a->operand[0], a->workers, spec);
 }
 
 static void print_all(const cli_args *a, const all *l)

@@ -320,8 +320,12 @@ void cli_log_located(const kofn_job *job, const kofn_report *rep)
 {
     if (!book.fd)
         return;
-    if (rep->late)
+    if (rep->late) {
+        /* the fleet is looked at now and then, and rounds may be faster */
+        if (kofn_job_worker(job, book.workers) != KOFN_WORKER_UNKNOWN)
+            cli_log_fleet(job);
         log_late(job);
+    }
     for (size_t i = 0; i < rep->workers && i < book.workers; i++) {
         if (rep->located[i] && !book.worker[i].located)
             cli_log(&(cli_event){CLI_LOG_WARNING, "faulty", i,

@@ -139,10 +139,10 @@ static void add_wrong(text *t, const session *s, const kofn_report *r)
 /* Adds "elastic:k=4: any 4 of 8 workers suffice". */
 static void add_code(text *t, const session *s, const kofn_plan_info *info)
 {
-    const char *basis = strstr(info->spec, ",basis=");
-    size_t n = basis ? (size_t)(basis - info->spec) : strlen(info->spec);
+    char spec[CLI_SHORT];
 
-    add(t, "%.*s: ", (int)(n < 60 ? n : 60), info->spec);
+    cli_short_spec(spec, info->spec);
+    add(t, "%s: ", spec);
     if (info->threshold < s->args->workers)
         add(t, "any %zu of %zu workers suffice", info->threshold,
             s->args->workers);

@@ -271,8 +271,8 @@ static kofn_status check_problem(const kofn_problem *pb,
         return kf_fail(KOFN_INVAL, "workers = %zu is outside 1..1000000",
                        workers);
     if (!(scheme->ops & (unsigned)pb->op))
-        return kf_fail(KOFN_UNSUITED, "scheme %s does not serve %s",
-                       scheme->name, op->name);
+        return kf_fail(KOFN_UNSUITED, "scheme %s does not serve %s; take %s",
+                       scheme->name, op->name, op->served);
     return KOFN_OK;
 }
 

@@ -58,6 +58,7 @@ static const kf_operation operations[] = {
     {
         .op = KOFN_MATVEC,
         .name = "A x",
+        .served = "elastic, mds",
         .in = {KF_N, KF_P},
         .out = {KF_M, KF_P},
         .factors = 1,
@@ -70,6 +71,7 @@ static const kf_operation operations[] = {
     {
         .op = KOFN_MATMUL,
         .name = "A B",
+        .served = "elastic, mds, gpd",
         .in = {KF_N, KF_P},
         .out = {KF_M, KF_P},
         .factors = 1,
@@ -81,6 +83,7 @@ static const kf_operation operations[] = {
     {
         .op = KOFN_LEFT,
         .name = "B A",
+        .served = "elastic, gpd",
         .in = {KF_P, KF_M},
         .out = {KF_P, KF_N},
         .factors = 1,
@@ -93,6 +96,7 @@ static const kf_operation operations[] = {
     {
         .op = KOFN_GRAM,
         .name = "A' A x",
+        .served = "pcr",
         .in = {KF_N, KF_P},
         .out = {KF_N, KF_P},
         .factors = 2,
@@ -107,6 +111,7 @@ static const kf_operation operations[] = {
     {
         .op = KOFN_SUM,
         .name = "a sum of functions",
+        .served = "gc, agc",
         .in = {KF_N, KF_P},
         .out = {KF_M, KF_ONE},
         .over = KF_OVER_ROWS,
@@ -117,6 +122,7 @@ static const kf_operation operations[] = {
     {
         .op = KF_PARTS,
         .name = "the parts of a sum",
+        .served = "a plan for it",
         .in = {KF_N, KF_P},
         .out = {KF_M, KF_ONE},
         .over = KF_OVER_ROWS,
@@ -126,6 +132,7 @@ static const kf_operation operations[] = {
     {
         .op = KOFN_STREAM,
         .name = "a stream of products",
+        .served = "dip, idip",
         .in = {KF_N, KF_P},
         .out = {KF_M, KF_P},
         .factors = 1,
@@ -137,6 +144,7 @@ static const kf_operation operations[] = {
     {
         .op = KF_READ,
         .name = "A itself",
+        .served = "a plan for it",
         .in = {KF_ONE, KF_ONE},
         .out = {KF_M, KF_N},
         .factors = 1,

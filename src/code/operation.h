@@ -20,7 +20,8 @@ enum { KF_OVER_COLS = 1, KF_OVER_ROWS = 2 }; /* of A; parts of a sum are rows */
 
 typedef struct kf_operation {
     kofn_op op;
-    const char *name; /* as printed */
+    const char *name;   /* as printed */
+    const char *served; /* schemes to take for it, as advice */
     kf_shape in, out;
     unsigned factors; /* times that A is a factor; 0: a function, no A */
     unsigned over;    /* KF_OVER_*                                            */

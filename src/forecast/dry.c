@@ -2,102 +2,18 @@
  *
  * The coordinator does one thing after another. Events that come while it is at
  * work wait. Its link carries messages one after the other in each direction.
- * Workers that share cores take turns, each for a slice of time.
+ * Workers are in machines.c.
  *
  * Owns the coordinator, the workers and their tasks for one run. It reads no
  * clock and uses no threads. */
-#include "dry.h"
+#include "machines.h"
 
-#include "base/heap.h"
 #include "base/options.h"
 #include "code/code.h"
 #include "code/operation.h"
-#include "core/core.h"
-#include "faults/faults.h"
 
 #include <assert.h>
 #include <math.h>
-
-/* Seconds of simulated time after which a job counts as stuck. */
-#define FOR_EVER 1e8
-/* Seconds for which a worker keeps a shared core, as Linux schedules; longer
- * tasks have this number of turns. */
-#define SLICE 3e-3
-#define TURNS 8
-
-enum { STORED, ARRIVE, SLICED, COMPUTED, REPORT, LEAVE, JOIN };
-
-typedef struct task {
-    uint32_t number; /* the first member: kf_core_find looks for it */
-    uint32_t worker, product, row;
-    size_t lo, hi;
-    double seconds; /* of computing, if it waits for no core */
-    double left;    /* of them */
-    kofn_time since, took;
-    bool cancelled;
-} task;
-
-typedef struct worker {
-    bool gone, busy;
-    bool on_core;     /* it computes now */
-    bool waits;       /* it waits for a core */
-    bool woke;        /* it has slept: it gets the next free core */
-    double used;      /* seconds on the core since it waited for one */
-    uint32_t at;      /* index of the task, if busy */
-    uint32_t product; /* whose input it has */
-    uint32_t began;   /* product of the last task that it began */
-    uint32_t *queue;  /* indices of tasks, from `first` on */
-    size_t first, count, cap;
-} worker;
-
-typedef struct dry {
-    const kofn_plan *plan;
-    const kofn_forecast_options *opt;
-    const kofn_costs *costs;
-    kofn_core *core;
-    kofn_faults faults;
-    kf_heap heap;
-    size_t computing; /* workers on a core */
-    uint32_t *turn;   /* workers that wait for one, from `next` on; some wait no
-                       * more */
-    size_t next, turns, turn_cap;
-    kofn_time now;     /* present time */
-    kofn_time free;    /* when the coordinator has done what it was asked for */
-    kofn_time out, in; /* when its link is free */
-    worker *worker;
-    size_t workers, cap;
-    task *task;
-    size_t tasks, task_cap;
-    uint32_t joins;
-    bool over; /* the product or, in a stream, the round has ended */
-    kofn_status ended;
-    uint32_t *check; /* numbers of checks without a verdict, and products */
-    size_t checks, check_cap;
-    kf_dry_times *times;
-} dry;
-
-static kofn_time seconds(double s)
-{
-    return kf_faults_nanoseconds(s);
-}
-
-/* ---- time ---------------------------------------------------------------- */
-
-static kofn_status schedule(dry *d, kofn_time at, uint32_t kind, uint32_t w,
-                            uint32_t index)
-{
-    if (at >= KOFN_NEVER)
-        return KOFN_OK; /* it never happens */
-    return kf_heap_push(
-        &d->heap,
-        (kf_heap_entry){.time = at, .kind = kind, .worker = w, .task = index});
-}
-
-static void wait_for(dry *d, kofn_time t)
-{
-    if (d->now < t)
-        d->now = t;
-}
 
 /* Lets the coordinator work for this time. */
 static void spend(dry *d, double s)
@@ -118,215 +34,6 @@ static kofn_time send(dry *d, double bytes)
         d->out = d->free;
     d->out = kf_later(d->out, seconds(width > 0 ? bytes / width : 0));
     return kf_later(d->out, seconds(d->costs->latency));
-}
-
-/* ---- workers ------------------------------------------------------------- */
-
-static kofn_status add_worker(dry *d, uint32_t *id)
-{
-    TRY(kf_grow(&d->worker, &d->cap, d->workers, sizeof *d->worker));
-    *id = (uint32_t)d->workers++;
-    return schedule(d,
-                    kf_later(d->now, seconds(kf_faults_leave(&d->faults, *id))),
-                    LEAVE, *id, 0);
-}
-
-/* ---- cores --------------------------------------------------------------- */
-
-/* Returns for how long the worker may keep a shared core. */
-static double slice_of(const task *t)
-{
-    return fmax(SLICE, t->seconds / TURNS);
-}
-
-/* Gives the worker a core. Unless cores are shared, it computes without a
- * pause. */
-static kofn_status run(dry *d, uint32_t id)
-{
-    worker *w = &d->worker[id];
-    const task *t = &d->task[w->at];
-    double slice = t->left;
-
-    if (d->costs->cores)
-        slice = fmin(slice, slice_of(t) - w->used);
-    w->on_core = true;
-    w->waits = false;
-    d->computing++;
-    if (slice > FOR_EVER)
-        return KOFN_OK; /* it never ends */
-    return schedule(d, kf_later(d->now, seconds(slice)), SLICED, id, w->at);
-}
-
-/* Gives free cores to those who wait longest. */
-static kofn_status fill_cores(dry *d)
-{
-    while (d->next < d->turns && d->computing < d->costs->cores) {
-        uint32_t id = d->turn[d->next++];
-
-        if (d->worker[id].waits)
-            TRY(run(d, id));
-    }
-    if (d->next == d->turns)
-        d->next = d->turns = 0;
-    return KOFN_OK;
-}
-
-/* Lets the worker wait for a core. If it had one until now it keeps that, until
- * its slice is over. */
-static kofn_status line_up(dry *d, uint32_t id)
-{
-    worker *w = &d->worker[id];
-
-    if (!d->costs->cores)
-        return run(d, id);
-    if (w->used > 0 && w->used < slice_of(&d->task[w->at]) &&
-        d->computing < d->costs->cores)
-        return run(d, id);
-    w->used = 0;
-    w->waits = true;
-    TRY(kf_grow(&d->turn, &d->turn_cap, d->turns, sizeof *d->turn));
-    if (w->woke && d->next > 0)
-        d->turn[--d->next] = id;
-    else
-        d->turn[d->turns++] = id;
-    w->woke = false;
-    return fill_cores(d);
-}
-
-/* Takes the worker's core away. */
-static void rest(dry *d, worker *w)
-{
-    assert(!w->on_core || d->computing > 0);
-    d->computing -= w->on_core;
-    w->on_core = w->waits = false;
-}
-
-/* ---- tasks --------------------------------------------------------------- */
-
-/* Starts the next waiting task. A slow worker computes for longer. If cores are
- * shared, it computes as fast as others and then sleeps. */
-static kofn_status take_up(dry *d, uint32_t id)
-{
-    worker *w = &d->worker[id];
-    task *t;
-
-    while (w->count && d->task[w->queue[w->first]].cancelled)
-        w->first++, w->count--;
-    if (w->busy || w->gone || w->count == 0)
-        return KOFN_OK;
-    w->at = w->queue[w->first++];
-    w->count--;
-    if (w->count == 0)
-        w->first = 0;
-    w->busy = true;
-    t = &d->task[w->at];
-    t->since = d->now;
-    t->left = t->seconds;
-    if (!d->costs->cores)
-        t->left = kf_faults_stretch(&d->faults, id, t->product,
-                                    w->began != t->product,
-                                    t->left / kf_faults_speed(&d->faults, id));
-    return line_up(d, id);
-}
-
-/* Sends the result of a task that was computed. */
-static kofn_status report(dry *d, uint32_t id, uint32_t at)
-{
-    task *t = &d->task[at];
-    kf_dry_size size = kf_dry_task(d->plan, t->row, t->lo, t->hi, d->opt->part);
-    double bytes = size.elements *
-                   (double)kf_dtype_size(d->plan->layout.problem.dtype),
-           width = d->costs->bandwidth;
-    kofn_time comes = d->now;
-
-    t->took = d->now - t->since;
-    d->times->work += size.work;
-    if (d->opt->away) {
-        d->times->received += bytes;
-        if (d->in < d->now)
-            d->in = d->now;
-        d->in = kf_later(d->in, seconds(width > 0 ? bytes / width : 0));
-        comes = kf_later(d->in, seconds(d->costs->latency));
-    }
-    d->worker[id].busy = false;
-    TRY(schedule(d, comes, REPORT, id, at));
-    return take_up(d, id);
-}
-
-/* Returns the seconds that the worker sleeps after a task on a shared core. */
-static double sleep_after(const dry *d, uint32_t id, const task *t)
-{
-    double s = t->seconds;
-
-    if (!d->costs->cores)
-        return 0;
-    return kf_faults_stretch(&d->faults, id, t->product,
-                             d->worker[id].began != t->product,
-                             s / kf_faults_speed(&d->faults, id)) -
-           s;
-}
-
-/* Ends a worker's turn on a core. */
-static kofn_status sliced(dry *d, const kf_heap_entry *e)
-{
-    worker *w = &d->worker[e->worker];
-    task *t = &d->task[e->task];
-    double ran, more;
-
-    if (!w->on_core || w->at != e->task)
-        return KOFN_OK; /* cancelled, or gone */
-    ran = d->costs->cores ? fmin(t->left, slice_of(t) - w->used) : t->left;
-    rest(d, w);
-    t->left -= ran;
-    w->used += ran;
-    if (t->left > 0) {
-        w->used = 0;
-        return line_up(d, e->worker);
-    }
-    more = sleep_after(d, e->worker, t);
-    w->began = t->product;
-    if (more <= 0) {
-        TRY(report(d, e->worker, e->task)); /* and goes on with its next task */
-        return fill_cores(d);
-    }
-    w->used = 0;
-    TRY(fill_cores(d));
-    if (more > FOR_EVER)
-        return KOFN_OK;
-    return schedule(d, kf_later(d->now, seconds(more)), COMPUTED, e->worker,
-                    e->task);
-}
-
-/* Ends the sleep after a task. */
-static kofn_status wake(dry *d, uint32_t id, uint32_t at)
-{
-    worker *w = &d->worker[id];
-
-    if (!w->busy || w->at != at)
-        return KOFN_OK;
-    w->woke = true;
-    return report(d, id, at);
-}
-
-static kofn_status arrive(dry *d, uint32_t id, uint32_t at)
-{
-    worker *w = &d->worker[id];
-
-    if (w->gone || d->task[at].cancelled)
-        return KOFN_OK;
-    TRY(kf_grow(&w->queue, &w->cap, w->first + w->count, sizeof *w->queue));
-    w->queue[w->first + w->count++] = at;
-    return take_up(d, id);
-}
-
-static void stop(dry *d, uint32_t id)
-{
-    worker *w = &d->worker[id];
-
-    w->gone = true;
-    rest(d, w);
-    w->busy = false;
-    w->count = 0;
 }
 
 /* ---- actions of the coordinator ------------------------------------------ */
@@ -378,6 +85,7 @@ static kofn_status work(dry *d, const kofn_action *a)
         (task){.number = a->task,
                .worker = a->worker,
                .product = a->product,
+               .round = p->op->stream ? d->rounds : a->product,
                .row = (uint32_t)a->row,
                .lo = a->lo,
                .hi = a->hi,
@@ -403,10 +111,7 @@ static kofn_status cancel(dry *d, const kofn_action *a)
     t->cancelled = true;
     if (!w->busy || &d->task[w->at] != t)
         return KOFN_OK;
-    rest(d, w);
-    w->busy = false;
-    TRY(take_up(d, a->worker));
-    return fill_cores(d);
+    return kf_machine_drop(d, a->worker);
 }
 
 /* Lets the coordinator decode: it copies what is plain, and combines the
@@ -454,9 +159,10 @@ static kofn_status act(dry *d, const kofn_action *a)
     case KOFN_DO_CHECK:
         return check(d, a);
     case KOFN_DO_EVICT:
-        stop(d, a->worker);
+        kf_machine_stop(d, a->worker);
         return KOFN_OK;
     case KOFN_DO_DELIVER:
+        d->delivered++;
         d->over |= !d->plan->op->stream;
         if (a->status)
             d->ended = a->status;
@@ -506,7 +212,7 @@ static kofn_status join(dry *d)
 {
     uint32_t id;
 
-    TRY(add_worker(d, &id));
+    TRY(kf_machine_add(d, &id));
     TRY(schedule(
         d, kf_later(d->now, seconds(kf_faults_gap(&d->faults, ++d->joins))),
         JOIN, 0, 0));
@@ -532,11 +238,11 @@ static kofn_status happen(dry *d, const kf_heap_entry *e)
 {
     switch (e->kind) {
     case ARRIVE:
-        return arrive(d, e->worker, e->task);
+        return kf_machine_arrive(d, e->worker, e->task);
     case SLICED:
-        return sliced(d, e);
+        return kf_machine_sliced(d, e);
     case COMPUTED:
-        return wake(d, e->worker, e->task);
+        return kf_machine_wake(d, e->worker, e->task);
     case STORED:
         return d->worker[e->worker].gone
                    ? KOFN_OK
@@ -547,7 +253,7 @@ static kofn_status happen(dry *d, const kf_heap_entry *e)
     case LEAVE:
         if (d->worker[e->worker].gone)
             return KOFN_OK;
-        stop(d, e->worker);
+        kf_machine_stop(d, e->worker);
         return step(d, (kofn_event){.type = KOFN_EV_LEFT, .worker = e->worker});
     default:
         return join(d);
@@ -608,7 +314,7 @@ static kofn_status place(dry *d)
     for (size_t i = 0; i < d->plan->workers; i++) {
         uint32_t id;
 
-        TRY(add_worker(d, &id));
+        TRY(kf_machine_add(d, &id));
         TRY(step(d, (kofn_event){.type = KOFN_EV_JOINED, .worker = id}));
     }
     TRY(schedule(d, seconds(kf_faults_gap(&d->faults, 0)), JOIN, 0, 0));
@@ -619,7 +325,8 @@ static kofn_status place(dry *d)
     return KOFN_OK;
 }
 
-static kofn_status one_round(dry *d, unsigned r)
+/* Makes a round with this product; of a stream, 0 is none. */
+static kofn_status one_round(dry *d, uint32_t product, double *took)
 {
     const kofn_problem *pb = &d->plan->layout.problem;
     kofn_time began;
@@ -627,9 +334,10 @@ static kofn_status one_round(dry *d, unsigned r)
     wait_for(d, d->free);
     began = d->now;
     d->over = false;
+    d->rounds++;
     spend(d, 1e-9 * kf_dry_input(d->plan) * d->costs->copy);
     TRY(step(d, (kofn_event){.type = KOFN_EV_BEGIN,
-                             .product = r + 1,
+                             .product = product,
                              .m = pb->m,
                              .n = pb->n,
                              .p = pb->p}));
@@ -639,8 +347,20 @@ static kofn_status one_round(dry *d, unsigned r)
         TRY(go_on(d));
     }
     wait_for(d, d->free);
-    d->times->round[r] = (double)(d->now - began) * 1e-9;
+    *took = (double)(d->now - began) * 1e-9;
     return d->ended;
+}
+
+/* Makes the rounds that the last products of a stream need. */
+static kofn_status finish_stream(dry *d, unsigned products)
+{
+    for (size_t i = 0; d->delivered < products && i <= KF_MOST_DELAY; i++) {
+        double took;
+
+        TRY(one_round(d, 0, &took));
+        d->times->rest += took;
+    }
+    return KOFN_OK;
 }
 
 static void release(dry *d)
@@ -670,9 +390,11 @@ kofn_status kf_dry_run(kf_dry_times *out, const kofn_plan *plan,
     if (!st)
         st = place(&d);
     for (unsigned r = 0; r < rounds && !st; r++) {
-        st = one_round(&d, r);
+        st = one_round(&d, r + 1, &out->round[r]);
         out->rounds += st >= 0;
     }
+    if (!st && plan->op->stream)
+        st = finish_stream(&d, rounds);
     release(&d);
     out->status = st;
     return st == KOFN_NOMEM || st == KOFN_INVAL ? st : KOFN_OK;

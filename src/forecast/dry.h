@@ -14,6 +14,7 @@ typedef struct kf_dry_times {
     double place;          /* seconds until all blocks are stored */
     double *round;         /* seconds of each round; the caller frees it */
     unsigned rounds;       /* rounds that were completed */
+    double rest;           /* seconds of a stream after its last product came */
     double sent, received; /* bytes of the coordinator */
     double work;           /* multiply-adds of all workers */
     double error;          /* predicted relative error of the last round */

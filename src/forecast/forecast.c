@@ -99,7 +99,8 @@ static kofn_status simulate(kofn_forecast *f, const kofn_plan *plan,
 
     if (!st) {
         f->status = t.status;
-        f->place = f->total = t.place;
+        f->place = t.place;
+        f->total = t.place + t.rest;
         f->error = t.error;
         f->sent = t.sent;
         f->received = t.received;
@@ -217,8 +218,8 @@ static kofn_status glance(kofn_forecast *f, const kofn_problem *pb,
     kofn_status st = kofn_plan_new(&plan, pb, spec, workers, 1);
 
     *fits = false;
-    if (st)
-        return st == KOFN_NOMEM ? st : KOFN_OK;
+    if (st) /* KOFN_SHAPE: the problem itself is impossible */
+        return st == KOFN_NOMEM || st == KOFN_SHAPE ? st : KOFN_OK;
     few.rounds = workers > LARGE ? 2 : SHORT;
     if (few.rounds > o->rounds)
         few.rounds = o->rounds;

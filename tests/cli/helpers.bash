@@ -151,3 +151,20 @@ def make(m, x, t):
     np.save(x, np.clip(np.round(16*P[y]*r.uniform(0.5,1,(m,1))+3*r.normal(size=(m,64))),0,16))
 make(400,'X.npy','y.npy'); make(100,'Xt.npy','yt.npy')"
 }
+
+# Ends the processes that the test started in the background.
+end_jobs() {
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+    wait || true
+}
+
+# until_it COMMAND...: waits until the command succeeds.
+until_it() {
+    for _ in $(seq 600); do
+        "$@" && return
+        sleep 0.05
+    done
+    return 1
+}

@@ -2,19 +2,7 @@ load helpers
 
 # Coordinators and workers started here end with the test.
 teardown() {
-    for pid in $(jobs -p); do
-        kill "$pid" 2>/dev/null || true
-    done
-    wait || true
-}
-
-# until_it COMMAND...: waits until the command succeeds.
-until_it() {
-    for _ in $(seq 600); do
-        "$@" && return
-        sleep 0.05
-    done
-    return 1
+    end_jobs
 }
 
 # A product without end on $1 workers at $at, with further options. Its figures are at $url.

@@ -39,6 +39,7 @@ END
   refused "there are matvec, matmul" sums 3x3
   refused "plan matmul takes MxN NxP" matmul 3x3
   refused "3x-3 is no size of a matrix" matvec 3x-3
+  refused "columns are more than 2^31-1" matvec 999999999999x999999999999
   refused "the number of columns of the first" matmul 3x4 5x6
   refused "784-x is no list of widths" train 60x784 784-x
   refused "the first layer has 7 numbers" train 60x784 7-3

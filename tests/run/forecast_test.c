@@ -126,6 +126,7 @@ static const trial trials[] = {
      "straggle=0.2,factor=2"},
 };
 #define ROUNDS 40
+#define PRODUCTS 7
 
 static int ascending(const void *a, const void *b)
 {
@@ -165,6 +166,33 @@ static double simulated(const trial *t, const kofn_faults *w)
     return took[ROUNDS / 2];
 }
 
+/* Runs the products of a stream in the simulator. Returns the time of all. */
+static double streamed(const trial *t, const kofn_faults *w,
+                       const kofn_matrix *X, const kofn_matrix *Y)
+{
+    kofn_report all = KOFN_REPORT_INIT;
+    kofn_matrix out[PRODUCTS];
+    kofn_plan *plan;
+    kofn_port *port;
+    kofn_job *job;
+
+    assert_ok(kofn_plan_new(&plan, &t->pb, t->spec, WORKERS, 1));
+    assert_ok(kofn_port_sim(&port, WORKERS, w));
+    assert_ok(kofn_open(&job, plan, port, NULL));
+    for (uint32_t i = 0; i < PRODUCTS; i++) {
+        out[i] = random_matrix(t->pb.m, t->pb.p, KOFN_F64, 3);
+        assert_ok(kofn_put_pair(job, X, Y, &out[i], NULL));
+    }
+    for (uint32_t i = 1; i <= PRODUCTS; i++)
+        assert_ok(kofn_take(job, i, KOFN_NEVER, NULL));
+    assert_ok(kofn_job_totals(job, &all));
+    kofn_close(job);
+    kofn_plan_free(plan);
+    for (size_t i = 0; i < PRODUCTS; i++)
+        kf_free(out[i].data);
+    return (double)(all.placing + all.waiting) * 1e-9;
+}
+
 static void as_simulated(void **state)
 {
     (void)state;
@@ -182,6 +210,36 @@ static void as_simulated(void **state)
         assert_near(forecast(&trials[i].pb, trials[i].spec, &o).round50,
                     simulated(&trials[i], &w), 0.02);
     }
+}
+
+/* The products of a stream overlap, and the last ones need rounds of their
+ * own. */
+static void streams(void **state)
+{
+    static const char *const specs[] = {"dip:m=2,p=2,T=2,lambda=2",
+                                        "idip:m=7,p=2,W=2,N=2",
+                                        "polynomial:m=2,p=2", "uncoded"};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 240, 60, 24, KOFN_F64, false);
+    const kofn_matrix X = random_matrix(240, 60, KOFN_F64, 1),
+                      Y = random_matrix(60, 24, KOFN_F64, 2);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        const trial t = {pb, specs[i], "straggle=0.3,factor=4"};
+        kofn_forecast_options o = KOFN_FORECAST_OPTIONS_INIT;
+        kofn_faults w = KOFN_FAULTS_INIT(.work = 1e5);
+        kofn_costs c = costs_of(1e5);
+
+        assert_ok(kofn_faults_parse(&w, t.faults));
+        o.costs = &c;
+        o.faults = &w;
+        o.rounds = PRODUCTS;
+        assert_near(forecast(&pb, t.spec, &o).total, streamed(&t, &w, &X, &Y),
+                    0.02);
+    }
+    kf_free(X.data);
+    kf_free(Y.data);
 }
 
 /* ---- all codes ----------------------------------------------------------- */
@@ -246,6 +304,7 @@ TEST_FILE(forecast_test)
         TEST(a_link, "forecast: inputs and answers share the link"),
         TEST(two_cores, "forecast: workers take turns on shared cores"),
         TEST(as_simulated, "forecast: rounds take as long as in the simulator"),
+        TEST(streams, "forecast: streams take as long as in the simulator"),
         TEST(all_codes, "forecast: no code is listed that another one beats"),
         TEST(refused, "forecast: impossible jobs are refused, or fail"),
     };
