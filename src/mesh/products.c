@@ -9,6 +9,7 @@
 #include "data/kernel.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 kf_host_product_data *kf_host_product(const kf_host *h, uint64_t t)
 {
@@ -350,6 +351,18 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
     return kf_buffer_view(&h->in, h->v, &m);
 }
 
+/* Fails with KOFN_NONFINITE, and says of what product and iterate, if an input
+ * has a NaN or an infinity. */
+static kofn_status check_finite(const kf_host *h, const kf_buffer *in,
+                                const char *how)
+{
+    char name[160];
+
+    snprintf(name, sizeof name, "the input of product %zu for iterate %llu%s",
+             (size_t)(h->on - h->product), (unsigned long long)h->at.step, how);
+    return kf_mat_check_finite(&in->m, name);
+}
+
 /* Divides the input by the factors of the scaled matrix.  Lines of the input
  * itself are not scaled.  The vectors of nodes may differ by rounding, so nodes
  * would not all scale the lines by the same factor.  If the original input is
@@ -372,9 +385,7 @@ static kofn_status lower_input(kf_host *h)
     if (!lowers)
         return KOFN_OK;
     kf_equilibrate_divide(held, h->on->plan, &h->lowered->m);
-    return kf_mat_check_finite(&h->lowered->m,
-                               "what is to be multiplied, with what the matrix "
-                               "is divided by");
+    return check_finite(h, h->lowered, ", with what the matrix is divided by");
 }
 
 static kofn_status make_input(kf_host *h)
@@ -390,7 +401,7 @@ static kofn_status make_input(kf_host *h)
         return KOFN_OK;
     TRY(h->program.input(h->program.ud, h->at.step + 1, &h->v->m, h->scalar,
                          &h->in->m));
-    return kf_mat_check_finite(&h->in->m, "what is to be multiplied");
+    return check_finite(h, h->in, "");
 }
 
 kofn_status kf_host_input(kf_host *h)

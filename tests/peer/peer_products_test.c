@@ -6,6 +6,8 @@
 
 #include "mesh/note.h"
 
+#include <stdatomic.h>
+
 /* ---- programs ------------------------------------------------------------ */
 
 /* The vector is several matrices one after the other, each of COLS columns. A
@@ -538,6 +540,75 @@ static void on_threads(void **state)
                     i % 2 ? KOFN_DECODE_REPLICATED : KOFN_DECODE_DISTRIBUTED);
 }
 
+/* ---- numbers that are not finite ----------------------------------------- */
+
+static kofn_status odd_input(void *ud, uint64_t t, const kofn_matrix *v,
+                             const double scalar[KOFN_SCALARS], kofn_matrix *in)
+{
+    kofn_status st = route_input(ud, t, v, scalar, in);
+
+    if (t == 2)
+        ((double *)in->data)[1] = NAN;
+    return st;
+}
+
+static atomic_bool odd_seen;
+
+/* The others leave as soon as one has failed. */
+static int leave_odd(void *ud, const kofn_node_view *view, const double *scalar)
+{
+    (void)ud;
+    (void)view;
+    (void)scalar;
+    return odd_seen;
+}
+
+static void run_odd_node(void *ud, kofn_transport *t)
+{
+    thread_node *l = ud;
+    kofn_program program = program_of(l->f);
+    kofn_peer_options o = {.size = sizeof o,
+                           .seat = KOFN_NO_SEAT,
+                           .confirm = 1,
+                           .watch = leave_odd};
+
+    program.input = odd_input;
+    l->status = kofn_peer_run(t, &program, &o, &l->v, NULL, NULL);
+    if (l->status == KOFN_NONFINITE)
+        odd_seen = true;
+    snprintf(l->why, sizeof l->why, "%s", kofn_errmsg());
+}
+
+/* The error of an input names the product and the iterate, as that of a result
+ * does: a node may see either first. */
+static void odd_inputs(void **state)
+{
+    thread_node l[SIM_NODES];
+    kofn_mesh *mesh;
+    fixture f;
+    bool said = false;
+
+    (void)state;
+    odd_seen = false;
+    set_up(&f, &routes[0], 5);
+    assert_ok(kofn_mesh_new(&mesh));
+    for (size_t i = 0; i < f.w->nodes; i++) {
+        l[i] = (thread_node){.f = &f, .v = f.v0};
+        l[i].v.data = numbers(f.entries, 8);
+        memcpy(l[i].v.data, f.v0.data, f.entries * 8);
+        assert_ok(kofn_mesh_start(mesh, run_odd_node, &l[i]));
+    }
+    kofn_mesh_free(mesh); /* after all have ended */
+    for (size_t i = 0; i < f.w->nodes; i++) {
+        assert_true(l[i].status < 0 || l[i].status == KOFN_AGAIN);
+        said |= l[i].status == KOFN_NONFINITE &&
+                strstr(l[i].why, "the input of product 1 for iterate 1");
+        kf_free(l[i].v.data);
+    }
+    assert_true(said);
+    tear_down(&f);
+}
+
 /* ---- refusals ------------------------------------------------------------ */
 
 static kofn_status run(const kofn_program *p, kofn_matrix *v)
@@ -594,6 +665,9 @@ TEST_FILE(peer_products_test)
              "products: all nodes end with the plain iterates if none fails"),
         TEST(too_few,
              "products: nodes that suffice for some products only fail"),
+        TEST(odd_inputs,
+             "products: an input that is not finite is named by product and "
+             "iterate"),
         TEST(
             histories,
             "products: seeded histories of faults end with the plain iterates"),
