@@ -346,6 +346,46 @@ KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
  * KOFN_NONFINITE: A has a NaN or an infinity. */
 KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
                                    kofn_operand A);
+/* A matrix that is read row by row. */
+typedef struct kofn_source {
+    size_t size; /* set by KOFN_SOURCE_INIT */
+    /* Writes rows row, row + 1, ... of A to all rows of *out, which are ld
+     * numbers apart.  It may be called for any rows, several times, on the
+     * thread of the job's caller.  It must not call functions of the job.
+     * While workers are waited for it is also called with out == NULL, at
+     * least every tenth of a second.  Any status but KOFN_OK ends the
+     * placing. */
+    kofn_status (*read)(void *ud, size_t row, const kofn_matrix *out);
+    void *ud;     /* passed to read */
+    size_t panel; /* bytes of A to read at a time; at least one row, or one row
+                     of each part, is read; 0: 64 MiB                        */
+} kofn_source;
+#define KOFN_SOURCE_INIT                                                       \
+    {                                                                          \
+        sizeof(kofn_source), NULL, NULL, 0                                     \
+    }
+/* Places an operand that no process has as a whole, such as one that is spread
+ * over machines.  Waits for the workers, and returns when enough of them have
+ * their blocks.  A is read twice; afterwards `source` is not used.  Memory here
+ * is a few times `panel`.
+ *
+ * It must be the last operand that is placed.  The blocks of later workers are
+ * made from those of others, as after kofn_update, which may be called.  So no
+ * more workers may be lost at a time than the scheme allows.
+ *
+ * Accuracy is that of kofn_place_at.
+ * KOFN_INVAL: there is no such operand, or the source is missing.
+ * KOFN_STATE: the operand is placed already, another one is not, or the plan is
+ * for a STREAM.
+ * KOFN_SHAPE: the plan is for a sum or for a sparse matrix.
+ * KOFN_UNSUITED: the scheme, `errors` = keyed, or a job with a number needs A
+ * as a whole; or rows and columns differ in size, and there are zeros.
+ * KOFN_NONFINITE: A has a NaN or an infinity.
+ * KOFN_LATE: too few workers came in time.
+ * Otherwise it returns the failures of `read`.  If blocks were sent, the job is
+ * broken after a failure. */
+KOFN_API kofn_status kofn_place_from(kofn_job *job, size_t operand,
+                                     const kofn_source *source);
 #define KOFN_OPEN_MOST 16 /* open products of a job */
 /* Starts a product out = A in with operand 0 and returns without waiting for
  * it.

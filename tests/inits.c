@@ -54,6 +54,7 @@ static void jobs(void)
     SETS(kofn_progress, KOFN_PROGRESS_INIT, NOTHING);
     SETS(kofn_machine, KOFN_MACHINE_INIT, NOTHING);
     SETS(kofn_change, KOFN_CHANGE_INIT, want.step = 1);
+    SETS(kofn_source, KOFN_SOURCE_INIT, NOTHING);
     SETS(kofn_faults, KOFN_FAULTS_INIT(), NOTHING);
     SETS(kofn_core_options, KOFN_CORE_OPTIONS_INIT,
          (want.event = sizeof(kofn_event), want.action = sizeof(kofn_action)));

@@ -1,5 +1,5 @@
-/* operands.c -- a job with two operands, which change in the workers' blocks.
- */
+/* operands.c -- a job with two operands, which change in the workers' blocks,
+ * and one with an operand that is read row by row. */
 #include "example.h"
 
 #define N 24
@@ -59,6 +59,37 @@ static void compare(kofn_job *job)
     expect(rep.rebuilding == 0 && rep.drift < 1e-9, "all blocks agree");
 }
 
+/* Writes rows of A, which could be on other machines. */
+static kofn_status read_rows(void *ud, size_t row, const kofn_matrix *out)
+{
+    double *to = out ? out->data : NULL; /* NULL: it only asks to go on */
+
+    (void)ud;
+    for (size_t i = 0; out && i < out->rows; i++)
+        for (size_t j = 0; j < N; j++)
+            to[i * out->ld + j] = A[(row + i) * N + j];
+    return KOFN_OK;
+}
+
+/* Computes y = A x on a job that reads A row by row. */
+static void read_by_rows(const kofn_plan *plan)
+{
+    kofn_matrix a = matrix(A, N, N), in = matrix(x, N, 1);
+    kofn_matrix out = matrix(y, N, 1);
+    kofn_source source = KOFN_SOURCE_INIT;
+    kofn_port *port;
+    kofn_job *job;
+
+    source.read = read_rows;
+    source.panel = 10 * N * sizeof(double);
+    must(kofn_port_threads(&port, 6, NULL));
+    must(kofn_open(&job, plan, port, NULL));
+    must(kofn_place_from(job, 0, &source));
+    must(kofn_round(job, &in, &out, NULL));
+    expect(is_product(&a, &in, &out), "A x");
+    kofn_close(job);
+}
+
 int main(void)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, N, N, 1, KOFN_F64, false);
@@ -75,6 +106,7 @@ int main(void)
     change(job);
     compare(job);
     kofn_close(job);
+    read_by_rows(plan);
     kofn_plan_free(plan);
     return 0;
 }

@@ -22,12 +22,13 @@ from ._mesh import Mesh
 from ._network import Network
 from ._plan import Plan, plan
 from ._regression import Regression
+from ._rows import Rows
 from ._stream import Product, Stream
 from ._sum import Sum
 
 __all__ = ["ConvergenceWarning", "Corrupt", "Error", "Findings", "Fleet",
            "FleetWorker", "Invalid",
            "Iterated", "Late", "Matrix", "Mesh", "Network", "NotFitted", "Plan", "Product",
-           "Regression", "Report", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
+           "Regression", "Report", "Rows", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
            "TransportFailed", "Unstable", "Unsuited", "check_product", "matmul",
            "pagerank", "plan", "plan_info", "power", "schemes", "serve"]

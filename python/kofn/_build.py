@@ -51,6 +51,7 @@ extern "Python" kofn_leave kofn_py_serve(void *, const char *);
 extern "Python" kofn_status kofn_py_operand(void *, const char *,
                                             const kofn_matrix **,
                                             const kofn_sparse **);
+extern "Python" kofn_status kofn_py_rows(void *, size_t, const kofn_matrix *);
 extern "Python" void kofn_py_operand_done(void *);
 extern "Python" void kofn_py_news(void *, const char *);
 extern "Python" size_t kofn_py_ended(void *);

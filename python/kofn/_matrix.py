@@ -4,7 +4,8 @@ import numpy as np
 from . import _lib
 from ._fleet import life, placed
 from ._job import ALL, Job, problem
-from ._lib import Invalid, Unsuited, check, lib
+from ._lib import Invalid, Unsuited, check, ffi, lib
+from ._rows import Rows
 from ._turn import Turn
 
 
@@ -94,7 +95,7 @@ class Matrix(_Operator):
     """A matrix, coded and distributed to workers; `A @ x` is one round.
 
     A        m x n: a NumPy array, a CPU tensor, a pandas table, or a SciPy sparse
-             matrix. Its numbers may be complex. Arrays of float64 and float32 with
+             matrix, or kofn.Rows. Its numbers may be complex. Arrays of float64 and float32 with
              contiguous rows, and contiguous ones of complex128 and complex64, are not
              copied: keep them unchanged.
     where    "threads" (the default), "sim", "processes", or an address such as
@@ -142,6 +143,7 @@ class Matrix(_Operator):
         self._own = dict(multiply=multiply, keep=keep) if multiply or keep else {}
         where, workers = placed(where, workers)
         self._sparse = _lib.is_sparse(A)
+        self._rows = A if isinstance(A, Rows) else None
         self._options = dict(where=where, scheme=scheme, workers=workers,
                              **options)
         self._columns = _lib.count("columns", columns)
@@ -149,6 +151,20 @@ class Matrix(_Operator):
         self._jobs = {}  # jobs by the type of the input, and its rows if these are fixed
         self._turn = Turn("the matrix")
         self.report = None
+        self._hold(A)
+        self.shape = (self._real[0], self._real[1] // (2 if self._complex else 1))
+        self.dtype = _lib.pair(self._part) if self._complex else self._part
+        self._columns *= 2 if self._complex else 1
+        self._copy = None
+        self._job()
+
+    def _hold(self, A):
+        """Sets what is known of A, and of the real matrix that workers have."""
+        if self._rows:
+            self._complex = A.dtype.kind == "c"
+            self._operand, self._borrowed = None, A
+            self._part, self._real = A.part, A.real
+            return
         if self._sparse:
             self._complex = A.dtype.kind == "c"
             self._operand, self._borrowed = _lib.sparse(A, kinds="fiubc")
@@ -160,13 +176,7 @@ class Matrix(_Operator):
                 self._borrowed = _lib.pairs(self._borrowed)
             self._operand = _lib.view(self._borrowed)
             self._part = self._borrowed.dtype
-        # of the real matrix that workers have
         self._real = (self._operand.rows, self._operand.cols)
-        self.shape = (self._real[0], self._real[1] // (2 if self._complex else 1))
-        self.dtype = _lib.pair(self._part) if self._complex else self._part
-        self._columns *= 2 if self._complex else 1
-        self._copy = None
-        self._job()
 
     def _job(self, dtype=None, rows=None):
         """Returns the job for real inputs of this type; with `rows` the one for left
@@ -174,7 +184,7 @@ class Matrix(_Operator):
         blocks of one job only."""
         dtype = self._part if dtype is None else dtype
         place = self._options["where"]
-        key = (dtype, rows if place == "threads" else None)
+        key = (dtype, rows if place == "threads" and not self._rows else None)
         if key in self._jobs:
             return self._used(key)
         for job in self._jobs.values():
@@ -190,6 +200,7 @@ class Matrix(_Operator):
         else:
             borrowed = self._wide()
             operand = _lib.view(borrowed)
+        given = None if self._rows else _lib.operand(operand)
         m, n = self._real
         o = dict(self._options)
         # left products cannot be compared: none with errors
@@ -198,9 +209,16 @@ class Matrix(_Operator):
                   o.pop("scheme"), o.pop("workers"), o.pop("where"),
                   left=columns if whole else 0,
                   serve=lambda address, **w: life(address, **self._own, **w),
-                  turn=self._turn, operand=_lib.operand(operand), **o)
+                  turn=self._turn, operand=given, **o)
         job.columns = columns
-        check(lib.kofn_place_at(job.job, 0, _lib.operand(operand)))
+        try:
+            if self._rows:
+                self._rows.place(job)
+            else:
+                check(lib.kofn_place_at(job.job, 0, given))
+        except BaseException:
+            job.end()
+            raise
         job.borrow(borrowed, operand)
         return job
 
@@ -277,7 +295,8 @@ class Matrix(_Operator):
 
     def _check_type(self, dtype, given):
         """Refuses a factor of this type, if workers hold A in one type only."""
-        if dtype == self._part or self._options["where"] in ("threads", "sim"):
+        once = self._rows or self._options["where"] not in ("threads", "sim")
+        if dtype == self._part or not once:
             return
         fitting = _lib.pair(self._part) if given.kind == "c" else self._part
         wide = _lib.pair(dtype) if self._complex else dtype
@@ -383,6 +402,23 @@ class Matrix(_Operator):
         array([12.-6.j, 12.-6.j])
         """
         return _Transposed(self, conjugate=self._complex)
+
+    def fetch(self):
+        """Returns A as an array, read from the blocks of workers; kofn.Rows need not be
+        there any more. Codes that mix numbers round them in the last places.
+
+        >>> import numpy as np, kofn
+        >>> with kofn.Matrix(np.eye(3), scheme="elastic:k=2", workers=4) as A:
+        ...     np.abs(A.fetch()[0]).round(9)
+        array([1., 0., 0.])
+        """
+        if self._sparse:
+            raise Unsuited("blocks of a sparse matrix are not read back")
+        out = np.empty(self._real, self._part)
+        with self._turn():
+            job = self._job()
+        job.call(lib.kofn_fetch, job.job, 0, False, _lib.view(out), ffi.NULL)
+        return out.view(self.dtype) if self._complex else out
 
     @property
     def totals(self):

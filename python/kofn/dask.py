@@ -12,13 +12,14 @@ import numpy as np
 
 from . import _child, _fleet, _lib, _matrix
 from ._lib import Invalid
+from ._rows import Rows
 
 try:
     from distributed import WorkerPlugin
 except ImportError:  # the page of reference is made without Dask
     WorkerPlugin = object
 
-__all__ = ["fleet", "matmul"]
+__all__ = ["Coded", "fleet", "matmul", "persist"]
 
 
 class _Plugin(WorkerPlugin):
@@ -184,3 +185,65 @@ def matmul(A, B, fleet, *, panel=256 << 20, **options):
             out = np.empty((len(A), *part.shape[1:]), part.dtype)
         out[lo:hi] = part
     return da.from_array(out, (A.chunks[0], *B.chunks[1:]))
+
+
+class Coded(_matrix.Matrix):
+    """A Dask array that the workers of a fleet hold coded: kofn.dask.persist makes it.
+
+    It is a kofn.Matrix. Products with arrays are arrays, and those with Dask arrays are
+    Dask arrays. The other factor comes to this process, and so does the product."""
+
+    def __init__(self, A, fleet, coded, panel, options):
+        self.chunks = A.chunks
+        rows = Rows(lambda lo, hi: A[lo:hi].compute(), A.shape, A.dtype, panel=panel)
+        super().__init__(rows, fleet, scheme=coded, **options)
+        rows.read = None  # Dask may free the chunks
+
+    def __matmul__(self, x):
+        """Returns A @ x."""
+        return _product(super().__matmul__, x, lambda x: (self.chunks[0], *x.chunks[1:]))
+
+    def __rmatmul__(self, x):
+        """Returns x @ A."""
+        return _product(super().__rmatmul__, x,
+                        lambda x: (*x.chunks[:-1], self.chunks[1]))
+
+    def compute(self):
+        """Returns A as an array, read from the coded blocks."""
+        return self.fetch()
+
+    def to_dask(self):
+        """Returns A as a Dask array of the same chunks, in the memory of this process."""
+        import dask.array as da
+
+        return da.from_array(self.fetch(), self.chunks)
+
+
+def _product(multiply, x, chunks):
+    """Returns multiply(x), as a Dask array of these chunks if x is one."""
+    import dask.array as da
+
+    if not isinstance(x, da.Array):
+        return multiply(x)
+    _known(x, "the other factor", (1, 2))
+    return da.from_array(multiply(x.compute()), chunks(x))
+
+
+def persist(A, fleet, *, coded="elastic", panel=64 << 20, **options):
+    """Gives a Dask array to the workers of a fleet, coded, and returns a Coded.
+
+    A         a Dask array m x n with known chunks, of float64, float32, complex128 or
+              complex64.
+    fleet     a kofn.Fleet, for example of kofn.dask.fleet.
+    coded     the scheme. Under "elastic:k=6" any 6 workers have all numbers of A.
+    panel     bytes of A that are read at a time. Here is memory for a few panels.
+    options   of kofn.Matrix.
+
+    A is persisted by Dask, and its chunks come here panel by panel, twice: to be measured,
+    and to be coded. The second time the rows of a panel are from several places of A. When
+    this returns, no chunk of A is needed any more. Drop other references, and Dask frees
+    them. From then on no loss of workers that the code allows computes anything again. A
+    worker that joins gets its block from those of others.
+    """
+    _known(A, "A", (2,))
+    return Coded(A.persist(), fleet, coded, panel, options)

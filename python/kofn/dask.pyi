@@ -1,9 +1,18 @@
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
-from . import Fleet, Path
+from . import Array, Fleet, Matrix, Path
+
+class Coded(Matrix):
+    chunks: Tuple[Tuple[int, ...], ...]
+    def __init__(self, A: Any, fleet: Fleet, coded: str, panel: int,
+                 options: dict[str, Any]) -> None: ...
+    def compute(self) -> Array: ...
+    def to_dask(self) -> Any: ...
 
 def fleet(client: Any, workers: Optional[int] = ..., *, address: Optional[str] = ...,
           keys: Optional[Path] = ..., worker_keys: Optional[Path] = ...,
           insecure: bool = ..., module: Optional[Path] = ..., grace: float = ...,
           patience: float = ...) -> Fleet: ...
 def matmul(A: Any, B: Any, fleet: Fleet, *, panel: int = ..., **options: Any) -> Any: ...
+def persist(A: Any, fleet: Fleet, *, coded: str = ..., panel: int = ...,
+            **options: Any) -> Coded: ...

@@ -6,10 +6,13 @@ there; wheels have none.
 """
 import operator
 
+import numpy as np
+
 from . import _fleet, _lib
 from ._lib import Invalid, lib, new
+from ._rows import Rows
 
-__all__ = ["attach", "fleet", "serve"]
+__all__ = ["Spread", "attach", "fleet", "serve"]
 
 
 def _handle(comm):
@@ -83,3 +86,68 @@ def _place(comm):
         from mpi4py import MPI
         comm = MPI.Comm.f2py(_handle(comm))
     return comm.Get_rank(), comm.Get_size()
+
+
+class Spread:
+    """A matrix whose rows are spread over the ranks of a communicator of mpi4py.
+
+    comm      a communicator of mpi4py; every rank of it makes the Spread.
+    own       the rows of this rank, an array with the same number of columns and of the
+              same type on all ranks; perhaps without rows. The rows of rank 0 are the
+              first of A. It is copied only if its rows are not contiguous. Keep it
+              unchanged.
+    panel     bytes of A that the coordinator reads at a time.
+
+    `rows` is a kofn.Rows, for kofn.Matrix on the rank of the coordinator. That rank gets
+    the rows of others by MPI_Get from where they lie, and never has A as a whole. `shape`
+    and `dtype` are those of A.
+
+    Every rank calls free(), or leaves the `with`, after the fleet is closed, and before
+    MPI ends.
+    """
+
+    def __init__(self, comm, own, *, panel=64 << 20):
+        from mpi4py import MPI
+
+        own = np.ascontiguousarray(own)
+        if own.ndim != 2:
+            raise Invalid(f"the rows of this rank have {own.ndim} dimensions, not 2")
+        parts = comm.allgather((own.shape, own.dtype.str))
+        if len({(shape[1], kind) for shape, kind in parts}) > 1:
+            raise Invalid("the rows of the ranks differ in length or type: " + ", ".join(
+                f"rank {i} has {m} x {n} {np.dtype(kind)}"
+                for i, ((m, n), kind) in enumerate(parts)))
+        self._ends = np.cumsum([shape[0] for shape, _ in parts])
+        self.shape, self.dtype = (int(self._ends[-1]), own.shape[1]), own.dtype
+        self.rows = Rows(self._read, self.shape, self.dtype, panel=panel)
+        self._own, self._locked, self._byte = own, MPI.LOCK_SHARED, MPI.BYTE
+        self._window = MPI.Win.Create(own, own.itemsize * max(1, own.shape[1]), comm=comm)
+
+    def _read(self, lo, hi):
+        """Returns rows lo, ..., hi - 1 of A."""
+        out = np.empty((hi - lo, self.shape[1]), self.dtype)
+        at = lo
+        while at < hi:
+            rank = int(np.searchsorted(self._ends, at, "right"))
+            first = int(self._ends[rank - 1]) if rank else 0
+            end = min(hi, int(self._ends[rank]))
+            self._window.Lock(rank, self._locked)
+            part = out[at - lo:end - lo].view(np.uint8)
+            self._window.Get([part, part.size, self._byte], rank,
+                             (at - first, part.size, self._byte))
+            self._window.Unlock(rank)
+            at = end
+        return out
+
+    def free(self):
+        """Frees the window of MPI. Every rank calls this."""
+        if self._window is not None:
+            self._window.Free()
+            self._window = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:  # another rank may wait for what this one will not do
+            self.free()

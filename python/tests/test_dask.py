@@ -72,6 +72,24 @@ def kill(client, fleet, seconds=0.0):
     return gone - begin, time.monotonic() - restarted
 
 
+def test_a_persisted_array_survives_the_loss_of_its_workers(client):
+    X = da.from_array(A, (30, 4))
+    with kofn.dask.fleet(client) as fleet, \
+            kofn.dask.persist(X, fleet, coded="elastic:k=1", panel=800) as M:
+        assert M.chunks == X.chunks and M.shape == A.shape
+        until(lambda: not any(client.has_what().values()))  # no chunk is left in Dask
+        for _ in range(2):
+            kill(client, fleet)
+        y = M @ da.from_array(B, (7, 2))
+        assert y.chunks == (M.chunks[0], (2, 2))
+        np.testing.assert_allclose(y.compute(), A @ B, rtol=1e-12)
+        z = da.from_array(A.T, (3, 101)) @ M
+        assert z.chunks == ((3, 3, 1), M.chunks[1])
+        np.testing.assert_allclose(z.compute(), A.T @ A, rtol=1e-12)
+        np.testing.assert_allclose(M.compute(), A, rtol=1e-12)
+        assert M.to_dask().chunks == M.chunks
+
+
 def test_killed_dask_workers_leave_no_orphans_and_their_successors_join(client):
     with kofn.dask.fleet(client) as fleet:
         assert fleet.size == 3 and fleet.wait(timeout=60) == 3

@@ -49,6 +49,18 @@ else:
     lib.kofn_close(job)
     lib.kofn_plan_free(plan)
     assert np.allclose(y, A @ x, rtol=1e-12), (y, A @ x)
+# rows of different numbers, none on rank 1; complex numbers too
+rng = np.random.default_rng(5)
+for whole in rng.random((97, 6)), rng.random((50, 4)) + 1j * rng.random((50, 4)):
+    cuts = np.sort(rng.integers(0, len(whole), world.size - 1))
+    own = np.split(whole, np.insert(cuts, 1, cuts[0])[:world.size - 1])[world.rank]
+    with kofn.mpi.Spread(world, own, panel=500) as S:
+        if fleet := kofn.mpi.fleet(world):
+            assert S.shape == whole.shape
+            x = rng.random(whole.shape[1])
+            with fleet, kofn.Matrix(S.rows, fleet, scheme="mds:k=2") as M:
+                assert np.allclose(M @ x, whole @ x, rtol=1e-12)
+                assert np.allclose(M.fetch(), whole, rtol=1e-12)
 assert world.allreduce(world.rank) == world.size * (world.size - 1) // 2
 print(f"rank {world.rank}: ok", flush=True)
 """

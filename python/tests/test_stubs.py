@@ -98,8 +98,9 @@ def test_parameters_are_the_same():
     assert compared > 40
 
 
-def members(node, real):
-    """Compares the .pyi file with the class, and returns the number of methods."""
+def members(node, real, classes=None):
+    """Compares the .pyi file with the class, and returns the number of methods. `classes`
+    are the class and its bases, if not all of them."""
     stubs = {}
     for m in node.body:
         if isinstance(m, ast.FunctionDef):
@@ -108,7 +109,7 @@ def members(node, real):
             if not isinstance(where, property):
                 assert parameters(m) == real_parameters(getattr(real, m.name)), \
                     (node.name, m.name)
-    public = {name for c in real.__mro__ if c.__module__.startswith("kofn")
+    public = {name for c in classes or real.__mro__ if c.__module__.startswith("kofn")
               for name, value in vars(c).items()
               if not name.startswith("_") and
               (inspect.isfunction(value) or isinstance(value, property))}
@@ -120,7 +121,10 @@ def members(node, real):
 def test_stubs_of_modules_are_the_same(name):
     module = importlib.import_module(f"kofn.{name}")
     stubs = {n.name: n for n in ast.parse((STUBS.parent / f"{name}.pyi").read_text()).body
-             if isinstance(n, ast.FunctionDef)}
+             if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     assert set(stubs) == set(module.__all__)
-    for f in stubs:
-        assert parameters(stubs[f]) == real_parameters(getattr(module, f)), f
+    for f, node in stubs.items():
+        if isinstance(node, ast.ClassDef):
+            members(node, getattr(module, f), [getattr(module, f)])
+        else:
+            assert parameters(node) == real_parameters(getattr(module, f)), f

@@ -29,6 +29,18 @@ kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
                         L->cut[0].cols);
 }
 
+void kf_resident_shape(kf_resident *r, const kofn_plan *plan)
+{
+    const kofn_layout *L = &plan->layout;
+    size_t rows = L->groups * L->cut[0].rows, cols = L->cut[0].cols;
+
+    *r = (kf_resident){.plan = plan,
+                       .by = 1,
+                       .parts = {.count = rows * cols,
+                                 .rows = kf_ceil_div(L->problem.m, rows),
+                                 .cols = kf_ceil_div(L->problem.n, cols)}};
+}
+
 kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
                                const kofn_sparse *A)
 {

@@ -150,6 +150,8 @@ struct kf_block {
 
 kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
                               const kofn_matrix *A);
+/* Makes one of this plan's shape without numbers. */
+void kf_resident_shape(kf_resident *r, const kofn_plan *plan);
 kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
                                const kofn_sparse *A);
 void kf_resident_sum(kf_resident *r, const kofn_plan *plan);
@@ -333,6 +335,10 @@ static inline bool kf_scaling_any(const kf_scaling *l)
 }
 /* True if the digits change any row or column of a matrix of this size. */
 bool kf_scaling_change(const kf_scaling *l, size_t rows, size_t cols);
+struct kf_scale;
+/* Computes the digits that equilibrate n rows or columns with these scales;
+ * NULL if there is nothing to do. */
+kofn_status kf_scaling_even(const struct kf_scale *s, size_t n, int **out);
 void kf_scaling_free(kf_scaling *l);
 /* Scales rows and columns up by sign times their digits. Either may be NULL. */
 void kf_scaling_multiply(const kofn_matrix *a, const int *row, const int *col,
@@ -383,6 +389,31 @@ kofn_status kf_equilibrate_input(const kf_scaling *held, const kofn_plan *use,
 /* Fills *back with what undoes both scalings in the product's output. */
 void kf_equilibrate_back(const kf_scaling *held, const kf_scaling *scaled,
                          const kofn_plan *use, kf_back *back);
+
+/* ---- operands that come panel by panel (panels.c) ------------------------ */
+
+/* What is known of the rows that have come. */
+typedef struct kf_panels {
+    unsigned kind; /* KF_SCALED_* */
+    size_t rows, cols;
+    double most;          /* largest number */
+    bool zeros;           /* there are some; known if `kind` is not 0 */
+    struct kf_scale *row; /* scales; NULL: rows are not scaled */
+    int *digits;          /* by which rows were scaled before columns were
+                             measured */
+    struct kf_scale *col; /* exponents of norms so far */
+    double *sum;          /* squares of these norms in units of the exponent */
+} kf_panels;
+
+/* Begins an operand of this shape; `kind` is by kf_equilibrate_kind. */
+kofn_status kf_panels_new(kf_panels *p, unsigned kind, size_t rows,
+                          size_t cols);
+/* Measures rows from `at` on, and overwrites them.  Fails with KOFN_NONFINITE
+ * if there is a NaN or an infinity. */
+kofn_status kf_panels_add(kf_panels *p, size_t at, const kofn_matrix *panel);
+/* Decides how the operand is scaled, and bounds its scaled numbers. */
+kofn_status kf_panels_end(kf_panels *p, kf_scaling *l, double *most);
+void kf_panels_free(kf_panels *p);
 
 /* ---- what is sent with the work (message.c) ------------------------------ */
 

@@ -171,6 +171,9 @@ struct kofn_port {
     /* Returns the bytes of blocks that were sent to workers, slice by slice.
      * NULL: blocks are not sent so. */
     uint64_t (*placed)(kofn_port *p);
+    /* Returns the bytes for a worker that are not sent yet.  NULL: messages do
+     * not wait. */
+    uint64_t (*backlog)(kofn_port *p, uint32_t worker);
     /* Reports the arrived part of an awaited result; false if nothing has
      * arrived. */
     bool (*coming)(kofn_port *p, uint32_t worker, kf_coming *c);

@@ -60,6 +60,11 @@ static kofn_status even_out(const kf_scale *s, size_t n, int digits, int **out)
     return KOFN_OK;
 }
 
+kofn_status kf_scaling_even(const kf_scale *s, size_t n, int **out)
+{
+    return even_out(s, n, ALIKE, out);
+}
+
 /* Computes the digits for the rows of `a`, or of a sparse S. */
 static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
                            int digits, int **out)

@@ -293,6 +293,15 @@ static uint64_t port_placed(kofn_port *base)
     return ((const port *)base)->placed;
 }
 
+static uint64_t port_backlog(kofn_port *base, uint32_t id)
+{
+    const port *p = (const port *)base;
+
+    return id < p->workers && !p->worker[id]->gone
+               ? kf_post_bytes(&p->worker[id]->outbox)
+               : 0;
+}
+
 static void port_doing(kofn_port *base, const kf_doing *d)
 {
     ((port *)base)->doing = *d;
@@ -396,6 +405,7 @@ static kofn_port base_of(const kofn_transport *t, const kofn_away_options *opt)
                        .name_of = port_name_of,
                        .storing = kf_away_storing,
                        .placed = port_placed,
+                       .backlog = port_backlog,
                        .coming = kf_away_coming,
                        .describe = port_describe,
                        .doing = port_doing};

@@ -134,6 +134,7 @@ kofn_status kf_away_strips(port *p, const kf_msg *m)
         return kf_nomem(SIZE_MAX);
     TRY(kf_buffer_new(&body, rows, of->cols, of->dtype));
     to = body->m.data;
+    p->placed += kf_buffer_bytes(body);
     kf_post_components(&to, of, 0, of->rows);
     h.updates = b->updates;
     h.dtype = of->dtype;

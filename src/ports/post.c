@@ -255,6 +255,15 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
     return true;
 }
 
+uint64_t kf_post_bytes(const kf_outbox *b)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < b->count; i++)
+        bytes += b->letter[b->first + i].body.bytes;
+    return bytes;
+}
+
 void kf_post_empty(kf_outbox *b)
 {
     for (size_t i = 0; i < b->count; i++) {

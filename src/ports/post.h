@@ -58,6 +58,8 @@ kofn_status kf_post_check(const kofn_transport *t, const kf_head *h,
  * such task, the input is not sent and *lost is its number. Otherwise *lost is
  * 0. */
 bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost);
+/* Returns the bytes of bodies that wait. */
+uint64_t kf_post_bytes(const kf_outbox *b);
 void kf_post_empty(kf_outbox *b);
 void kf_post_free(kf_outbox *b);
 

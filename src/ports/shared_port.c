@@ -101,6 +101,11 @@ static uint64_t guarded_placed(kofn_port *base)
     WITHIN(uint64_t, p->placed(p));
 }
 
+static uint64_t guarded_backlog(kofn_port *base, uint32_t id)
+{
+    WITHIN(uint64_t, p->backlog(p, id));
+}
+
 static bool guarded_coming(kofn_port *base, uint32_t id, kf_coming *c)
 {
     WITHIN(bool, p->coming(p, id, c));
@@ -202,6 +207,7 @@ kofn_status kf_shared_guard(kofn_port **out, channel *c)
     g->base.name_of = guarded_name_of;
     g->base.storing = guarded_storing;
     g->base.placed = guarded_placed;
+    g->base.backlog = guarded_backlog;
     g->base.coming = guarded_coming;
     g->base.describe = guarded_describe;
     g->base.doing = guarded_doing;

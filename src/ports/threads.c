@@ -302,6 +302,26 @@ static kofn_status port_remove(kofn_port *base, uint32_t id)
     return KOFN_OK;
 }
 
+/* Counts the slices that a worker has not put into its block. */
+static uint64_t port_backlog(kofn_port *base, uint32_t id)
+{
+    const port *p = (const port *)base;
+    uint64_t bytes = 0;
+    worker *w;
+
+    if (id >= p->workers)
+        return 0;
+    w = p->worker[id];
+    pthread_mutex_lock(&w->box.lock);
+    for (size_t i = 0; i < w->box.in.count && !w->dead; i++) {
+        const kf_msg *m = &w->box.in.msg[w->box.in.first + i];
+
+        bytes += m->block ? kf_block_bytes(m->block) : 0;
+    }
+    pthread_mutex_unlock(&w->box.lock);
+    return bytes;
+}
+
 static void port_slow(kofn_port *base, uint32_t id, double factor)
 {
     port *p = (port *)base;
@@ -515,6 +535,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                           .close = port_close,
                           .admit = port_admit,
                           .remove = port_remove,
+                          .backlog = port_backlog,
                           .slow = port_slow,
                           .corrupt = port_corrupt,
                           .flip = port_flip};

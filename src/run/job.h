@@ -620,8 +620,18 @@ kofn_status kf_job_await_start(kofn_job *j);
 /* True if the product waits for more workers than are live. */
 bool kf_job_starves(const kofn_job *j, const product *p);
 
+/* place.c */
+/* Fails unless an operand of this kind and shape may be placed. */
+kofn_status kf_job_check_place(const kofn_job *j, size_t operand, size_t rows,
+                               size_t cols, bool sparse);
+/* Completes an operand that is known: its parts can now be sent. */
+kofn_status kf_job_placed(kofn_job *j, kf_held *h);
+
 /* window.c */
 size_t kf_window_strips(const kofn_job *j, const kf_window *w); /* in all */
+/* Returns the shape of whole parts of the window's strips. */
+void kf_window_shape(const kofn_job *j, const kf_window *w, size_t *rows,
+                     size_t *cols);
 /* Sets the end of the next window. */
 void kf_window_next(const kofn_job *j, kf_window *w);
 /* Begins to read it. */
@@ -639,6 +649,12 @@ kofn_status kf_window_resident(const kofn_job *j, kf_window *w,
 kofn_status kf_rebuild_take(kofn_job *j);
 /* Begins to read for workers to be rebuilt, if there are any and it is time. */
 kofn_status kf_rebuild_begin(kofn_job *j, const product *next);
+/* Begins to build blocks of an operand from strips of the caller, for all
+ * workers that wait now.  The strips are handed over window by window. */
+void kf_rebuild_open(kofn_job *j, size_t operand);
+/* Sends the strips of the window to the workers that still wait.  After the
+ * last window none waits. */
+kofn_status kf_rebuild_feed(kofn_job *j);
 
 /* scrub.c */
 /* Takes one step in rebuilding or comparing blocks.  Sets *busy if nothing else

@@ -31,6 +31,16 @@ kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a)
     return add(&j->lease.owed, a->worker, a->seat);
 }
 
+/* Returns the bytes of the numbers in blocks; empty ones are sent without. */
+static size_t numbers_of(const kf_block *b)
+{
+    size_t bytes = 0;
+
+    for (; b; b = b->next)
+        bytes += b->empty ? 0 : kf_block_bytes(b) - kf_block_bytes(b->next);
+    return bytes;
+}
+
 kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
                           kf_block **blocks)
 {
@@ -47,11 +57,12 @@ kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
             kf_block_drop(m.block);
             continue;
         }
-        kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(m.block)});
-        j->lease.bytes += kf_block_bytes(m.block);
-        if (m.type == KF_MSG_STORE)
+        kf_job_count(j, &(kofn_report){.sent = numbers_of(m.block)});
+        if (m.type == KF_MSG_STORE) {
+            j->lease.bytes += kf_block_bytes(m.block);
             kf_job_note_now(j,
                             (kofn_note){.own = "storing", .worker = m.worker});
+        }
         st = kf_job_send(j, &m);
     }
     return st;

@@ -31,6 +31,13 @@ static double **new_lines(const kf_held *h)
     return line;
 }
 
+kofn_status kf_guard_expect(kf_held *h)
+{
+    assert(!h->norms);
+    h->norms = new_lines(h);
+    return h->norms ? KOFN_OK : KOFN_NOMEM;
+}
+
 /* Adopts known norms.  Blocks keep the rounding from when rows or columns were
  * larger.  So a norm is at least the bound that `least` keeps. */
 static void know(double *norm, double *least, size_t n)

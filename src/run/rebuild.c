@@ -14,6 +14,8 @@
  * read if more workers wait for blocks than may still be lost.  If no product
  * can begin without these workers, all windows are read.
  *
+ * kofn_place_from (feed.c) hands strips over that it has from elsewhere.
+ *
  * Owns the window that is being read, and knows for which workers.  It begins
  * one window at a time, and never waits in between. */
 #include "job.h"
@@ -103,6 +105,31 @@ static kofn_status end_window(kofn_job *j)
     w->operand++;
     next_operand(j, w);
     return w->operand < j->operands ? KOFN_OK : end_batch(j);
+}
+
+/* ---- strips that the caller has ------------------------------------------ */
+
+void kf_rebuild_open(kofn_job *j, size_t operand)
+{
+    kf_rebuild *h = &j->rebuild;
+
+    assert(!h->window.reading);
+    assert(h->among == 0);
+    h->among = kf_lease_forget_gone(j, j->lease.rebuilding.count);
+    h->window.operand = operand;
+    h->window.at = 0;
+    h->window.velocity = false;
+}
+
+kofn_status kf_rebuild_feed(kofn_job *j)
+{
+    kf_rebuild *h = &j->rebuild;
+
+    h->among = kf_lease_forget_gone(j, h->among);
+    if (h->among == 0)
+        return KOFN_OK;
+    TRY(pass_on(j));
+    return end_window(j);
 }
 
 /* ---- steps --------------------------------------------------------------- */

@@ -98,6 +98,9 @@ void kf_guard_forget(kf_held *h); /* its norms */
 void kf_guard_forget_lines(const kf_held *h, double ***norms);
 /* Computes all norms of the operand. */
 kofn_status kf_guard_know(kf_held *h);
+/* Makes room for all norms of an operand that comes strip by strip
+ * (norms.c). */
+kofn_status kf_guard_expect(kf_held *h);
 /* Updates norms for a change of the operand (norms.c).  They remain upper
  * bounds. */
 kofn_status kf_guard_change(kf_held *h, const kofn_change *change,

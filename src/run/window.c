@@ -38,6 +38,15 @@ size_t kf_window_strips(const kofn_job *j, const kf_window *w)
 /* bytes of a window that cost no more than their messages */
 #define LEAST 4096.0
 
+void kf_window_shape(const kofn_job *j, const kf_window *w, size_t *rows,
+                     size_t *cols)
+{
+    kofn_plan shape = shape_of(w, j->held[w->operand].plan);
+
+    *rows = shape.layout.problem.m;
+    *cols = shape.layout.problem.n;
+}
+
 /* Returns the number of strips that moves the same number of bytes as the last
  * product. */
 static size_t width(const kofn_job *j, const kf_window *w)

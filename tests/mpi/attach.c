@@ -50,7 +50,42 @@ static void fill(double *p, size_t n, int key)
         p[i] = sin((double)(i + 1) * (1.0 + 0.1 * key));
 }
 
-static void coordinate(kofn_transport *t, size_t workers, int key)
+/* Rows of A that lie at the ranks of a half, `each` at every rank. */
+typedef struct spread {
+    MPI_Win window;
+    int each;
+} spread;
+
+/* Gets rows from the ranks that have them. */
+static kofn_status read_rows(void *ud, size_t row, const kofn_matrix *out)
+{
+    const spread *s = ud;
+
+    for (size_t i = 0; out && i < out->rows; i++) {
+        int at = (int)(row + i), from = at / s->each;
+        double *to = (double *)out->data + i * out->ld;
+
+        if (MPI_Win_lock(MPI_LOCK_SHARED, from, 0, s->window) ||
+            MPI_Get(to, COLS, MPI_DOUBLE, from, at % s->each, COLS, MPI_DOUBLE,
+                    s->window) ||
+            MPI_Win_unlock(from, s->window))
+            return kofn_say(KOFN_TRANSPORT, "rank %d gives no rows", from);
+    }
+    return KOFN_OK;
+}
+
+/* Places A as a whole, or as rows that lie at the ranks. */
+static void place(kofn_job *job, const kofn_matrix *A, spread *s)
+{
+    kofn_source from = KOFN_SOURCE_INIT;
+
+    from.read = read_rows;
+    from.ud = s;
+    from.panel = 40 * COLS * sizeof(double);
+    must(s ? kofn_place_from(job, 0, &from) : kofn_place(job, A), "place");
+}
+
+static void coordinate(kofn_transport *t, size_t workers, int key, spread *s)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, COLS, 1, KOFN_F64, false);
@@ -69,7 +104,7 @@ static void coordinate(kofn_transport *t, size_t workers, int key)
     must(kofn_plan_new(&plan, &pb, "mds:k=2", workers, 1), "plan");
     must(kofn_port_away(&port, t, &away), "port");
     must(kofn_open(&job, plan, port, NULL), "job");
-    must(kofn_place(job, &A), "place");
+    place(job, &A, s);
     must(kofn_round(job, &in, &out, NULL), "round");
     kofn_close(job);
     kofn_plan_free(plan);
@@ -80,20 +115,49 @@ static void coordinate(kofn_transport *t, size_t workers, int key)
             wrong("row %d is %g and not %g", i, y[i], right[i]);
 }
 
+/* Makes the window of this rank's rows of A.  Only one half may make windows:
+ * those of two halves at once get the same shared memory (Open MPI 4.1.4). */
+static double *spread_rows(spread *s, MPI_Comm half, int own, int all, int key)
+{
+    double X[ROWS * COLS], *rows;
+    int first;
+
+    s->each = (ROWS + all - 1) / all;
+    first = own * s->each;
+    rows = calloc((size_t)s->each * COLS, sizeof *rows);
+    if (!rows)
+        wrong("no memory");
+    fill(X, ROWS * COLS, key);
+    for (int i = 0; i < s->each && first + i < ROWS; i++)
+        memcpy(rows + i * COLS, X + (first + i) * COLS, COLS * sizeof *rows);
+    MPI_Win_create(rows, s->each * COLS * (MPI_Aint)sizeof *rows,
+                   COLS * sizeof *rows, MPI_INFO_NULL, half, &s->window);
+    return rows;
+}
+
+/* Multiplies.  Half 0 does so the second time with rows that lie at the ranks.
+ */
 static void multiply(MPI_Comm half, int root, int key)
 {
     kofn_mpi_options opt = KOFN_MPI_OPTIONS_INIT;
+    spread s = {.each = 0};
+    double *rows = NULL;
     int own, all;
     kofn_transport *t;
 
     MPI_Comm_rank(half, &own);
     MPI_Comm_size(half, &all);
     opt.root = (unsigned)root;
+    if (key == 1)
+        rows = spread_rows(&s, half, own, all, key);
     must(kofn_mpi_attach(&t, MPI_Comm_c2f(half), &opt), "attach");
     if (own == root)
-        coordinate(t, (size_t)all - 1, key);
+        coordinate(t, (size_t)all - 1, key, s.each ? &s : NULL);
     else
         must(kofn_serve(t, NULL), "serve");
+    if (rows)
+        MPI_Win_free(&s.window);
+    free(rows);
 }
 
 /* ---- what is refused ----------------------------------------------------- */
