@@ -57,7 +57,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
 set(KOFN_THREAD ports_test put_test width_test liars_test operands_test peer_threads_test
   train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
   conform_test sockets_test flow_test share_test net_hostile_test
-  seats_test coded_test fleet_jobs_test)
+  seats_test coded_test fleet_jobs_test source_test)
 
 # ---- at any time -------------------------------------------------------------
 
