@@ -6,6 +6,11 @@
  * accuracy and recovers, and the scheme runs on every port.
  *
  *     cc scheme.c $(pkg-config --cflags --libs kofn) -lm -o scheme && ./scheme
+ *
+ * The command and Python take it from a shared object:
+ *
+ *     cc -shared -fPIC scheme.c $(pkg-config --cflags --libs kofn) -lm -o
+ * scheme.so kofn matvec X.npy w.npy -n 5 -s ./scheme.so
  */
 #include <kofn/scheme.h>
 
@@ -50,6 +55,10 @@ static const kofn_scheme parity = {
     .layout = layout,
     .seat = seat,
 };
+
+/* The schemes of this shared object. */
+extern const kofn_scheme *const kofn_schemes[];
+const kofn_scheme *const kofn_schemes[] = {&parity, NULL};
 
 #define ROWS 300
 #define COLS 40

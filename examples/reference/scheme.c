@@ -95,7 +95,8 @@ int main(void)
     must(kofn_plan_new_for(&plan, &pb, &copies, "c=2", 6, 1));
     use(plan);
     kofn_plan_free(plan);
-    must(kofn_plan_new_for(&plan, &pb, &copies, NULL, 6, 1));
+    must(kofn_scheme_add(&copies)); /* plans then know it by its name */
+    must(kofn_plan_new(&plan, &pb, "copies:c=3", 6, 1));
     use(plan);
     kofn_plan_free(plan);
     return 0;

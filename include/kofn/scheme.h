@@ -226,7 +226,18 @@ KOFN_API kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
                                        const char *args, size_t workers,
                                        uint64_t seed);
 
-/* Returns scheme i of the library, from 0; NULL if there is no such scheme. */
+/* Adds your own scheme to those that plans know by name, until the process
+ * ends. It copies *scheme, but not what it points to, which must stay valid.
+ * `params` and the texts but `name` may be NULL. KOFN_INVAL: the name is taken
+ * or has other characters than a-z, 0-9, - and _, a function is missing, or 64
+ * schemes were added. */
+KOFN_API kofn_status kofn_scheme_add(const kofn_scheme *scheme);
+/* What a shared object defines that has schemes, for `kofn -s ./FILE.so:...`: a
+ * list that ends with NULL. */
+#define KOFN_SCHEMES_SYMBOL "kofn_schemes"
+
+/* Returns scheme i, from 0: those of the library, then those that were added.
+ * NULL: there is no such scheme. */
 KOFN_API const kofn_scheme *kofn_scheme_at(size_t i);
 /* Returns the scheme of this name; NULL if there is none. */
 KOFN_API const kofn_scheme *kofn_scheme_find(const char *name);

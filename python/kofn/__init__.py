@@ -23,12 +23,13 @@ from ._network import Network
 from ._plan import Plan, plan
 from ._regression import Regression
 from ._rows import Rows
+from ._scheme import Scheme, add_scheme
 from ._stream import Product, Stream
 from ._sum import Sum
 
 __all__ = ["ConvergenceWarning", "Corrupt", "Error", "Findings", "Fleet",
            "FleetWorker", "Invalid",
            "Iterated", "Late", "Matrix", "Mesh", "Network", "NotFitted", "Plan", "Product",
-           "Regression", "Report", "Rows", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
-           "TransportFailed", "Unstable", "Unsuited", "check_product", "matmul",
+           "Regression", "Report", "Rows", "Scheme", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
+           "TransportFailed", "Unstable", "Unsuited", "add_scheme", "check_product", "matmul",
            "pagerank", "plan", "plan_info", "power", "schemes", "serve"]

@@ -100,6 +100,17 @@ class Report(NamedTuple):
     liars: tuple[int, ...]
     partial: bool
 
+class Scheme:
+    name: Any
+    summary: str
+    cite: str
+    def parts(self, workers: int) -> int: ...
+    def row(self, seat: int, workers: int) -> ArrayLike: ...
+    def enough(self, workers: int) -> int: ...
+    def seats(self, workers: int) -> Optional[int]: ...
+
+def add_scheme(scheme: Union[Scheme, str]) -> str: ...
+
 class Rows:
     read: Callable[[int, int], ArrayLike]
     shape: Shape2

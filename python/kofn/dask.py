@@ -188,9 +188,9 @@ def matmul(A, B, fleet, *, panel=256 << 20, **options):
 
 
 class Coded(_matrix.Matrix):
-    """A Dask array that the workers of a fleet hold coded: kofn.dask.persist makes it.
+    """A kofn.Matrix of a Dask array, made by kofn.dask.persist.
 
-    It is a kofn.Matrix. Products with arrays are arrays, and those with Dask arrays are
+    Products with arrays are arrays, and those with Dask arrays are
     Dask arrays. The other factor comes to this process, and so does the product."""
 
     def __init__(self, A, fleet, coded, panel, options):

@@ -101,6 +101,7 @@ typedef struct cli_args {
     size_t faulty;   /* plan: workers that must be found */
     size_t tolerate; /* workers that may be lost */
     bool tolerate_given;
+    char loaded[CLI_SPEC];    /* the scheme of a shared object */
     char tolerated[CLI_SPEC]; /* the scheme with its parameter for that */
     double grace;             /* seconds */
     bool insecure, staged, once, below_given, per_principal_given;
@@ -109,17 +110,13 @@ typedef struct cli_args {
     const char *metrics_listen;                 /* HOST:PORT or NULL */
     int log_level;                              /* cli_level */
     const char *preempt_file, *preempt_command; /* NULL: none */
-    struct kofn_transport *mpi; /* already started; NULL: none */
-    const char *setting;        /* the last --set as given */
+    struct kofn_transport *mpi;   /* already started; NULL: none */
+    const char *csv, *svg, *over; /* compare, sweep: files or NULL */
+    const char *setting;          /* the last --set as given */
     const char *operand[8];
     int operands;
     char *const *words; /* all words of the command line, to NULL */
 } cli_args;
-
-/* Puts the parameter into *scheme that --tolerate asks for; does nothing
- * without it. `room` must stay valid as long as the scheme. Returns 0, or the
- * exit code after a message. */
-int cli_tolerate(const cli_args *a, const char **scheme, char room[CLI_SPEC]);
 
 /* Bits for the commands that an option belongs to. */
 enum {
@@ -142,6 +139,9 @@ enum {
     IN_DRAIN = 1 << 17,
     IN_PLAN = 1 << 18,
     IN_REPORT = 1 << 19,
+    IN_COMPARE = 1 << 20,
+    IN_SWEEP = 1 << 21,
+    IN_TRIALS = IN_COMPARE | IN_SWEEP,
     IN_ASK = IN_STATUS | IN_DRAIN,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
@@ -185,8 +185,8 @@ typedef struct cli_command {
     const char *examples; /* one per line: the command, two blanks or more, a
                              description */
     unsigned bit;
-    int least, most; /* number of operands */
-    int (*run)(cli_args *a);
+    int least, most;         /* number of operands */
+    int (*run)(cli_args *a); /* NULL: compare and sweep */
 } cli_command;
 
 const cli_option *cli_options(void);     /* ends with a NULL name */
@@ -488,6 +488,8 @@ int cli_check_memory(const cli_args *a, const kofn_problem *pb,
                      const kofn_plan_info *info);
 /* Writes three figures and a unit. */
 void cli_bytes_text(char out[20], double bytes);
+/* Writes a number of seconds in a few characters. */
+void cli_seconds_text(char out[16], double s);
 /* Writes one sentence about the run (verdict.c). */
 void cli_verdict(const session *s, const kofn_report *r,
                  const kofn_plan_info *info, char *out, size_t room);

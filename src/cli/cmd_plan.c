@@ -241,28 +241,15 @@ static int merge(all *into, const all *more)
 
 /* ---- what it says -------------------------------------------------------- */
 
-/* Writes a number of seconds in a few characters. */
-static void seconds_text(char out[16], double s)
-{
-    if (s < 1e-3)
-        snprintf(out, 16, "%.3g us", 1e6 * s);
-    else if (s < 1)
-        snprintf(out, 16, "%.3g ms", 1e3 * s);
-    else if (s < 1000)
-        snprintf(out, 16, "%.3g s", s);
-    else
-        snprintf(out, 16, "%.0f s", s);
-}
-
 static void print_row(const kofn_forecast *f)
 {
     char spec[CLI_SHORT], r50[16], r90[16], r99[16], total[16], memory[20];
 
     cli_short_spec(spec, f->spec);
-    seconds_text(r50, f->round50);
-    seconds_text(r90, f->round90);
-    seconds_text(r99, f->round99);
-    seconds_text(total, f->total);
+    cli_seconds_text(r50, f->round50);
+    cli_seconds_text(r90, f->round90);
+    cli_seconds_text(r99, f->round99);
+    cli_seconds_text(total, f->total);
     cli_bytes_text(memory, f->memory);
     if (f->status)
         printf("%-28s fails: %s\n", spec, kofn_strerror(f->status));

@@ -3,7 +3,7 @@
  * Owns the points, the labels and the session while the command runs. The
  * library takes the steps (learn/regress.c). This file shows, saves and judges
  * them. */
-#include "cli.h"
+#include "schemes.h"
 
 #include "base/clock.h"
 

@@ -2,7 +2,7 @@
  *
  * Owns only the plan that it describes, and frees each before the next. It
  * starts no worker. */
-#include "cli.h"
+#include "schemes.h"
 
 #include <math.h>
 #include <string.h>
@@ -222,18 +222,21 @@ int cmd_schemes(cli_args *a)
 {
     json_t *list = a->json ? json_array() : NULL;
     const kofn_scheme *s;
+    char room[CLI_SPEC];
     int code = 0;
 
-    if (a->operands == 1)
-        code = one(a, a->operand[0], list);
-    else if (!list && !a->all)
+    if (a->operands == 1) {
+        code = cli_own_scheme(&a->operand[0], room);
+        code = code ? code : one(a, a->operand[0], list);
+    } else if (!list && !a->all) {
         table();
-    else
+    } else {
         for (size_t i = 0; (s = kofn_scheme_at(i)) && !code; i++) {
             if (i && !list)
                 putchar('\n');
             code = one(a, s->name, list);
         }
+    }
     if (list && !code) {
         cli_print_json(
             json_incref(a->operands == 1 ? json_array_get(list, 0) : list));

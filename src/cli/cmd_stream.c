@@ -5,7 +5,7 @@
  * answer is written. This command reads its input while workers compute. So it
  * waits for a line no longer than the stream allows. */
 #define _GNU_SOURCE /* basename */
-#include "cli.h"
+#include "schemes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* complete.c -- the tables as completions for bash and zsh.
  *
- * Owns nothing: commands and options come from table.c, and schemes from the
- * library. What the user types is completed by the shell, without a call of
- * kofn. */
+ * Owns nothing: commands come from commands.c, options from table.c, and
+ * schemes from the library. What the user types is completed by the shell,
+ * without a call of kofn. */
 #include "cli.h"
 #include "help.h"
 

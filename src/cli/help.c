@@ -1,7 +1,7 @@
 /* help.c -- the tables as help, and what version this is.
  *
- * Owns nothing: all text comes from table.c, and no command or option may be
- * described here. */
+ * Owns nothing: all text comes from commands.c and table.c, and no command or
+ * option may be described here. */
 #include "help.h"
 #include "cli.h"
 

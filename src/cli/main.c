@@ -8,6 +8,8 @@
 #include "base/near.h"
 #include "log.h"
 #include "metrics.h"
+#include "schemes.h"
+#include "trials.h"
 
 #include <errno.h>
 #include <string.h>
@@ -77,6 +79,8 @@ static int manual(const char *topic)
 static int begin(cli_args *a)
 {
     TRY_CODE(cli_metrics_open(a));
+    if (a->scheme)
+        TRY_CODE(cli_own_scheme(&a->scheme, a->loaded));
     if (a->command->bit & (IN_PRODUCT | IN_ITERATE))
         TRY_CODE(cli_tolerate(a, &a->scheme, a->tolerated));
     return a->command->run(a);
@@ -110,6 +114,9 @@ static int run(const cli_command *c, int argc, char **argv)
     cli_args a = cli_defaults();
     int code;
 
+    if (!c->run)
+        return c->bit == IN_COMPARE ? cmd_compare(c, argc, argv)
+                                    : cmd_sweep(c, argc, argv);
     a.command = c;
     code = cli_parse(c, argc, argv, &a);
     if (!code && !a.help && !a.help_all && c->bit & IN_JOB)

@@ -1,6 +1,6 @@
 /* manual.c -- the tables as manual pages: kofn(1), and one for each command.
  *
- * Owns nothing: all text of commands and options comes from table.c. */
+ * Owns nothing: all text comes from commands.c and table.c. */
 #include "cli.h"
 #include "help.h"
 

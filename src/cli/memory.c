@@ -24,6 +24,18 @@ static double available(void)
     return 1024.0 * (double)kilobytes;
 }
 
+void cli_seconds_text(char out[16], double s)
+{
+    if (s < 1e-3)
+        snprintf(out, 16, "%.3g us", 1e6 * s);
+    else if (s < 1)
+        snprintf(out, 16, "%.3g ms", 1e3 * s);
+    else if (s < 1000)
+        snprintf(out, 16, "%.3g s", s);
+    else
+        snprintf(out, 16, "%.0f s", s);
+}
+
 void cli_bytes_text(char out[20], double bytes)
 {
     static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};

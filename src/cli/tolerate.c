@@ -2,7 +2,7 @@
  * workers may be lost.
  *
  * Owns nothing. The caller has room for the new text of the scheme. */
-#include "cli.h"
+#include "schemes.h"
 
 #include <stdio.h>
 #include <string.h>

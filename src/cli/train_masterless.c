@@ -4,6 +4,7 @@
  * Each node has its own network. The nodes of this process share the points,
  * which may not be written. */
 #include "nodes.h"
+#include "schemes.h"
 
 #include "base/clock.h"
 

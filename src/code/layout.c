@@ -1,6 +1,7 @@
 /* layout.c -- the table of schemes, their argument strings, and plans.
  *
- * Owns the table, which is constant. */
+ * Owns the table. Its first part is constant. Schemes that the program adds
+ * follow, and stay until the process ends. */
 #include "code.h"
 
 #include "base/near.h"
@@ -8,6 +9,7 @@
 #include "operation.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,9 +28,15 @@ static const kofn_scheme *const schemes[] = {
     &kf_uncoded,
 };
 
+enum { SCHEMES = sizeof schemes / sizeof *schemes, ADDED = 64 };
+
+static _Atomic(kofn_scheme *) added[ADDED]; /* no gaps */
+
 const kofn_scheme *kofn_scheme_at(size_t i)
 {
-    return i < sizeof schemes / sizeof *schemes ? schemes[i] : NULL;
+    if (i < SCHEMES)
+        return schemes[i];
+    return i < SCHEMES + ADDED ? atomic_load(&added[i - SCHEMES]) : NULL;
 }
 
 static const kofn_scheme *find(const char *name, size_t length)
@@ -44,6 +52,56 @@ static const kofn_scheme *find(const char *name, size_t length)
 const kofn_scheme *kofn_scheme_find(const char *name)
 {
     return find(name, strlen(name));
+}
+
+static bool is_name(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
+
+    return n > 0 && n < 40 && !name[n];
+}
+
+/* Puts the scheme at the first free place. */
+static kofn_status add(kofn_scheme *s)
+{
+    for (size_t i = 0; i < ADDED; i++) {
+        kofn_scheme *none = NULL;
+
+        if (kofn_scheme_find(s->name))
+            return kf_fail(KOFN_INVAL, "there is a scheme %s already", s->name);
+        if (atomic_compare_exchange_strong(&added[i], &none, s))
+            return KOFN_OK;
+    }
+    return kf_fail(KOFN_INVAL, "%d schemes were added, which is the limit",
+                   ADDED);
+}
+
+kofn_status kofn_scheme_add(const kofn_scheme *scheme)
+{
+    static const kofn_param none[] = {{0}};
+    kofn_scheme *s;
+    kofn_status st;
+
+    TRY_ZERO(s, 1);
+    st = kf_given(s, sizeof *s, scheme, "sizeof(kofn_scheme)");
+    if (!st && (!s->name || !is_name(s->name)))
+        st = kf_fail(KOFN_INVAL,
+                     "scheme \"%.40s\": a name has small letters, digits, - "
+                     "and _, at most 39",
+                     s->name ? s->name : "");
+    if (!st && (!s->layout || !s->seat || !s->ops))
+        st =
+            kf_fail(KOFN_INVAL,
+                    "scheme %s: `layout`, `seat` or `ops` is missing", s->name);
+    if (!st) {
+        s->params = s->params ? s->params : none;
+        s->summary = s->summary ? s->summary : "";
+        s->cite = s->cite ? s->cite : "";
+        st = add(s);
+    }
+    if (st)
+        kf_free(s);
+    return st;
 }
 
 /* ---- arguments ----------------------------------------------------------- */
