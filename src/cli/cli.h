@@ -97,9 +97,10 @@ typedef struct cli_args {
     const char *worker; /* keygen: the worker that gets a key; NULL: keys for
                            all workers */
     size_t memory;
-    double deadline; /* plan: seconds; 0: none */
-    size_t faulty;   /* plan: workers that must be found */
-    size_t tolerate; /* workers that may be lost */
+    const char *from_journal, *fleet; /* plan: a file, an address or NULL */
+    double deadline;                  /* plan: seconds; 0: none */
+    size_t faulty;                    /* plan: workers that must be found */
+    size_t tolerate;                  /* workers that may be lost */
     bool tolerate_given;
     char loaded[CLI_SPEC];    /* the scheme of a shared object */
     char tolerated[CLI_SPEC]; /* the scheme with its parameter for that */

@@ -1,9 +1,7 @@
 /* cmd_plan.c -- kofn plan: which code to take, before anything runs.
  *
  * Owns the list of forecasts until it is printed. It reads no matrix. */
-#include "cli.h"
-
-#include <kofn/forecast.h>
+#include "plan_from.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -41,6 +39,8 @@ static const operation operations[] = {
 typedef struct all {
     kofn_forecast *row;
     size_t count;
+    plan_run run;               /* of --journal */
+    kofn_forecast was, uncoded; /* its code, and none */
 } all;
 
 /* ---- arguments ----------------------------------------------------------- */
@@ -194,6 +194,17 @@ static int one(const cli_args *a, const kofn_problem *pb,
     return 0;
 }
 
+/* Forecasts the code of the recorded run, and the same without a code. */
+static int as_run(const cli_args *a, const kofn_problem *pb,
+                  const kofn_forecast_options *opt, all *out)
+{
+    out->was.size = out->uncoded.size = sizeof out->was;
+    TRY_CODE(cli_fail(
+        kofn_forecast_job(&out->was, pb, out->run.scheme, a->workers, opt)));
+    return cli_fail(
+        kofn_forecast_job(&out->uncoded, pb, "uncoded", a->workers, opt));
+}
+
 static int forecast(const cli_args *a, const operation *o, int i, all *out)
 {
     kofn_forecast_options opt = KOFN_FORECAST_OPTIONS_INIT;
@@ -217,7 +228,9 @@ static int forecast(const cli_args *a, const operation *o, int i, all *out)
     opt.deadline = a->deadline;
     opt.faulty = a->faulty;
     opt.survive = a->tolerate;
-    return a->scheme_given ? one(a, &pb, &opt, out) : every(a, &pb, &opt, out);
+    TRY_CODE(a->scheme_given ? one(a, &pb, &opt, out)
+                             : every(a, &pb, &opt, out));
+    return i == 0 && *out->run.scheme ? as_run(a, &pb, &opt, out) : 0;
 }
 
 /* Adds the coded rows of the second list to the first, by their total time. */
@@ -329,7 +342,7 @@ static void advise(const all *l, const cli_args *a, char *out, size_t room)
 static void print_table(const cli_args *a, const all *l)
 {
     const kofn_forecast *best = best_of(l);
-    char advice[240], spec[CLI_SHORT];
+    char advice[400], spec[CLI_SHORT];
 
     printf("%-28s %26s %9s %8s %7s %7s  %s\n", "", "seconds of a round",
            "in all", "memory", "may be", "faulty", "error");
@@ -339,6 +352,11 @@ static void print_table(const cli_args *a, const all *l)
         print_row(&l->row[i]);
     advise(l, a, advice, sizeof advice);
     printf("\n%c%s.\n", toupper((unsigned char)*advice), advice + 1);
+    if (*l->run.scheme) {
+        plan_run_text(&l->run, &l->was, &l->uncoded, best, advice,
+                      sizeof advice);
+        printf("%c%s.\n", toupper((unsigned char)*advice), advice + 1);
+    }
     printf("Half of such times were right to 20 %%, and nine of ten to 50 %% "
            "(docs/choosing.md).\n");
     if (!best)
@@ -350,7 +368,7 @@ static void print_table(const cli_args *a, const all *l)
 static void print_all(const cli_args *a, const all *l)
 {
     json_t *o, *rows = json_array();
-    char advice[240];
+    char advice[400];
 
     if (!a->json) {
         json_decref(rows);
@@ -365,13 +383,33 @@ static void print_all(const cli_args *a, const all *l)
     PUT_WHOLE("rounds", a->rounds);
     PUT("codes", rows);
     PUT("advice", json_string(advice));
+    if (*l->run.scheme) {
+        plan_run_text(&l->run, &l->was, &l->uncoded, best_of(l), advice,
+                      sizeof advice);
+        PUT("run", json_pack("{ss so so ss}", "scheme", l->run.scheme, "as_run",
+                             row_json(&l->was), "uncoded",
+                             row_json(&l->uncoded), "text", advice));
+    }
     cli_print_json(o);
+}
+
+/* Takes what is known of the workers from where an option says. */
+static int know_workers(cli_args *a, plan_run *run)
+{
+    if (!!a->from_journal + !!a->fleet + !!a->pattern_text > 1)
+        return cli_say(EXIT_USAGE, "--journal, --fleet and --pattern all say "
+                                   "how slow the workers are; give one");
+    if (a->from_journal)
+        return plan_from_journal(a, run);
+    if (a->fleet)
+        return plan_from_fleet(a);
+    return cli_make_pattern(a);
 }
 
 int cmd_plan(cli_args *a)
 {
     const operation *o = operation_of(a->operand[0]);
-    all l = {NULL, 0}, more = {NULL, 0};
+    all l = {.row = NULL}, more = {.row = NULL};
     int code;
 
     if (!o)
@@ -381,7 +419,7 @@ int cmd_plan(cli_args *a)
                        a->operand[0]);
     if (a->operands != o->sizes + 1)
         return cli_say(EXIT_USAGE, "plan %s takes %s", o->name, o->form);
-    TRY_CODE(cli_make_pattern(a));
+    TRY_CODE(know_workers(a, &l.run));
     code = forecast(a, o, 0, &l);
     if (!code && o->op[1]) {
         code = forecast(a, o, 1, &more);

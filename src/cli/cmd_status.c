@@ -1,9 +1,7 @@
 /* cmd_status.c -- kofn status and kofn drain, which ask a running coordinator.
  *
  * Owns the answer until it is printed. */
-#include "cli.h"
-
-#include <kofn/fleet.h>
+#include "plan_from.h"
 
 #include <string.h>
 
@@ -45,11 +43,10 @@ static void add(void *ud, const kofn_fleet_worker *w)
                   w->slow ? cli_number(w->slow) : json_null()));
 }
 
-/* Connects and asks, or drains the worker of that name. Returns the exit
- * code. */
-static int ask(const cli_args *a, const char *drain, answer *to)
+int cli_ask(const cli_args *a, const char *address, const char *drain,
+            const cli_asked *to)
 {
-    const cli_transport *at = cli_transport_of(a->operand[0]);
+    const cli_transport *at = cli_transport_of(address);
     kofn_net_options z = cli_net_options(a, (size_t)1 << 20);
     kofn_time patience = a->job.patience ? a->job.patience : PATIENCE;
     kofn_transport *t;
@@ -59,12 +56,12 @@ static int ask(const cli_args *a, const char *drain, answer *to)
         return cli_say(EXIT_USAGE,
                        "%s is no address; give tcp://HOST:PORT or ipc://PATH, "
                        "as the coordinator says at its start",
-                       a->operand[0]);
-    st = kofn_net_connect(&t, a->operand[0], &z);
+                       address);
+    st = kofn_net_connect(&t, address, &z);
     if (st) /* keys are the only files it reads */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     st = drain ? kofn_fleet_ask(t, drain, patience, NULL, NULL)
-               : kofn_fleet_ask_jobs(t, patience, add_job, add, to);
+               : kofn_fleet_ask_jobs(t, patience, to->job, to->worker, to->ud);
     if (st == KOFN_UNSUITED)
         return cli_say(EXIT_USAGE, "%s", kofn_errmsg());
     return cli_fail(st);
@@ -114,7 +111,8 @@ int cmd_status(cli_args *a)
     answer all = {json_array(), json_array()};
     json_t *x;
     size_t i;
-    int code = ask(a, NULL, &all);
+    int code =
+        cli_ask(a, a->operand[0], NULL, &(cli_asked){add_job, add, &all});
 
     if (!code && a->json) {
         cli_print_json(
@@ -135,7 +133,7 @@ int cmd_drain(cli_args *a)
     if (!*a->operand[1])
         return cli_say(EXIT_USAGE, "give the name of a worker, as kofn status "
                                    "prints it");
-    TRY_CODE(ask(a, a->operand[1], NULL));
+    TRY_CODE(cli_ask(a, a->operand[0], a->operand[1], NULL));
     if (!a->quiet)
         fprintf(stderr, "%s finishes its tasks and leaves\n", a->operand[1]);
     return EXIT_EXACT;

@@ -25,6 +25,7 @@ static const place places[] = {
     {"verify", CLI_RESULT, ~0u, 0},
     {"json", CLI_RESULT, ~0u, 0},
     {"over", CLI_WORK, ~0u, 0},
+    {"fleet", CLI_WORK, ~0u, 0},
     {"csv", CLI_RESULT, ~0u, 0},
     {"svg", CLI_RESULT, ~0u, 0},
     {"quiet", CLI_RESULT, ~(unsigned)IN_JOB, 0},

@@ -221,7 +221,10 @@ static int read_plan(player *p, const json_t *o, size_t workers,
         json_is_true(json_object_get(o, "sparse")));
     if (kofn_plan_new(plan, &pb, spec, workers, seed))
         return stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
-    p->plans++;
+    if (p->plans++ == 0) {
+        snprintf(p->r->scheme, sizeof p->r->scheme, "%s", spec);
+        p->r->workers = workers;
+    }
     if (left && kofn_plan_serve_left(*plan, (size_t)left))
         return stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
     return SAME;

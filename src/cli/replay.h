@@ -14,6 +14,8 @@ typedef struct replay_result {
     size_t events, line; /* events replayed; line of the first difference or
                             fault, 0: none */
     unsigned rounds;
+    char scheme[300]; /* of the first operand */
+    size_t workers;
     bool cut; /* the last line is incomplete and was ignored */
     char error[600];
 } replay_result;

@@ -69,18 +69,18 @@ static cli_option options[] = {
     {0, "keys", "DIR",
      "with an ADDRESS: keys made by kofn keygen; everything is "
      "encrypted, and only listed workers are admitted",
-     IN_JOB | IN_WORKER | IN_ASK, OF(CLI_DIR, keys)},
+     IN_JOB | IN_WORKER | IN_ASK | IN_PLAN, OF(CLI_DIR, keys)},
     {0, "tls-ca", "FILE",
      "with an ADDRESS, instead of --keys: certificates of another CA "
      "(PEM); everything is encrypted, and every holder of a certificate "
      "of that CA is admitted",
-     IN_JOB | IN_WORKER | IN_ASK, OF(CLI_FILE, tls_ca)},
+     IN_JOB | IN_WORKER | IN_ASK | IN_PLAN, OF(CLI_FILE, tls_ca)},
     {0, "tls-cert", "FILE",
      "with --tls-ca: certificate of this process, and the certificates "
      "between it and the CA",
-     IN_JOB | IN_WORKER | IN_ASK, OF(CLI_FILE, tls_cert)},
+     IN_JOB | IN_WORKER | IN_ASK | IN_PLAN, OF(CLI_FILE, tls_cert)},
     {0, "tls-key", "FILE", "with --tls-ca: the secret key of --tls-cert",
-     IN_JOB | IN_WORKER | IN_ASK, OF(CLI_FILE, tls_key)},
+     IN_JOB | IN_WORKER | IN_ASK | IN_PLAN, OF(CLI_FILE, tls_key)},
     {0, "workers-per-principal", NULL,
      "with an ADDRESS; 1 with --errors; 0: every worker counts alone, "
      "which protects against faults but not against attackers",
@@ -126,6 +126,15 @@ static cli_option options[] = {
      "largest size of a block, or of the waiting tasks of a stream (no "
      "limit)",
      IN_WORKER | IN_PLAN, NUMBER(CLI_SIZE, 1, 0, memory)},
+    {0, "journal", "FILE",
+     "workers, rounds, losses and slowness as in the run of this journal; the "
+     "advice also says what its code cost and gained. A worker that others "
+     "overtook counts as the slowest that was in time, and may have been slower",
+     IN_PLAN, OF(CLI_FILE, from_journal)},
+    {0, "fleet", "ADDRESS",
+     "workers, slowness and memory of the coordinator that runs there; keys as "
+     "for kofn status",
+     IN_PLAN, OF(CLI_TEXT, fleet)},
     {0, "deadline", "SECONDS", "leave out codes that take longer (no limit)",
      IN_PLAN, NUMBER(CLI_REAL, 1e-9, 1e9, deadline)},
     {0, "tolerate", "N",

@@ -44,3 +44,44 @@ END
   refused "784-x is no list of widths" train 60x784 784-x
   refused "the first layer has 7 numbers" train 60x784 7-3
 }
+
+@test "plan: --journal takes the workers of a run, and says what its code cost" {
+  kofn gen matrix 600 200 -o A.npy -q
+  kofn gen vector 200 -o w.npy -q
+  printf '%s\n' '4 leave 5' '4 leave 6' '4 leave 7' '4 leave 8' > events.txt
+  kofn matvec A.npy w.npy -n 9 -r 20 -p sim -s elastic:k=5 -e events.txt \
+    --set journal=run.jsonl -q -o y.npy
+  run kofn plan matvec 600x200 --journal run.jsonl --json
+  [ "$status" -eq 0 ]
+  json "((o['workers'], o['rounds']) == (9, 20)
+    and o['run']['scheme'].startswith('elastic:k=5,') and o['run']['as_run']['status'] == 'ok'
+    and 'elastic:k=5 of the run computes' in o['run']['text'])" <<<"$output"
+  # four are lost: any six of nine are too many
+  run kofn plan matvec 600x200 --journal run.jsonl -s mds:k=6
+  [[ "$output" == *"mds:k=6 "*"fails: too few workers"* ]]
+  [[ "$output" == *"With these workers, elastic:k=5 of the run computes "* ]]
+  run kofn plan matvec 600x200 -n 9 --rounds 20 -s mds:k=6
+  [[ "$output" != *"fails"* ]]
+  run kofn plan matvec 600x200 --journal A.npy
+  [ "$status" -eq 2 ]
+  run kofn plan matvec 600x200 --journal run.jsonl --pattern iid:p=0.1
+  refused "give one"
+  [ -z "$(ls /tmp/kofn-record-* 2>/dev/null)" ]
+}
+
+@test "plan: --fleet takes the workers that are there" {
+  kofn gen matrix 600 200 -o A.npy -q
+  kofn gen vector 200 -o w.npy -q
+  "$KOFN" matvec A.npy w.npy -n 3 -p ipc://"$PWD"/s -r 1000000 -q -o y.npy 2>/dev/null &
+  pid=$!
+  for i in 1 2 3; do
+    "$KOFN" worker ipc://"$PWD"/s --once --memory 50M 2>/dev/null &
+  done
+  wait_for eval "kofn status ipc://$PWD/s --json 2>/dev/null | grep -q '\"at\": *[1-9]'"
+  run kofn plan matvec 600x200 --fleet ipc://"$PWD"/s --json
+  kill "$pid"
+  [ "$status" -eq 0 ]
+  json "o['workers'] == 3 and all(c['memory'] <= 50e6 for c in o['codes'][1:])" <<<"${lines[-1]}"
+  run kofn plan matvec 600x200 --fleet nowhere
+  refused "is no address"
+}
