@@ -175,10 +175,21 @@ function verdict(run) {
   if (failed >= 0) words.push(`${run.column} ${run.label[failed]} failed`);
   else if (cut >= 0) words.push(`the run ended during ${run.column} ${run.label[cut]}`);
   if (!words.length) words.push(run.rounds ? "every worker answered" : "there was no round");
-  const took = run.rounds ? run.to.reduce((a, b) => Math.max(a, b), -Infinity)
-    - run.from.reduce((a, b) => Math.min(a, b), Infinity) : 0;
+  const took = run.rounds ? tookOf(run) : 0;
   return `${run.scheme}: ${need}; ${words.join(", ")}; ${many(run.rounds, run.column)} in ${time(took)}${
     run.simulated ? " (simulated)" : ""}.`;
+}
+
+const tookOf = (run) => run.rounds ? run.to.reduce((a, b) => Math.max(a, b), -Infinity)
+  - run.from.reduce((a, b) => Math.min(a, b), Infinity) : NaN;
+
+/* Returns a sentence about the times of several runs. */
+function compared(runs) {
+  const each = runs.map((run, i) => ({ what: run.caption.run ?? `run ${i + 1}`, took: tookOf(run) / (run.rounds || 1) }))
+    .filter((x) => x.took > 0).sort((a, b) => a.took - b.took);
+  if (!each.length) return "No run has a round.";
+  return `A round took ${each.map((x, i) => `${time(x.took)} in ${x.what}${
+    i ? ` (${digits(x.took / each[0].took)} times)` : ""}`).join(", ")}.`;
 }
 
 /* ---- the cells ---------------------------------------------------------- */
@@ -611,20 +622,26 @@ function facts(run) {
 async function main() {
   const page = document.getElementById("page"), heads = [...document.querySelectorAll("script.run")];
   const bodies = [...document.querySelectorAll("script.cells")];
+  const runs = [];
   page.replaceChildren();
+  page.classList.toggle("beside", heads.length > 1);
   for (let i = 0; i < heads.length; i++) {
     const run = await read(heads[i], bodies[i]);
     study(run);
     const words = verdict(run);
     if (!i) document.title = `kofn: ${words}`;
-    page.append(el("h1", {}, run.caption.run && heads.length > 1 ? `kofn report: ${run.caption.run}` : "kofn report"),
+    const part = heads.length > 1 ? el("div", { class: "run" }) : page;
+    if (part !== page) page.append(part);
+    part.append(el("h1", {}, run.caption.run && heads.length > 1 ? `kofn report: ${run.caption.run}` : "kofn report"),
       el("p", { class: "verdict" }, words), el("p", { class: "facts" }, facts(run)));
-    if (run.rounds) page.append(cellsPart(run));
+    runs.push(run);
+    if (run.rounds) part.append(cellsPart(run));
     await new Promise((done) => setTimeout(done));  // first the cells, then what is below
-    if (run.rounds) page.append(curvesPart(run), workersPart(run));
-    page.append(figuresPart(run));
+    if (run.rounds) part.append(curvesPart(run), workersPart(run));
+    part.append(figuresPart(run));
     attached.splice(0).forEach((f) => f());
   }
+  if (runs.length > 1) page.prepend(el("p", { class: "verdict compared" }, compared(runs)));
   document.documentElement.dataset.ready = "1";
 }
 const all = () => redraw.forEach((f) => f());

@@ -227,6 +227,9 @@ int cli_fail_input(kofn_status st);
 /* Draws the line of progress on stderr in place of the last one; erases it. */
 void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_erase(void);
+/* Reads a whole file, which the caller frees. Returns 0, or the exit code after
+ * a message. */
+int cli_read_text(const char *path, char **text, size_t *n);
 /* Put a value into the object o. */
 #define PUT(key, value) json_object_set_new(o, key, value)
 #define PUT_WHOLE(key, n) PUT(key, json_integer((json_int_t)(n)))

@@ -1,6 +1,5 @@
-/* cmd_replay.c -- kofn replay, which repeats a run from its journal;
- * kofn trace, which writes the run's trace; and kofn report, which makes a page
- * about it.
+/* cmd_replay.c -- kofn replay, which repeats a run from its journal, and
+ * kofn trace, which writes the run's trace.
  *
  * docs/journal.md has the format. A journal comes from a file, so every line
  * is checked before it is used. */
@@ -13,7 +12,7 @@
 
 #include "replay.h"
 
-static int read_all(const char *path, char **text, size_t *n)
+int cli_read_text(const char *path, char **text, size_t *n)
 {
     FILE *f = fopen(path, "rb");
     size_t cap = 1 << 16;
@@ -56,7 +55,7 @@ static int play(const cli_args *a, const replay_show *show)
     replay_result r = {0};
     size_t n;
     char *text;
-    int code = read_all(path, &text, &n);
+    int code = cli_read_text(path, &text, &n);
 
     if (!code)
         code = replay(text, n, path, show, &r);
@@ -93,12 +92,4 @@ int cmd_trace(cli_args *a)
                        "FILE, or a pattern, --record FILE",
                        a->operand[0]);
     return play(a, &(replay_show){.trace = a->output, .record = a->job.record});
-}
-
-int cmd_report(cli_args *a)
-{
-    TRY_CODE(cli_check_names(a));
-    if (!a->output)
-        return cli_say(EXIT_USAGE, "name the page: --output FILE.html");
-    return play(a, &(replay_show){.report = a->output});
 }

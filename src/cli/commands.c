@@ -307,13 +307,15 @@ const cli_command cli_commands[] = {
      "kofn trace run.jsonl --record was.csv  slowness of workers, for "
      "--pattern",
      IN_TRACE, 1, 1, cmd_trace},
-    {"report", "JOURNAL", "make a page about a run from its journal",
+    {"report", "JOURNAL...", "make a page about runs from their journals",
      "Runs the coordinator again, as kofn replay does, and writes a page of "
-     "HTML with every worker in every round, as --report does. Of a run that "
+     "HTML with every worker in every round, as --report does. Several runs are "
+     "beside each other. Of a run that "
      "was killed it shows the part before that. Names of workers, bytes and "
      "errors are not in a journal. Writes nothing if a decision differs from "
      "the recorded one.",
-     "kofn report run.jsonl -o run.html  for a browser", IN_REPORT, 1, 1,
-     cmd_report},
+     "kofn report run.jsonl -o run.html  for a browser\n"
+     "kofn report elastic.jsonl mds.jsonl -o both.html  two runs beside each other",
+     IN_REPORT, 1, 8, cmd_report},
     {.name = NULL},
 };

@@ -17,24 +17,6 @@
 
 /* ---- a run --------------------------------------------------------------- */
 
-static int read_all(const char *path, char **text, size_t *n)
-{
-    FILE *f = fopen(path, "r");
-    long end;
-
-    if (!f)
-        return cli_say(EXIT_USAGE, "cannot open %s: %s", path, strerror(errno));
-    *n = 0;
-    *text = NULL;
-    if (!fseek(f, 0, SEEK_END) && (end = ftell(f)) > 0) {
-        rewind(f);
-        *text = calloc((size_t)end + 1, 1);
-        *n = *text ? fread(*text, 1, (size_t)end, f) : 0;
-    }
-    fclose(f);
-    return *n ? 0 : cli_say(EXIT_USAGE, "cannot read %s", path);
-}
-
 /* Returns the largest finite factor of a round; 1 if there is none. */
 static double slowest(const kofn_matrix *m, size_t row)
 {
@@ -46,49 +28,63 @@ static double slowest(const kofn_matrix *m, size_t row)
     return most;
 }
 
-/* True if the journal says that the worker left or was evicted. */
-static bool is_lost(const plan_run *run, size_t worker)
-{
-    for (size_t i = 0; i < run->losts; i++)
-        if (run->lost[i] == worker)
-            return true;
-    return false;
-}
-
-/* A record has infinity also for a worker that others overtook. It was at least
- * as slow as the slowest that was in time. */
+/* A record has infinity for a worker that others overtook. It was at least as
+ * slow as the slowest that was in time. Lost workers never answer again. */
 static void keep_lost(const kofn_matrix *m, const plan_run *run)
 {
     double *x = m->data;
 
-    for (size_t j = 0; j < m->cols; j++) {
-        size_t last = m->rows;
+    for (size_t i = 0; i < m->rows; i++) {
+        double most = slowest(m, i);
 
-        while (is_lost(run, j) && last > 0 &&
-               !isfinite(x[(last - 1) * m->ld + j]))
-            last--;
-        for (size_t i = 0; i < last; i++)
+        for (size_t j = 0; j < m->cols; j++)
             if (!isfinite(x[i * m->ld + j]))
-                x[i * m->ld + j] = slowest(m, i);
+                x[i * m->ld + j] = most;
     }
+    for (size_t k = 0; k < run->losts; k++)
+        for (size_t i = run->lost[k].rounds;
+             i < m->rows && run->lost[k].worker < m->cols; i++)
+            x[i * m->ld + run->lost[k].worker] = INFINITY;
+}
+
+static size_t number_at(const char *at, const char *end)
+{
+    size_t n = 0;
+
+    for (; at < end && *at >= '0' && *at <= '9' && n < 1000000; at++)
+        n = 10 * n + (size_t)(*at - '0');
+    return n;
+}
+
+static bool is_event(const char *line, const char *end, const char *event)
+{
+    char words[40];
+
+    snprintf(words, sizeof words, "\"ev\":\"%s\"", event);
+    return memmem(line, (size_t)(end - line), words, strlen(words)) != NULL;
 }
 
 /* Finds the workers that left, in the lines of the journal. */
 static void find_lost(const char *text, size_t n, plan_run *run)
 {
-    static const char *const words[] = {"\"ev\":\"left\",\"w\":",
-                                        "\"ev\":\"unresponsive\",\"w\":"};
+    static const char who[] = "\"w\":";
     const size_t most = sizeof run->lost / sizeof *run->lost;
+    const char *end = text + n, *next, *at;
+    size_t rounds = 0;
 
-    for (size_t k = 0; k < 2; k++) {
-        size_t length = strlen(words[k]);
-        const char *at = text, *end = text + n;
-
-        while (run->losts < most &&
-               (at = memmem(at, (size_t)(end - at), words[k], length))) {
-            at += length;
-            run->lost[run->losts++] = strtoul(at, NULL, 10);
-        }
+    for (const char *line = text; line < end && run->losts < most;
+         line = next + 1) {
+        next = memchr(line, '\n', (size_t)(end - line));
+        next = next ? next : end;
+        rounds += is_event(line, next, "begin");
+        if (!is_event(line, next, "left") &&
+            !is_event(line, next, "unresponsive"))
+            continue;
+        at = memmem(line, (size_t)(next - line), who, strlen(who));
+        if (!at)
+            continue;
+        run->lost[run->losts].worker = number_at(at + strlen(who), next);
+        run->lost[run->losts++].rounds = rounds;
     }
 }
 
@@ -101,7 +97,7 @@ static int record(const char *journal, const char *to, plan_run *run)
     char *text = NULL;
     int code;
 
-    TRY_CODE(read_all(journal, &text, &n));
+    TRY_CODE(cli_read_text(journal, &text, &n));
     code = replay(text, n, journal, &show, &r);
     find_lost(text, n, run);
     free(text);
@@ -196,9 +192,16 @@ void plan_run_text(const plan_run *run, const kofn_forecast *was,
     size_t n;
 
     cli_short_spec(spec, run->scheme);
-    if (was->status || uncoded->status) {
-        snprintf(out, room, "%s of the run cannot be compared: %s", spec,
-                 kofn_strerror(was->status ? was->status : uncoded->status));
+    if (was->status) {
+        snprintf(out, room, "with these workers, %s of the run fails: %s", spec,
+                 kofn_strerror(was->status));
+        return;
+    }
+    if (uncoded->status) {
+        snprintf(out, room,
+                 "with these workers, a run without a code fails: %s; %s "
+                 "does not",
+                 kofn_strerror(uncoded->status), spec);
         return;
     }
     snprintf(out, room,

@@ -11,7 +11,11 @@
 typedef struct plan_run {
     char scheme[CLI_SPEC]; /* "": there is none */
     size_t workers, rounds;
-    size_t lost[1000], losts; /* workers that left or were evicted */
+    /* Workers that left or were evicted, and the rounds that had begun. */
+    struct {
+        size_t worker, rounds;
+    } lost[1000];
+    size_t losts;
 } plan_run;
 
 /* Take workers, rounds and slowness from --journal, or workers, slowness and

@@ -55,13 +55,17 @@ END
   [ "$status" -eq 0 ]
   json "((o['workers'], o['rounds']) == (9, 20)
     and o['run']['scheme'].startswith('elastic:k=5,') and o['run']['as_run']['status'] == 'ok'
-    and 'elastic:k=5 of the run computes' in o['run']['text'])" <<<"$output"
+    and o['run']['text'].endswith('; elastic:k=5 does not'))" <<<"$output"
   # four are lost: any six of nine are too many
   run kofn plan matvec 600x200 --journal run.jsonl -s mds:k=6
   [[ "$output" == *"mds:k=6 "*"fails: too few workers"* ]]
-  [[ "$output" == *"With these workers, elastic:k=5 of the run computes "* ]]
+  [[ "$output" == *"With these workers, a run without a code fails: too few workers"* ]]
   run kofn plan matvec 600x200 -n 9 --rounds 20 -s mds:k=6
-  [[ "$output" != *"fails"* ]]
+  [[ "$output" != *"fails:"* ]]
+  kofn matvec A.npy w.npy -n 9 -r 20 -p sim -s mds:k=6 -w straggle=0.3 --set journal=run.jsonl \
+    -q -o y.npy
+  run kofn plan matvec 600x200 --journal run.jsonl
+  [[ "$output" == *"With these workers, mds:k=6 of the run computes 1.5 times as much as "* ]]
   run kofn plan matvec 600x200 --journal A.npy
   [ "$status" -eq 2 ]
   run kofn plan matvec 600x200 --journal run.jsonl --pattern iid:p=0.1

@@ -150,3 +150,23 @@ shown() {
     sed 's/class="cells">..../class="cells">AAAA/' r.html >bad.html
     shown bad.html | grep -F "This page cannot be shown"
 }
+
+@test "report: a page of two journals has the data of both" {
+    inputs
+    for s in elastic:k=3 mds:k=4; do
+        kofn matvec X.npy w.npy -p sim -n 6 -r 9 -s "$s" -w straggle=0.3 --set journal="$s.j" -q \
+            -o y.npy
+        kofn report "$s.j" -o "$s.html" -q
+    done
+    run kofn report elastic:k=3.j mds:k=4.j -o both.html --json
+    [ "$status" -eq 0 ]
+    json "o['runs'] == 2 and o['rounds'] == 9" <<<"$output"
+    py '
+import re
+runs = lambda f: re.findall("<!--runs-->\n(.*?)\n?<!--end-->", open(f).read(), re.S)[0].strip()
+assert runs("both.html").replace("\n", "") == (runs("elastic:k=3.html") + runs("mds:k=4.html")).replace("\n", "")
+assert runs("both.html").count("class=\"cells\"") == 2'
+    [ -z "$(ls /tmp/kofn-page-* 2>/dev/null)" ]
+    run kofn report elastic:k=3.j X.npy -o none.html
+    [ "$status" -eq 2 ] && [ ! -e none.html ]
+}
