@@ -99,6 +99,7 @@ class Report(NamedTuple):
     outside: float
     liars: tuple[int, ...]
     partial: bool
+    def phases(self) -> dict[str, float]: ...
 
 class Scheme:
     name: Any

@@ -23,6 +23,9 @@ _NUMBERS = [(name, field.type is _TIME)
             if field.type.kind == "primitive" and
             name not in ("size", "workers", "parts")]
 _NAME = {"took": "seconds", "liars": "may_lie"}
+# The parts of the time of a round, in their order; `seconds` is their sum.
+PHASES = ("encoding", "placing", "sending", "waiting", "receiving", "decoding", "checking",
+          "outside")
 
 
 class Report(collections.namedtuple(
@@ -45,11 +48,55 @@ class Report(collections.namedtuple(
                    tuple(i for i, rounds in enumerate(located) if rounds),
                    status == lib.KOFN_PARTIAL)
 
+    def phases(self):
+        """Returns where the coordinator's time went, a dict from names to seconds. Those
+        of a round add up to `seconds`, those of totals to the time since the job was
+        opened. Phases without time are left out."""
+        return {name: getattr(self, name) for name in PHASES if getattr(self, name) > 0}
+
+    def _rows(self):
+        """Yields what a table shows: name, text, and share of the time or None."""
+        yield "rounds", str(self.rounds), None
+        yield "seconds", f"{self.seconds:.4g}", None
+        spent = sum(self.phases().values())
+        if spent > 1.001 * self.seconds:
+            yield "since the start", f"{spent:.4g}", None
+        for name, seconds in self.phases().items():
+            yield name, f"{seconds:.4g}", seconds / spent
+        yield "sent, received", f"{_bytes(self.sent)}, {_bytes(self.received)}", None
+        yield "predicted error", f"{self.predicted:.2g}", None
+        for name in ("live", "joined", "left", "late", "corrupt", "rebuilt"):
+            if getattr(self, name):
+                yield name, str(getattr(self, name)), None
+        if self.liars:
+            yield "located as faulty", ", ".join(f"u{i}" for i in self.liars), None
+        if self.partial:
+            yield "partial", "the result is not exact", None
+
+    def __str__(self):
+        """Returns a table; repr() has all fields."""
+        return "\n".join(
+            f"{'  ' if share is not None else ''}{name}".ljust(20) + text.rjust(10) +
+            ("" if share is None else f"{share:7.0%}  " + "#" * round(30 * share))
+            for name, text, share in self._rows())
+
     def _repr_html_(self):
-        """Returns a table for Jupyter."""
-        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>"
-                       for name, value in self._asdict().items())
+        """Returns a table for Jupyter, with a bar for each phase."""
+        bar = ('<div style="background:#0072b2;height:.8em;width:{:.1f}em" '
+               'title="{:.1%}"></div>')
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{text}</td><td>"
+            + ("" if share is None else bar.format(12 * share, share)) + "</td></tr>"
+            for name, text, share in self._rows())
         return f"<table>{rows}</table>"
+
+
+def _bytes(n):
+    """Returns a number of bytes in a few characters."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if n < 1000 or unit == "TB":
+            return f"{n:.4g} {unit}"
+        n /= 1000
 
 
 def _end(handles, turn):

@@ -264,6 +264,21 @@ def test_liars_are_located():
         assert close(M @ np.ones(12), X @ np.ones(12))
         assert M.report.liars == (2, 5) and M.report.floor > 0
         assert "<table>" in M.report._repr_html_()
+        assert str(M.report).splitlines()[-1].split() == ["located", "as", "faulty", "u2,", "u5"]
+
+
+def test_a_report_says_where_the_time_went():
+    with kofn.Matrix(X, scheme="elastic:k=4", workers=6) as M:
+        for _ in range(3):
+            M @ np.ones(12)
+            parts = M.report.phases()
+            assert abs(sum(parts.values()) - M.report.seconds) < 1e-6 and "waiting" in parts
+        shown = [line.split()[0] for line in str(M.totals).splitlines()
+                 if line.startswith("  ")]
+        assert shown == list(M.totals.phases())
+        assert sum(M.totals.phases().values()) > M.totals.seconds
+        html = M.totals._repr_html_()
+        assert html.count("background:#0072b2") == len(shown)
 
 
 @pytest.mark.parametrize("where", ["sim", "processes"])
