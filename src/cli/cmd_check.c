@@ -2,6 +2,7 @@
  *
  * Owns the three files and the result while the command runs.
  * kofn_check_product compares; this file computes nothing. */
+#include "busy.h"
 #include "cli.h"
 
 #include <kofn/check.h>
@@ -18,10 +19,12 @@ typedef struct claim {
 static int load(claim *c, const cli_args *a)
 {
     for (int k = 0; k < 3; k++) {
-        kofn_status st =
-            kofn_file_open(&c->file[k], a->operand[k],
-                           k < 2 ? KOFN_FILE_READ : KOFN_FILE_COPY);
+        kofn_status st;
 
+        cli_busy("reading", a->operand[k]);
+        st = kofn_file_open(&c->file[k], a->operand[k],
+                            k < 2 ? KOFN_FILE_READ : KOFN_FILE_COPY);
+        cli_busy_end();
         if (st)
             return cli_fail_input(st);
     }
@@ -38,9 +41,11 @@ static int check(claim *c, const cli_args *a)
     const kofn_matrix *B = c->file[1]->matrix.dense;
     const kofn_matrix *C = c->file[2]->matrix.dense;
 
+    cli_busy("checking", a->operand[2]);
     c->status = (c->file[2]->half
                      ? kofn_check_product_half
                      : kofn_check_product)(A, B, C, a->tolerance, &c->found);
+    cli_busy_end();
     return c->found ? 0 : cli_fail(c->status);
 }
 

@@ -3,6 +3,7 @@
  * Owns the matrix and the vector while the command runs. The library iterates
  * (learn/iterate.c). This file reads options, and judges and writes the
  * result. */
+#include "busy.h"
 #include "iterations.h"
 
 #include "base/clock.h"
@@ -101,12 +102,15 @@ static int load(cli_iteration *it, const cli_args *a)
 {
     const char *path = a->operand[0];
     bool power = it->power;
+    kofn_status st;
 
     if (a->undirected && a->directed)
         return cli_say(EXIT_USAGE, "--undirected and --directed exclude each "
                                    "other");
-    TRY_CODE(cli_fail_input(kofn_file_open(
-        &it->file, path, power ? KOFN_FILE_READ : graph_use(a))));
+    cli_busy("reading", path);
+    st = kofn_file_open(&it->file, path, power ? KOFN_FILE_READ : graph_use(a));
+    cli_busy_end();
+    TRY_CODE(cli_fail_input(st));
     TRY_CODE(power ? load_matrix(it, it->file, path)
                    : load_graph(it, a, it->file));
     if (!power)

@@ -1,6 +1,7 @@
 /* cmd_plan.c -- kofn plan: which code to take, before anything runs.
  *
  * Owns the list of forecasts until it is printed. It reads no matrix. */
+#include "busy.h"
 #include "plan_from.h"
 
 #include <ctype.h>
@@ -420,12 +421,14 @@ int cmd_plan(cli_args *a)
     if (a->operands != o->sizes + 1)
         return cli_say(EXIT_USAGE, "plan %s takes %s", o->name, o->form);
     TRY_CODE(know_workers(a, &l.run));
+    cli_busy("forecasting", o->name);
     code = forecast(a, o, 0, &l);
     if (!code && o->op[1]) {
         code = forecast(a, o, 1, &more);
         if (!code)
             code = merge(&l, &more);
     }
+    cli_busy_end();
     if (!code)
         print_all(a, &l);
     free(l.row);

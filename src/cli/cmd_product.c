@@ -4,6 +4,7 @@
  * round of a session. The answer is written after it was judged.
  *
  * Complex matrices are real ones of twice the columns (kofn_complex_input). */
+#include "busy.h"
 #include "cli.h"
 
 #include "base/clock.h"
@@ -46,8 +47,12 @@ static int agree(product *p, kofn_problem *pb)
 /* Opens an operand. */
 static int open_file(kofn_file **f, const char *path)
 {
-    return cli_fail_input(
-        kofn_file_open(f, path, KOFN_FILE_READ | KOFN_FILE_COMPLEX));
+    kofn_status st;
+
+    cli_busy("reading", path);
+    st = kofn_file_open(f, path, KOFN_FILE_READ | KOFN_FILE_COMPLEX);
+    cli_busy_end();
+    return cli_fail_input(st);
 }
 
 /* Returns the number of real columns of a column of the file. */

@@ -2,7 +2,7 @@
  *
  * The caller owns what it reads and frees it by input_free. Nothing here may
  * change a file. */
-#include "cli.h"
+#include "busy.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,11 +10,14 @@
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path)
 {
-    kofn_status st = in->label
-                         ? kofn_file_open_labelled(&in->file, path, in->label)
-                         : kofn_file_open(&in->file, path, KOFN_FILE_READ);
-    const kofn_matrix *a = st ? NULL : in->file->matrix.dense;
+    const kofn_matrix *a;
+    kofn_status st;
 
+    cli_busy("reading", path);
+    st = in->label ? kofn_file_open_labelled(&in->file, path, in->label)
+                   : kofn_file_open(&in->file, path, KOFN_FILE_READ);
+    cli_busy_end();
+    a = st ? NULL : in->file->matrix.dense;
     if (st)
         return cli_fail_input(st);
     if (!a) {

@@ -2,6 +2,7 @@
  * the start, the plain iteration, and advice.
  *
  * Owns the plain result within a call. */
+#include "busy.h"
 #include "iterations.h"
 
 #include "base/mix.h"
@@ -47,9 +48,11 @@ int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
     int code;
 
     TRY_CODE(cli_start(it, a->seed, "--verify", &want));
+    cli_busy("computing without workers", "to verify");
     st = it->power
              ? kofn_power_peers(NULL, it->A, &want, &o, &res)
              : kofn_pagerank_peers(NULL, it->M, it->dangling, &want, &o, &res);
+    cli_busy_end();
     code = st ? cli_fail(st) : cli_verify(found, v, &want);
     if (!st && res.iterations != iterations)
         cli_say(0, "the plain iteration took %u iterations, this one %u",

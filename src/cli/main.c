@@ -2,6 +2,7 @@
  *
  * Owns the parsed arguments for the life of the process. It computes nothing:
  * each command has its own file. */
+#include "busy.h"
 #include "cli.h"
 #include "help.h"
 
@@ -78,12 +79,18 @@ static int manual(const char *topic)
 /* Runs the command. The number of workers is known. */
 static int begin(cli_args *a)
 {
+    int code;
+
     TRY_CODE(cli_metrics_open(a));
     if (a->scheme)
         TRY_CODE(cli_own_scheme(&a->scheme, a->loaded));
     if (a->command->bit & (IN_PRODUCT | IN_ITERATE))
         TRY_CODE(cli_tolerate(a, &a->scheme, a->tolerated));
-    return a->command->run(a);
+    if (a->command->bit == IN_GEN)
+        cli_busy("making", a->output ? a->output : "");
+    code = a->command->run(a);
+    cli_busy_end();
+    return code;
 }
 
 static int carry_out(cli_args *a)
@@ -130,6 +137,7 @@ static int run(const cli_command *c, int argc, char **argv)
         return code;
     }
     a.faults.seed = a.seed;
+    cli_busy_allow(!a.quiet);
     code = cli_log_open(&a);
     if (code)
         code = cli_say(EXIT_FAILED, "--log %s: %s", a.log, strerror(code));

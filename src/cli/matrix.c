@@ -2,6 +2,7 @@
  * either type as doubles, comparison, and writing.
  *
  * Owns nothing: the caller frees the data. */
+#include "busy.h"
 #include "cli.h"
 
 #include "base/clock.h"
@@ -111,7 +112,9 @@ int cli_write(const cli_args *a, kofn_operand out, unsigned dims)
     if (!a->output)
         return 0;
     cli_guard(true);
+    cli_busy("writing", a->output);
     st = kofn_write(a->output, out, dims);
+    cli_busy_end();
     cli_guard(false);
     cli_spent(CLI_WRITING, since);
     return cli_wrote(st);

@@ -2,6 +2,7 @@
  *
  * Owns its scratch within a call. It compares with a product computed without
  * workers, for --verify. */
+#include "busy.h"
 #include "cli.h"
 
 #include <math.h>
@@ -118,9 +119,11 @@ int cli_verify_product(const cli_factors *f, const kofn_matrix *out,
     int code;
 
     TRY_CODE(cli_room(&want, out->rows, out->cols, "--verify"));
+    cli_busy("computing the plain product", "to verify");
     st = kofn_product_plain(f->A, f->B, &want);
     code = st ? cli_fail(st) : find_worst_row(f, out, &want, to);
     to->rel_error = cli_relative_error(out, &want);
+    cli_busy_end();
     free(want.data);
     return code;
 }

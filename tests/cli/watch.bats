@@ -195,3 +195,13 @@ assert n[2]['wasted'] > n[1]['wasted'] > 0, n"
     [ ! -e t.json ] && [ -e y.npy ]
     [ -z "$(find . -name '.kofn-*')" ]
 }
+
+# bats test_tags=night
+@test "watch: reading and writing of more than two seconds are named on a terminal" {
+    script -qc "$KOFN gen matrix 9000 4000 -o X.csv; $KOFN gen vector 4000 -o w.npy" out.txt </dev/null
+    tr '\r' '\n' <out.txt | grep -E 'writing X.csv, [2-9] s'
+    script -qc "$KOFN matvec X.csv w.npy -n 4" out.txt </dev/null
+    tr '\r' '\n' <out.txt | grep -E 'reading X.csv, [2-9] s'
+    kofn gen vector 5 -o y.npy 2>err.txt # nothing without a terminal
+    [ ! -s err.txt ]
+}

@@ -18,6 +18,15 @@ size_t cli_json_lost(void)
     return 0;
 }
 
+void cli_busy(const char *doing, const char *name)
+{
+    (void)doing, (void)name;
+}
+
+void cli_busy_end(void)
+{
+}
+
 void cli_guard(bool on)
 {
     (void)on;

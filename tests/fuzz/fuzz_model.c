@@ -25,6 +25,15 @@ double cli_spent(cli_phase p, double since)
     return 0;
 }
 
+void cli_busy(const char *doing, const char *name)
+{
+    (void)doing, (void)name;
+}
+
+void cli_busy_end(void)
+{
+}
+
 void cli_guard(bool on)
 {
     (void)on;
