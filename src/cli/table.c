@@ -278,9 +278,9 @@ static cli_option options[] = {
      .check = cli_read_faults},
     {0, "pattern", "MODEL:key=value,...|FILE",
      "the workers that are slow in each round: a model with its keys (iid, "
-     "fritchman, arbitrary or bursty; see kofn gen --help), or a file made "
-     "by --record or kofn gen pattern; kofn worker takes a file only. A slow "
-     "worker is slower by factor= of --faults",
+     "fritchman, arbitrary, bursty, lambda, spot; see kofn gen --help), or a "
+     "file made by --record or kofn gen pattern; kofn worker takes a file only. "
+     "factor= of --faults is the slowdown; lambda and spot draw it",
      IN_JOB | IN_WORKER | IN_PLAN, OF(CLI_FILE, pattern_text)},
     {0, "record", NULL, "for --pattern", IN_TRACE, OF(CLI_JOB, job.record)},
     {0, "factor", "F", "pattern: slowdown of slow workers, or inf (5)", IN_GEN,
@@ -580,8 +580,11 @@ const cli_command cli_commands[] = {
      "probability A a round, passes M slow states, and leaves each with "
      "probability B a round. arbitrary:N=N,W=W, all workers together at most N times "
      "in any W rounds. bursty:B=B,W=W,eps=E, at most E workers in any W "
-     "rounds, each within B rounds. The last two take style=max, onoff, "
-     "uniform or sticky.",
+     "rounds, each within B rounds. These two take style=max, onoff, uniform "
+     "or sticky. lambda:p=,q=,tail=,rare=,worst=, slowdowns as of 256 cloud "
+     "functions (probably those of Krishnan and others, ICLR 2023). "
+     "spot:changes=,present=,hour=,group=, a fleet of 16 machines that leave and "
+     "come back (Wu and others, NSDI 2024). docs/stragglers.md has their keys.",
      "kofn gen matrix 4000 1000 -o X.npy --seed 1  32 MB of normal "
      "numbers\n"
      "kofn gen vector 1000 -o w.npy  a vector of matching size\n"
