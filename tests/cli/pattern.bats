@@ -81,6 +81,37 @@ r.count(float('inf')) == 1 for r in p)"
     pattern r.csv "len(p) == 3 and all(len(r) == 4 for r in p)"
 }
 
+@test "pattern: the oracle of scripts/stragglers takes the least time" {
+    "$KOFN_SOURCE/scripts/stragglers" "$KOFN" 9 1 \
+        "factor=10 delay=3 delay=1 lambda:tail=2 spot:hour=1" threads oracle >said
+    kofn gen matrix 64 4 -o X.npy -q
+    kofn gen vector 4 -o w.npy -q
+    kofn matvec X.npy w.npy -p sim -n 8 -r 9 -s uncoded --late 0 -q \
+        -w straggle=0.2,factor=10 --record straggle.csv
+    kofn gen pattern lambda:tail=2 9 8 -o lambda.csv -q
+    kofn gen pattern spot:hour=1 9 16 -o spot.csv -q
+    # bisects for the time in which the workers can do the work of a round
+    py "rows = {f: [[float(x) for x in line.split(',')] for line in open(f + '.csv')]
+        for f in ('straggle', 'lambda', 'spot')}
+def least(row, done):
+    low, high = 0, 99
+    for i in range(60):
+        time = (low + high) / 2
+        if sum(done(x, time) for x in row) < len(row): low = time
+        else: high = time
+    return high
+def mean(file, done):
+    found = [least(r, done) for r in rows[file] if sum(x < 99 for x in r) >= 4]
+    return sum(found) / len(found)
+slower = lambda x, time: time / x
+later = lambda d: lambda x, time: max(0, time - d * (x > 1))
+want = [mean('straggle', slower), mean('straggle', later(3)),
+    mean('straggle', later(1)), mean('lambda', slower), mean('spot', slower)]
+said = [float(line.split()[-1]) for line in open('said').readlines()[1:]]
+assert len(said) == 5 and min(want) > 1.001, (said, want)
+assert all(abs(a - b) < 0.0051 for a, b in zip(said, want)), (said, want)"
+}
+
 @test "pattern: a wrong pattern exits with 2 and one line" {
     inputs
     kofn gen pattern iid:p=0.5 4 4 -o p.csv
