@@ -192,6 +192,26 @@ KOFN_API const char *kofn_faults_not_of_nodes(const kofn_faults *w);
  *     bursty:B=B,W=W,eps=E     At most E slow workers in any W rounds, each
  *                              within B consecutive rounds; B < W.
  *
+ *     lambda:p=P,q=Q,tail=E,rare=R,worst=S
+ *                              Slowdowns as of cloud functions.  The median is
+ *                              1.  In each round a share of the workers is
+ *                              slower than 1.5 times; the shares are
+ *                              log-uniform from P to Q.  The share above 1.5 z
+ *                              is less by z^E.  A worker has any slowdown from
+ *                              1.5 to S with chance R.  No slowdown is above
+ *                              S.  Default: P = 0.002, Q = 0.07, E = 8,
+ *                              R = 2e-5, S = 24.
+ *     spot:changes=C,present=P,hour=H,group=G
+ *                              Workers that leave and come back, G at a time,
+ *                              by a Markov chain with two states.  All workers
+ *                              together change C times an hour, an hour has H
+ *                              rounds, and the share P is there on average.
+ *                              Default: C = 0.6, P = 6.9 / 16, H = 12, G = 1.
+ *
+ * The defaults of lambda and spot are statistics of real machines; see
+ * docs/stragglers.md.  Both draw slowdowns, infinite for absent workers, and do
+ * not use `factor`.
+ *
  * The models arbitrary and bursty take one more key, `style`: the number of
  * permitted workers that are slow in a round.
  *     uniform                  Any number; the default.

@@ -176,8 +176,11 @@ const cli_command cli_commands[] = {
      "probability A a round, passes M slow states, and leaves each with "
      "probability B a round. arbitrary:N=N,W=W, all workers together at most N times "
      "in any W rounds. bursty:B=B,W=W,eps=E, at most E workers in any W "
-     "rounds, each within B rounds. The last two take style=max, onoff, "
-     "uniform or sticky.",
+     "rounds, each within B rounds. These two take style=max, onoff, uniform "
+     "or sticky. lambda:p=,q=,tail=,rare=,worst=, slowdowns as of 256 cloud "
+     "functions (probably those of Krishnan and others, ICLR 2023). "
+     "spot:changes=,present=,hour=,group=, a fleet of 16 machines that leave and "
+     "come back (Wu and others, NSDI 2024). docs/stragglers.md has their keys.",
      "kofn gen matrix 4000 1000 -o X.npy --seed 1  32 MB of normal "
      "numbers\n"
      "kofn gen vector 1000 -o w.npy  a vector of matching size\n"

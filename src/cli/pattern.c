@@ -29,6 +29,15 @@ static size_t rounds_of(const cli_args *a)
     return rounds < most ? rounds : most > 0 ? most : 1;
 }
 
+/* True if the text is a model that one worker cannot draw alone, and not a
+ * file. */
+static bool is_model(const char *text)
+{
+    return strchr(text, '=') || !strcmp(text, "lambda") ||
+           !strcmp(text, "lambda:") || !strcmp(text, "spot") ||
+           !strcmp(text, "spot:");
+}
+
 int cli_make_pattern(cli_args *a)
 {
     double factor = a->faults.factor > 0 ? a->faults.factor : 5;
@@ -36,7 +45,7 @@ int cli_make_pattern(cli_args *a)
 
     if (!a->pattern_text)
         return 0;
-    if (alone && strchr(a->pattern_text, '='))
+    if (alone && is_model(a->pattern_text))
         return cli_say(EXIT_USAGE,
                        "--pattern %s: one worker does not know of the others; "
                        "make a file for all of them: kofn gen pattern",

@@ -299,9 +299,9 @@ static cli_option options[] = {
      .check = cli_read_faults},
     {0, "pattern", "MODEL:key=value,...|FILE",
      "the workers that are slow in each round: a model with its keys (iid, "
-     "fritchman, arbitrary or bursty; see kofn gen --help), or a file made "
-     "by --record or kofn gen pattern; kofn worker takes a file only. A slow "
-     "worker is slower by factor= of --faults",
+     "fritchman, arbitrary, bursty, lambda, spot; see kofn gen --help), or a "
+     "file made by --record or kofn gen pattern; kofn worker takes a file only. "
+     "factor= of --faults is the slowdown; lambda and spot draw it",
      IN_JOB | IN_WORKER | IN_PLAN, OF(CLI_FILE, pattern_text)},
     {0, "record", NULL, "for --pattern", IN_TRACE, OF(CLI_JOB, job.record)},
     {0, "factor", "F", "pattern: slowdown of slow workers, or inf (5)", IN_GEN,

@@ -18,13 +18,16 @@ enum { UNIFORM, MAX, ONOFF, STICKY };
 
 typedef struct numbers {
     double p, a, b, M, N, W, B, eps, style;
+    double q, tail, rare, worst;          /* lambda */
+    double changes, present, hour, group; /* spot   */
 } numbers;
 
 typedef struct maker {
     const struct model *model;
     numbers x;
     size_t workers, rounds;
-    double *slow; /* rounds x workers: 0 or 1 until all is drawn */
+    double *slow; /* rounds x workers: 0 or 1 until all is drawn, or
+                     slowdowns if the model draws them */
     uint64_t seed;
 } maker;
 
@@ -67,6 +70,86 @@ static kofn_status make_fritchman(const maker *k)
             *at(k, t, w) = state > 0;
             if (kf_rng_uniform(&r) < (state > 0 ? k->x.b : k->x.a))
                 state = state < k->x.M ? state + 1 : 0;
+        }
+    }
+    return KOFN_OK;
+}
+
+/* ---- after traces -------------------------------------------------------- */
+
+/* The defaults of lambda are statistics of 256 cloud functions, probably those
+ * of Krishnan, Ebrahimi and Khisti (ICLR 2023).  Those of spot are statistics
+ * of fleets of 16 machines by Wu et al. (NSDI 2024).  docs/stragglers.md says
+ * what is published and what is assumed. */
+
+#define ABOVE 1.5 /* lambda: p and q count the workers above this slowdown */
+
+/* Returns the slowdown that a worker exceeds with chance u.  It exceeds ABOVE
+ * with chance `share`, and nothing below the median, which is 1. */
+static double exceeded(double share, double tail, double u)
+{
+    assert(share > 0 && share < 0.5);
+    assert(u > 0);
+    if (u >= 0.5)
+        return 1;
+    if (u >= share)
+        return 1 + (ABOVE - 1) * log(0.5 / u) / log(0.5 / share);
+    return ABOVE * pow(share / u, 1 / tail);
+}
+
+/* Draws slowdowns as of cloud functions.  A round has its own share of slow
+ * workers, from p to q.  An accident, with chance `rare`, has any size. */
+static kofn_status make_lambda(const maker *k)
+{
+    const numbers *x = &k->x;
+
+    for (size_t t = 0; t < k->rounds; t++) {
+        kf_rng of_round = dice_of(k, t, UINT32_MAX);
+        double share = x->p * pow(x->q / x->p, kf_rng_uniform(&of_round));
+
+        for (size_t w = 0; w < k->workers; w++) {
+            kf_rng r = dice_of(k, t, w);
+            double f = exceeded(share, x->tail, 1 - kf_rng_uniform(&r));
+
+            if (kf_rng_uniform(&r) < x->rare)
+                f = ABOVE * pow(x->worst / ABOVE, kf_rng_uniform(&r));
+            *at(k, t, w) = fmin(f, x->worst);
+        }
+    }
+    return KOFN_OK;
+}
+
+/* Returns the chance that a group of `spot` changes between two rounds, in the
+ * long run. */
+static double turnover(const maker *k)
+{
+    double groups = ceil((double)k->workers / k->x.group);
+
+    return k->x.changes / k->x.hour / groups;
+}
+
+/* Draws workers that leave and come back, each group as one chain of two
+ * states.  Half of the changes of a chain are departures.  The first round is
+ * in equilibrium. */
+static kofn_status make_spot(const maker *k)
+{
+    const numbers *x = &k->x;
+    double half = turnover(k) / 2;
+
+    for (size_t w = 0; w < k->workers; w++) {
+        size_t group = w / (size_t)x->group;
+        bool there = false;
+
+        for (size_t t = 0; t < k->rounds; t++) {
+            kf_rng r = dice_of(k, t, group);
+            double u = kf_rng_uniform(&r);
+
+            if (t == 0)
+                there = u < x->present;
+            else
+                there = there ? u >= half / x->present
+                              : u < half / (1 - x->present);
+            *at(k, t, w) = there ? 1 : HUGE_VAL;
         }
     }
     return KOFN_OK;
@@ -209,18 +292,29 @@ typedef struct key {
     size_t offset;
     double least, most;
     bool whole;
+    double otherwise; /* if it is not given; below 0: it must be given */
 } key;
 
 static const key keys[] = {
-    {"iid", "p", offsetof(numbers, p), 0, 1, false},
-    {"fritchman", "a", offsetof(numbers, a), 0, 1, false},
-    {"fritchman", "b", offsetof(numbers, b), 0, 1, false},
-    {"fritchman", "M", offsetof(numbers, M), 1, 1e6, true},
-    {"arbitrary", "N", offsetof(numbers, N), 0, 1e9, true},
-    {"arbitrary", "W", offsetof(numbers, W), 1, 1e9, true},
-    {"bursty", "B", offsetof(numbers, B), 1, 1e9, true},
-    {"bursty", "W", offsetof(numbers, W), 1, 1e9, true},
-    {"bursty", "eps", offsetof(numbers, eps), 1, 1e9, true},
+    {"iid", "p", offsetof(numbers, p), 0, 1, false, -1},
+    {"fritchman", "a", offsetof(numbers, a), 0, 1, false, -1},
+    {"fritchman", "b", offsetof(numbers, b), 0, 1, false, -1},
+    {"fritchman", "M", offsetof(numbers, M), 1, 1e6, true, -1},
+    {"arbitrary", "N", offsetof(numbers, N), 0, 1e9, true, -1},
+    {"arbitrary", "W", offsetof(numbers, W), 1, 1e9, true, -1},
+    {"bursty", "B", offsetof(numbers, B), 1, 1e9, true, -1},
+    {"bursty", "W", offsetof(numbers, W), 1, 1e9, true, -1},
+    {"bursty", "eps", offsetof(numbers, eps), 1, 1e9, true, -1},
+    {"lambda", "p", offsetof(numbers, p), 1e-9, 0.49, false, 0.002},
+    {"lambda", "q", offsetof(numbers, q), 1e-9, 0.49, false, 0.07},
+    {"lambda", "tail", offsetof(numbers, tail), 0.1, 1e6, false, 8},
+    {"lambda", "rare", offsetof(numbers, rare), 0, 1, false, 2e-5},
+    {"lambda", "worst", offsetof(numbers, worst), ABOVE, 1e6, false, 24},
+    {"spot", "changes", offsetof(numbers, changes), 0, 1e9, false, 0.6},
+    {"spot", "present", offsetof(numbers, present), 0.01, 0.99, false,
+     6.9 / 16},
+    {"spot", "hour", offsetof(numbers, hour), 1e-6, 1e9, false, 12},
+    {"spot", "group", offsetof(numbers, group), 1, 1e9, true, 1},
 };
 #define KEYS (sizeof keys / sizeof *keys)
 
@@ -229,11 +323,14 @@ static const char *const styles[] = {"uniform", "max", "onoff", "sticky"};
 static const struct model {
     const char *name, *takes;
     kofn_status (*make)(const maker *k);
+    bool slowdowns; /* draws them itself: the caller's factor is not used */
 } models[] = {
-    {"iid", "p", make_iid},
-    {"fritchman", "a, b, M", make_fritchman},
-    {"arbitrary", "N, W, style", make_window},
-    {"bursty", "B, W, eps, style", make_window},
+    {"iid", "p", make_iid, false},
+    {"fritchman", "a, b, M", make_fritchman, false},
+    {"arbitrary", "N, W, style", make_window, false},
+    {"bursty", "B, W, eps, style", make_window, false},
+    {"lambda", "p, q, tail, rare, worst", make_lambda, true},
+    {"spot", "changes, present, hour, group", make_spot, true},
 };
 
 static double *number(maker *k, const key *f)
@@ -281,10 +378,20 @@ static kofn_status set_key(maker *k, const char *name, size_t length,
     return KOFN_OK;
 }
 
-static kofn_status parse(maker *k, const char *text)
+/* Sets the numbers of all models to -1, and then those of this model to their
+ * defaults, because models share some. */
+static void set_defaults(maker *k)
 {
     for (size_t i = 0; i < KEYS; i++)
         *number(k, &keys[i]) = -1;
+    for (size_t i = 0; i < KEYS; i++)
+        if (!strcmp(keys[i].model, k->model->name))
+            *number(k, &keys[i]) = keys[i].otherwise;
+}
+
+static kofn_status parse(maker *k, const char *text)
+{
+    set_defaults(k);
     while (*text) {
         size_t n = strcspn(text, ","), name = strcspn(text, "=,");
 
@@ -305,14 +412,26 @@ static kofn_status parse(maker *k, const char *text)
     return KOFN_OK;
 }
 
-/* Refuses arguments that only show to be wrong when it is known how many
- * workers there are. */
-static kofn_status check(const maker *k)
+/* Refuses a chain that would have to change more often than once a round. */
+static kofn_status check_spot(const maker *k)
+{
+    const numbers *x = &k->x;
+    double most = 2 * fmin(x->present, 1 - x->present);
+
+    if (turnover(k) <= most)
+        return KOFN_OK;
+    return kf_fail(KOFN_INVAL,
+                   "pattern spot: changes=%g an hour: with %zu workers in "
+                   "groups of %g, hour=%g rounds and present=%g it is at most "
+                   "%g",
+                   x->changes, k->workers, x->group, x->hour, x->present,
+                   x->changes * most / turnover(k));
+}
+
+static kofn_status check_window(const maker *k)
 {
     const numbers *x = &k->x;
 
-    if (k->model->make != make_window)
-        return KOFN_OK;
     if (!is_bursty(k) && x->N >= (double)k->workers * x->W)
         return kf_fail(KOFN_INVAL,
                        "pattern arbitrary: N=%g: with %zu workers and W=%g it "
@@ -325,6 +444,22 @@ static kofn_status check(const maker *k)
         return kf_fail(KOFN_INVAL,
                        "pattern bursty: eps=%g is more than the %zu workers",
                        x->eps, k->workers);
+    return KOFN_OK;
+}
+
+/* Refuses keys that do not go with one another or with the number of
+ * workers. */
+static kofn_status check(const maker *k)
+{
+    const numbers *x = &k->x;
+
+    if (k->model->make == make_window)
+        return check_window(k);
+    if (k->model->make == make_spot)
+        return check_spot(k);
+    if (k->model->make == make_lambda && x->p > x->q)
+        return kf_fail(KOFN_INVAL, "pattern lambda: p=%g is more than q=%g",
+                       x->p, x->q);
     return KOFN_OK;
 }
 
@@ -353,7 +488,7 @@ static kofn_status make(kofn_matrix *out, maker *k, double factor)
         kf_free(k->slow);
         return st;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !k->model->slowdowns; i++)
         k->slow[i] = k->slow[i] > 0 ? factor : 1;
     *out = (kofn_matrix){k->slow, k->rounds, k->workers, k->workers, KOFN_F64};
     return KOFN_OK;
@@ -398,8 +533,10 @@ static kofn_status read_file(kofn_matrix *out, const char *path, size_t workers)
     kofn_status st = kf_file_open_infinite(&f, path);
 
     if (st == KOFN_IO)
-        return kf_fail_in(st, "no pattern of this name (there are iid, "
-                              "fritchman, arbitrary, bursty), and no file");
+        return kf_fail_in(st,
+                          "no pattern of this name (there are iid, "
+                          "fritchman, arbitrary, bursty, lambda, spot), and no "
+                          "file");
     TRY(st);
     st = copy(out, f->matrix.dense, path, workers);
     kofn_file_free(f);

@@ -147,6 +147,189 @@ static void burst_lengths(void **state)
     kofn_free(x.data);
 }
 
+/* ---- traces: the published statistics ------------------------------------ */
+
+static double entry(const kofn_matrix *a, size_t t, size_t w)
+{
+    return ((const double *)a->data)[t * a->ld + w];
+}
+
+/* Returns the share of entries above x. */
+static double above(const kofn_matrix *a, double x)
+{
+    double n = 0;
+
+    for (size_t t = 0; t < a->rows; t++)
+        for (size_t w = 0; w < a->cols; w++)
+            n += entry(a, t, w) > x;
+    return n / ((double)a->rows * (double)a->cols);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Jobs of 256 functions: in each the slowest takes 1.3 to 2.6 times the median,
+ * and the worst of all 24 times.  The sample median of 256 is that of the
+ * model, 1, within four of its standard deviations, 1/32 in probability.  The
+ * model is steepest in probability at ln(0.5/u) = 2 (x - 1) ln(0.5/share). */
+static void lambda_rounds(void **state)
+{
+    enum { N = 256, JOBS = 1000 };
+    kofn_matrix a = pattern("lambda", N, JOBS, 5);
+    double within = 0, worst = 0, row[N];
+    const double steep = 0.5 * log(0.5 / (0.5 - 4.0 / 32)) / log(0.5 / 0.07);
+
+    (void)state;
+    for (size_t t = 0; t < JOBS; t++) {
+        double middle;
+
+        memcpy(row, (const double *)a.data + t * N, sizeof row);
+        qsort(row, N, sizeof *row, by_size);
+        middle = (row[N / 2 - 1] + row[N / 2]) / 2;
+        assert_true(row[0] >= 1);
+        assert_at_most(middle, 1 + steep);
+        within += row[N - 1] / middle >= 1.3 && row[N - 1] / middle <= 2.6;
+        worst = fmax(worst, row[N - 1]);
+    }
+    assert_true(within / JOBS >= 0.9);
+    assert_at_most(worst, 24);
+    assert_true(worst >= 6); /* five accidents; each is smaller with 1/2 */
+    kofn_free(a.data);
+}
+
+/* 0.2 to 7 % of the workers are above 1.5 times the median: each end alone, and
+ * log-uniform shares between p and q.  Their mean is (q - p) / ln(q / p), that
+ * of their squares (q^2 - p^2) / 2 / ln(q / p).  Of the workers above 1.5, the
+ * part `of` is above x. */
+static void lambda_shares(void **state)
+{
+    static const struct {
+        const char *text;
+        double p, q, x, of;
+    } all[] = {
+        {"lambda:p=0.002,q=0.002,rare=0", 0.002, 0.002, 1.5, 1},
+        {"lambda:p=0.07,q=0.07,rare=0", 0.07, 0.07, 1.5, 1},
+        {"lambda:rare=0", 0.002, 0.07, 1.5, 1},
+        {"lambda:p=0.01,rare=0", 0.01, 0.07, 1.5, 1},
+        {"lambda:q=0.2,rare=0", 0.002, 0.2, 1.5, 1},
+        /* less by (x / 1.5)^tail */
+        {"lambda:p=0.4,q=0.4,rare=0", 0.4, 0.4, 1.8, 0.2325680},
+        {"lambda:p=0.4,q=0.4,tail=3,rare=0", 0.4, 0.4, 3, 0.125},
+        {"lambda:p=0.4,q=0.4,tail=1,rare=0", 0.4, 0.4, 3, 0.5},
+        {"lambda:p=0.4,q=0.4,tail=1,rare=0,worst=3", 0.4, 0.4, 2.5, 0.6},
+        {"lambda:p=0.4,q=0.4,tail=1,rare=0,worst=3", 0.4, 0.4, 3, 0},
+        /* accidents: ln(worst / 8) / ln(worst / 1.5) of them are above 8 */
+        {"lambda:rare=0.1", 0.1, 0.1, 8, 0.3962406},
+        {"lambda:rare=0.1,worst=16", 0.1, 0.1, 8, 0.2928226},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        kofn_matrix a = pattern(all[i].text, 256, 400, 3 + i);
+        double p = all[i].p, q = all[i].q, mean = p, square = p * p, m;
+
+        if (q > p) {
+            mean = (q - p) / log(q / p);
+            square = (q * q - p * p) / 2 / log(q / p);
+        }
+        m = mean * all[i].of;
+        near(above(&a, all[i].x), m,
+             sqrt(m * (1 - m) / (256 * 400) + (square - mean * mean) / 400));
+        kofn_free(a.data);
+    }
+}
+
+typedef struct fleet {
+    double there, changes; /* of the rounds; of all groups */
+} fleet;
+
+/* Counts, and finds groups that are not all there or all absent. */
+static fleet look_at_fleet(const kofn_matrix *a, size_t group)
+{
+    fleet f = {0, 0};
+
+    for (size_t t = 0; t < a->rows; t++)
+        for (size_t w = 0; w < a->cols; w++) {
+            double e = entry(a, t, w);
+
+            assert_true(e == 1 || e == HUGE_VAL);
+            assert_true(e == entry(a, t, w / group * group));
+            f.there += e == 1;
+            f.changes += t > 0 && w % group == 0 && e != entry(a, t - 1, w);
+        }
+    return f;
+}
+
+/* A fleet of 16 changes 0.6 times an hour, with 6.9 machines there on average,
+ * and other fleets as they are asked for.  With hazards a and b of a group, the
+ * mean of R rounds has the variance p (1-p) (2 - a - b) / (a + b) / R.  The
+ * changes are twice the renewals of a cycle of two geometric stays. */
+static void spot(void **state)
+{
+    enum { R = 40000 };
+    static const struct {
+        const char *text;
+        double changes, present, hour;
+        size_t workers, group;
+    } all[] = {
+        {"spot", 0.6, 6.9 / 16, 12, 16, 1},
+        {"spot:group=4", 0.6, 6.9 / 16, 12, 16, 4},
+        {"spot:present=0.8,changes=9", 9, 0.8, 12, 16, 1},
+        {"spot:hour=3", 0.6, 6.9 / 16, 3, 16, 1},
+        {"spot:group=3,hour=2,changes=1", 1, 6.9 / 16, 2, 8, 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        kofn_matrix x = pattern(all[i].text, all[i].workers, R, 1 + i);
+        double n = (double)((all[i].workers + all[i].group - 1) / all[i].group);
+        double p = all[i].present, c = all[i].changes / all[i].hour / n;
+        double b = c / 2 / p, a = c / 2 / (1 - p), mean = 1 / a + 1 / b;
+        double cycle = (1 - a) / (a * a) + (1 - b) / (b * b);
+        fleet f = look_at_fleet(&x, all[i].group);
+
+        near(f.there / R / (double)all[i].workers, p,
+             sqrt(p * (1 - p) * (2 - a - b) / (a + b) / (R * n)));
+        near(f.changes, c * n * (R - 1),
+             2 * sqrt(n * R * cycle / (mean * mean * mean)));
+        kofn_free(x.data);
+    }
+}
+
+/* The first round has its share of workers as well. */
+static void spot_begins(void **state)
+{
+    enum { N = 4000 };
+    kofn_matrix x = pattern("spot:present=0.2", N, 1, 3);
+
+    (void)state;
+    near(1 - above(&x, 1), 0.2, sqrt(0.2 * 0.8 / N));
+    kofn_free(x.data);
+}
+
+/* Workers in different groups change alone: the share of rounds in which both
+ * are there is p^2. */
+static void spot_groups(void **state)
+{
+    enum { R = 40000 };
+    kofn_matrix x = pattern("spot:group=2,present=0.5,changes=12", 4, R, 2);
+    double both = 0, one = 0;
+
+    (void)state;
+    for (size_t t = 0; t < R; t++) {
+        both += entry(&x, t, 0) == 1 && entry(&x, t, 2) == 1;
+        one += entry(&x, t, 0) == 1 && entry(&x, t, 1) == 1;
+    }
+    /* a + b is 1 here, so that rounds are independent */
+    near(both / R, 0.25, sqrt(0.25 * 0.75 / R));
+    near(one / R, 0.5, sqrt(0.5 * 0.5 / R));
+    kofn_free(x.data);
+}
+
 /* ---- definitions: every window, by brute force --------------------------- */
 
 static size_t marks_in(const kofn_matrix *a, size_t from, size_t to)
@@ -298,12 +481,12 @@ static void all_patterns(void **state)
  * narrower one. */
 static void draws(void **state)
 {
-    static const char *const text[] = {"iid:p=0.4", "fritchman:a=0.3,b=0.4,M=3",
-                                       "arbitrary:N=5,W=3",
-                                       "bursty:B=2,W=4,eps=3"};
+    static const char *const text[] = {
+        "iid:p=0.4",         "fritchman:a=0.3,b=0.4,M=3", "lambda",
+        "arbitrary:N=5,W=3", "bursty:B=2,W=4,eps=3",      "spot:hour=1"};
 
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 6; i++) {
         kofn_matrix a = pattern(text[i], 4, 50, 9),
                     b = pattern(text[i], 4, 80, 9);
         kofn_matrix c = pattern(text[i], 4, 50, 10);
@@ -311,9 +494,9 @@ static void draws(void **state)
 
         assert_memory_equal(a.data, b.data, 200 * sizeof(double));
         assert_memory_not_equal(a.data, c.data, 200 * sizeof(double));
-        for (size_t t = 0; i < 2 && t < 50; t++)
+        for (size_t t = 0; i < 3 && t < 50; t++)
             for (size_t w = 0; w < 4; w++)
-                assert_int_equal(slow(&a, t, w), slow(&d, t, w));
+                assert_true(entry(&a, t, w) == entry(&d, t, w));
         kofn_free(a.data);
         kofn_free(b.data);
         kofn_free(c.data);
@@ -357,6 +540,21 @@ static void wrong_arguments(void **state)
     refused("bursty:B=3,W=3,eps=1", KOFN_INVAL, "not less than W=3");
     refused("bursty:B=2,W=3,eps=5", KOFN_INVAL, "more than the 4 workers");
     refused("bursty:B=2,W=3", KOFN_INVAL, "needs eps");
+    refused("lambda:p=0", KOFN_INVAL, "p=0 is not");
+    refused("lambda:q=0.5", KOFN_INVAL, "q=0.5 is not");
+    refused("lambda:p=0.1,q=0.05", KOFN_INVAL, "p=0.1 is more than q=0.05");
+    refused("lambda:tail=0", KOFN_INVAL, "tail=0");
+    refused("lambda:rare=2", KOFN_INVAL, "rare=2");
+    refused("lambda:worst=1", KOFN_INVAL, "worst=1");
+    refused("lambda:eps=1", KOFN_INVAL, "it takes p, q, tail, rare, worst");
+    refused("spot:present=0", KOFN_INVAL, "present=0");
+    refused("spot:present=1", KOFN_INVAL, "present=1");
+    refused("spot:changes=-1", KOFN_INVAL, "changes=-1");
+    refused("spot:hour=0", KOFN_INVAL, "hour=0");
+    refused("spot:group=1.5", KOFN_INVAL, "group=1.5");
+    /* 4 chains of 12 rounds an hour, half of the time there */
+    refused("spot:present=0.5,changes=49", KOFN_INVAL, "it is at most 48");
+    refused("spot:p=1", KOFN_INVAL, "it takes changes, present, hour, group");
     refused("no-such-file.npy", KOFN_IO, "no pattern of this name");
     assert_status(KOFN_INVAL, kofn_pattern_new(&a, "iid:p=0", 4, 0, 5, 1));
     assert_status(KOFN_INVAL, kofn_pattern_new(&a, "iid:p=0", 0, 4, 5, 1));
@@ -409,6 +607,15 @@ TEST_FILE(pattern_test)
         TEST(fritchman, "pattern: fritchman has its runs and share"),
         TEST(burst_lengths,
              "pattern: fritchman bursts have their distribution (chi-squared)"),
+        TEST(lambda_rounds,
+             "pattern: lambda has the slowest workers of published jobs"),
+        TEST(lambda_shares,
+             "pattern: lambda has the published shares, and those asked for"),
+        TEST(spot,
+             "pattern: spot has its changes, and its share of workers there"),
+        TEST(spot_begins,
+             "pattern: the first round of spot is like the others"),
+        TEST(spot_groups, "pattern: groups of spot change alone"),
         TEST(windows,
              "pattern: arbitrary and bursty patterns obey their windows"),
         TEST(all_patterns,
