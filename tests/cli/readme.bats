@@ -24,6 +24,10 @@ commands() {
     kofn matmul A.npy B.npy -o D.npy -s elastic:k=6 -r 9 -e events.txt
 }
 
+@test "readme: the pictures are those of the tables" {
+    "$KOFN_SOURCE/scripts/pictures" --check
+}
+
 @test "readme: the C example compiles as printed and runs" {
     awk '/^```c$/{on=1; next} /^```$/{on=0} on' "$KOFN_SOURCE/README.md" >example.c
     [ "$(wc -l <example.c)" -lt 30 ]
