@@ -288,10 +288,24 @@ size_t kf_core_known(const kofn_core *c)
     return c->fleet.workers;
 }
 
-void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
+/* Returns the round of this product, else the newest. */
+static const kf_round *round_of(const kofn_core *c, uint32_t product)
 {
     const kf_round *found = kf_core_find_round(c, product);
-    const kf_round *r = found ? found : kf_newest(c);
+
+    return found ? found : kf_newest(c);
+}
+
+double kf_core_done(const kofn_core *c, uint32_t product)
+{
+    const kf_product *p = &round_of(c, product)->p;
+
+    return p->number ? kf_product_done(p) : 0;
+}
+
+void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
+{
+    const kf_round *r = round_of(c, product);
 
     *v = (kf_core_view){.round = r->p.number,
                         .running = kf_is_open(r),
@@ -300,7 +314,7 @@ void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
                                       : 0,
                         .liars = SIZE_MAX,
                         .awaited = c->fleet.busy,
-                        .done = r->p.number ? kf_product_done(&r->p) : 0,
+                        .done = kf_core_done(c, product),
                         .dropped = c->dropped,
                         .live = kf_core_live(c),
                         .storing = kf_core_storing(c),

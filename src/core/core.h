@@ -84,6 +84,8 @@ size_t kf_core_known(const kofn_core *c); /* all that ever came */
  * ended.  Otherwise, and if `product` is 0, they refer to the product that
  * began last. */
 void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v);
+/* Returns `done` of kf_core_view, without the cost of kf_core_look. */
+double kf_core_done(const kofn_core *c, uint32_t product);
 /* Returns the options, with defaults filled in.  `event` and `action` are the
  * sizes of the caller's structs. */
 const kofn_core_options *kf_core_options(const kofn_core *c);

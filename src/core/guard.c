@@ -132,7 +132,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
 
 /* ---- results that do not count ------------------------------------------- */
 
-bool kf_core_leave_out(const kofn_core *c, const kf_round *r, kf_cell *cell,
+bool kf_core_leave_out(const kofn_core *c, kf_round *r, kf_cell *cell,
                        bool before)
 {
     size_t had = cell->count;
@@ -145,5 +145,7 @@ bool kf_core_leave_out(const kofn_core *c, const kf_round *r, kf_cell *cell,
         else
             i++;
     }
+    if (cell->count < had)
+        kf_product_recount(&r->p, cell);
     return cell->count < had;
 }

@@ -34,7 +34,7 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
     p->use = use;
     p->lo = lo;
     p->hi = hi;
-    p->tasks = p->rows = p->checks = p->evidences = 0;
+    p->tasks = p->rows = p->checks = p->evidences = p->came = 0;
     p->noise = p->predicted = p->refused = 0;
     for (size_t g = 0; g < p->groups; g++) {
         p->ledger[g].bounds = kf_bounds_of(use->plan, g, use->errors);
@@ -50,6 +50,7 @@ kofn_status kf_product_reset(kf_product *p)
 {
     TRY(kf_product_make_room(p));
     p->unsettled = p->groups * (p->hi - p->lo);
+    p->came = 0;
     for (size_t g = 0; g < p->groups; g++)
         TRY(kf_cells_reset(&p->ledger[g], p->lo, p->hi, p->use->plan->span));
     return KOFN_OK;
@@ -57,8 +58,17 @@ kofn_status kf_product_reset(kf_product *p)
 
 void kf_product_forget_open(kf_product *p)
 {
-    for (size_t g = 0; g < p->groups; g++)
-        kf_cells_forget(&p->ledger[g]);
+    p->came = 0;
+    for (size_t g = 0; g < p->groups; g++) {
+        kf_ledger *l = &p->ledger[g];
+
+        kf_cells_forget(l);
+        for (size_t i = 0; i < l->count; i++) {
+            l->cell[i].counted = 0;
+            if (l->cell[i].lo >= p->lo && l->cell[i].hi <= p->hi)
+                kf_product_recount(p, &l->cell[i]);
+        }
+    }
 }
 
 /* ---- tasks --------------------------------------------------------------- */
@@ -162,6 +172,7 @@ kofn_status kf_product_came(kf_product *p, size_t index)
             continue;
         }
         TRY(kf_cell_add(&l->cell[i], (uint32_t)index));
+        kf_product_recount(p, &l->cell[i]);
     }
     if (t->hi > p->use->plan->span)
         kf_product_news(p, t->group, 0, p->use->plan->span);
@@ -278,23 +289,30 @@ bool kf_product_untouched(const kf_product *p, size_t group)
     return open == 1 && asked == 0;
 }
 
+/* Returns the results of this cell that count: at most as many as it needs. */
+static size_t counts(const kf_product *p, const kf_cell *cell)
+{
+    size_t enough = kf_product_enough(p);
+
+    return cell->settled ? enough : kf_min(kf_product_has(p, cell), enough);
+}
+
+void kf_product_recount(kf_product *p, kf_cell *cell)
+{
+    size_t n = counts(p, cell), length = cell->hi - cell->lo;
+
+    assert(cell->lo >= p->lo && cell->hi <= p->hi);
+    assert(p->came >= cell->counted * length);
+    p->came += n * length - cell->counted * length;
+    cell->counted = n;
+}
+
 double kf_product_done(const kf_product *p)
 {
     size_t enough = kf_product_enough(p);
-    double came = 0,
-           all = (double)(p->hi - p->lo) * (double)enough * (double)p->groups;
+    double all = (double)(p->hi - p->lo) * (double)enough * (double)p->groups;
 
-    for (size_t g = 0; g < p->groups; g++)
-        for (size_t i = 0; i < p->ledger[g].count; i++) {
-            const kf_cell *cell = &p->ledger[g].cell[i];
-            size_t n = cell->settled ? enough
-                                     : kf_min(kf_product_has(p, cell), enough);
-
-            if (cell->lo < p->lo || cell->hi > p->hi)
-                continue;
-            came += (double)n * (double)(cell->hi - cell->lo);
-        }
-    return came / all;
+    return (double)p->came / all;
 }
 
 /* ---- invariants ---------------------------------------------------------- */
@@ -333,7 +351,7 @@ static const char *check_cell(const kf_product *p, size_t group,
 
 KF_WRAPS const char *kf_product_wrong(const kf_product *p)
 {
-    size_t open = 0;
+    size_t open = 0, came = 0;
 
     for (size_t g = 0; g < p->groups; g++) {
         const kf_ledger *l = &p->ledger[g];
@@ -347,6 +365,8 @@ KF_WRAPS const char *kf_product_wrong(const kf_product *p)
             if (l->cell[i].lo != at || l->cell[i].hi <= at)
                 return "cells overlap or leave a gap";
             at = l->cell[i].hi;
+            if (l->cell[i].lo >= p->lo && at <= p->hi)
+                came += counts(p, &l->cell[i]) * (at - l->cell[i].lo);
         }
         if (at != p->use->plan->span)
             return "cells do not cover all strips";
@@ -357,5 +377,7 @@ KF_WRAPS const char *kf_product_wrong(const kf_product *p)
     for (size_t t = 1; t < p->tasks; t++)
         if ((int32_t)(p->task[t].number - p->task[t - 1].number) <= 0)
             return "numbers of tasks do not ascend";
+    if (came != p->came)
+        return "results that came are miscounted";
     return open != p->unsettled ? "open strips are miscounted" : NULL;
 }

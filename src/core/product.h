@@ -51,6 +51,7 @@ typedef struct kf_cell {
     size_t extra;           /* results wanted beyond kf_product_least */
     size_t pending;         /* tasks out that will bring one more result each */
     size_t slow;            /* late tasks, which others were asked to replace */
+    size_t counted;         /* results that kf_product.came has of it */
     bool settled, checking; /* checking: a verdict is outstanding */
     bool disagreed; /* some results disagree.  Workers that were proved wrong
                        elsewhere no longer count in this cell */
@@ -99,8 +100,10 @@ typedef struct kf_asked {
 typedef struct kf_product {
     uint32_t number;
     const kf_use *use;
-    size_t lo, hi;     /* its strips */
-    size_t unsettled;  /* open strips over all groups */
+    size_t lo, hi;    /* its strips */
+    size_t unsettled; /* open strips over all groups */
+    size_t came; /* strips of results that are here, as kf_product_done counts
+                    them */
     kf_ledger *ledger; /* per group */
     size_t groups;
     kf_task *task;
@@ -209,6 +212,8 @@ size_t kf_product_open_strips(const kf_product *p, size_t group);
 bool kf_product_untouched(const kf_product *p, size_t group);
 /* Returns the share of its results that has come, 0 to 1. */
 double kf_product_done(const kf_product *p);
+/* Counts the cell's results again for kf_product_done. */
+void kf_product_recount(kf_product *p, kf_cell *cell);
 /* Returns NULL, or the invariant that does not hold. */
 const char *kf_product_wrong(const kf_product *p);
 

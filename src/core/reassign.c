@@ -167,15 +167,31 @@ static kofn_status split_short(kf_product *p, size_t group, size_t n)
     return KOFN_OK;
 }
 
-/* True if this row has come or is outstanding. */
-static bool counted_on(const kf_product *p, size_t group, const kf_cell *cell,
-                       uint32_t row)
+/* Sets c->by_row of the rows that have come for this cell, or are outstanding.
+ */
+static void set_rows(const kofn_core *c, const kf_product *p, size_t group,
+                     const kf_cell *cell, uint32_t to)
 {
-    bool yes = kf_product_has_row(p, cell, row);
+    for (size_t h = 0; h < cell->count + cell->corrupt; h++)
+        c->by_row[p->task[cell->have[h]].row] = to;
+    for (size_t t = 0; t < p->tasks; t++)
+        if (kf_task_brings(&p->task[t], group, cell))
+            c->by_row[p->task[t].row] = to;
+}
 
-    for (size_t t = 0; t < p->tasks && !yes; t++)
-        yes = p->task[t].row == row && kf_task_brings(&p->task[t], group, cell);
-    return yes;
+/* Asks the first n members for the rows of this cell that are neither here nor
+ * outstanding. */
+static kofn_status ask_absent(kofn_core *c, kf_round *r, kf_band b, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++) {
+            uint32_t who = kf_core_member(c, b.group, k);
+            uint32_t row = kf_row_of_seat(&r->p, c->fleet.worker[who].seat, t);
+
+            if (c->by_row[row] == 0)
+                TRY(kf_round_ask(c, r, who, row, b));
+        }
+    return KOFN_OK;
 }
 
 /* Asks workers that got their seat during the round.  If answers are whole, the
@@ -184,19 +200,21 @@ static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
                                  size_t n)
 {
     const kf_ledger *l = &r->p.ledger[group];
+    size_t rows = kf_row_of_seat(&r->p, c->fleet.seats + r->p.groups, 0);
 
-    for (size_t i = 0; i < l->count; i++)
-        for (size_t k = 0; k < n && !l->cell[i].settled; k++)
-            for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++) {
-                uint32_t who = kf_core_member(c, group, k);
-                uint32_t row =
-                    kf_row_of_seat(&r->p, c->fleet.worker[who].seat, t);
+    TRY(kf_reach(&c->by_row, &c->by_row_cap, rows, sizeof *c->by_row));
+    for (size_t i = 0; i < l->count; i++) {
+        const kf_cell *cell = &l->cell[i];
+        size_t lo = cell->lo, hi = cell->hi;
+        kofn_status st;
 
-                if (!counted_on(&r->p, group, &l->cell[i], row))
-                    TRY(kf_round_ask(
-                        c, r, who, row,
-                        (kf_band){group, l->cell[i].lo, l->cell[i].hi}));
-            }
+        if (cell->settled)
+            continue;
+        set_rows(c, &r->p, group, cell, 1);
+        st = ask_absent(c, r, (kf_band){group, lo, hi}, n);
+        set_rows(c, &r->p, group, cell, 0);
+        TRY(st);
+    }
     return KOFN_OK;
 }
 

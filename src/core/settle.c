@@ -148,6 +148,7 @@ static kofn_status finish(kofn_core *c, kf_product *p, run u,
         assert(!cell[i].settled && p->unsettled >= cell[i].hi - cell[i].lo);
         cell[i].settled = true;
         p->unsettled -= cell[i].hi - cell[i].lo;
+        kf_product_recount(p, &cell[i]);
     }
     return p->use->policy->decode(
         c, p, (kf_band){u.group, cell[u.from].lo, cell[u.to - 1].hi}, d, n);

@@ -371,7 +371,7 @@ kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                               const kofn_decoder *d, size_t n);
 /* Leaves out of a disagreeing cell the results of workers that were located in
  * this round, or `before`.  Returns false if there are none. */
-bool kf_core_leave_out(const kofn_core *c, const kf_round *r, kf_cell *cell,
+bool kf_core_leave_out(const kofn_core *c, kf_round *r, kf_cell *cell,
                        bool before);
 
 /* ---- blame.c ------------------------------------------------------------- */

@@ -25,8 +25,10 @@ static void leave_out(kf_product *p, const kf_asked *a, uint32_t task)
     kf_ledger *l = &p->ledger[a->group];
 
     for (size_t i = kf_cells_find(l, a->lo);
-         i < l->count && l->cell[i].lo < a->hi; i++)
+         i < l->count && l->cell[i].lo < a->hi; i++) {
         kf_cell_corrupt(&l->cell[i], task);
+        kf_product_recount(p, &l->cell[i]);
+    }
 }
 
 /* Takes wrong results out of the evidence, and locates workers that are

@@ -37,8 +37,7 @@ typedef struct list {
     size_t count, cap;
 } list;
 
-/* An input that a worker has. Compared only, never dereferenced; no reference
- * to it is held. */
+/* An input that a worker has. It is compared only; no reference is held. */
 typedef struct input {
     const kf_buffer *of;
     uint32_t product;
@@ -48,6 +47,7 @@ typedef struct worker {
     kf_block *block;
     bool gone, wrong, busy;
     double factor, speed;
+    list coming;             /* on their way to the worker */
     list queue;              /* arrived, waiting */
     uint32_t slot;           /* the running task, if busy */
     unsigned round;          /* round of the last task that it started */
@@ -287,6 +287,8 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot)
     worker *w = &p->worker[id];
     buffer_slot *s = &p->slot[slot];
 
+    if (!w->gone)
+        take(&w->coming, 0); /* this slot: messages arrive in order */
     if (w->gone || s->cancelled) {
         drop_slot(p, slot);
         return KOFN_OK;
@@ -308,6 +310,8 @@ static void stop(port *p, uint32_t id)
 
     w->gone = true;
     w->busy = false;
+    kf_free(w->coming.slot); /* these messages are dropped when they arrive */
+    w->coming = (list){0};
     drop_list(p, &w->queue);
     drop_list(p, &w->held);
     drop_list(p, &w->line);
@@ -315,8 +319,7 @@ static void stop(port *p, uint32_t id)
     w->block = NULL;
 }
 
-/* Ends a change of a block. If it failed, the block is unusable and the worker
- * is lost. */
+/* Ends a change of a block. If it failed, the worker is lost. */
 static kofn_status changed(port *p, uint32_t id, uint32_t slot)
 {
     const kf_msg *m = &p->slot[slot].m;
@@ -506,9 +509,8 @@ static kofn_status port_flip(kofn_port *base, uint32_t id)
 
 /* ---- the port ------------------------------------------------------------ */
 
-/* Drops the task if it is in this list of slots; returns true if it was.
- * Changes of blocks have no task number, and a held task is a result already.
- */
+/* Drops the task if this list has it, and returns true if so.  Changes of
+ * blocks have no task number, and a held task is a result already. */
 static bool drop_task(port *p, list *l, uint32_t task)
 {
     for (size_t i = 0; i < l->count; i++) {
@@ -539,14 +541,13 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
         TRY(take_up(p, id));
         return let_go(p, id);
     }
-    /* The message is in transit, in either direction. That is rare, so a search
-     * is fast enough. The inputs that the worker knows are reset, since the
-     * message may carry one. */
+    /* It is in transit, and may carry an input that the worker then lacks. */
     memset(w->known, 0, sizeof w->known);
-    for (size_t i = 0; i < p->slots; i++)
-        if (p->slot[i].m.worker == id && p->slot[i].m.task == task &&
-            p->slot[i].m.type == KF_MSG_WORK)
-            p->slot[i].cancelled = true;
+    for (size_t i = 0; i < w->coming.count; i++) {
+        buffer_slot *s = &p->slot[w->coming.slot[i]];
+
+        s->cancelled |= s->m.task == task && s->m.type == KF_MSG_WORK;
+    }
     return KOFN_OK;
 }
 
@@ -586,11 +587,12 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
         return port_remove(base, m->worker);
     if (m->type == KF_MSG_CANCEL)
         return cancel(p, m->worker, m->task);
+    w = &p->worker[m->worker];
     if (new_slot(p, m, &slot)) {
         kf_post_drop(m);
         return KOFN_NOMEM;
     }
-    w = &p->worker[m->worker];
+    TRY(append(&w->coming, slot));
     takes = travel(p, bytes_of(w, m));
     if (takes < w->heard - p->at) /* messages arrive in order */
         takes = w->heard - p->at;

@@ -288,7 +288,6 @@ kofn_status kf_job_stage(kofn_job *j, const product *p, double done)
 kofn_status kf_job_stage_now(kofn_job *j)
 {
     const product *newest = NULL;
-    kf_core_view v;
 
     if (j->loop.next_event == j->opt.event_count)
         return KOFN_OK;
@@ -297,6 +296,5 @@ kofn_status kf_job_stage_now(kofn_job *j)
     if (!newest || newest->ended != KOFN_AGAIN ||
         j->opt.events[j->loop.next_event].round > newest->count)
         return KOFN_OK;
-    kf_core_look(j->core, newest->core, &v);
-    return kf_job_stage(j, newest, v.done);
+    return kf_job_stage(j, newest, kf_core_done(j->core, newest->core));
 }

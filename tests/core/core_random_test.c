@@ -366,6 +366,16 @@ static void collect(kofn_core *c, outstanding *o)
                                                .row = (unsigned)a.row};
 }
 
+/* Returns the number of times that this worker was asked for the row. */
+static size_t times_asked(const outstanding *o, uint32_t worker, unsigned row)
+{
+    size_t times = 0;
+
+    for (size_t i = 0; i < o->tasks; i++)
+        times += o->task[i].worker == worker && o->task[i].row == row;
+    return times;
+}
+
 static void step(kofn_core *c, outstanding *o, kofn_event ev)
 {
     assert_ok(kofn_core_step(c, &ev));
@@ -375,7 +385,8 @@ static void step(kofn_core *c, outstanding *o, kofn_event ev)
 /* A seat counts when all of its answers up to some strip have arrived. Answers
  * that complete no seat must not be waited for again and again: every step
  * ends. Here the third worker loses its block after it answered all but the
- * middle. */
+ * middle. It is asked once more for what it has not answered, the others are
+ * not. */
 static void seats_in_parts(void **state)
 {
     static const size_t order[] = {17, 0, 6, 11, 5, 7, 13, 14, 3, 2, 12, 1, 8};
@@ -407,6 +418,13 @@ static void seats_in_parts(void **state)
             step(c, &o, (kofn_event){.type = KOFN_EV_STORED, .worker = 2});
         }
         step(c, &o, o.task[order[i]]);
+    }
+    for (size_t i = 0; i < 18; i++) {
+        bool middle = i == 15 || i == 16;
+
+        assert_int_equal(o.task[i].worker, i / 6);
+        assert_int_equal(times_asked(&o, (uint32_t)(i / 6), o.task[i].row),
+                         middle ? 2 : 1);
     }
     kofn_core_free(c);
     kofn_plan_free(plan);
