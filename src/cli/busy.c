@@ -4,9 +4,10 @@
  * process is forked meanwhile. */
 #include "busy.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define QUIET 2 /* seconds before the first line */
@@ -17,7 +18,7 @@ static struct {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t end;
-} busy = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = PTHREAD_COND_INITIALIZER};
+} busy = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void cli_busy_allow(bool wanted)
 {
@@ -26,14 +27,14 @@ void cli_busy_allow(bool wanted)
 
 static void *tick(void *ud)
 {
-    struct timespec at;
+    kofn_time begin = kf_clock();
     unsigned seconds = 0;
 
     (void)ud;
-    clock_gettime(CLOCK_REALTIME, &at);
     pthread_mutex_lock(&busy.lock);
     while (!busy.over) {
-        at.tv_sec++;
+        struct timespec at = kf_timespec(begin + (seconds + 1) * KOFN_SECOND);
+
         while (!busy.over &&
                !pthread_cond_timedwait(&busy.end, &busy.lock, &at))
             ;
@@ -46,11 +47,17 @@ static void *tick(void *ud)
 
 void cli_busy(const char *doing, const char *name)
 {
+    pthread_condattr_t attr;
+
     cli_busy_end();
     if (!busy.wanted)
         return;
     snprintf(busy.what, sizeof busy.what, "%s %.180s", doing, name);
     busy.over = false;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&busy.end, &attr);
+    pthread_condattr_destroy(&attr);
     busy.running = pthread_create(&busy.thread, NULL, tick, NULL) == 0;
 }
 
@@ -63,6 +70,7 @@ void cli_busy_end(void)
     pthread_cond_signal(&busy.end);
     pthread_mutex_unlock(&busy.lock);
     pthread_join(busy.thread, NULL);
+    pthread_cond_destroy(&busy.end);
     busy.running = false;
     cli_erase();
 }
