@@ -6,6 +6,7 @@
 #include "cli_messages.h"
 
 #include "cli/args.c" /* part of the command, not of the library */
+#include "cli/commands.c"
 #include "cli/rules.c"
 #include "cli/table.c"
 
