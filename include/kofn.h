@@ -382,6 +382,8 @@ typedef struct kofn_source {
  * as a whole; or rows and columns differ in size, and there are zeros.
  * KOFN_NONFINITE: A has a NaN or an infinity.
  * KOFN_LATE: too few workers came in time.
+ * KOFN_TOOFEW: too few workers are left, and the option `below` is not to wait,
+ * or `patience` is over.
  * Otherwise it returns the failures of `read`.  If blocks were sent, the job is
  * broken after a failure. */
 KOFN_API kofn_status kofn_place_from(kofn_job *job, size_t operand,

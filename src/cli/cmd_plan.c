@@ -40,7 +40,7 @@ static const operation operations[] = {
 typedef struct all {
     kofn_forecast *row;
     size_t count;
-    plan_run run;               /* of --journal */
+    char run[CLI_SPEC];         /* the scheme of --journal; "": none */
     kofn_forecast was, uncoded; /* its code, and none */
 } all;
 
@@ -200,8 +200,8 @@ static int as_run(const cli_args *a, const kofn_problem *pb,
                   const kofn_forecast_options *opt, all *out)
 {
     out->was.size = out->uncoded.size = sizeof out->was;
-    TRY_CODE(cli_fail(
-        kofn_forecast_job(&out->was, pb, out->run.scheme, a->workers, opt)));
+    TRY_CODE(
+        cli_fail(kofn_forecast_job(&out->was, pb, out->run, a->workers, opt)));
     return cli_fail(
         kofn_forecast_job(&out->uncoded, pb, "uncoded", a->workers, opt));
 }
@@ -231,7 +231,7 @@ static int forecast(const cli_args *a, const operation *o, int i, all *out)
     opt.survive = a->tolerate;
     TRY_CODE(a->scheme_given ? one(a, &pb, &opt, out)
                              : every(a, &pb, &opt, out));
-    return i == 0 && *out->run.scheme ? as_run(a, &pb, &opt, out) : 0;
+    return i == 0 && *out->run ? as_run(a, &pb, &opt, out) : 0;
 }
 
 /* Adds the coded rows of the second list to the first, by their total time. */
@@ -353,8 +353,8 @@ static void print_table(const cli_args *a, const all *l)
         print_row(&l->row[i]);
     advise(l, a, advice, sizeof advice);
     printf("\n%c%s.\n", toupper((unsigned char)*advice), advice + 1);
-    if (*l->run.scheme) {
-        plan_run_text(&l->run, &l->was, &l->uncoded, best, advice,
+    if (*l->run) {
+        plan_run_text(l->run, &l->was, &l->uncoded, best, advice,
                       sizeof advice);
         printf("%c%s.\n", toupper((unsigned char)*advice), advice + 1);
     }
@@ -384,10 +384,10 @@ static void print_all(const cli_args *a, const all *l)
     PUT_WHOLE("rounds", a->rounds);
     PUT("codes", rows);
     PUT("advice", json_string(advice));
-    if (*l->run.scheme) {
-        plan_run_text(&l->run, &l->was, &l->uncoded, best_of(l), advice,
+    if (*l->run) {
+        plan_run_text(l->run, &l->was, &l->uncoded, best_of(l), advice,
                       sizeof advice);
-        PUT("run", json_pack("{ss so so ss}", "scheme", l->run.scheme, "as_run",
+        PUT("run", json_pack("{ss so so ss}", "scheme", l->run, "as_run",
                              row_json(&l->was), "uncoded",
                              row_json(&l->uncoded), "text", advice));
     }
@@ -395,7 +395,7 @@ static void print_all(const cli_args *a, const all *l)
 }
 
 /* Takes what is known of the workers from where an option says. */
-static int know_workers(cli_args *a, plan_run *run)
+static int know_workers(cli_args *a, char run[CLI_SPEC])
 {
     if (!!a->from_journal + !!a->fleet + !!a->pattern_text > 1)
         return cli_say(EXIT_USAGE, "--journal, --fleet and --pattern all say "
@@ -420,7 +420,7 @@ int cmd_plan(cli_args *a)
                        a->operand[0]);
     if (a->operands != o->sizes + 1)
         return cli_say(EXIT_USAGE, "plan %s takes %s", o->name, o->form);
-    TRY_CODE(know_workers(a, &l.run));
+    TRY_CODE(know_workers(a, l.run));
     cli_busy("forecasting", o->name);
     code = forecast(a, o, 0, &l);
     if (!code && o->op[1]) {

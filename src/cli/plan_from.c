@@ -30,7 +30,7 @@ static double slowest(const kofn_matrix *m, size_t row)
 
 /* A record has infinity for a worker that others overtook. It was at least as
  * slow as the slowest that was in time. Lost workers never answer again. */
-static void keep_lost(const kofn_matrix *m, const plan_run *run)
+static void keep_lost(const kofn_matrix *m, const replay_result *run)
 {
     double *x = m->data;
 
@@ -47,86 +47,45 @@ static void keep_lost(const kofn_matrix *m, const plan_run *run)
             x[i * m->ld + run->lost[k].worker] = INFINITY;
 }
 
-static size_t number_at(const char *at, const char *end)
-{
-    size_t n = 0;
-
-    for (; at < end && *at >= '0' && *at <= '9' && n < 1000000; at++)
-        n = 10 * n + (size_t)(*at - '0');
-    return n;
-}
-
-static bool is_event(const char *line, const char *end, const char *event)
-{
-    char words[40];
-
-    snprintf(words, sizeof words, "\"ev\":\"%s\"", event);
-    return memmem(line, (size_t)(end - line), words, strlen(words)) != NULL;
-}
-
-/* Finds the workers that left, in the lines of the journal. */
-static void find_lost(const char *text, size_t n, plan_run *run)
-{
-    static const char who[] = "\"w\":";
-    const size_t most = sizeof run->lost / sizeof *run->lost;
-    const char *end = text + n, *next, *at;
-    size_t rounds = 0;
-
-    for (const char *line = text; line < end && run->losts < most;
-         line = next + 1) {
-        next = memchr(line, '\n', (size_t)(end - line));
-        next = next ? next : end;
-        rounds += is_event(line, next, "begin");
-        if (!is_event(line, next, "left") &&
-            !is_event(line, next, "unresponsive"))
-            continue;
-        at = memmem(line, (size_t)(next - line), who, strlen(who));
-        if (!at)
-            continue;
-        run->lost[run->losts].worker = number_at(at + strlen(who), next);
-        run->lost[run->losts++].rounds = rounds;
-    }
-}
-
-/* Replays the journal, and keeps the slowness of its workers in a file. */
-static int record(const char *journal, const char *to, plan_run *run)
+/* Replays the journal, and writes the slowness of its workers to a file. */
+static int record(const char *journal, const char *to, replay_result *r)
 {
     replay_show show = {.record = to};
-    replay_result r = {0};
     size_t n = 0;
     char *text = NULL;
     int code;
 
     TRY_CODE(cli_read_text(journal, &text, &n));
-    code = replay(text, n, journal, &show, &r);
-    find_lost(text, n, run);
+    code = replay(text, n, journal, &show, r);
     free(text);
-    if (code)
-        return cli_say(EXIT_USAGE, "%s", r.error);
-    run->workers = r.workers;
-    run->rounds = r.rounds;
-    snprintf(run->scheme, sizeof run->scheme, "%s", r.scheme);
+    return code ? cli_say(EXIT_USAGE, "%s", r->error) : 0;
+}
+
+/* Reads that file as a pattern. */
+static int read_record(cli_args *a, const char *path, const replay_result *r)
+{
+    a->workers = a->workers_given ? a->workers : r->workers;
+    a->rounds = a->rounds > 1 ? a->rounds : r->rounds;
+    a->pattern_text = path;
+    TRY_CODE(cli_make_pattern(a));
+    keep_lost(&a->pattern, r);
     return 0;
 }
 
-int plan_from_journal(cli_args *a, plan_run *run)
+int plan_from_journal(cli_args *a, char scheme[CLI_SPEC])
 {
     char path[] = "/tmp/kofn-record-XXXXXX.csv";
+    replay_result r = {0};
     int file = mkstemps(path, 4), code;
 
     if (file < 0)
         return cli_say(EXIT_FAILED, "no temporary file: %s", strerror(errno));
     close(file);
-    code = record(a->from_journal, path, run);
-    if (!code) {
-        a->workers = a->workers_given ? a->workers : run->workers;
-        a->rounds = a->rounds > 1 ? a->rounds : run->rounds;
-        a->pattern_text = path;
-        code = cli_make_pattern(a);
-        a->pattern_text = NULL;
-        if (!code)
-            keep_lost(&a->pattern, run);
-    }
+    code = record(a->from_journal, path, &r);
+    if (!code)
+        code = read_record(a, path, &r);
+    a->pattern_text = NULL;
+    snprintf(scheme, CLI_SPEC, "%s", r.scheme);
     unlink(path);
     return code;
 }
@@ -183,7 +142,7 @@ int plan_from_fleet(cli_args *a)
 
 /* ---- what the run's code cost -------------------------------------------- */
 
-void plan_run_text(const plan_run *run, const kofn_forecast *was,
+void plan_run_text(const char *scheme, const kofn_forecast *was,
                    const kofn_forecast *uncoded, const kofn_forecast *best,
                    char *out, size_t room)
 {
@@ -191,7 +150,7 @@ void plan_run_text(const plan_run *run, const kofn_forecast *was,
     double less = 1 - was->round50 / uncoded->round50;
     size_t n;
 
-    cli_short_spec(spec, run->scheme);
+    cli_short_spec(spec, scheme);
     if (was->status) {
         snprintf(out, room, "with these workers, %s of the run fails: %s", spec,
                  kofn_strerror(was->status));

@@ -7,24 +7,13 @@
 #include <kofn/fleet.h>
 #include <kofn/forecast.h>
 
-/* A run that was recorded. */
-typedef struct plan_run {
-    char scheme[CLI_SPEC]; /* "": there is none */
-    size_t workers, rounds;
-    /* Workers that left or were evicted, and the rounds that had begun. */
-    struct {
-        size_t worker, rounds;
-    } lost[1000];
-    size_t losts;
-} plan_run;
-
 /* Take workers, rounds and slowness from --journal, or workers, slowness and
  * memory from --fleet, unless options say otherwise. Return 0, or the exit code
  * after a message. */
-int plan_from_journal(cli_args *a, plan_run *run);
+int plan_from_journal(cli_args *a, char scheme[CLI_SPEC]);
 int plan_from_fleet(cli_args *a);
 /* Writes what the code of the run cost and gained, in a sentence. */
-void plan_run_text(const plan_run *run, const kofn_forecast *was,
+void plan_run_text(const char *scheme, const kofn_forecast *was,
                    const kofn_forecast *uncoded, const kofn_forecast *best,
                    char *out, size_t room);
 

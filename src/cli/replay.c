@@ -407,6 +407,19 @@ static int read_event(player *p, const json_t *o, kofn_event *ev)
                                      : read_task(p, o, ev);
 }
 
+/* Remembers a worker that is lost. */
+static void note_loss(replay_result *r, const kofn_event *ev)
+{
+    const size_t most = sizeof r->lost / sizeof *r->lost;
+
+    r->begun += ev->type == KOFN_EV_BEGIN;
+    if ((ev->type == KOFN_EV_LEFT || ev->type == KOFN_EV_UNRESPONSIVE) &&
+        r->losts < most) {
+        r->lost[r->losts].worker = ev->worker;
+        r->lost[r->losts++].rounds = r->begun;
+    }
+}
+
 static int play(player *p, const json_t *o)
 {
     kofn_event ev = {0};
@@ -434,6 +447,7 @@ static int play(player *p, const json_t *o)
     if (json_object_get(o, "h") && !unsigned_text(o, "h", 16, &recorded))
         return stop(p, NOT_A_JOURNAL, "\"h\" is not a digest");
     p->r->events++;
+    note_loss(p->r, &ev);
     if (digest != recorded)
         return stop(p, DIFFERENT,
                     "the coordinator decides otherwise now "

@@ -16,6 +16,12 @@ typedef struct replay_result {
     unsigned rounds;
     char scheme[300]; /* of the first operand */
     size_t workers;
+    /* The first workers that left or were evicted, and the rounds that had
+     * begun by then. */
+    struct {
+        size_t worker, rounds;
+    } lost[1000];
+    size_t losts, begun;
     bool cut; /* the last line is incomplete and was ignored */
     char error[600];
 } replay_result;

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,8 +139,9 @@ static void stop(int number)
     stopped = number;
 }
 
-/* Starts the command with its output in a pipe. */
-static int start(const trial_words *w, char *const *more, int out[2],
+/* Starts the command with its output in a pipe, and what it says in `said`, if
+ * that is a file. */
+static int start(const trial_words *w, char *const *more, int out[2], int said,
                  pid_t *pid)
 {
     char **word = calloc(w->words + 8, sizeof *word);
@@ -157,8 +159,8 @@ static int start(const trial_words *w, char *const *more, int out[2],
     *pid = fork();
     if (*pid == 0) {
         dup2(out[1], STDOUT_FILENO);
-        if (!isatty(STDERR_FILENO)) /* its failure is in its report */
-            (void)!freopen("/dev/null", "w", stderr);
+        if (said >= 0)
+            dup2(said, STDERR_FILENO);
         execv("/proc/self/exe", word);
         _exit(127);
     }
@@ -238,9 +240,26 @@ static int end_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Reads the first line that the process said: some failures come before there
+ * can be a report. */
+static void read_said(int said, char *to, size_t room)
+{
+    static const char name[] = "kofn: ";
+    char text[400];
+    ssize_t n = pread(said, text, sizeof text - 1, 0);
+    const char *from = text;
+
+    text[n > 0 ? n : 0] = 0;
+    if (!strncmp(from, name, strlen(name)))
+        from += strlen(name);
+    snprintf(to, room, "%.*s", (int)strcspn(from, "\n"), from);
+}
+
 int trial_run(const trial_words *w, char *const *more, trial *out)
 {
     struct sigaction quiet = {.sa_handler = stop}, before;
+    /* on a terminal the user sees it, and progress */
+    int said = isatty(STDERR_FILENO) ? -1 : memfd_create("said", MFD_CLOEXEC);
     int pipe[2];
     pid_t pid = -1;
     json_t *o = NULL;
@@ -248,7 +267,7 @@ int trial_run(const trial_words *w, char *const *more, trial *out)
 
     out->error[0] = 0;
     sigaction(SIGINT, &quiet, &before);
-    TRY_CODE(start(w, more, pipe, &pid));
+    TRY_CODE(start(w, more, pipe, said, &pid));
     f = fdopen(pipe[0], "r");
     if (f) {
         o = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL);
@@ -259,9 +278,13 @@ int trial_run(const trial_words *w, char *const *more, trial *out)
     out->code = end_of(pid);
     sigaction(SIGINT, &before, NULL);
     know(o, out);
+    if (!o && said >= 0)
+        read_said(said, out->error, sizeof out->error);
+    if (said >= 0)
+        close(said);
     json_decref(o);
     if (out->code && !out->error[0])
-        snprintf(out->error, sizeof out->error, "ended with %d", out->code);
+        snprintf(out->error, sizeof out->error, "exit code %d", out->code);
     return stopped ? 128 + stopped : 0;
 }
 

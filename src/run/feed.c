@@ -26,6 +26,7 @@ typedef struct feeding {
     size_t operand;
     kofn_source from;
     kofn_time looked; /* when the caller was asked whether to go on */
+    kofn_time since;  /* when too few workers were left; 0: there are enough */
 } feeding;
 
 /* ---- checks -------------------------------------------------------------- */
@@ -296,6 +297,31 @@ static bool is_time(const kofn_job *j)
            kf_core_live(j->core) + waiting >= kf_job_enough(j);
 }
 
+/* Fails if too few workers are left and no other may come, or none has come
+ * within the time that the options allow. */
+static kofn_status check_left(feeding *f, kofn_time *atmost)
+{
+    const kofn_job *j = f->job;
+    kofn_time most = j->opt.patience > 0 ? j->opt.patience : KOFN_NEVER;
+    size_t left = kf_core_live(j->core) + kf_core_storing(j->core);
+    kofn_time now = kf_clock();
+
+    if (left >= kf_job_enough(j)) {
+        f->since = 0;
+        return KOFN_OK;
+    }
+    f->since = f->since ? f->since : now;
+    if (j->opt.below == KOFN_BELOW_PAUSE && now - f->since < most) {
+        if (most < KOFN_NEVER && f->since + most - now < *atmost)
+            *atmost = f->since + most - now;
+        return KOFN_OK;
+    }
+    return kf_fail(KOFN_TOOFEW,
+                   "%zu worker%s left while A is placed, and %zu are needed; "
+                   "start more workers",
+                   left, left == 1 ? " is" : "s are", kf_job_enough(j));
+}
+
 /* Feeds workers until enough of them have their blocks. */
 static kofn_status feed(feeding *f)
 {
@@ -310,7 +336,9 @@ static kofn_status feed(feeding *f)
             TRY(feed_batch(f));
             continue;
         }
-        if (kf_core_storing(j->core) == 0)
+        if (kf_job_all_came(j))
+            TRY(check_left(f, &atmost));
+        else
             TRY(kf_job_check_start(j, &atmost));
         st = pass(f, KOFN_NEVER, atmost);
         if (st < 0)

@@ -19,13 +19,26 @@ typedef struct placed {
     kofn_matrix A, x, y;
     unsigned *reads; /* of each row */
     size_t calls, fails_at;
-    size_t changes_at; /* from this call on, all numbers are larger */
-    bool over;         /* no call is expected */
+    size_t changes_at;      /* from this call on, all numbers are larger */
+    size_t loses_at, loses; /* in this call, so many workers leave */
+    bool over;              /* no call is expected */
     kofn_plan *plan;
     kofn_job *job;
     fleet f;
     bool away;
 } placed;
+
+/* Makes the last workers leave, and waits for their ends. */
+static void lose_workers(placed *p)
+{
+    for (; p->loses > 0; p->loses--) {
+        member *m = p->f.member[--p->f.members];
+
+        atomic_store(&m->leave, KOFN_LEAVE_NOW);
+        pthread_join(m->thread, NULL);
+        free(m);
+    }
+}
 
 static kofn_status read_rows(void *ud, size_t row, const kofn_matrix *out)
 {
@@ -40,6 +53,8 @@ static kofn_status read_rows(void *ud, size_t row, const kofn_matrix *out)
     p->calls++;
     if (p->fails_at && p->calls == p->fails_at)
         return KOFN_IO;
+    if (p->loses_at && p->calls == p->loses_at)
+        lose_workers(p);
     for (size_t i = 0; i < out->rows; i++) {
         p->reads[row + i]++;
         for (size_t j = 0; j < out->cols; j++)
@@ -285,6 +300,46 @@ static void joiners(void **state)
     }
 }
 
+/* Workers leave while A is placed. */
+static void losses(void **state)
+{
+    kind k = {"elastic:k=3", 5, 43, 13, 2, KOFN_F64, ROWS, PACKETS};
+    placed p;
+
+    (void)state;
+    for (size_t at = 8; at < 26; at += 4) { /* in the second reading */
+        up(&p, &k, NULL);
+        p.loses_at = at;
+        p.loses = 2;
+        assert_ok(place(&p, 900));
+        assert_int_equal(p.calls > at, true);
+        assert_at_most(product_error(&p), 1e-10);
+        down(&p);
+    }
+}
+
+static void too_few_left(void **state)
+{
+    kind k = {"elastic:k=3", 5, 43, 13, 2, KOFN_F64, EVEN, PACKETS};
+
+    (void)state;
+    for (int pause = 0; pause < 2; pause++) {
+        kofn_options opt = KOFN_OPTIONS_INIT;
+        placed p;
+
+        opt.below = pause ? KOFN_BELOW_PAUSE : KOFN_BELOW_REFUSE;
+        opt.patience = KOFN_SECOND / 50;
+        up(&p, &k, &opt);
+        p.loses_at = 9;
+        p.loses = 3;
+        assert_status(KOFN_TOOFEW, place(&p, 900));
+        assert_non_null(strstr(kofn_errmsg(),
+                               "2 workers are left while A is placed, and 3 "
+                               "are needed"));
+        down(&p);
+    }
+}
+
 static void changes_after(void **state)
 {
     kind k = {"elastic:k=3", 5, 43, 13, 2, KOFN_F64, EVEN, PACKETS};
@@ -382,6 +437,9 @@ TEST_FILE(source_test)
         TEST(with_errors_searched,
              "source: wrong results are found without the whole matrix"),
         TEST(joiners, "source: joiners get blocks without another reading"),
+        TEST(losses, "source: workers may leave while the matrix is placed"),
+        TEST(too_few_left,
+             "source: too few workers that are left are an error"),
         TEST(changes_after, "source: the operand may change and be read"),
         TEST(refusals, "source: what needs the whole matrix is refused"),
     };

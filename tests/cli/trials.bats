@@ -41,6 +41,9 @@ END
   [ "$status" -eq 2 ]
   [[ "$output" == *"mds:k=9 "*"fails: "* && "$output" == *"nosuch "*"fails: no scheme"* ]]
   [[ "$output" == *"elastic:k=2 is the fastest of 3 with these faults"* ]]
+  run "$KOFN" sweep matvec A.npy w.npy -p sim --over n=0..2
+  [ "$status" -eq 2 ]
+  [[ "${lines[1]}" == "0 "*"fails: --workers 0: "* && "${lines[2]}" == "1 "*" us "* ]]
 }
 
 @test "trials: sweep runs all combinations of options, faults and parameters" {
