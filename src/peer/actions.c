@@ -20,7 +20,7 @@ kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note)
     assert(to != n->opt.incarnation);
     note.from = n->opt.incarnation;
     if (note.type != KF_NOTE_PARTIAL) /* a result names its epoch */
-        note.epoch = n->epoch;
+        note.epoch = n->in.epoch;
     return act(n,
                (kf_node_action){.type = KF_NODE_SEND, .to = to, .note = note});
 }
@@ -42,14 +42,14 @@ kofn_status kf_peer_erred(kf_node *n, const kf_other *who)
 static bool complete(const kf_node *n, kf_note *note)
 {
     if (note->type == KF_NOTE_EPOCH) {
-        note->epoch = n->epoch;
-        note->member = n->member;
-        note->members = n->members;
+        note->epoch = n->in.epoch;
+        note->member = n->in.member;
+        note->members = n->in.members;
     }
     if (note->type != KF_NOTE_DECIDE)
         return true;
     for (size_t i = 0; i < 2; i++) {
-        const kf_decisions *d = &n->decisions[i];
+        const kf_decisions *d = &n->pieces.decisions[i];
 
         if (d->groups && kf_same_iterate(note->at, d->at)) {
             note->epoch = d->epoch;

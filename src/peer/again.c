@@ -22,34 +22,16 @@
 
 #include <assert.h>
 
-#define MOST 5     /* times that an iterate is repeated */
 #define LONGEST 16 /* silences to wait until the leader repeats it */
 /* silences, and multiples of the patience, for which all may be idle */
 #define STILL 32
-
-bool kf_node_is_stuck(const kf_node *n)
-{
-    return n->unsettled.stuck != KOFN_OK;
-}
-
-kofn_status kf_peer_give_up(kf_node *n, kofn_status st)
-{
-    assert(st != KOFN_OK);
-    assert(!kf_node_is_stuck(n));
-    if (n->unsettled.agains >= MOST || n->opt.errors == KOFN_ERRORS_DETECT)
-        return kf_peer_fail(n, st);
-    n->unsettled.stuck = st;
-    n->unsettled.stuck_at = n->now;
-    n->unsettled.agains++;
-    return kf_peer_beat_all(n);
-}
 
 /* Returns the wait of a leader before its repetitions: 0, 0, 1, 2, 4
  * silences. */
 static kofn_time wait(const kf_node *n)
 {
     assert(n->unsettled.agains >= 1);
-    assert(n->unsettled.agains <= MOST);
+    assert(n->unsettled.agains <= KF_MOST_AGAINS);
     if (!kf_leads(n))
         return LONGEST * n->opt.silence;
     return n->unsettled.agains < 3
@@ -63,29 +45,24 @@ static kofn_status begin_again(kf_node *n)
 
     assert(kf_leads(n));
     assert(kf_node_is_stuck(n));
-    n->at.lineage = kf_mix64(kf_state64(n->at.lineage, 2));
+    n->stage.at.lineage = kf_mix64(kf_state64(n->stage.at.lineage, 2));
     n->ever.again++;
-    n->began = n->now;
-    n->repeats = 0;
-    n->lead.stalled = n->catch_up.ahead = n->idled = KF_LONG_AGO;
+    n->stage.began = n->now;
+    n->pieces.repeats = 0;
+    n->in.lead.stalled = n->catch_up.ahead = n->alone.idled = KF_LONG_AGO;
     n->unsettled.stuck = KOFN_OK;
     kf_peer_clear_iterate(n);
     kf_peer_cast(n, digest);
-    TRY(kf_peer_beat_all(n));
+    kf_peer_beat_soon(n);
     return kf_peer_ask_partials(n, false);
 }
 
 kofn_status kf_peer_tick_again(kf_node *n)
 {
-    if (!kf_node_is_stuck(n) || n->failed_check ||
+    if (!kf_node_is_stuck(n) || n->unsettled.failed ||
         !kf_elapsed_or_wake(n, n->unsettled.stuck_at, wait(n)))
         return KOFN_OK;
     return kf_leads(n) ? begin_again(n) : kf_peer_fail(n, n->unsettled.stuck);
-}
-
-uint64_t kf_node_agains(const kf_node *n)
-{
-    return n->ever.again;
 }
 
 /* ---- standing still ------------------------------------------------------ */
@@ -97,9 +74,9 @@ static bool all_idle(const kf_node *n)
     kf_node_task todo;
 
     kf_node_work(n, &todo);
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         if (kf_live(n, o) && o->rank != KF_NONE && !o->idle && !o->stranded &&
-            o->wish == n->member[o->rank].seat)
+            o->wish == n->in.member[o->rank].seat)
             return false;
     return todo.type == KF_NODE_TASK_ENCODE || todo.type == KF_NODE_TASK_NONE;
 }
@@ -107,17 +84,17 @@ static bool all_idle(const kf_node *n)
 /* True if our iterate can be one that leads to no other. */
 static bool may_be_still(const kf_node *n)
 {
-    return n->opt.changes && kf_peer_checks(n) && !n->failed_check &&
+    return n->opt.changes && kf_peer_checks(n) && !n->unsettled.failed &&
            !n->votes.outvoted && !kf_node_is_stuck(n) &&
-           kf_peer_have_quorum(n) && !(n->final && kf_node_is_agreed(n));
+           kf_peer_have_quorum(n) && !(n->stage.final && kf_node_is_agreed(n));
 }
 
 /* Returns a digest of the iterates of all live nodes. */
 static uint64_t places(const kf_node *n)
 {
-    uint64_t sum = kf_mix64(n->at.lineage ^ n->at.step);
+    uint64_t sum = kf_mix64(n->stage.at.lineage ^ n->stage.at.step);
 
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         if (kf_live(n, o))
             sum +=
                 kf_mix64(kf_mix64(o->at.lineage ^ o->at.step) ^ o->incarnation);
@@ -129,15 +106,15 @@ static uint64_t places(const kf_node *n)
  * founded the mesh, or a node is still making its blocks. */
 static size_t count_whole(const kf_node *n)
 {
-    size_t whole = n->seat == n->holds;
+    size_t whole = n->in.seat == n->blocks.holds;
 
-    if (kf_peer_count(n, false) < n->opt.nodes || (!whole && !n->lacks))
+    if (kf_peer_count(n, false) < n->opt.nodes || (!whole && !n->blocks.lacks))
         return KF_NONE;
-    for (const kf_other *o = n->other; o != kf_end(n); o++) {
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++) {
         if (!kf_live(n, o) || o->rank == KF_NONE || o->stranded)
             continue;
-        assert(o->rank < n->members);
-        if (o->wish != n->member[o->rank].seat)
+        assert(o->rank < n->in.members);
+        if (o->wish != n->in.member[o->rank].seat)
             return KF_NONE;
         whole++;
     }
@@ -155,7 +132,7 @@ static kofn_time longest_still(const kf_node *n)
     each = each > n->opt.silence ? each : n->opt.silence;
     if (whole < n->enough + kf_peer_checks(n))
         return KF_UNSETTLED * n->opt.silence;
-    if (whole != KF_NONE && n->took > 0)
+    if (whole != KF_NONE && n->stage.took > 0)
         return KF_UNSETTLED * each;
     return STILL * each > n->opt.give_up ? STILL * each : n->opt.give_up;
 }

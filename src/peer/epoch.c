@@ -30,28 +30,29 @@ static int by_seat(const void *a, const void *b)
     return (x->seat > y->seat) - (x->seat < y->seat);
 }
 
-/* Enters epoch `e`; its members are already in n->member. */
+/* Enters epoch `e`; its members are already in n->in.member. */
 static kofn_status enter(kf_node *n, kofn_epoch e)
 {
     bool decode;
 
-    assert(kf_before(n->epoch, e));
-    assert(n->members > 0);
-    assert(n->members <= n->member_cap);
-    n->epoch = e;
+    assert(kf_before(n->in.epoch, e));
+    assert(n->in.members > 0);
+    assert(n->in.members <= n->in.cap);
+    n->in.epoch = e;
     n->ever.epochs++;
-    for (kf_other *o = n->other; o != kf_end(n); o++)
+    for (kf_other *o = n->table.other; o != kf_end(n); o++)
         o->rank = kf_peer_rank_of(n, o->incarnation);
-    n->rank = kf_peer_rank_of(n, n->opt.incarnation);
-    n->voices = kf_peer_voices(n);
-    n->heads = kf_peer_heads(n);
-    assert(n->rank == KF_NONE || n->rank < n->members);
-    if (n->rank != KF_NONE)
-        n->seat = n->member[n->rank].seat;
-    n->lead.proposed = n->now;
-    n->lead.stalled = n->lead.leaderless = KF_LONG_AGO;
+    n->in.rank = kf_peer_rank_of(n, n->opt.incarnation);
+    n->in.voices = kf_peer_voices(n);
+    n->in.heads = kf_peer_heads(n);
+    assert(n->in.rank == KF_NONE || n->in.rank < n->in.members);
+    if (n->in.rank != KF_NONE)
+        n->in.seat = n->in.member[n->in.rank].seat;
+    n->in.lead.proposed = n->now;
+    n->in.lead.stalled = n->in.lead.leaderless = KF_LONG_AGO;
     TRY(kf_peer_members_decode(n, &decode));
-    n->falls_short = !decode || n->members < n->enough + kf_peer_checks(n);
+    n->in.falls_short =
+        !decode || n->in.members < n->enough + kf_peer_checks(n);
     kf_peer_set_deciders(n);
     kf_peer_clear_decisions(n);
     if (n->opt.changes)
@@ -89,7 +90,7 @@ static uint64_t number_of_epoch(const kf_other *o, const void *of)
  * it. */
 static uint64_t top(const kf_node *n)
 {
-    return kf_max(n->epoch.number, kf_peer_common(n, number_of_epoch, NULL));
+    return kf_max(n->in.epoch.number, kf_peer_common(n, number_of_epoch, NULL));
 }
 
 static uint64_t roster_of(const kf_note *note)
@@ -137,28 +138,19 @@ static bool too_soon(kf_node *n, kf_other *leader)
                kf_longer(n->opt.beat / 4, leader->failed_terms);
 }
 
-void kf_peer_reset_leader_backoff(kf_node *n)
-{
-    kf_other *leader = kf_peer_find(n, n->epoch.proposer);
-
-    n->lead.failed_terms = 0;
-    if (leader)
-        leader->failed_terms = 0;
-}
-
 kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note)
 {
     kf_other *leader = kf_peer_find(n, note->epoch.proposer);
 
     assert(o->incarnation == note->from);
-    if (kf_before(note->epoch, n->epoch))
+    if (kf_before(note->epoch, n->in.epoch))
         return kf_peer_send(n, note->from, (kf_note){.type = KF_NOTE_EPOCH});
     if (kf_same_epoch(o->epoch, note->epoch))
         o->roster = roster_of(note);
-    if (!kf_before(n->epoch, note->epoch) ||
+    if (!kf_before(n->in.epoch, note->epoch) ||
         note->epoch.number > top(n) + KF_FAR || !vouched(n, note) ||
         too_soon(n, leader) || !sound(n, note)) {
-        n->ever.dropped += !kf_same_epoch(n->epoch, note->epoch);
+        n->ever.dropped += !kf_same_epoch(n->in.epoch, note->epoch);
         return KOFN_OK;
     }
     if (leader) {
@@ -166,11 +158,12 @@ kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note)
         leader->led = n->now;
     }
     assert(note->members <= n->max_seats);
-    TRY(kf_reach(&n->member, &n->member_cap, note->members, sizeof *n->member));
-    memcpy(n->member, note->member, note->members * sizeof *n->member);
-    n->members = note->members;
+    TRY(kf_reach(&n->in.member, &n->in.cap, note->members,
+                 sizeof *n->in.member));
+    memcpy(n->in.member, note->member, note->members * sizeof *n->in.member);
+    n->in.members = note->members;
     TRY(enter(n, note->epoch));
-    return n->rank == KF_NONE
+    return n->in.rank == KF_NONE
                ? kf_peer_send(n, note->from,
                               kf_node_beat(n)) /* asks to be let in */
                : KOFN_OK;
@@ -205,11 +198,12 @@ static uint32_t free_seat(const kf_node *n, const kf_member *m, size_t count,
  * is missing. */
 static bool still_prompt(const kf_node *n, size_t rank, bool stalled)
 {
-    assert(rank < n->members);
+    assert(rank < n->in.members);
     if (stalled)
-        return n->member[rank].prompt && !(kf_peer_decides(n, rank) & ~n->done);
-    return n->member[rank].prompt ||
-           n->now - n->lead.proposed > 32 * n->opt.patience;
+        return n->in.member[rank].prompt &&
+               !(kf_peer_decides(n, rank) & ~n->stage.done);
+    return n->in.member[rank].prompt ||
+           n->now - n->in.lead.proposed > 32 * n->opt.patience;
 }
 
 static bool is_live(kf_node *n, kofn_incarnation incarnation)
@@ -235,7 +229,7 @@ static void admit(const kf_node *n, kf_member *m, size_t *count,
 static void admit_others(const kf_node *n, kf_member *m, size_t *count)
 {
     for (int wishing = 1; wishing >= 0; wishing--)
-        for (const kf_other *o = n->other; o != kf_end(n); o++)
+        for (const kf_other *o = n->table.other; o != kf_end(n); o++)
             if (o->rank == KF_NONE && kf_peer_is_another(n, o, false) &&
                 (o->wish != KOFN_NO_SEAT) == wishing)
                 admit(n, m, count, o->incarnation, o->wish);
@@ -247,16 +241,16 @@ static size_t list_members(kf_node *n, kf_member *m, bool stalled)
 {
     size_t count = 0;
 
-    for (size_t r = 0; r < n->members; r++)
-        if (is_live(n, n->member[r].incarnation)) {
-            m[count] = n->member[r];
+    for (size_t r = 0; r < n->in.members; r++)
+        if (is_live(n, n->in.member[r].incarnation)) {
+            m[count] = n->in.member[r];
             m[count++].prompt = still_prompt(n, r, stalled);
         }
-    if (n->rank == KF_NONE)
+    if (n->in.rank == KF_NONE)
         admit(n, m, &count, n->opt.incarnation,
-              n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish);
+              n->blocks.holds != KOFN_NO_SEAT ? n->blocks.holds : n->opt.wish);
     admit_others(n, m, &count);
-    assert(count <= n->members + n->others + 1);
+    assert(count <= n->in.members + n->table.count + 1);
     qsort(m, count, sizeof *m, by_seat);
     return count;
 }
@@ -266,32 +260,33 @@ static size_t list_members(kf_node *n, kf_member *m, bool stalled)
  * every epoch that this node knows. */
 static kofn_status propose(kf_node *n, bool stalled)
 {
-    size_t room = n->members + n->others + 1, count;
+    size_t room = n->in.members + n->table.count + 1, count;
     bool seated = false;
     kf_member *m;
 
-    assert(!n->final);
-    assert(n->failed_check == KOFN_OK);
+    assert(!n->stage.final);
+    assert(n->unsettled.failed == KOFN_OK);
     TRY_NEW(m, room);
     count = list_members(n, m, stalled);
     for (size_t i = 0; i < count; i++)
         seated |= m[i].incarnation == n->opt.incarnation;
     if (!seated) { /* a node without a seat can only watch */
-        n->lead.proposed = n->now;
+        n->in.lead.proposed = n->now;
         kf_free(m);
         return KOFN_OK;
     }
-    kf_free(n->member);
-    n->member = m;
-    n->member_cap = room;
-    n->members = count;
-    n->lead.failed_terms++;
+    kf_free(n->in.member);
+    n->in.member = m;
+    n->in.cap = room;
+    n->in.members = count;
+    n->in.lead.failed_terms++;
     TRY(enter(n, (kofn_epoch){top(n) + 1, n->opt.incarnation}));
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         if (kf_live(n, o))
             TRY(kf_peer_send(n, o->incarnation,
                              (kf_note){.type = KF_NOTE_EPOCH}));
-    return kf_peer_beat_all(n);
+    kf_peer_beat_soon(n);
+    return KOFN_OK;
 }
 
 /* ---- when to ------------------------------------------------------------- */
@@ -299,12 +294,13 @@ static kofn_status propose(kf_node *n, bool stalled)
 /* True if a node came or went. */
 static bool changed(kf_node *n)
 {
-    size_t members = n->rank != KF_NONE, joiners = 0;
+    size_t members = n->in.rank != KF_NONE, joiners = 0;
 
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         if (kf_peer_is_another(n, o, false))
             *(o->rank == KF_NONE ? &joiners : &members) += 1;
-    return members < n->members || (joiners > 0 && n->members < n->max_seats);
+    return members < n->in.members ||
+           (joiners > 0 && n->in.members < n->max_seats);
 }
 
 /* True if enough members for a decoding, this node included, have made all
@@ -313,19 +309,10 @@ static bool all_ready(kf_node *n)
 {
     size_t ready = 0, awaited = kf_peer_awaited(n);
 
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         ready += kf_live(n, o) && o->rank != KF_NONE && o->idle &&
-                 kf_same_iterate(o->at, n->at);
+                 kf_same_iterate(o->at, n->stage.at);
     return ready >= awaited || (ready + 1 == awaited && kf_node_beat(n).idle);
-}
-
-kofn_time kf_peer_patience(const kf_node *n)
-{
-    kofn_time p = n->opt.patience;
-
-    if (n->took > p / 4)
-        p = n->took > KOFN_NEVER / 1024 ? KOFN_NEVER / 256 : 4 * n->took;
-    return p;
 }
 
 /* Returns how many nodes are ahead of this one in the order in which a leader
@@ -334,11 +321,11 @@ static size_t place_in_line(const kf_node *n)
 {
     size_t before = 0;
 
-    for (const kf_other *o = n->other; o != kf_end(n); o++) {
-        if (!kf_live(n, o) || o->incarnation == n->epoch.proposer)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++) {
+        if (!kf_live(n, o) || o->incarnation == n->in.epoch.proposer)
             continue;
-        before += o->rank != n->rank ? o->rank < n->rank
-                                     : o->incarnation < n->opt.incarnation;
+        before += o->rank != n->in.rank ? o->rank < n->in.rank
+                                        : o->incarnation < n->opt.incarnation;
     }
     return before;
 }
@@ -349,7 +336,7 @@ static size_t place_in_line(const kf_node *n)
 static kofn_time wait_in_line(const kf_node *n, kofn_time first)
 {
     size_t slots = place_in_line(n)
-                   << (n->lead.failed < 6 ? n->lead.failed : 6);
+                   << (n->in.lead.failed < 6 ? n->in.lead.failed : 6);
 
     return first + (kofn_time)kf_min(slots, 4096) * n->opt.hedge;
 }
@@ -359,12 +346,13 @@ static kofn_time wait_in_line(const kf_node *n, kofn_time first)
 static bool overdue(kf_node *n)
 {
     kofn_time first =
-        n->rank == KF_NONE ? n->opt.silence : 16 * kf_peer_patience(n);
-    kofn_time since = n->lead.proposed > n->began ? n->lead.proposed : n->began;
+        n->in.rank == KF_NONE ? n->opt.silence : 16 * kf_peer_patience(n);
+    kofn_time since = n->in.lead.proposed > n->stage.began ? n->in.lead.proposed
+                                                           : n->stage.began;
 
     if (first > KOFN_NEVER >> 16)
         first = KOFN_NEVER >> 16;
-    first = kf_longer(first, n->lead.failed);
+    first = kf_longer(first, n->in.lead.failed);
     return kf_elapsed_or_wake(n, since, wait_in_line(n, first));
 }
 
@@ -377,24 +365,11 @@ static bool others_are_about_to_come(kf_node *n)
 {
     bool about = false;
 
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
-        about |= o->rank != KF_NONE && kf_live(n, o) && o->at.step < n->at.step;
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
+        about |= o->rank != KF_NONE && kf_live(n, o) &&
+                 o->at.step < n->stage.at.step;
     return about && n->opt.confirm > 1 &&
-           !kf_elapsed_or_wake(n, n->began, kf_peer_patience(n));
-}
-
-/* True if the leader is at a later iterate and sent no decision for ours in
- * this epoch.  It will not send one later, and if iterates need several
- * witnesses, the iterate of the leader alone is not enough. */
-bool kf_peer_leader_went_on(kf_node *n)
-{
-    const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
-    bool shown = false;
-
-    for (size_t g = 0; g < n->on->groups; g++)
-        shown |= n->cluster[g].shown > 0;
-    return !shown && n->opt.confirm > 1 && leader &&
-           leader->at.step > n->at.step;
+           !kf_elapsed_or_wake(n, n->stage.began, kf_peer_patience(n));
 }
 
 /* Proposes this node as the leader if the leader is gone, or decides nothing
@@ -404,51 +379,52 @@ bool kf_peer_leader_went_on(kf_node *n)
  * to see it. */
 static kofn_status take_over(kf_node *n)
 {
-    const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
-    bool founding = n->epoch.number == 0, due;
+    const kf_other *leader = kf_peer_find(n, n->in.epoch.proposer);
+    bool founding = n->in.epoch.number == 0, due;
     kofn_time first;
 
     assert(!kf_leads(n));
-    if (!kf_track_since(n, &n->lead.leaderless,
+    if (!kf_track_since(n, &n->in.lead.leaderless,
                         !leader || !kf_live(n, leader))) {
         first = kf_peer_patience(n);
         first = kf_peer_leader_went_on(n) ? first / 2 : 2 * first;
-        due = kf_track_since(n, &n->lead.stalled, all_ready(n))
+        due = kf_track_since(n, &n->in.lead.stalled, all_ready(n))
                   ? kf_elapsed_or_wake(
-                        n, n->lead.stalled,
-                        wait_in_line(n, kf_longer(first, n->lead.failed)))
+                        n, n->in.lead.stalled,
+                        wait_in_line(n, kf_longer(first, n->in.lead.failed)))
                   : overdue(n);
     } else {
         due = founding && kf_peer_count(n, false) >= n->opt.nodes &&
               place_in_line(n) == 0;
         if (!due)
             due = kf_elapsed_or_wake(
-                n, n->lead.leaderless,
+                n, n->in.lead.leaderless,
                 wait_in_line(n, founding ? n->opt.silence : 0));
     }
     if (!due || others_are_about_to_come(n))
         return KOFN_OK;
-    n->lead.failed++;
-    return propose(n, n->lead.stalled != KF_LONG_AGO);
+    n->in.lead.failed++;
+    return propose(n, n->in.lead.stalled != KF_LONG_AGO);
 }
 
 static kofn_status lead(kf_node *n)
 {
     assert(kf_leads(n));
-    assert(n->rank != KF_NONE);
-    if (n->decided == n->on->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
+    assert(n->in.rank != KF_NONE);
+    if (n->stage.decided == n->on->all &&
+        n->opt.decoding == KOFN_DECODE_REPLICATED)
         return KOFN_OK; /* all is decided: a new epoch would void that */
     if (changed(n)) {
         if (kf_elapsed_or_wake(
-                n, n->lead.proposed,
-                kf_longer(n->opt.beat / 4, n->lead.failed_terms + 1)) &&
+                n, n->in.lead.proposed,
+                kf_longer(n->opt.beat / 4, n->in.lead.failed_terms + 1)) &&
             !others_are_about_to_come(n))
             return propose(n, false);
         return KOFN_OK;
     }
-    if (!kf_track_since(n, &n->lead.stalled, all_ready(n)) ||
+    if (!kf_track_since(n, &n->in.lead.stalled, all_ready(n)) ||
         n->opt.decoding == KOFN_DECODE_REPLICATED ||
-        !kf_elapsed_or_wake(n, n->lead.stalled, kf_peer_patience(n)))
+        !kf_elapsed_or_wake(n, n->in.lead.stalled, kf_peer_patience(n)))
         return KOFN_OK;
     return propose(n, true);
 }
@@ -457,7 +433,8 @@ kofn_status kf_peer_tick_epoch(kf_node *n)
 {
     /* An epoch with fewer members than the quorum could decide nothing.  A node
      * that has asked for a newer iterate waits for that first. */
-    if (n->final || n->failed_check || kf_peer_count(n, false) < n->opt.quorum)
+    if (n->stage.final || n->unsettled.failed ||
+        kf_peer_count(n, false) < n->opt.quorum)
         return KOFN_OK;
     if (n->catch_up.asked && n->catch_up.tries < 4)
         return KOFN_OK;

@@ -28,131 +28,20 @@
 #define OWN_AFTER 24
 #define LAST_AFTER 32
 
-bool kf_peer_checks(const kf_node *n)
-{
-    return n->opt.errors != KOFN_ERRORS_NONE;
-}
-
-/* ---- number of partial products requested -------------------------------- */
-
-/* True if it is a member, and the first entry of that member.  Among
- * duplicates, one that is not known as faulty comes first. */
-static bool has_a_say(const kf_node *n, const kf_other *o)
-{
-    for (const kf_other *x = n->other; o->duplicate && x != kf_end(n); x++)
-        if (x->rank == o->rank &&
-            (x->liar < o->liar || (x->liar == o->liar && x < o)))
-            return false;
-    return o->rank != KF_NONE;
-}
-
-/* Members that were never heard count as principals with one seat each, and so
- * does this node. */
-kf_voices kf_peer_voices(const kf_node *n)
-{
-    kf_voices v = {.one = 1, .all = n->members};
-
-    for (const kf_other *o = n->other; o != kf_end(n); o++) {
-        size_t seats = 1;
-
-        if (!has_a_say(n, o))
-            continue;
-        v.known += o->liar;
-        for (const kf_other *x = n->other; x != o; x++)
-            seats += x->principal == o->principal && has_a_say(n, x);
-        v.one = kf_max(v.one, seats);
-    }
-    assert(v.known <= v.all);
-    assert(v.one <= kf_max(v.all, 1));
-    return v;
-}
-
 /* Returns the voices for a comparison of the partial products in `c`.  If some
  * seat may have a zero result, `silent` counts all seats. */
 static kf_voices voices(const kf_node *n, const kf_cluster *c)
 {
-    kf_voices v = n->voices;
+    kf_voices v = n->in.voices;
 
     assert(c->shown > 0);
-    v.all = n->heads;
+    v.all = n->in.heads;
     v.here = c->shown;
     v.silent = n->on->silent ? kf_max(v.all, v.here) : 0;
-    for (const kf_other *o = n->other; v.known && o != kf_end(n); o++)
-        v.known -= o->liar && has_a_say(n, o) &&
-                   kf_compares(c, n->member[o->rank].seat);
+    for (const kf_other *o = n->table.other; v.known && o != kf_end(n); o++)
+        v.known -= o->liar && kf_peer_has_a_say(n, o) &&
+                   kf_compares(c, n->in.member[o->rank].seat);
     return v;
-}
-
-/* True if it is no member, is the first of its principal, has no member of that
- * principal, and other nodes may still hear it. */
-static bool is_left_out(const kf_node *n, const kf_other *o)
-{
-    if (o->rank != KF_NONE || !(o->liar || kf_peer_is_another(n, o, false)))
-        return false;
-    for (const kf_other *x = n->other; x != kf_end(n); x++)
-        if (x->principal == o->principal && (x->rank != KF_NONE || x < o))
-            return false;
-    return true;
-}
-
-size_t kf_peer_heads(const kf_node *n)
-{
-    size_t heads = kf_max(n->members, 1);
-
-    if (n->opt.errors != KOFN_ERRORS_ADVERSARIAL)
-        return n->members;
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
-        heads += is_left_out(n, o);
-    return kf_max(n->members, kf_min(n->max_seats, heads));
-}
-
-/* Returns the number of partial products that identify the nodes that may be
- * faulty, in addition to the `known` ones. */
-static size_t least(const kf_node *n, size_t known)
-{
-    const kf_bounds *p = &n->on->bounds;
-    kf_voices v = n->voices;
-
-    assert(known <= n->voices.known);
-    v.all = n->heads;
-    v.known = known;
-    return p->surely + kf_bounds_vouch(p, &v);
-}
-
-/* Other nodes may not know a faulty node that this one knows.  If this node
- * continued with fewer partial products than they request, it would leave them
- * behind for good, because its iterate would have too few witnesses.  So it
- * requests the number for no known faulty node, if that many nodes are there.
- */
-size_t kf_peer_awaited(const kf_node *n)
-{
-    size_t known = n->voices.known, sound = 1;
-
-    if (!kf_peer_checks(n))
-        return n->on->bounds.enough;
-    if (known == 0)
-        return least(n, 0);
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
-        sound += o->rank != KF_NONE && !o->liar && kf_live(n, o);
-    return kf_min(least(n, 0), kf_max(least(n, known), sound));
-}
-
-/* If matrices change, no node makes an iterate alone.  So the number of
- * witnesses must not exceed the number of nodes that can make an iterate, or
- * nodes without it would stay behind for good.  As for partial products, f is
- * at most the number that may be faulty among all nodes that are there, without
- * the known ones. */
-size_t kf_node_confirmed_by(const kf_node *n)
-{
-    kf_voices v = n->voices;
-    size_t lie = 0;
-
-    if (!n->opt.changes || !kf_peer_checks(n))
-        return n->opt.confirm;
-    v.all = kf_max(kf_max(n->heads, kf_peer_count(n, false)), n->opt.quorum);
-    for (size_t i = 0; i < n->course.products; i++)
-        lie = kf_max(lie, kf_bounds_vouch(&n->product[i].bounds, &v));
-    return kf_min(n->opt.confirm, 1 + lie);
 }
 
 /* ---- evidence ------------------------------------------------------------ */
@@ -183,9 +72,10 @@ static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
 
 static bool is_known_liar(const kf_node *n, size_t rank)
 {
-    assert(rank < n->members);
-    for (const kf_other *o = n->other; n->voices.known && o != kf_end(n); o++)
-        if (o->rank == rank && has_a_say(n, o))
+    assert(rank < n->in.members);
+    for (const kf_other *o = n->table.other;
+         n->in.voices.known && o != kf_end(n); o++)
+        if (o->rank == rank && kf_peer_has_a_say(n, o))
             return o->liar;
     return false;
 }
@@ -193,24 +83,24 @@ static bool is_known_liar(const kf_node *n, size_t rank)
 /* True if no member has another partial product, or will send one in time. */
 static bool is_last(const kf_node *n, const kf_cluster *c)
 {
-    for (size_t r = 0; r < n->members; r++)
-        if (!kf_has(c, n->member[r].seat) && !is_known_liar(n, r))
-            return n->now - n->began > LAST_AFTER * kf_peer_patience(n);
+    for (size_t r = 0; r < n->in.members; r++)
+        if (!kf_has(c, n->in.member[r].seat) && !is_known_liar(n, r))
+            return n->now - n->stage.began > LAST_AFTER * kf_peer_patience(n);
     return true;
 }
 
 kofn_status kf_peer_gather(kf_node *n, size_t group)
 {
-    kf_cluster *c = &n->cluster[group];
+    kf_cluster *c = &n->pieces.cluster[group];
     bool enough = c->count >= kf_max(c->need, kf_peer_awaited(n));
-    bool by_itself = (n->mine | n->local) & kf_bit(group);
+    bool by_itself = (n->pieces.mine | n->pieces.local) & kf_bit(group);
     kf_answers
         a; /* of all partial products, which decides how they are compared */
 
     assert(group < n->on->groups);
     assert(kf_peer_checks(n));
-    if (c->decoder || n->final || n->failed_check || kf_node_is_stuck(n) ||
-        !by_itself || (c->shown && !c->judged))
+    if (c->decoder || n->stage.final || n->unsettled.failed ||
+        kf_node_is_stuck(n) || !by_itself || (c->shown && !c->judged))
         return KOFN_OK;
     if (!enough && (c->count <= n->on->bounds.surely || !is_last(n, c)))
         return KOFN_OK;
@@ -227,29 +117,29 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
 static void take_back(kf_node *n, size_t group)
 {
     assert(group < n->on->groups);
-    for (kf_other *o = n->other; o != kf_end(n); o++)
-        if (kf_same_iterate(o->want, n->at))
-            o->wants.partials &= ~kf_bit(group);
+    for (kf_other *o = n->table.other; o != kf_end(n); o++)
+        if (kf_same_iterate(o->want.at, n->stage.at))
+            o->want.of.partials &= ~kf_bit(group);
 }
 
 kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
-    kf_cluster *c = &n->cluster[group];
+    kf_cluster *c = &n->pieces.cluster[group];
     kf_answers a;
 
     assert(group < n->on->groups);
     assert(kf_peer_checks(n));
     assert(!c->decoder);
-    *sound &= count >= least(n, n->voices.known);
-    if (!*sound || c->shown || n->local & kf_bit(group))
+    *sound &= count >= kf_peer_least(n, n->in.voices.known);
+    if (!*sound || c->shown || n->pieces.local & kf_bit(group))
         return KOFN_OK;
     TRY(kf_peer_find_decoder(n, seats, count, false, &a));
     *sound = a.decoder != NULL;
     if (!a.decoder)
         return KOFN_OK;
     TRY(show(c, seats, count, a.decoder));
-    if (!kf_compares(c, n->made_of))
+    if (!kf_compares(c, n->blocks.made_of))
         take_back(n, group);
     return KOFN_OK;
 }
@@ -258,11 +148,12 @@ kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
 
 bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
 {
-    for (size_t g = 0; g < n->on->groups && !n->final; g++) {
-        const kf_cluster *c = &n->cluster[g];
+    for (size_t g = 0; g < n->on->groups && !n->stage.final; g++) {
+        const kf_cluster *c = &n->pieces.cluster[g];
         kf_voices v;
 
-        if (c->decoder || c->judged || n->done & kf_bit(g) || !have_evidence(c))
+        if (c->decoder || c->judged || n->stage.done & kf_bit(g) ||
+            !have_evidence(c))
             continue;
         out->type = KF_NODE_TASK_CHECK;
         out->group = (uint32_t)g;
@@ -275,22 +166,14 @@ bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
     return false;
 }
 
-kofn_status kf_peer_fail(kf_node *n, kofn_status st)
-{
-    assert(st != KOFN_OK);
-    n->failed_check = st;
-    n->finished = n->now;
-    return kf_peer_beat_all(n);
-}
-
 /* Repeats the iterate or fails.  Either all partial products were compared and
  * it is not clear which are wrong, or some disagree under KOFN_ERRORS_DETECT.
  */
 static kofn_status give_up(kf_node *n, size_t group, kofn_status st)
 {
     assert(group < n->on->groups);
-    if (n->mine & kf_bit(group)) {
-        n->decided |=
+    if (n->pieces.mine & kf_bit(group)) {
+        n->stage.decided |=
             kf_bit(group); /* so that all compare the same partial products */
         TRY(kf_peer_tell_now(n));
     }
@@ -300,12 +183,12 @@ static kofn_status give_up(kf_node *n, size_t group, kofn_status st)
 /* Requests more partial products than were compared. */
 static kofn_status widen(kf_node *n, size_t group, size_t wanted)
 {
-    kf_cluster *c = &n->cluster[group];
+    kf_cluster *c = &n->pieces.cluster[group];
 
     assert(group < n->on->groups);
     assert(!c->decoder);
     c->need = kf_max(c->need, wanted);
-    n->local |= kf_bit(group);
+    n->pieces.local |= kf_bit(group);
     TRY(kf_peer_ask_partials(n, true));
     return kf_peer_gather(n, group);
 }
@@ -314,7 +197,7 @@ static kofn_status widen(kf_node *n, size_t group, size_t wanted)
  * verdict excludes. */
 static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
 {
-    kf_cluster *c = &n->cluster[group];
+    kf_cluster *c = &n->pieces.cluster[group];
     uint32_t *good = kf_new(c->shown, sizeof *good);
     kf_answers a = {.decoder = NULL};
     size_t count = 0;
@@ -341,25 +224,25 @@ static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
                               : widen(n, group, c->shown + 1);
     n->ever.left_out += c->shown - count;
     c->decoder = a.decoder;
-    n->decided |= kf_bit(group);
-    return n->mine & kf_bit(group) ? kf_peer_tell_members(n) : KOFN_OK;
+    n->stage.decided |= kf_bit(group);
+    return n->pieces.mine & kf_bit(group) ? kf_peer_tell_members(n) : KOFN_OK;
 }
 
 kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
 {
     size_t group = ev->task->group;
-    kf_cluster *c = &n->cluster[group];
+    kf_cluster *c = &n->pieces.cluster[group];
     bool corrupt = ev->verdict == KOFN_CORRUPT;
 
     assert(ev->task->type == KF_NODE_TASK_CHECK);
     assert(group < n->on->groups);
-    if (n->failed_check || kf_node_is_stuck(n) || c->decoder || c->judged ||
+    if (n->unsettled.failed || kf_node_is_stuck(n) || c->decoder || c->judged ||
         !c->shown)
         return KOFN_OK;
     c->judged = true;
     if (ev->verdict == KOFN_OK)
         return settle(n, group, ev);
-    n->disagreed |= corrupt;
+    n->pieces.disagreed |= corrupt;
     if (ev->task->last || (corrupt && n->opt.errors == KOFN_ERRORS_DETECT))
         return give_up(n, group, ev->verdict);
     return widen(n, group,
@@ -375,27 +258,24 @@ kofn_status kf_peer_tick_checks(kf_node *n)
     kofn_time each;
     bool late;
 
-    if (!kf_peer_checks(n) || n->final || n->failed_check || n->rank == KF_NONE)
+    if (!kf_peer_checks(n) || n->stage.final || n->unsettled.failed ||
+        n->in.rank == KF_NONE)
         return KOFN_OK;
     each = kf_peer_patience(n);
-    late = kf_elapsed_or_wake(n, n->began, OWN_AFTER * each) ||
+    late = kf_elapsed_or_wake(n, n->stage.began, OWN_AFTER * each) ||
            (kf_peer_leader_went_on(n) &&
-            kf_elapsed_or_wake(n, n->began, PAST_AFTER * each));
-    if (late && (n->local | n->done) != n->on->all) {
-        n->local |= n->on->all & ~n->done;
+            kf_elapsed_or_wake(n, n->stage.began, PAST_AFTER * each));
+    if (late && (n->pieces.local | n->stage.done) != n->on->all) {
+        n->pieces.local |= n->on->all & ~n->stage.done;
         TRY(kf_peer_ask_partials(n, true));
     }
     if (late)
-        kf_elapsed_or_wake(n, n->began, LAST_AFTER * each + 1);
+        kf_elapsed_or_wake(n, n->stage.began, LAST_AFTER * each + 1);
     for (size_t g = 0; g < n->on->groups; g++) {
-        if (late && !have_evidence(&n->cluster[g]) && !n->cluster[g].decoder)
-            n->cluster[g].judged = true; /* it will not come */
+        if (late && !have_evidence(&n->pieces.cluster[g]) &&
+            !n->pieces.cluster[g].decoder)
+            n->pieces.cluster[g].judged = true; /* it will not come */
         TRY(kf_peer_gather(n, g));
     }
     return KOFN_OK;
-}
-
-kf_cache *kf_node_cache(const kf_node *n)
-{
-    return n->on->cache;
 }

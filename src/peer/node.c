@@ -11,100 +11,16 @@
 
 #define FARTHEST (UINT64_MAX / 4) /* so that no count overflows */
 
-/* ---- state of this node -------------------------------------------------- */
-
-bool kf_peer_idle(const kf_node *n)
-{
-    kf_node_task todo;
-
-    kf_node_work(n, &todo);
-    return todo.type == KF_NODE_TASK_NONE;
-}
-
-kf_note kf_node_beat(const kf_node *n)
-{
-    /* a member without blocks sends no seat; its seat is known */
-    bool wishes = n->holds == KOFN_NO_SEAT && n->rank == KF_NONE;
-
-    return (kf_note){.type = KF_NOTE_BEAT,
-                     .from = n->opt.incarnation,
-                     .epoch = n->epoch,
-                     .at = n->at,
-                     .final = n->final,
-                     .idle = n->rank != KF_NONE && n->seat == n->holds &&
-                             !n->votes.outvoted && !kf_node_is_stuck(n) &&
-                             kf_peer_idle(n),
-                     .stranded = n->lacks || n->failed_check,
-                     .beat.made = n->made,
-                     .seat = wishes ? n->opt.wish : n->holds,
-                     .digest = kf_peer_digest(n)};
-}
+/* ---- notes --------------------------------------------------------------- */
 
 /* Sends a note to all nodes that are not lost. */
 static kofn_status send_all(kf_node *n, kf_note note)
 {
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         if (o->heard != KF_LONG_AGO)
             TRY(kf_peer_send(n, o->incarnation, note));
     return KOFN_OK;
 }
-
-kofn_status kf_peer_beat_all(kf_node *n)
-{
-    n->beat_at = n->now;
-    return send_all(n, kf_node_beat(n));
-}
-
-/* Returns the mark of the iterate that epoch `e` makes from iterate `at`.  An
- * epoch decides once, so there is one such iterate. */
-kofn_iterate_id kf_peer_child(kofn_epoch e, kofn_iterate_id at)
-{
-    uint64_t line = kf_mix64(kf_state64(at.lineage, 1));
-
-    line = kf_mix64(line ^ e.number);
-    return (kofn_iterate_id){at.step + 1, kf_mix64(line ^ e.proposer)};
-}
-
-kofn_status kf_peer_advance(kf_node *n, kofn_iterate_id to,
-                            kf_node_digest digest, bool final)
-{
-    kf_decisions last = n->decisions[1];
-
-    assert(to.step >= n->at.step);
-    n->unsettled.stuck = KOFN_OK;
-    if (to.step > n->at.step)
-        n->unsettled.agains = 0;
-    if (to.step == n->at.step + 1) {
-        kofn_time took = n->now - n->began;
-
-        n->took = n->took ? (3 * n->took + took) / 4 : took;
-    }
-    n->before = n->at;
-    n->before_epoch = n->epoch;
-    n->made_before = n->made;
-    n->done_before = n->done;
-    kf_peer_reset_leader_backoff(n);
-    n->decisions[1] = n->decisions[0];
-    n->decisions[0] = last;
-    n->decisions[0].groups = 0;
-    n->at = to;
-    kf_peer_cast(n, digest);
-    n->on = kf_peer_product_of(n, to.step);
-    n->final = final;
-    n->began = n->now;
-    n->catch_up.asked = 0;
-    n->catch_up.tries = n->lead.failed = n->repeats = 0;
-    n->lead.stalled = n->catch_up.ahead = n->idled = KF_LONG_AGO;
-    n->solo_pending = false;
-    kf_peer_set_deciders(n); /* another product has other groups */
-    kf_peer_clear_iterate(n);
-    if (!final)
-        return kf_peer_ask_partials(n, false);
-    n->finished = n->now;
-    return kf_peer_beat_all(n);
-}
-
-/* ---- notes --------------------------------------------------------------- */
 
 /* Stores the iterate of the other node, unless a newer note overtook this
  * one. */
@@ -126,10 +42,10 @@ static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
     }
     o->wish = note->seat;
     o->stranded = note->stranded;
-    if (kf_before(note->epoch, n->epoch))
+    if (kf_before(note->epoch, n->in.epoch))
         return kf_peer_send(n, o->incarnation,
                             (kf_note){.type = KF_NOTE_EPOCH});
-    if (kf_before(n->epoch, note->epoch)) /* it will answer with the epoch */
+    if (kf_before(n->in.epoch, note->epoch)) /* it will answer with the epoch */
         return kf_peer_send(n, o->incarnation, kf_node_beat(n));
     return kf_peer_tell_again(n, o, note->at);
 }
@@ -160,7 +76,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     case KF_NOTE_EPOCH:
         return kf_peer_receive_epoch(n, o, note);
     case KF_NOTE_DECIDE:
-        if (note->at.step > n->at.step)
+        if (note->at.step > n->stage.at.step)
             place(o, note);
         return kf_peer_receive_decide(n, note);
     case KF_NOTE_WANT:
@@ -168,8 +84,8 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         kf_peer_receive_digest(n, o, note);
         return kf_peer_receive_want(n, o, note);
     case KF_NOTE_ENOUGH:
-        if (kf_same_iterate(o->want, note->at))
-            o->wants.partials &= ~note->enough.groups;
+        if (kf_same_iterate(o->want.at, note->at))
+            o->want.of.partials &= ~note->enough.groups;
         return KOFN_OK;
     case KF_NOTE_PARTIAL:
         return kf_peer_receive_partial(n, note);
@@ -178,9 +94,9 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         return kf_peer_send(
             n, o->incarnation,
             (kf_note){.type = note->ask.key ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
-                      .at = n->at,
+                      .at = n->stage.at,
                       .print.key = note->ask.key,
-                      .final = n->final,
+                      .final = n->stage.final,
                       .digest = kf_peer_digest(n)});
     case KF_NOTE_VECTOR:
         place(o, note);
@@ -216,7 +132,7 @@ static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
     o->heard = n->now;
     if (o->liar) {
         o->liar = false;
-        n->voices = kf_peer_voices(n);
+        n->in.voices = kf_peer_voices(n);
     }
     if (kf_elapsed_or_wake(n, n->returned,
                            n->opt.silence)) /* else it may be an old note */
@@ -232,85 +148,36 @@ static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
 
 /* ---- work ---------------------------------------------------------------- */
 
-void kf_node_work(const kf_node *n, kf_node_task *out)
-{
-    size_t group;
-
-    *out = (kf_node_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
-    if (n->failed_check || n->votes.outvoted || kf_node_is_stuck(n) ||
-        kf_peer_is_odd(n) || kf_peer_to_check(n, out))
-        return;
-    if (n->done == n->on->all && !n->final) {
-        out->type = KF_NODE_TASK_UPDATE;
-        return;
-    }
-    for (group = 0; group < n->on->groups && !n->final; group++) {
-        const kf_cluster *c = &n->cluster[group];
-
-        if (n->done & kf_bit(group) || !kf_peer_complete(c))
-            continue;
-        out->type = KF_NODE_TASK_DECODE;
-        out->group = (uint32_t)group;
-        out->decoder = c->decoder;
-        return;
-    }
-    if (n->rank != KF_NONE && n->seat != n->holds && !n->final) {
-        out->type = KF_NODE_TASK_ENCODE;
-        return;
-    }
-    /* A node with the result encodes no blocks any more.  Pieces of another
-     * seat are of no use. */
-    group = n->catch_up.asked || n->seat != n->holds ? KF_NONE
-                                                     : kf_peer_next_group(n);
-    if (group == KF_NONE) {
-        if (n->solo_pending)
-            out->type = KF_NODE_TASK_SOLO;
-        return;
-    }
-    out->type = KF_NODE_TASK_COMPUTE;
-    out->group = (uint32_t)group;
-}
-
-bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
-{
-    if (t->type == KF_NODE_TASK_ENCODE)
-        return n->rank != KF_NONE && n->seat == t->seat && !n->final;
-    if (t->type != KF_NODE_TASK_COMPUTE)
-        return true;
-    return kf_same_iterate(t->at, n->at) && t->seat == n->holds &&
-           !(n->made & kf_bit(t->group)) && !n->catch_up.asked &&
-           !n->votes.outvoted && kf_peer_wants(n, t->group);
-}
-
 /* Handles the end of a task.  Its result is of no use if the iterate or the
  * epoch has changed. */
 static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
     const kf_node_task *t = ev->task;
-    bool now = kf_same_iterate(t->at, n->at), open = now && !n->final;
+    bool now = kf_same_iterate(t->at, n->stage.at),
+         open = now && !n->stage.final;
 
     switch (t->type) {
     case KF_NODE_TASK_ENCODE:
-        if (n->made_of != t->seat)
-            n->made = n->made_before =
+        if (n->blocks.made_of != t->seat)
+            n->stage.made = n->stage.made_before =
                 0; /* those were partial products of another seat */
-        n->holds = n->made_of = t->seat;
+        n->blocks.holds = n->blocks.made_of = t->seat;
         return KOFN_OK;
     case KF_NODE_TASK_COMPUTE:
-        if (now && t->seat == n->holds && t->group < n->on->groups)
+        if (now && t->seat == n->blocks.holds && t->group < n->on->groups)
             return kf_peer_made(n, t->group);
         break;
     case KF_NODE_TASK_CHECK:
     case KF_NODE_TASK_DECODE:
-        if (open && kf_same_epoch(t->epoch, n->epoch) &&
+        if (open && kf_same_epoch(t->epoch, n->in.epoch) &&
             t->group < n->on->groups)
             return t->type == KF_NODE_TASK_CHECK ? kf_peer_judged(n, ev)
                                                  : kf_peer_decoded(n, t->group);
         break;
     case KF_NODE_TASK_UPDATE:
-        if (open && n->done == n->on->all) {
-            n->single = 0;
-            return kf_peer_advance(n, kf_peer_child(n->epoch, n->at),
+        if (open && n->stage.done == n->on->all) {
+            n->alone.single = 0;
+            return kf_peer_advance(n, kf_peer_child(n->in.epoch, n->stage.at),
                                    ev->digest, ev->final);
         }
         break;
@@ -318,11 +185,11 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
         if (!open)
             break;
         n->ever.alone++;
-        n->single++;
+        n->alone.single++;
         return kf_peer_advance(
             n,
-            kf_peer_child((kofn_epoch){~n->epoch.number, n->opt.incarnation},
-                          n->at),
+            kf_peer_child((kofn_epoch){~n->in.epoch.number, n->opt.incarnation},
+                          n->stage.at),
             ev->digest, ev->final);
     case KF_NODE_TASK_NONE:
         break;
@@ -338,11 +205,11 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
  * counts as ended, and the rest is computed alone. */
 static void refresh_liveness(kf_node *n, kofn_time away)
 {
-    kofn_time *since[] = {&n->lead.stalled,    &n->lead.leaderless,
-                          &n->starved,         &n->idled,
+    kofn_time *since[] = {&n->in.lead.stalled, &n->in.lead.leaderless,
+                          &n->alone.starved,   &n->alone.idled,
                           &n->unsettled.still, &n->unsettled.quiet};
 
-    for (kf_other *o = n->other; o != kf_end(n); o++) {
+    for (kf_other *o = n->table.other; o != kf_end(n); o++) {
         if (o->lost != KF_LONG_AGO)
             o->lost += away;
         if (o->heard == KF_LONG_AGO)
@@ -353,22 +220,23 @@ static void refresh_liveness(kf_node *n, kofn_time away)
     for (size_t i = 0; i < sizeof since / sizeof *since; i++)
         if (*since[i] != KF_LONG_AGO)
             *since[i] += away;
-    n->began += away;
+    n->stage.began += away;
     n->returned = n->now + away;
 }
 
 static kofn_status check_quorum(kf_node *n)
 {
-    bool was = n->starved != KF_LONG_AGO;
+    bool was = n->alone.starved != KF_LONG_AGO;
     size_t live;
 
-    if (!kf_track_since(n, &n->starved, !kf_peer_have_quorum(n) && !n->final))
+    if (!kf_track_since(n, &n->alone.starved,
+                        !kf_peer_have_quorum(n) && !n->stage.final))
         return was ? kf_peer_decide_all(n) : KOFN_OK;
-    if (n->disagreed && !n->failed_check &&
-        kf_elapsed_or_wake(n, n->starved, KF_UNSETTLED * n->opt.silence))
+    if (n->pieces.disagreed && !n->unsettled.failed &&
+        kf_elapsed_or_wake(n, n->alone.starved, KF_UNSETTLED * n->opt.silence))
         return kf_peer_fail(n, KOFN_CORRUPT);
-    if (n->failed_check || n->opt.give_up == 0 ||
-        !kf_elapsed_or_wake(n, n->starved, n->opt.give_up))
+    if (n->unsettled.failed || n->opt.give_up == 0 ||
+        !kf_elapsed_or_wake(n, n->alone.starved, n->opt.give_up))
         return KOFN_OK;
     live = kf_peer_count(n, false);
     if (live >= n->opt.quorum)
@@ -389,11 +257,11 @@ static kofn_status check_quorum(kf_node *n)
  * up. */
 static kofn_time solo_after(const kf_node *n, bool deserted)
 {
-    kofn_time busy = 4 * (n->idled - n->began);
-    kofn_time wait =
-        (4 * n->opt.patience + busy) >> (n->single < 8 ? n->single : 8);
+    kofn_time busy = 4 * (n->alone.idled - n->stage.began);
+    kofn_time wait = (4 * n->opt.patience + busy) >>
+                     (n->alone.single < 8 ? n->alone.single : 8);
 
-    assert(n->idled != KF_LONG_AGO);
+    assert(n->alone.idled != KF_LONG_AGO);
     if (n->catch_up.asked)
         return wait;
     if (deserted)
@@ -412,12 +280,28 @@ static void consider_solo(kf_node *n)
 {
     bool deserted = kf_peer_are_too_few(n);
 
-    if (n->opt.changes || n->failed_check || n->votes.outvoted ||
-        (n->opt.confirm < 2 && !deserted) || n->final || n->solo_pending ||
-        !kf_peer_have_quorum(n) || !kf_peer_idle(n))
+    if (n->opt.changes || n->unsettled.failed || n->votes.outvoted ||
+        (n->opt.confirm < 2 && !deserted) || n->stage.final ||
+        n->alone.pending || !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
-    kf_track_since(n, &n->idled, true);
-    n->solo_pending = kf_elapsed_or_wake(n, n->idled, solo_after(n, deserted));
+    kf_track_since(n, &n->alone.idled, true);
+    n->alone.pending =
+        kf_elapsed_or_wake(n, n->alone.idled, solo_after(n, deserted));
+}
+
+/* Sends a heartbeat when its time has come, or if something happened that the
+ * others should know at once. */
+static kofn_status beat(kf_node *n)
+{
+    if (kf_elapsed_or_wake(n, n->beat_at, n->opt.beat)) {
+        n->in.heads = kf_peer_heads(n);
+        kf_peer_beat_soon(n);
+        kf_elapsed_or_wake(n, n->beat_at, n->opt.beat);
+    }
+    if (!n->beat_due)
+        return KOFN_OK;
+    n->beat_due = false;
+    return send_all(n, kf_node_beat(n));
 }
 
 static kofn_status on_tick(kf_node *n)
@@ -426,24 +310,20 @@ static kofn_status on_tick(kf_node *n)
     TRY(check_quorum(n));
     TRY(kf_peer_catch_up(n));
     TRY(kf_peer_tick_epoch(n));
-    if (!n->final && kf_elapsed_or_wake(n, n->wanted_at,
-                                        kf_longer(n->opt.hedge, n->repeats))) {
-        n->repeats++;
+    if (!n->stage.final &&
+        kf_elapsed_or_wake(n, n->pieces.wanted_at,
+                           kf_longer(n->opt.hedge, n->pieces.repeats))) {
+        n->pieces.repeats++;
         TRY(kf_peer_ask_partials(n, true));
-        kf_elapsed_or_wake(n, n->wanted_at,
-                           kf_longer(n->opt.hedge, n->repeats));
+        kf_elapsed_or_wake(n, n->pieces.wanted_at,
+                           kf_longer(n->opt.hedge, n->pieces.repeats));
     }
     TRY(kf_peer_tick_checks(n));
     TRY(kf_peer_count_votes(n));
     TRY(kf_peer_tick_again(n));
     TRY(kf_peer_tick_still(n));
     consider_solo(n);
-    if (kf_elapsed_or_wake(n, n->beat_at, n->opt.beat)) {
-        n->heads = kf_peer_heads(n);
-        TRY(kf_peer_beat_all(n));
-        kf_elapsed_or_wake(n, n->beat_at, n->opt.beat);
-    }
-    return KOFN_OK;
+    return beat(n);
 }
 
 /* Excludes a node that sent something wrong.  The entry is NULL if there is
@@ -452,7 +332,7 @@ static void condemn(kf_node *n, kf_other *who, uint64_t principal)
 {
     bool counted = false;
 
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         counted |= o->liar && o->principal == principal;
     n->ever.liars += !counted;
     if (!who)
@@ -460,7 +340,7 @@ static void condemn(kf_node *n, kf_other *who, uint64_t principal)
     lose(who, KF_LONG_AGO);
     who->ended = false;
     who->liar = true;
-    n->voices = kf_peer_voices(n);
+    n->in.voices = kf_peer_voices(n);
 }
 
 kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
@@ -486,7 +366,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         who = kf_peer_find_one(n, ev->incarnation, principal);
     switch (ev->type) {
     case KF_NODE_TICK:
-        n->lacks = ev->lacks;
+        n->blocks.lacks = ev->lacks;
         break;
     case KF_NODE_WENT:
         if (who)
@@ -501,9 +381,10 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_LEAVE:
         return send_all(n, (kf_note){.type = KF_NOTE_BYE});
     case KF_NODE_RESTORED:
-        return kf_peer_restore(n, ev->note);
+        TRY(kf_peer_restore(n, ev->note));
+        return beat(n);
     case KF_NODE_LOST:
-        n->holds = KOFN_NO_SEAT; /* what was made from them stays */
+        n->blocks.holds = KOFN_NO_SEAT; /* what was made from them stays */
         break;
     case KF_NODE_DOUBT:
         kf_peer_doubt(n);
@@ -582,20 +463,21 @@ static kofn_status make(kf_node *n, const kofn_mesh_product *product,
     TRY(kf_peer_products_new(n, product, products, opt));
     n->opt = *opt;
     settle(&n->opt, n->enough + kf_peer_checks(n));
-    n->now = n->began = now;
+    n->now = n->stage.began = now;
     n->alarm = now;
-    n->rank = KF_NONE;
-    n->voices = kf_peer_voices(n);
-    n->heads = 1;
-    n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
-    n->at = n->before =
+    n->in.rank = KF_NONE;
+    n->in.voices = kf_peer_voices(n);
+    n->in.heads = 1;
+    n->in.seat = n->blocks.holds = n->blocks.made_of = KOFN_NO_SEAT;
+    n->stage.at = n->stage.before =
         opt->from.step ? opt->from : (kofn_iterate_id){0, opt->job};
-    n->on = kf_peer_product_of(n, n->at.step);
-    n->lead.leaderless = n->lead.stalled = n->catch_up.ahead = n->starved =
-        n->idled = n->returned = n->votes.doubted = n->unsettled.still =
-            n->unsettled.quiet = KF_LONG_AGO;
-    n->lead.proposed = n->beat_at = n->catch_up.asked_at = n->wanted_at = now;
-    TRY_ZERO(n->voice, n->opt.confirm);
+    n->on = kf_peer_product_of(n, n->stage.at.step);
+    n->in.lead.leaderless = n->in.lead.stalled = n->catch_up.ahead =
+        n->alone.starved = n->alone.idled = n->returned = n->votes.doubted =
+            n->unsettled.still = n->unsettled.quiet = KF_LONG_AGO;
+    n->in.lead.proposed = n->beat_at = n->catch_up.asked_at =
+        n->pieces.wanted_at = now;
+    TRY_ZERO(n->table.voice, n->opt.confirm);
     return KOFN_OK;
 }
 
@@ -623,16 +505,16 @@ void kf_node_free(kf_node *n)
     if (!n)
         return;
     for (size_t g = 0; g < KF_MAX_GROUPS; g++) {
-        kf_free(n->cluster[g].have);
-        kf_free(n->cluster[g].by);
-        kf_free(n->cluster[g].evidence);
+        kf_free(n->pieces.cluster[g].have);
+        kf_free(n->pieces.cluster[g].by);
+        kf_free(n->pieces.cluster[g].evidence);
     }
-    kf_free(n->decisions[0].list);
-    kf_free(n->decisions[1].list);
+    kf_free(n->pieces.decisions[0].list);
+    kf_free(n->pieces.decisions[1].list);
     kf_peer_products_free(n);
-    kf_free(n->other);
-    kf_free(n->voice);
-    kf_free(n->member);
+    kf_free(n->table.other);
+    kf_free(n->table.voice);
+    kf_free(n->in.member);
     kf_free(n->todo.action);
     kf_free(n);
 }

@@ -204,16 +204,16 @@ kofn_status kf_peer_members_decode(const kf_node *n, bool *decode)
     uint32_t *seat;
     kofn_status st = KOFN_OK;
 
-    assert(n->members > 0);
+    assert(n->in.members > 0);
     *decode = true;
-    TRY_NEW(seat, n->members);
-    for (size_t r = 0; r < n->members; r++)
-        seat[r] = n->member[r].seat;
+    TRY_NEW(seat, n->in.members);
+    for (size_t r = 0; r < n->in.members; r++)
+        seat[r] = n->in.member[r].seat;
     for (size_t i = 0; i < n->course.products && *decode && !st; i++) {
         const kf_peer_product *s = &n->product[i];
         kf_answers a;
 
-        st = kf_answers_judge(s->cache, s->plan, seat, n->members,
+        st = kf_answers_judge(s->cache, s->plan, seat, n->in.members,
                               n->opt.tolerance, &a);
         *decode = !st && a.decoder && a.decoder->whole;
     }
@@ -235,4 +235,9 @@ void kf_peer_products_free(kf_node *n)
         kofn_plan_free(n->product[i].reader);
     }
     kf_free(n->product);
+}
+
+kf_cache *kf_node_cache(const kf_node *n)
+{
+    return n->on->cache;
 }

@@ -14,7 +14,7 @@ static bool can_be_believed(const kf_node *n)
 {
     size_t have = 1;
 
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         have += kf_live(n, o) && o->final;
     return have >= kf_node_confirmed_by(n);
 }
@@ -42,22 +42,22 @@ static kofn_time serves_for(const kf_node *n, const kf_other *o)
 /* True if another node may still get the result from this node. */
 static bool is_awaited(const kf_node *n, const kf_other *o)
 {
-    assert(n->final);
+    assert(n->stage.final);
     if (o->heard == KF_LONG_AGO ? !may_be_back(n, o)
                                 : o->final && kf_peer_has_local(n, o))
         return false;
-    return n->now - n->finished < serves_for(n, o);
+    return n->now - n->stage.finished < serves_for(n, o);
 }
 
 /* True if no other node is awaited.  With errors, no node ends with a result
  * that the majority does not have. */
 bool kf_node_is_over(const kf_node *n)
 {
-    if (n->failed_check)
-        return n->now - n->finished >= n->opt.linger;
-    if (!n->final || n->votes.outvoted || !kf_node_is_agreed(n))
+    if (n->unsettled.failed)
+        return n->now - n->stage.finished >= n->opt.linger;
+    if (!n->stage.final || n->votes.outvoted || !kf_node_is_agreed(n))
         return false;
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         if (is_awaited(n, o))
             return false;
     return true;
@@ -65,29 +65,22 @@ bool kf_node_is_over(const kf_node *n)
 
 kofn_status kf_node_failed(const kf_node *n)
 {
-    return n->failed_check;
-}
-
-uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation)
-{
-    size_t rank = kf_peer_rank_of(n, incarnation);
-
-    return rank == KF_NONE ? KOFN_NO_SEAT : n->member[rank].seat;
+    return n->unsettled.failed;
 }
 
 void kf_node_look(const kf_node *n, kofn_node_view *v)
 {
     *v = n->ever;
     v->size = sizeof *v;
-    v->epoch = n->epoch;
-    v->members = n->members;
+    v->epoch = n->in.epoch;
+    v->members = n->in.members;
     v->live = kf_peer_count(n, false);
-    v->seat = n->rank != KF_NONE ? n->seat : KOFN_NO_SEAT;
-    v->at = n->at;
+    v->seat = n->in.rank != KF_NONE ? n->in.seat : KOFN_NO_SEAT;
+    v->at = n->stage.at;
     v->leader = kf_leads(n);
-    v->final = n->final;
+    v->final = n->stage.final;
     v->over = kf_node_is_over(n);
-    v->failed = n->failed_check;
+    v->failed = n->unsettled.failed;
 }
 
 /* Returns f + 1, with f = floor((n - 1)/2): at most f of the n - 1 others may

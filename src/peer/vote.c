@@ -32,7 +32,7 @@ static size_t find(const kf_ballot *of, kofn_iterate_id at)
 /* Returns the ballot on our iterate; NULL at the start. */
 static const kf_ballot *local_ballot(const kf_node *n)
 {
-    size_t i = find(n->votes.ballot, n->at);
+    size_t i = find(n->votes.ballot, n->stage.at);
 
     return i < KF_BALLOTS ? &n->votes.ballot[i] : NULL;
 }
@@ -58,8 +58,9 @@ static const kf_node_digest *digest_of(const kf_node *n, const kf_other *o,
     kofn_iterate_id result = o->final ? o->at : o->result;
 
     assert(local->digest.exact != 0);
-    if (d || !n->final || !(o->final || o->ended) ||
-        !kf_same_iterate(local->at, n->at) || result.step != n->at.step)
+    if (d || !n->stage.final || !(o->final || o->ended) ||
+        !kf_same_iterate(local->at, n->stage.at) ||
+        result.step != n->stage.at.step)
         return d;
     d = digest_at(o, result);
     *rounded |= d != NULL;
@@ -85,7 +86,7 @@ void kf_peer_cast(kf_node *n, kf_node_digest digest)
 {
     if (kf_peer_checks(n) && digest.exact)
         n->votes.recount |=
-            put(n->votes.ballot, &n->votes.ballots, n->at, digest);
+            put(n->votes.ballot, &n->votes.ballots, n->stage.at, digest);
 }
 
 void kf_peer_forget_ballots(kf_node *n)
@@ -155,8 +156,8 @@ bool kf_node_hears_makers(const kf_node *n)
 static bool follows(const kf_node *n, const kf_ballot *local,
                     const kf_node_digest *d)
 {
-    return d && d->taken && n->final && kf_same_iterate(local->at, n->at) &&
-           kf_node_hears_makers(n);
+    return d && d->taken && n->stage.final &&
+           kf_same_iterate(local->at, n->stage.at) && kf_node_hears_makers(n);
 }
 
 /* Begins a tally with the vote of this node.  The array `of` is large and is
@@ -175,7 +176,7 @@ static void begin(const kf_node *n, tally *t, const kf_ballot *local)
  * node alone would be the majority. */
 static bool has_a_vote(const kf_node *n, const kf_other *o)
 {
-    return kf_live(n, o) && (o->rank != KF_NONE || n->rank == KF_NONE);
+    return kf_live(n, o) && (o->rank != KF_NONE || n->in.rank == KF_NONE);
 }
 
 /* Collects the votes.  Of each principal the first voter counts. */
@@ -184,7 +185,7 @@ static void gather(const kf_node *n, const kf_ballot *local, tally *t)
     uint64_t voter[KF_MOST_LIVES];
 
     begin(n, t, local);
-    for (const kf_other *o = n->other; o != kf_end(n); o++) {
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++) {
         const kf_node_digest *d = digest_of(n, o, local, &t->rounded);
         bool again = false;
 
@@ -233,7 +234,7 @@ static kofn_status tell_erred(kf_node *n, tally *t)
 {
     assert(t->local->agreed);
     t->rounded = true;
-    for (kf_other *o = n->other; o != kf_end(n); o++) {
+    for (kf_other *o = n->table.other; o != kf_end(n); o++) {
         size_t k = find(o->ballot, t->local->at);
         kf_ballot *b = &o->ballot[k];
 
@@ -253,7 +254,7 @@ static void outvote(kf_node *n)
 {
     n->ever.outvoted++;
     n->votes.outvoted = true;
-    n->votes.doubted_from = n->at.step;
+    n->votes.doubted_from = n->stage.at.step;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
         const kf_ballot *b = &n->votes.ballot[i];
 
@@ -264,7 +265,7 @@ static void outvote(kf_node *n)
 
 void kf_peer_doubt(kf_node *n)
 {
-    if (n->final)
+    if (n->stage.final)
         return;
     n->votes.doubts = true;
     outvote(n);
@@ -283,8 +284,8 @@ void kf_peer_spoil(kf_node *n, kf_node_digest digest)
 static bool is_alone(const kf_node *n, const kf_ballot *local, const tally *t)
 {
     assert(t->voters >= t->mine);
-    return t->voters == t->mine && n->opt.nodes > 1 && n->final &&
-           n->single == 0 && kf_same_iterate(local->at, n->at);
+    return t->voters == t->mine && n->opt.nodes > 1 && n->stage.final &&
+           n->alone.single == 0 && kf_same_iterate(local->at, n->stage.at);
 }
 
 /* Decides a ballot.  If a node leaves out partial products that another does
@@ -309,7 +310,7 @@ static void settle(kf_node *n, kf_ballot *local, tally *t)
         return;
     t->rounded = local->rounded = true;
     local->agreed = is_most(t, &local->digest);
-    if (!local->agreed && kf_same_iterate(local->at, n->at))
+    if (!local->agreed && kf_same_iterate(local->at, n->stage.at))
         n->votes.unsure = KOFN_CORRUPT;
 }
 
@@ -331,7 +332,7 @@ static void settle_alone(kf_node *n)
     bool all = true;
 
     assert(n->votes.outvoted);
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
+    for (const kf_other *o = n->table.other; o != kf_end(n); o++)
         if (kf_live(n, o) && kf_peer_has_right(n, o))
             return;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
@@ -355,7 +356,7 @@ static kofn_status consider_failing(kf_node *n)
 {
     kofn_time wait = KF_UNSETTLED * n->opt.silence;
 
-    if (!n->votes.outvoted && !(n->final && n->votes.unsure)) {
+    if (!n->votes.outvoted && !(n->stage.final && n->votes.unsure)) {
         n->votes.doubted = KF_LONG_AGO;
         return KOFN_OK;
     }
@@ -372,7 +373,7 @@ kofn_status kf_peer_count_votes(kf_node *n)
     bool late =
         kf_elapsed_or_wake(n, n->beat_at, n->opt.beat); /* some may have gone */
 
-    if (!kf_peer_checks(n) || n->failed_check)
+    if (!kf_peer_checks(n) || n->unsettled.failed)
         return KOFN_OK;
     if (n->votes.recount || late) {
         n->votes.recount = false;
@@ -392,7 +393,7 @@ bool kf_node_is_agreed(const kf_node *n)
 
     if (n->votes.spoilt)
         return false;
-    return !kf_peer_checks(n) || n->single > 0 || !local || local->agreed;
+    return !kf_peer_checks(n) || n->alone.single > 0 || !local || local->agreed;
 }
 
 bool kf_peer_has_local(const kf_node *n, const kf_other *o)
@@ -432,8 +433,9 @@ static bool is_right(const kf_node *n, const kf_other *o)
 
 bool kf_peer_has_right(const kf_node *n, const kf_other *o)
 {
-    return o->at.step > n->at.step ||
-           (o->at.step == n->at.step && (n->votes.doubts || is_right(n, o)));
+    return o->at.step > n->stage.at.step ||
+           (o->at.step == n->stage.at.step &&
+            (n->votes.doubts || is_right(n, o)));
 }
 
 bool kf_peer_is_odd(const kf_node *n)

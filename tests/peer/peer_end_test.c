@@ -28,7 +28,7 @@ static void look_at_ends(sim *s)
     for (size_t i = 0; i < s->nodes; i++) {
         const sim_node *n = &s->node[i];
 
-        if (n->host && n->host->node->final && !saw.finished[i])
+        if (n->host && n->host->node->stage.final && !saw.finished[i])
             saw.finished[i] = s->now;
         if (n->gone && !saw.gone[i])
             saw.gone[i] = s->now;

@@ -382,7 +382,7 @@ static void incarnations_of_a_key(void **state)
     l.t.principal_of = channel_one;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 100; peer++)
         hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
-    assert_int_equal(h->node->others, 8);
+    assert_int_equal(h->node->table.count, 8);
     assert_int_equal(h->foreign, 92);
     node_down(h, &s);
 }

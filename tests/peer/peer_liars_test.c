@@ -398,7 +398,7 @@ static void before_any_epoch(void **state)
         sim_run(&s, 200 * KOFN_SECOND, NULL);
         assert_true(f.sent > 0 && s.wrong > 0);
         for (size_t i = 0; i < 3; i++) {
-            assert_int_equal(s.node[i].host->node->epoch.number, 0);
+            assert_int_equal(s.node[i].host->node->in.epoch.number, 0);
             assert_int_equal(s.node[i].gone, i != id);
             assert_int_equal(s.node[i].status, i == id ? KOFN_CORRUPT : 0);
         }

@@ -72,7 +72,7 @@ static kofn_epoch hears_epoch(kf_node *n, kofn_incarnation leader,
                           .member = member,
                           .members = members},
                2 * KOFN_SECOND);
-    assert_int_equal(n->members, members);
+    assert_int_equal(n->in.members, members);
     return epoch;
 }
 
@@ -164,7 +164,7 @@ static void does_all(kf_node *n, kofn_time now)
  * which the node takes over. */
 static kofn_time takes_over(kf_node *n, kofn_time now)
 {
-    const kofn_epoch epoch = {n->epoch.number + 1, 101};
+    const kofn_epoch epoch = {n->in.epoch.number + 1, 101};
     const kf_member both[] = {{n->opt.incarnation, 0, true}, {101, 1, true}};
     kf_node_action action;
 
@@ -177,12 +177,12 @@ static kofn_time takes_over(kf_node *n, kofn_time now)
     hears_note(n, 101,
                &(kf_note){.type = KF_NOTE_BEAT,
                           .epoch = epoch,
-                          .at = n->at,
+                          .at = n->stage.at,
                           .idle = true,
                           .seat = 1},
                now);
     does_all(n, now);
-    while (kf_same_epoch(n->epoch, epoch)) {
+    while (kf_same_epoch(n->in.epoch, epoch)) {
         now += KOFN_SECOND / 20;
         assert_true(now < 10000 * KOFN_SECOND);
         assert_ok(kf_node_step(
@@ -224,7 +224,7 @@ static void incarnations_are_bounded(void **state)
     (void)state;
     n = patient_node(&s, 4);
     hears_first(n, 2999);
-    assert_int_equal(n->others, 1024);
+    assert_int_equal(n->table.count, 1024);
     node_down(n, &s);
 }
 
@@ -247,10 +247,10 @@ static void prompt_members_decide(void **state)
     hears_first(n, 105);
     n->opt.decoding = KOFN_DECODE_DISTRIBUTED;
     hears_note(n, 104, &epoch_note, now);
-    assert_int_equal(n->members, 6);
+    assert_int_equal(n->in.members, 6);
     assert_int_equal(n->on->groups, 2);
-    assert_int_equal(n->decider[0], 1);
-    assert_int_equal(n->decider[1], 4);
+    assert_int_equal(n->pieces.decider[0], 1);
+    assert_int_equal(n->pieces.decider[1], 4);
     node_down(n, &s);
 }
 
@@ -267,28 +267,29 @@ static void evidence_wait_is_bounded(void **state)
         n->opt.errors = errors ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_NONE;
         hears_first(n, 103);
         hears_epoch(n, 101, 4);
-        assert_int_equal(n->mine | n->local, 0);
+        assert_int_equal(n->pieces.mine | n->pieces.local, 0);
         for (size_t g = 0; g < n->on->groups; g++) {
             kf_cluster *c =
-                &n->cluster[g]; /* of a partial product that is not here */
+                &n->pieces
+                     .cluster[g]; /* of a partial product that is not here */
 
             assert_ok(kf_grow(&c->evidence, &c->evidence_cap, 0,
                               sizeof *c->evidence));
             c->evidence[0] = 3;
             c->shown = 1;
         }
-        n->now = n->began + 24 * kf_peer_patience(n) - 1;
+        n->now = n->stage.began + 24 * kf_peer_patience(n) - 1;
         assert_ok(kf_peer_tick_checks(n));
-        assert_int_equal(n->local, 0);
-        assert_false(n->cluster[0].judged);
+        assert_int_equal(n->pieces.local, 0);
+        assert_false(n->pieces.cluster[0].judged);
         n->now++;
         n->alarm = KOFN_NEVER;
         assert_ok(kf_peer_tick_checks(n));
-        assert_int_equal(n->alarm, errors
-                                       ? n->began + 32 * kf_peer_patience(n) + 1
-                                       : KOFN_NEVER);
-        assert_int_equal(n->local, errors ? n->on->all : 0);
-        assert_int_equal(n->cluster[0].judged, errors);
+        assert_int_equal(n->alarm,
+                         errors ? n->stage.began + 32 * kf_peer_patience(n) + 1
+                                : KOFN_NEVER);
+        assert_int_equal(n->pieces.local, errors ? n->on->all : 0);
+        assert_int_equal(n->pieces.cluster[0].judged, errors);
         node_down(n, &s);
     }
 }
@@ -305,12 +306,12 @@ static void newer_iterate_comes_first(void **state)
             n = patient_node(&s, 4);
             n->opt.nodes = 5; /* the number that found a mesh: one is missing */
             hears_first(n, 103);
-            assert_int_equal(n->epoch.number, 0);
+            assert_int_equal(n->in.epoch.number, 0);
             n->opt.nodes = 4;
             n->catch_up.asked = asked ? 101 : 0;
             n->catch_up.tries = tries;
             assert_ok(kf_peer_tick_epoch(n));
-            assert_int_equal(n->epoch.number > 0, !asked || tries == 4);
+            assert_int_equal(n->in.epoch.number > 0, !asked || tries == 4);
             node_down(n, &s);
         }
 }
@@ -397,20 +398,20 @@ static void hears_all(kf_node *n, kofn_epoch epoch, kofn_time now)
         hears_note(n, 101,
                    &(kf_note){.type = KF_NOTE_PARTIAL,
                               .epoch = epoch,
-                              .at = n->at,
+                              .at = n->stage.at,
                               .group = g,
                               .seat = 1},
                    now);
     hears_note(n, 101,
                &(kf_note){.type = KF_NOTE_DECIDE,
                           .epoch = epoch,
-                          .at = n->at,
+                          .at = n->stage.at,
                           .decide.groups = 3,
                           .list = list,
                           .listed = sizeof list / sizeof *list},
                now);
     for (uint32_t g = 0; g < 2; g++)
-        assert_true(kf_peer_complete(&n->cluster[g]));
+        assert_true(kf_peer_complete(&n->pieces.cluster[g]));
 }
 
 /* The node has asked for a later iterate, and then gets all that its next one
@@ -435,7 +436,7 @@ static void late_answer_is_accepted(void **state)
     hears_all(n, epoch, now);
     assert_int_equal(n->catch_up.asked, 0);
     hears_note(n, 102, &(kf_note){.type = KF_NOTE_VECTOR, .at = far}, now);
-    assert_true(kf_same_iterate(n->at, far));
+    assert_true(kf_same_iterate(n->stage.at, far));
     node_down(n, &s);
 }
 
@@ -454,7 +455,7 @@ static void partials_are_waited_for(void **state)
     n->opt.silence = 20 * KOFN_SECOND;
     hears_first(n, 102);
     hears_epoch(n, 101, 3);
-    n->began = n->now;
+    n->stage.began = n->now;
     for (kofn_time now = 3; now <= late + 300; now++) {
         kofn_incarnation asked_node;
 
@@ -486,13 +487,13 @@ static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
     kofn_time now = from;
     kf_node_action action;
 
-    for (; !n->failed_check; now += STEP) {
+    for (; !n->unsettled.failed; now += STEP) {
         assert_true(now < 2 * GIVE_UP);
         for (size_t i = 0; i < others; i++) {
             kf_note note = beat[i];
 
-            note.at = n->at;
-            note.epoch = n->epoch;
+            note.at = n->stage.at;
+            note.epoch = n->in.epoch;
             hears_note(n, 101 + i, &note, now);
         }
         assert_ok(kf_node_step(
@@ -501,7 +502,7 @@ static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
             ;
         does_all(n, now);
     }
-    assert_int_equal(n->failed_check, KOFN_TOOFEW);
+    assert_int_equal(n->unsettled.failed, KOFN_TOOFEW);
     return now - from;
 }
 
@@ -539,7 +540,7 @@ static void useless_nodes_are_not_waited_for(void **state)
         n->opt.give_up = GIVE_UP;
         hears_first(n, 100 + others);
         hears_epoch(n, 101, 1 + others);
-        n->took = of[k].took;
+        n->stage.took = of[k].took;
         for (size_t i = 0; i < others; i++) {
             int is = of[k].is[i];
             bool has = is == WHOLE || is == FAILED;

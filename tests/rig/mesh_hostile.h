@@ -364,7 +364,7 @@ static inline void hostile_check(sim *s)
     for (size_t i = 0; i < e->honest; i++) {
         kf_node *n = s->node[i].host->node;
 
-        assert_true(n->others <= KF_MOST_LIVES);
+        assert_true(n->table.count <= KF_MOST_LIVES);
         assert_true(s->node[i].host->waits <= 4096);
         for (uint32_t p = 0; p < s->node[i].peers; p++)
             hostile_check_waiting(s->node[i].host, p);

@@ -404,7 +404,7 @@ static inline void sim_check(sim *s, sim_node *n)
     kofn_iterate_id at = n->host->at;
     double error = 0, room = s->room > 0 ? s->room : 1e-9;
 
-    assert_true(kf_same_iterate(n->host->node->at, at));
+    assert_true(kf_same_iterate(n->host->node->stage.at, at));
     if (n->attempt != n->host->back.attempt) /* it returned to a checkpoint */
         n->seen = (kofn_iterate_id){0, 0};
     n->attempt = n->host->back.attempt;
@@ -465,7 +465,7 @@ static inline void sim_turn(sim *s, size_t id)
     n->over |= over;
     n->gone = over && s->exits;
     if (n->gone) {
-        assert_true(n->host->node->final); /* it has a result */
+        assert_true(n->host->node->stage.final); /* it has a result */
         for (size_t i = 0; i < s->nodes; i++)
             sim_link(s, i, id, KOFN_WENT);
         return;
