@@ -21,17 +21,6 @@
 /* bound of a sum of rounding errors, in standard deviations */
 #define DEVIATIONS 20
 
-uint64_t kf_host_machine(void)
-{
-    kofn_machine m = KOFN_MACHINE_INIT;
-    uint64_t d;
-
-    kofn_machine_info(&m);
-    d = kf_hash(0, m.simd, strlen(m.simd));
-    d = kf_hash(d, m.blas, strlen(m.blas));
-    return kf_hash(d, &m.blas_threads, sizeof m.blas_threads);
-}
-
 /* Returns a weight from 1/2 to 1 of either sign: 15 bits of a significand, and
  * the sign. */
 static inline double weigh(uint64_t bits)
@@ -96,14 +85,35 @@ static double room_of(const kf_host *h, double noise, size_t numbers,
                       double most)
 {
     assert(most >= 0);
-    noise = fmax(noise, h->single ? NOISE_F32 : NOISE);
+    noise = fmax(noise, h->work.single ? NOISE_F32 : NOISE);
     return DEVIATIONS * sqrt((double)numbers) * 2 * noise * most;
 }
 
 double kf_host_room(const kf_host *h, size_t numbers, double most)
 {
     assert(numbers > 0);
-    return room_of(h, h->noise, numbers, most);
+    return room_of(h, h->it.noise, numbers, most);
+}
+
+kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
+                              const double *scalar, const double *v)
+{
+    uint64_t key = kf_mix64(kf_state64(h->job, t));
+    kf_node_digest d = {.machine = h->it.machine};
+    size_t first, rows;
+    double most = 0;
+
+    if (h->opt.errors == KOFN_ERRORS_NONE)
+        return d;
+    kf_host_wrote(h, t, &first, &rows);
+    assert(first + rows <= h->it.v->m.rows);
+    d.exact = kf_hash(t, scalar, KOFN_SCALARS * sizeof *scalar);
+    d.exact = kf_hash(d.exact, v + first, rows * sizeof *v) | 1;
+    d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +
+            weighted_sum(kf_mix64(key), v + first, rows, &most);
+    d.room = kf_host_room(h, rows + KOFN_SCALARS, most);
+    d.tight = room_of(h, h->it.rounding, rows + KOFN_SCALARS, most);
+    return d;
 }
 
 /* ---- ways ---------------------------------------------------------------- */
@@ -115,23 +125,24 @@ double kf_host_room(const kf_host *h, size_t numbers, double most)
 
 void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d)
 {
-    assert(group < h->on->groups);
+    assert(group < h->work.on->groups);
     assert(d->seats > 0);
-    h->from[group] = kf_hash(group + 1, d->seat, d->seats * sizeof *d->seat);
+    h->it.from[group] = kf_hash(group + 1, d->seat, d->seats * sizeof *d->seat);
 }
 
 void kf_host_way_go(kf_host *h)
 {
-    uint64_t turn = kf_course_turn(&h->course, h->at.step);
+    uint64_t turn = kf_course_turn(&h->work.course, h->it.at.step);
 
-    if (h->at.step == kf_course_end(&h->course, turn))
-        h->way = 0;
-    h->way = kf_hash(h->way, h->from, h->on->groups * sizeof *h->from);
+    if (h->it.at.step == kf_course_end(&h->work.course, turn))
+        h->it.way = 0;
+    h->it.way =
+        kf_hash(h->it.way, h->it.from, h->work.on->groups * sizeof *h->it.from);
 }
 
 void kf_host_way_take(kf_host *h, const kf_node_digest *digest)
 {
-    h->way = digest->way;
+    h->it.way = digest->way;
 }
 
 kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,
@@ -141,27 +152,6 @@ kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,
     kf_node_digest d = kf_host_digest(h, t, scalar, v);
 
     if (d.exact && h->program.change && !final)
-        d.way = h->way;
-    return d;
-}
-
-kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
-                              const double *scalar, const double *v)
-{
-    uint64_t key = kf_mix64(kf_state64(h->job, t));
-    kf_node_digest d = {.machine = h->machine};
-    size_t first, rows;
-    double most = 0;
-
-    if (h->opt.errors == KOFN_ERRORS_NONE)
-        return d;
-    kf_host_wrote(h, t, &first, &rows);
-    assert(first + rows <= h->v->m.rows);
-    d.exact = kf_hash(t, scalar, KOFN_SCALARS * sizeof *scalar);
-    d.exact = kf_hash(d.exact, v + first, rows * sizeof *v) | 1;
-    d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +
-            weighted_sum(kf_mix64(key), v + first, rows, &most);
-    d.room = kf_host_room(h, rows + KOFN_SCALARS, most);
-    d.tight = room_of(h, h->rounding, rows + KOFN_SCALARS, most);
+        d.way = h->it.way;
     return d;
 }

@@ -25,25 +25,26 @@ static kofn_status judge(kf_host *h, uint32_t operand, kf_reading *r,
 {
     kf_found found;
     kofn_status st =
-        kf_comparison_read(h, &h->operand[operand], r, velocity, &found);
+        kf_comparison_read(h, &h->blocks.operand[operand], r, velocity, &found);
 
     if (st != KOFN_OK && st != KOFN_CORRUPT)
         return st;
     kf_comparison_strike_all(h, r, &found);
     for (size_t i = 0; i < found.count; i++)
-        drop_lent(&h->changing, r->seat[found.bad[i]]);
+        drop_lent(&h->blocks.changing, r->seat[found.bad[i]]);
     if (st == KOFN_OK)
         return found.count ? KOFN_AGAIN : KOFN_OK;
     for (size_t i = 0; i < r->n; i++) /* none of these can be used */
-        drop_lent(&h->changing, r->seat[i]);
+        drop_lent(&h->blocks.changing, r->seat[i]);
     return KOFN_TOOFEW;
 }
 
 static kofn_status look(kf_host *h, uint32_t operand)
 {
-    const kf_changing *c = &h->changing;
+    const kf_changing *c = &h->blocks.changing;
     kf_reading r;
-    kofn_status st = kf_reading_new(&r, h->operand[operand].plan, c->lents + 1);
+    kofn_status st =
+        kf_reading_new(&r, h->blocks.operand[operand].plan, c->lents + 1);
 
     assert(operand == c->window.operand);
     assert(c->window.lo < c->window.hi);

@@ -14,7 +14,7 @@
  *
  * Owns the marks of the turns that the blocks went through; blocks belong to
  * the operand.  A turn may change a block only once. */
-#include "keep.h"
+#include "host.h"
 
 #include "data/kernel.h"
 #include "mat/mat.h"
@@ -26,7 +26,7 @@
 
 kofn_status kf_changing_new(kf_host *h)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     size_t recalls = h->program.recalls, bytes = 0;
 
     assert(recalls >= 2);
@@ -43,8 +43,8 @@ kofn_status kf_changing_new(kf_host *h)
 void kf_changing_free(kf_host *h)
 {
     kf_borrowed_forget(h);
-    kf_free(h->changing.lent);
-    kf_free(h->changing.line);
+    kf_free(h->blocks.changing.lent);
+    kf_free(h->blocks.changing.line);
 }
 
 /* ---- a turn -------------------------------------------------------------- */
@@ -95,35 +95,11 @@ static kofn_status change_block(step *s, kf_block *block, uint32_t seat,
     return st;
 }
 
-kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
-                            kf_turn_change *out)
-{
-    const kf_mesh_operand *o = &h->operand[operand];
-    kofn_matrix *U = &out->to.U, *V = &out->to.V;
-    kofn_status st;
-
-    assert(operand < h->program.operands);
-    assert(o->plan);
-    *out = (kf_turn_change){.to.change = KOFN_CHANGE_INIT};
-    TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->to));
-    st = kf_data_check_change(&o->plan->layout.problem, U, V);
-    if (st)
-        return kf_fail_in(st, "turn %llu changes matrix %u",
-                          (unsigned long long)turn, operand);
-    return kf_equilibrate_change(&o->scaling, U, V, out->owned);
-}
-
-void kf_changing_done(kf_turn_change *a)
-{
-    kf_free(a->owned[0]);
-    kf_free(a->owned[1]);
-}
-
 static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
                               uint32_t operand)
 {
-    s->of = &h->operand[operand];
-    TRY(kf_changing_ask(h, turn, operand, &s->asked));
+    s->of = &h->blocks.operand[operand];
+    TRY(kf_turn_change_ask(h, turn, operand, &s->asked));
     return kf_update_factors_new(&s->sides, &s->of->resident, &s->asked.to.U,
                                  &s->asked.to.V);
 }
@@ -131,7 +107,7 @@ static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
 static void end_step(step *s)
 {
     kf_update_factors_free(&s->sides);
-    kf_changing_done(&s->asked);
+    kf_turn_change_done(&s->asked);
 }
 
 /* True if this turn must change the window. */
@@ -152,19 +128,19 @@ static bool any_waits_for(const kf_changing *c, uint64_t turn)
 static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
                                  uint32_t seat)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     step s = {0};
     kofn_status st = begin_step(h, &s, turn, operand);
 
     assert(turn > 0);
     assert(operand < h->program.operands);
     if (!st && seat != KOFN_NO_SEAT) {
-        kf_block *block = h->operand[operand].block;
+        kf_block *block = h->blocks.operand[operand].block;
         assert(block);
 
         st = change_block(&s, block, seat, 0);
         if (!st)
-            kf_host_fault(h, KOFN_FAULT_IN_UPDATE, h->at.step,
+            kf_host_fault(h, KOFN_FAULT_IN_UPDATE, h->it.at.step,
                           &block->component[0]);
     }
     for (size_t i = 0; i < c->lents && !st; i++) {
@@ -181,7 +157,7 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
 
 bool kf_changing_recalls(const kf_host *h)
 {
-    return h->changing.turn < h->program.recalls;
+    return h->blocks.changing.turn < h->program.recalls;
 }
 
 /* True if both have the same lineage of the iterate that this turn made.  Turn
@@ -195,7 +171,7 @@ static bool same_line(const kf_host *h, const uint64_t *a, const uint64_t *b,
 
 bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
 {
-    const kf_changing *c = &h->changing;
+    const kf_changing *c = &h->blocks.changing;
     uint64_t recalls = h->program.recalls;
 
     return turn <= c->turn && c->turn - turn < recalls &&
@@ -206,7 +182,7 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
  * drops the others. */
 static void settle(kf_host *h)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
 
     for (size_t i = c->lents; i > 0; i--) {
         kf_borrowed *l = &c->lent[i - 1];
@@ -223,7 +199,7 @@ static void settle(kf_host *h)
  * for `seat` and at turn `own`. */
 static kofn_status bring(kf_host *h, uint32_t seat, uint64_t owned)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     uint64_t recalls = h->program.recalls;
     uint64_t turn = c->turn > recalls ? c->turn - recalls : 0;
 
@@ -234,21 +210,31 @@ static kofn_status bring(kf_host *h, uint32_t seat, uint64_t owned)
         if (local == KOFN_NO_SEAT && !any_waits_for(c, turn))
             continue;
         for (uint32_t i = 0; i < h->program.operands; i++)
-            if (h->operand[i].plan)
+            if (h->blocks.operand[i].plan)
                 TRY(change_matrix(h, turn, i, local));
         if (local != KOFN_NO_SEAT)
-            c->changed = h->at.step;
+            c->changed = h->it.at.step;
         for (size_t i = 0; i < c->lents; i++)
             c->lent[i].turn += waits_for(&c->lent[i], turn);
     }
     return KOFN_OK;
 }
 
+void kf_changing_lose(kf_host *h)
+{
+    kf_borrowed_forget(h);
+    if (h->blocks.seat == KOFN_NO_SEAT)
+        return;
+    h->blocks.sketches.right = 0;
+    h->blocks.seat = KOFN_NO_SEAT;
+    h->told.lost = true;
+}
+
 /* Drops the blocks if a change was not finite: some have it, and others not. */
 static kofn_status lose_halfway(kf_host *h, kofn_status st)
 {
     if (st == KOFN_NONFINITE)
-        TRY(kf_changing_lose(h));
+        kf_changing_lose(h);
     return st;
 }
 
@@ -261,83 +247,68 @@ kofn_status kf_changing_settle(kf_host *h)
  * zero. */
 static void begin_turn(kf_host *h, uint64_t turn)
 {
-    h->changing.turn = turn;
+    h->blocks.changing.turn = turn;
     for (size_t i = 0; turn > 0 && i < h->program.operands; i++)
-        if (h->operand[i].plan)
-            kf_equilibrate_await(&h->operand[i].scaling,
-                                 h->operand[i].dense.rows,
-                                 h->operand[i].dense.cols);
+        if (h->blocks.operand[i].plan)
+            kf_equilibrate_await(&h->blocks.operand[i].scaling,
+                                 h->blocks.operand[i].dense.rows,
+                                 h->blocks.operand[i].dense.cols);
 }
 
 static kofn_status make_turn(kf_host *h, uint64_t turn, uint64_t was)
 {
     TRY(kf_mesh_norms_turn(h, turn));
-    return bring(h, h->seat, was);
+    return bring(h, h->blocks.seat, was);
 }
 
 kofn_status kf_changing_turn(kf_host *h)
 {
-    kf_changing *c = &h->changing;
-    uint64_t turn = kf_course_turn(&h->course, h->at.step), was = c->turn;
+    kf_changing *c = &h->blocks.changing;
+    uint64_t turn = kf_course_turn(&h->work.course, h->it.at.step),
+             was = c->turn;
 
     assert(turn >= was);
     if (turn == was)
         return KOFN_OK;
     begin_turn(h, turn);
-    c->line[turn % h->program.recalls] = h->at.lineage;
+    c->line[turn % h->program.recalls] = h->it.at.lineage;
     TRY(lose_halfway(h, make_turn(h, turn, was)));
-    for (size_t i = 0; h->seat != KOFN_NO_SEAT && i < h->program.operands; i++)
-        if (h->operand[i].plan)
-            kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->at.step,
-                          &h->operand[i].block->component[0]);
-    TRY(kf_sketch_turn(h));
-    return kf_keep_turn(h);
+    for (size_t i = 0;
+         h->blocks.seat != KOFN_NO_SEAT && i < h->program.operands; i++)
+        if (h->blocks.operand[i].plan)
+            kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->it.at.step,
+                          &h->blocks.operand[i].block->component[0]);
+    return KOFN_OK;
 }
 
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
 {
     assert(seat != KOFN_NO_SEAT);
-    assert(turn <= h->changing.turn);
+    assert(turn <= h->blocks.changing.turn);
     kf_borrowed_forget(h);
     /* they were made from the vector */
-    h->changing.unsure = h->changing.turn > 0;
+    h->blocks.changing.unsure = h->blocks.changing.turn > 0;
     return lose_halfway(h, bring(h, seat, turn));
 }
 
-kofn_status kf_changing_lose(kf_host *h)
+void kf_changing_wrong(kf_host *h)
 {
-    kf_borrowed_forget(h);
-    if (h->seat == KOFN_NO_SEAT)
-        return KOFN_OK;
-    TRY(kf_keep_forget(h));
-    h->sketches.right = 0;
-    h->seat = KOFN_NO_SEAT;
-    return kf_host_step(
-        h, &(kf_node_event){.type = KF_NODE_LOST, .now = kf_host_now(h)});
-}
-
-kofn_status kf_changing_wrong(kf_host *h)
-{
-    bool again = h->changing.suspect;
-
-    h->changing.wrong++;
-    h->changing.suspect = true;
-    TRY(kf_changing_lose(h));
-    return again ? kf_host_step(h, &(kf_node_event){.type = KF_NODE_DOUBT,
-                                                    .now = kf_host_now(h)})
-                 : KOFN_OK;
+    h->blocks.changing.wrong++;
+    h->told.doubt |= h->blocks.changing.suspect;
+    h->blocks.changing.suspect = true;
+    kf_changing_lose(h);
 }
 
 kofn_status kf_changing_adopt(kf_host *h, const void *lines)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     uint64_t recalls = h->program.recalls, was = c->turn, last;
     uint64_t *remote = c->line + recalls; /* scratch */
     bool met = false;
 
     assert(h->program.change);
     memcpy(remote, lines, recalls * sizeof *remote);
-    begin_turn(h, kf_course_turn(&h->course, h->at.step));
+    begin_turn(h, kf_course_turn(&h->work.course, h->it.at.step));
     last = c->turn < was ? c->turn : was;
     /* both have the lineages of `recalls` turns, up to their last */
     for (uint64_t i = 0; i <= last && !met; i++) {
@@ -347,10 +318,8 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     }
     memcpy(c->line, remote, recalls * sizeof *remote);
     kf_mesh_norms_take(h, (const char *)lines + recalls * sizeof *remote);
-    if (!met)
-        return kf_changing_lose(h);
-    TRY(lose_halfway(h, bring(h, h->seat, was)));
-    if (c->turn != was)
-        TRY(kf_sketch_turn(h));
-    return kf_keep_turn(h);
+    if (met)
+        return lose_halfway(h, bring(h, h->blocks.seat, was));
+    kf_changing_lose(h);
+    return KOFN_OK;
 }

@@ -26,25 +26,26 @@ static kofn_status know_norms(kf_host_product_data *p)
 
 static kofn_status know_input(kf_host *h)
 {
-    bool cut = h->on->plan->parts1 > 1;
+    bool cut = h->work.on->plan->parts1 > 1;
 
-    if (h->comparison.input)
+    if (h->work.comparison.input)
         return KOFN_OK;
     TRY(kf_host_input(h));
-    return kf_data_norms_of_input(h->on->plan, cut ? &h->messages.parts : NULL,
-                                  &h->lowered->m, 1, &h->comparison.input);
+    return kf_data_norms_of_input(
+        h->work.on->plan, cut ? &h->work.messages.parts : NULL,
+        &h->work.lowered->m, 1, &h->work.comparison.input);
 }
 
 void kf_comparison_forget(kf_host *h)
 {
-    kf_free(h->comparison.input);
-    h->comparison.input = NULL;
+    kf_free(h->work.comparison.input);
+    h->work.comparison.input = NULL;
 }
 
 void kf_comparison_free(kf_host *h)
 {
     kf_comparison_forget(h);
-    kf_free(h->comparison.bad);
+    kf_free(h->work.comparison.bad);
 }
 
 /* ---- a verdict ----------------------------------------------------------- */
@@ -52,10 +53,11 @@ void kf_comparison_free(kf_host *h)
 /* Draws the weights of one comparison. */
 static kofn_status draw_weights(kf_host *h, uint64_t *secret, uint32_t *number)
 {
-    while (h->comparison.secret == 0)
-        TRY(kf_host_random(&h->comparison.secret, sizeof h->comparison.secret));
-    *secret = h->comparison.secret;
-    *number = h->comparison.number++;
+    while (h->work.comparison.secret == 0)
+        TRY(kf_host_random(&h->work.comparison.secret,
+                           sizeof h->work.comparison.secret));
+    *secret = h->work.comparison.secret;
+    *number = h->work.comparison.number++;
     return KOFN_OK;
 }
 
@@ -64,29 +66,29 @@ static kofn_status draw_weights(kf_host *h, uint64_t *secret, uint32_t *number)
 static kofn_status make_check(kf_host *h, const kf_node_task *t,
                               const kf_source *source, kf_compare *c)
 {
-    const kf_mesh_operand *o = h->on->of;
-    bool left = h->on->plan->op->left;
-    size_t strips = kf_host_strips(h->on, t->group, &c->lo);
+    const kf_mesh_operand *o = h->work.on->of;
+    bool left = h->work.on->plan->op->left;
+    size_t strips = kf_host_strips(h->work.on, t->group, &c->lo);
     const double *rows, *cols;
 
     assert(t->decoder);
-    assert(t->group < h->on->groups);
-    TRY(know_norms(h->on));
-    rows = o->norms ? kf_mesh_norms_rows(o, false) : h->on->norms;
-    cols = o->norms ? kf_mesh_norms_cols(o) : h->on->norms;
+    assert(t->group < h->work.on->groups);
+    TRY(know_norms(h->work.on));
+    rows = o->norms ? kf_mesh_norms_rows(o, false) : h->work.on->norms;
+    cols = o->norms ? kf_mesh_norms_cols(o) : h->work.on->norms;
     TRY(know_input(h));
     TRY(draw_weights(h, &c->secret, &c->number));
-    c->plan = h->on->plan;
-    c->code = h->on->code;
+    c->plan = h->work.on->plan;
+    c->code = h->work.on->code;
     c->decoder = t->decoder;
     c->source = source;
     c->hi = c->lo + strips;
     c->most = t->verdicts.most;
     c->liars = t->verdicts.liars;
     c->independent = t->verdicts.independent;
-    c->row = left ? h->comparison.input : rows;
-    c->col = left ? cols : h->comparison.input;
-    c->changes = h->changing.turn;
+    c->row = left ? h->work.comparison.input : rows;
+    c->col = left ? cols : h->work.comparison.input;
+    c->changes = h->blocks.changing.turn;
     return KOFN_OK;
 }
 
@@ -97,7 +99,7 @@ static void strike(kf_host *h, kofn_peer peer, uint32_t seat)
 {
     kf_route *r = peer == KF_LOCAL ? NULL : kf_route_of(h, peer);
 
-    h->comparison.local |= peer == KF_LOCAL;
+    h->work.comparison.local |= peer == KF_LOCAL;
     if (!r)
         return;
     r->errs = true;
@@ -118,7 +120,7 @@ kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
     r->row = kf_mesh_norms_rows(o, velocity);
     r->errors = h->opt.errors;
     r->hidden = kf_mesh_hidden(r->plan);
-    r->changes = h->changing.turn;
+    r->changes = h->blocks.changing.turn;
     TRY(draw_weights(h, &r->secret, &r->number));
     return kf_reading_judge(r, velocity, found);
 }
@@ -126,8 +128,8 @@ kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
 void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,
                             uint64_t principal)
 {
-    for (size_t i = 0; i < h->routes; i++) {
-        kf_route *r = &h->route[i];
+    for (size_t i = 0; i < h->net.routes; i++) {
+        kf_route *r = &h->net.route[i];
 
         if (r->incarnation != who || r->principal != principal || r->over)
             continue;
@@ -159,26 +161,26 @@ static bool judge_route(kf_host *h, kf_route *r)
     r->errs = r->right = false;
     if (kf_blame_suffices(&r->blame, h->opt.quarantine))
         return false; /* it was reported before */
-    kf_blame_note(&r->blame, &h->comparison.blame, wrong);
+    kf_blame_note(&r->blame, &h->work.comparison.blame, wrong);
     excluded = kf_blame_suffices(&r->blame, h->opt.quarantine);
     if (wrong)
         tell_who(h, r, excluded);
     if (excluded)
-        kf_blame_leave(&r->blame, &h->comparison.blame);
+        kf_blame_leave(&r->blame, &h->work.comparison.blame);
     return excluded;
 }
 
 void kf_comparison_advance(kf_host *h)
 {
-    for (size_t i = 0; i < h->routes; i++)
-        if (judge_route(h, &h->route[i]))
-            kf_mesh_freivalds_accuse(&h->freivalds, h->route[i].peer);
+    for (size_t i = 0; i < h->net.routes; i++)
+        if (judge_route(h, &h->net.route[i]))
+            kf_route_accuse(h, h->net.route[i].peer);
 }
 
 void kf_comparison_void(kf_host *h)
 {
-    for (size_t i = 0; i < h->routes; i++)
-        h->route[i].errs = h->route[i].right = false;
+    for (size_t i = 0; i < h->net.routes; i++)
+        h->net.route[i].errs = h->net.route[i].right = false;
 }
 
 /* Records whether the partial product of the i-th seat is right, certainly
@@ -201,9 +203,9 @@ static void judge_partial(kf_host *h, const kf_found *found, uint32_t i,
 static void judge_all(kf_host *h, const kf_node_task *t, const kf_found *found,
                       bool sure)
 {
-    const kf_partials *p = &h->now[t->group];
+    const kf_partials *p = &h->pieces.now[t->group];
 
-    assert(t->group < h->on->groups);
+    assert(t->group < h->work.on->groups);
     for (uint32_t i = 0; i < t->decoder->seats; i++)
         for (size_t k = 0; k < p->count; k++)
             if (p->partial[k].seat == t->decoder->seat[i])
@@ -220,7 +222,7 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
     TRY(kf_compare_know(&c, kf_node_cache(h->node)));
     *verdict = kf_compare_decide(&c, kf_mesh_hidden(c.plan), t->last, found);
     if (*verdict == KOFN_OK) /* hidden errors differ like rounding */
-        h->noise = fmax(h->noise, found->floor);
+        h->it.noise = fmax(h->it.noise, found->floor);
     return *verdict == KOFN_NOMEM ? KOFN_NOMEM : KOFN_OK;
 }
 
@@ -233,17 +235,17 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
     kofn_status st = KOFN_OK;
 
     assert(t->type == KF_NODE_TASK_CHECK);
-    while (h->comparison.cap < n && !st)
-        st = kf_grow(&h->comparison.bad, &h->comparison.cap, h->comparison.cap,
-                     sizeof *h->comparison.bad);
-    found.bad = h->comparison.bad;
+    while (h->work.comparison.cap < n && !st)
+        st = kf_grow(&h->work.comparison.bad, &h->work.comparison.cap,
+                     h->work.comparison.cap, sizeof *h->work.comparison.bad);
+    found.bad = h->work.comparison.bad;
     if (!source)
         st = KOFN_NOMEM;
     if (!st)
         st = judge(h, t, source, &found, &ev->verdict);
     kf_free(source);
     TRY(st);
-    h->comparison.local = false;
+    h->work.comparison.local = false;
     if (ev->verdict == KOFN_OK || ev->verdict == KOFN_CORRUPT)
         judge_all(h, t, &found, ev->verdict == KOFN_OK);
     assert(found.count <= n);
@@ -256,18 +258,21 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
 
 kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t)
 {
-    const kf_buffer *was = kf_host_partial(&h->now[t->group], h->seat);
+    const kf_buffer *was =
+        kf_host_partial(&h->pieces.now[t->group], h->blocks.seat);
     kf_buffer *again;
     bool same;
 
-    assert(t->group < h->on->groups);
-    h->comparison.local = false;
-    if (!h->program.change || h->seat == KOFN_NO_SEAT || !was)
+    assert(t->group < h->work.on->groups);
+    h->work.comparison.local = false;
+    if (!h->program.change || h->blocks.seat == KOFN_NO_SEAT || !was)
         return KOFN_OK;
-    TRY(kf_host_compute(h, h->on->of->block, h->seat, t->group, NULL, &again));
+    TRY(kf_host_compute(h, h->work.on->of->block, h->blocks.seat, t->group,
+                        NULL, &again));
     same = memcmp(was->m.data, again->m.data, kf_buffer_bytes(again)) == 0;
     kf_buffer_drop(again);
     if (!same) /* an error that occurred once */
         return KOFN_OK;
-    return kf_changing_wrong(h);
+    kf_changing_wrong(h);
+    return KOFN_OK;
 }

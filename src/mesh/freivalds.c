@@ -33,89 +33,12 @@
 #define MAY_DIFFER 1e-9
 #define SHOULD_DIFFER 1e-13
 
-/* ---- the secret rows ----------------------------------------------------- */
-
-/* Adds x = A(i, j) to (secret row) A; for a left product, to A (secret
- * column). */
-static void add_entry(kf_host_product_data *p, size_t i, size_t j, double x)
-{
-    kf_secret *s = &p->secret;
-    size_t at = p->plan->op->left ? j : i, into = p->plan->op->left ? i : j;
-
-    for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
-        s->times[into * KF_FREIVALDS_SUMS + r] +=
-            s->row[at * KF_FREIVALDS_SUMS + r] * x;
-    s->most[into] += fabs(s->row[at * KF_FREIVALDS_SUMS] * x);
-}
-
-static void multiply(kf_host_product_data *p)
-{
-    const kofn_sparse *A = p->of->sparse;
-    const kofn_matrix *dense = &p->of->dense;
-
-    assert(A || dense->dtype == KOFN_F64);
-    for (size_t i = 0; !A && i < dense->rows; i++) {
-        const double *from = kf_at(dense, i, 0);
-
-        for (size_t j = 0; j < dense->cols; j++)
-            add_entry(p, i, j, from[j]);
-    }
-    for (size_t i = 0; A && i < A->rows; i++)
-        for (size_t e = A->ptr[i]; e < A->ptr[i + 1]; e++)
-            add_entry(p, i, A->col[e], A->val[e]);
-}
-
-/* Scales the weights of rows that were scaled, in left products of columns.  So
- * these count like the others, and their scale is that of the scaled ones. */
-static void scale_weights(kf_host_product_data *p, size_t rows)
-{
-    const kf_scaling *l = &p->of->scaling;
-    const int *digits = p->plan->op->left ? l->col : l->row;
-
-    for (size_t i = 0; digits && i < rows; i++)
-        for (size_t r = 0;
-             digits[i] != KF_SCALING_ZERO && r < KF_FREIVALDS_SUMS; r++)
-            p->secret.row[i * KF_FREIVALDS_SUMS + r] =
-                ldexp(p->secret.row[i * KF_FREIVALDS_SUMS + r], digits[i]);
-}
-
-kofn_status kf_secret_new(kf_host_product_data *p)
-{
-    const kofn_problem *pb = &p->plan->layout.problem;
-    bool left = p->plan->op->left;
-    size_t rows = left ? pb->n : pb->m, cols = left ? pb->m : pb->n;
-    kf_secret *s = &p->secret;
-
-    s->row = kf_new(rows, KF_FREIVALDS_SUMS * sizeof *s->row);
-    s->times = kf_zero(cols, KF_FREIVALDS_SUMS * sizeof *s->times);
-    s->most = kf_zero(cols, sizeof *s->most);
-    if (!s->row || !s->times || !s->most)
-        return KOFN_NOMEM;
-    TRY(kf_host_random(s->row, rows * KF_FREIVALDS_SUMS * sizeof *s->row));
-    for (size_t i = 0; i < rows * KF_FREIVALDS_SUMS; i++) {
-        uint64_t bits;
-
-        memcpy(&bits, &s->row[i], sizeof bits);
-        s->row[i] = kf_weight64(bits);
-    }
-    scale_weights(p, rows);
-    multiply(p);
-    return KOFN_OK;
-}
-
-void kf_secret_free(kf_secret *s)
-{
-    kf_free(s->row);
-    kf_free(s->times);
-    kf_free(s->most);
-}
-
 void kf_mesh_freivalds_widen(kf_host *h)
 {
-    h->freivalds.noise = fmax(h->freivalds.noise, SHOULD_DIFFER);
+    h->work.freivalds.noise = fmax(h->work.freivalds.noise, SHOULD_DIFFER);
 }
 
-/* ---- faulty senders ------------------------------------------------------ */
+/* ---- a product ----------------------------------------------------------- */
 
 /* A vector of the input or of the product; all are multiplied in the same way.
  * It is a column, or in left products a row. */
@@ -126,47 +49,47 @@ typedef struct line {
 
 static line line_of(const kf_host *h, const kofn_matrix *m, size_t which)
 {
-    assert(which < (h->on->plan->op->left ? m->rows : m->cols));
-    if (h->on->plan->op->left)
+    assert(which < (h->work.on->plan->op->left ? m->rows : m->cols));
+    if (h->work.on->plan->op->left)
         return (line){kf_at(m, which, 0), m->cols, 1};
     return (line){kf_at(m, 0, which), m->rows, m->ld};
 }
 
 static size_t lines(const kf_host *h)
 {
-    assert(h->in);
-    return h->on->plan->op->left ? h->in->m.rows : h->in->m.cols;
+    assert(h->work.in);
+    return h->work.on->plan->op->left ? h->work.in->m.rows : h->work.in->m.cols;
 }
 
 /* Returns |row| |A| |v|.  It is at least half of any entry of |A| |v|, and of
  * their sum. */
 static double weight(const kf_host *h, size_t which)
 {
-    line v = line_of(h, &h->in->m, which);
+    line v = line_of(h, &h->work.in->m, which);
     double sum = 0;
 
-    assert(h->on->secret.most);
+    assert(h->work.on->secret.most);
     for (size_t j = 0; j < v.n; j++)
-        sum += h->on->secret.most[j] * fabs(v.at[j * v.step]);
+        sum += h->work.on->secret.most[j] * fabs(v.at[j * v.step]);
     return sum;
 }
 
 /* Returns the number of terms in each entry of the product. */
 static double terms(const kf_host *h)
 {
-    return (double)line_of(h, &h->in->m, 0).n +
-           (double)h->on->plan->layout.enough;
+    return (double)line_of(h, &h->work.in->m, 0).n +
+           (double)h->work.on->plan->layout.enough;
 }
 
 static bool right_line(const kf_host *h, size_t which)
 {
-    const kf_secret *s = &h->on->secret;
-    line v = line_of(h, &h->in->m, which);
-    line out = line_of(h, &h->on->out->m, which);
+    const kf_secret *s = &h->work.on->secret;
+    line v = line_of(h, &h->work.in->m, which);
+    line out = line_of(h, &h->work.on->out->m, which);
     double sum[KF_FREIVALDS_SUMS] = {0},
-           noise = h->freivalds.noise + terms(h) * UNIT;
+           noise = h->work.freivalds.noise + terms(h) * UNIT;
     double room =
-        2 * (double)h->on->plan->layout.wants * noise * weight(h, which);
+        2 * (double)h->work.on->plan->layout.wants * noise * weight(h, which);
 
     for (size_t i = 0; i < out.n; i++)
         for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
@@ -191,14 +114,14 @@ static bool right(const kf_host *h)
 
 kofn_status kf_mesh_freivalds_make(kf_host *h)
 {
-    const kofn_matrix *A = &h->on->of->dense, *in;
-    const kofn_sparse *sparse = h->on->of->sparse;
-    kofn_matrix *out = &h->on->out->m;
-    bool left = h->on->plan->op->left;
+    const kofn_matrix *A = &h->work.on->of->dense, *in;
+    const kofn_sparse *sparse = h->work.on->of->sparse;
+    kofn_matrix *out = &h->work.on->out->m;
+    bool left = h->work.on->plan->op->left;
 
     assert(!h->program.change);
     TRY(kf_host_input(h));
-    in = &h->in->m;
+    in = &h->work.in->m;
     if (sparse && left) {
         memset(out->data, 0, out->rows * out->cols * sizeof(double));
         kf_mat_multiply_by_sparse(in, sparse, 0, out->data);
@@ -210,25 +133,7 @@ kofn_status kf_mesh_freivalds_make(kf_host *h)
     return kf_mat_check_finite(out, "the product");
 }
 
-void kf_mesh_freivalds_accuse(kf_mesh_freivalds *a, kofn_peer peer)
-{
-    assert(peer != KF_LOCAL);
-    assert(a->liars <= KF_MOST_LIARS);
-    for (size_t i = 0; i < a->liars; i++)
-        if (a->liar[i] == peer)
-            return;
-    if (a->liars < KF_MOST_LIARS)
-        a->liar[a->liars++] = peer;
-}
-
-kofn_status kf_mesh_freivalds_tell(kf_host *h)
-{
-    kf_mesh_freivalds *a = &h->freivalds;
-
-    while (a->liars > 0)
-        TRY(kf_mail_exclude(h, a->liar[--a->liars]));
-    return KOFN_OK;
-}
+/* ---- faulty senders ------------------------------------------------------ */
 
 static double sum_of(const kf_row *row, size_t rows)
 {
@@ -244,11 +149,11 @@ static double sum_of(const kf_row *row, size_t rows)
  * cut, a partial product also contains products that are not part of A v. */
 static double largest(const kf_host *h)
 {
-    const kf_mesh_operand *o = h->on->of;
+    const kf_mesh_operand *o = h->work.on->of;
     double most = 0;
 
-    if (h->on->plan->parts1 > 1)
-        return o->resident.most * terms(h) * kf_mat_most(&h->lowered->m);
+    if (h->work.on->plan->parts1 > 1)
+        return o->resident.most * terms(h) * kf_mat_most(&h->work.lowered->m);
     for (size_t i = 0; i < lines(h); i++)
         most = fmax(most, weight(h, i));
     return most;
@@ -258,15 +163,15 @@ static double largest(const kf_host *h)
  * blocks and messages are mixtures. */
 static kofn_status room_of(kf_host *h, size_t seat, double *room)
 {
-    const kofn_layout *L = &h->on->plan->layout;
+    const kofn_layout *L = &h->work.on->plan->layout;
     const kf_seat *rows;
 
-    TRY(kf_code_seat(h->on->of->code, seat, &rows));
+    TRY(kf_code_seat(h->work.on->of->code, seat, &rows));
     *room = 4 * MAY_DIFFER * sum_of(rows->E0, L->components * L->inner) *
-            h->on->of->resident.by * largest(h);
-    if (h->on->plan->parts1 == 1)
+            h->work.on->of->resident.by * largest(h);
+    if (h->work.on->plan->parts1 == 1)
         return KOFN_OK;
-    TRY(kf_code_seat(h->on->code, seat, &rows));
+    TRY(kf_code_seat(h->work.on->code, seat, &rows));
     *room *= sum_of(rows->E1, L->inner);
     return KOFN_OK;
 }
@@ -279,8 +184,8 @@ static kofn_status wrong_partial(kf_host *h, const kf_block *block,
 
     TRY(kf_host_compute(h, block, partial->seat, group, NULL, &again));
     assert(kf_buffer_bytes(partial->data) == kf_buffer_bytes(again));
-    *wrong = !kf_mesh_alike(partial->data->m.data, again->m.data,
-                            again->m.rows * again->m.cols, room);
+    *wrong = !kf_print_alike(partial->data->m.data, again->m.data,
+                             again->m.rows * again->m.cols, room);
     kf_buffer_drop(again);
     return KOFN_OK;
 }
@@ -295,18 +200,18 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
 
     assert(from != KF_LOCAL);
     TRY(room_of(h, seat, &room));
-    TRY(kf_host_encode(h->on->of, seat, &block));
+    TRY(kf_host_encode(h->work.on->of, seat, &block));
     st = KOFN_OK;
-    for (size_t g = 0; g < h->on->groups && !wrong && !st; g++)
-        for (size_t i = 0; i < h->now[g].count && !wrong && !st; i++) {
-            const kf_partial *p = &h->now[g].partial[i];
+    for (size_t g = 0; g < h->work.on->groups && !wrong && !st; g++)
+        for (size_t i = 0; i < h->pieces.now[g].count && !wrong && !st; i++) {
+            const kf_partial *p = &h->pieces.now[g].partial[i];
 
             if (p->seat == seat && p->from == from)
                 st = wrong_partial(h, block, g, p, room, &wrong);
         }
     kf_block_drop(block);
     if (wrong && !st)
-        kf_mesh_freivalds_accuse(&h->freivalds, from);
+        kf_route_accuse(h, from);
     return st;
 }
 
@@ -314,18 +219,18 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
 static bool seen(const kf_host *h, size_t group, const kf_partial *p)
 {
     for (size_t g = 0; g < group; g++)
-        for (size_t i = 0; i < h->now[g].count; i++)
-            if (h->now[g].partial[i].seat == p->seat &&
-                h->now[g].partial[i].from == p->from)
+        for (size_t i = 0; i < h->pieces.now[g].count; i++)
+            if (h->pieces.now[g].partial[i].seat == p->seat &&
+                h->pieces.now[g].partial[i].from == p->from)
                 return true;
     return false;
 }
 
 static kofn_status find_liars(kf_host *h)
 {
-    for (size_t g = 0; g < h->on->groups; g++)
-        for (size_t i = 0; i < h->now[g].count; i++) {
-            kf_partial p = h->now[g].partial[i];
+    for (size_t g = 0; g < h->work.on->groups; g++)
+        for (size_t i = 0; i < h->pieces.now[g].count; i++) {
+            kf_partial p = h->pieces.now[g].partial[i];
 
             /* a node that decoded a wrong result may have got wrong partial
              * products */
@@ -338,18 +243,18 @@ static kofn_status find_liars(kf_host *h)
 kofn_status kf_mesh_freivalds_next(kf_host *h)
 {
     if (h->program.change)
-        return h->freivalds.odd && h->opt.errors == KOFN_ERRORS_NONE
+        return h->work.freivalds.odd && h->opt.errors == KOFN_ERRORS_NONE
                    ? kf_fail(
                          KOFN_NONFINITE,
                          "the result of product %zu for iterate %llu is not "
                          "finite",
-                         (size_t)(h->on - h->product),
-                         (unsigned long long)h->at.step)
+                         (size_t)(h->work.on - h->work.product),
+                         (unsigned long long)h->it.at.step)
                    : KOFN_OK;
     TRY(kf_host_input(h));
-    if (!h->freivalds.odd && right(h))
+    if (!h->work.freivalds.odd && right(h))
         return KOFN_OK;
-    h->freivalds.remade++;
+    h->work.freivalds.remade++;
     TRY(kf_mesh_freivalds_make(h));
     return find_liars(h);
 }

@@ -20,7 +20,7 @@
  *
  * Owns the files in the folder that begin with its seat (keep_file.c).  A
  * damaged file is renamed and never used. */
-#include "keep.h"
+#include "host.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -33,12 +33,12 @@
  * one. */
 static uint64_t turn_at(const kf_host *h, uint64_t t)
 {
-    return h->program.change ? kf_course_turn(&h->course, t) : t;
+    return h->program.change ? kf_course_turn(&h->work.course, t) : t;
 }
 
 /* ---- the list of files --------------------------------------------------- */
 
-static void forget(kf_keeping *k, size_t i)
+void kf_kept_forget(kf_keeping *k, size_t i)
 {
     assert(i < k->files);
     k->file[i] = k->file[--k->files];
@@ -50,7 +50,7 @@ static kofn_status remember(kf_keeping *k, kf_kept file)
         if (k->file[i - 1].turn == file.turn &&
             k->file[i - 1].seat == file.seat &&
             k->file[i - 1].whole == file.whole)
-            forget(k, i - 1);
+            kf_kept_forget(k, i - 1);
     TRY(kf_grow(&k->file, &k->cap, k->files, sizeof *k->file));
     k->file[k->files++] = file;
     return KOFN_OK;
@@ -78,8 +78,8 @@ static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
 
 static kofn_status discard(kf_host *h, size_t i)
 {
-    TRY(kf_kept_remove(h, &h->keeping.file[i]));
-    forget(&h->keeping, i);
+    TRY(kf_kept_remove(h, &h->disk.keeping.file[i]));
+    kf_kept_forget(&h->disk.keeping, i);
     return KOFN_OK;
 }
 
@@ -87,7 +87,7 @@ static kofn_status discard(kf_host *h, size_t i)
  * was kept before stays. */
 static kofn_status sweep(kf_host *h, uint64_t last)
 {
-    kf_keeping *k = &h->keeping;
+    kf_keeping *k = &h->disk.keeping;
     const uint64_t before = kept_before(k, last);
 
     for (size_t i = k->files; i > 0; i--) {
@@ -105,15 +105,15 @@ static size_t count_holders(const kf_host *h, kofn_iterate_id at)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < h->routes; i++) {
-        const kf_route *r = &h->route[i];
+    for (size_t i = 0; i < h->net.routes; i++) {
+        const kf_route *r = &h->net.route[i];
         bool has = false, twice = false;
 
         for (size_t s = 0; s < KF_KEPT && !r->over; s++)
             has |=
                 r->kept[s].step == at.step && r->kept[s].lineage == at.lineage;
         for (size_t j = 0; j < i; j++)
-            twice |= h->route[j].incarnation == r->incarnation;
+            twice |= h->net.route[j].incarnation == r->incarnation;
         n += has && !twice;
     }
     return n;
@@ -140,7 +140,7 @@ static bool suffice(const kf_host *h, size_t holders, kofn_iterate_id at)
 
 static kofn_status keep_those_that_suffice(kf_host *h)
 {
-    kf_keeping *k = &h->keeping;
+    kf_keeping *k = &h->disk.keeping;
 
     for (size_t i = 0; i < k->files; i++) {
         const kf_kept *f = &k->file[i];
@@ -151,7 +151,7 @@ static kofn_status keep_those_that_suffice(kf_host *h)
             continue;
         now.whole = true;
         TRY(kf_kept_rename(h, f, &now));
-        forget(k, i);
+        kf_kept_forget(k, i);
         TRY(remember(k, now)); /* replaces that of a former attempt */
         return sweep(h, now.turn);
     }
@@ -160,7 +160,7 @@ static kofn_status keep_those_that_suffice(kf_host *h)
 
 uint64_t kf_keep_last(const kf_host *h, uint64_t before)
 {
-    const kf_keeping *k = &h->keeping;
+    const kf_keeping *k = &h->disk.keeping;
     uint64_t last = kept_before(k, before);
 
     return k->others < before && k->others > last ? k->others : last;
@@ -176,16 +176,17 @@ static bool is_missed(const kf_host *h, uint64_t turn)
     assert(h->opt.every > 0);
     return turn > after && after % again == 0 &&
            kf_keep_last(h, turn) < turn - after &&
-           kf_host_now(h) - h->keeping.tried >= HEDGES * kf_host_hedge(h);
+           kf_host_now(h) - h->disk.keeping.tried >= HEDGES * kf_host_hedge(h);
 }
 
 bool kf_keep_is_due(const kf_host *h)
 {
-    uint64_t turn = turn_at(h, h->at.step);
-    uint64_t t = h->program.change ? kf_course_end(&h->course, turn) : turn;
+    uint64_t turn = turn_at(h, h->it.at.step);
+    uint64_t t =
+        h->program.change ? kf_course_end(&h->work.course, turn) : turn;
 
-    return h->opt.keep && h->seat != KOFN_NO_SEAT && turn > 0 &&
-           h->at.step == t &&
+    return h->opt.keep && h->blocks.seat != KOFN_NO_SEAT && turn > 0 &&
+           h->it.at.step == t &&
            (turn % h->opt.every == 0 || turn == h->program.turns ||
             is_missed(h, turn));
 }
@@ -195,22 +196,42 @@ static kofn_status confirm_own(kf_host *h, bool *same)
 {
     kf_buffer *body;
     size_t bytes;
-    kofn_status st;
 
     assert(h->node);
     TRY(kf_mesh_vector_body(h, &body, &bytes));
-    st = kf_host_confirm_local(h, body->m.data,
-                               kf_at(&body->m, KOFN_SCALARS, 0), same);
+    *same = kf_host_confirm_local(h, body->m.data,
+                                  kf_at(&body->m, KOFN_SCALARS, 0));
     kf_buffer_drop(body);
-    return st;
+    return KOFN_OK;
+}
+
+/* Announces drafts up to that turn as sound.  An error in a block stays there.
+ * So if the block is right now, it was right when it was written, if it is the
+ * same block (kf_keep_forget). */
+kofn_status kf_keep_sound(kf_host *h, uint64_t turn)
+{
+    kf_keeping *k = &h->disk.keeping;
+
+    for (size_t i = 0; i < k->files; i++) {
+        kf_kept *f = &k->file[i];
+
+        if (f->turn > turn || f->sound || f->whole)
+            continue;
+        f->sound = true;
+        TRY(kf_mail_to_all(h, &(kf_note){.type = KF_NOTE_KEPT,
+                                         .from = h->opt.incarnation,
+                                         .at = f->at}));
+    }
+    return keep_those_that_suffice(h);
 }
 
 /* Writes a draft.  It is not announced before its blocks were compared. */
 kofn_status kf_keep_turn(kf_host *h)
 {
-    kf_kept now = {
-        .at = h->at, .turn = turn_at(h, h->at.step), .seat = h->seat};
-    kf_keeping *k = &h->keeping;
+    kf_kept now = {.at = h->it.at,
+                   .turn = turn_at(h, h->it.at.step),
+                   .seat = h->blocks.seat};
+    kf_keeping *k = &h->disk.keeping;
     bool same;
 
     if (!kf_keep_is_due(h))
@@ -228,29 +249,9 @@ kofn_status kf_keep_turn(kf_host *h)
     return kf_sketch_vouches(h) ? kf_keep_sound(h, now.turn) : KOFN_OK;
 }
 
-/* Announces drafts up to that turn as sound.  An error in a block stays there.
- * So if the block is right now, it was right when it was written, if it is the
- * same block (kf_keep_forget). */
-kofn_status kf_keep_sound(kf_host *h, uint64_t turn)
-{
-    kf_keeping *k = &h->keeping;
-
-    for (size_t i = 0; i < k->files; i++) {
-        kf_kept *f = &k->file[i];
-
-        if (f->turn > turn || f->sound || f->whole)
-            continue;
-        f->sound = true;
-        TRY(kf_mail_to_all(h, &(kf_note){.type = KF_NOTE_KEPT,
-                                         .from = h->opt.incarnation,
-                                         .at = f->at}));
-    }
-    return keep_those_that_suffice(h);
-}
-
 kofn_status kf_keep_forget(kf_host *h)
 {
-    kf_keeping *k = &h->keeping;
+    kf_keeping *k = &h->disk.keeping;
 
     for (size_t i = k->files; i > 0; i--)
         if (!k->file[i - 1].sound && !k->file[i - 1].whole)
@@ -264,34 +265,14 @@ kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_iterate_id at)
         return KOFN_OK;
     r->kept[r->tells++ % KF_KEPT] = at;
     if (suffice(h, count_holders(h, at), at))
-        h->keeping.others = kf_max(h->keeping.others, turn_at(h, at.step));
+        h->disk.keeping.others =
+            kf_max(h->disk.keeping.others, turn_at(h, at.step));
     return keep_those_that_suffice(h);
-}
-
-kofn_status kf_keep_meet(kf_host *h, kofn_iterate_id at)
-{
-    kf_keeping *k = &h->keeping;
-
-    for (size_t i = 0; i < k->files && h->program.change; i++) {
-        const kf_kept f = k->file[i];
-        kofn_iterate_id mark = kf_back_iterate(h, f.at);
-        kofn_status st;
-
-        if (f.turn <= h->changing.turn || mark.step != at.step ||
-            mark.lineage != at.lineage)
-            continue;
-        st = kf_kept_restore(h, &f);
-        if (st != KOFN_FORMAT && st != KOFN_IO)
-            return st;
-        forget(k, i); /* other nodes have it, too */
-        return KOFN_OK;
-    }
-    return KOFN_OK;
 }
 
 kofn_status kf_keep_load(kf_host *h, uint32_t seat)
 {
-    kf_keeping *k = &h->keeping;
+    kf_keeping *k = &h->disk.keeping;
 
     assert(seat != KOFN_NO_SEAT);
     for (size_t i = 0; i < k->files; i++) {
@@ -304,7 +285,7 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
         if (st == KOFN_NOMEM)
             return st;
         if (st) { /* other nodes have it, too */
-            forget(k, i--);
+            kf_kept_forget(k, i--);
             continue;
         }
         return kf_changing_fresh(h, seat, f.turn);
@@ -318,7 +299,7 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
  * is given, it is that with the newest files. */
 static void choose_seat(kf_host *h)
 {
-    kf_keeping *k = &h->keeping;
+    kf_keeping *k = &h->disk.keeping;
     const kf_kept *best = NULL;
 
     for (size_t i = 0; i < k->files; i++) {
@@ -333,7 +314,7 @@ static void choose_seat(kf_host *h)
     h->opt.seat = best->seat;
     for (size_t i = k->files; i > 0; i--)
         if (k->file[i - 1].seat != h->opt.seat)
-            forget(k, i - 1);
+            kf_kept_forget(k, i - 1);
 }
 
 static kofn_status list_files(kf_host *h)
@@ -351,9 +332,20 @@ static kofn_status list_files(kf_host *h)
 
         st = kf_kept_look_at(h, e->d_name, &local, &k);
         if (!st && local)
-            st = remember(&h->keeping, k);
+            st = remember(&h->disk.keeping, k);
     }
     closedir(folder);
+    return st;
+}
+
+static kofn_status take_vector(kf_host *h, const kf_kept *k)
+{
+    kf_buffer *body;
+    kofn_status st;
+
+    TRY(kf_kept_vector(h, k, &body));
+    st = kf_mesh_vector_take(h, k->at, body);
+    kf_buffer_drop(body);
     return st;
 }
 
@@ -361,16 +353,16 @@ static kofn_status list_files(kf_host *h)
  * the one before. */
 static kofn_status begin(kf_host *h, uint64_t before)
 {
-    kf_keeping *k = &h->keeping;
+    kf_keeping *k = &h->disk.keeping;
     const kf_kept *last;
 
     while ((last = last_kept(k, before))) {
-        kofn_status st = kf_kept_take_vector(h, last);
+        kofn_status st = take_vector(h, last);
 
         if (st != KOFN_FORMAT || !kept_before(k, last->turn))
             return st;
         TRY(kf_kept_put_aside(h, last));
-        forget(k, (size_t)(last - k->file));
+        kf_kept_forget(k, (size_t)(last - k->file));
     }
     return KOFN_OK;
 }
@@ -400,5 +392,5 @@ kofn_status kf_keep_open(kf_host *h)
 
 void kf_keep_close(kf_host *h)
 {
-    kf_free(h->keeping.file);
+    kf_free(h->disk.keeping.file);
 }

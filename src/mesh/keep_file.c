@@ -16,7 +16,7 @@
  *
  * Owns nothing: keep.c decides about the files.  A file is first written under
  * another name.  Nothing of a damaged file is used. */
-#include "keep.h"
+#include "host.h"
 
 #include "io/out.h"
 
@@ -122,8 +122,8 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
     assert(operand < h->program.operands);
     if (kf_borrowed_whole(h, operand) == 0) /* it does not change */
         return put(o, sum, &bytes, sizeof bytes);
-    TRY(kf_borrowed_body(h, operand, 0, h->operand[operand].block->rows, &body,
-                         &bytes));
+    TRY(kf_borrowed_body(h, operand, 0, h->blocks.operand[operand].block->rows,
+                         &body, &bytes));
     st = put(o, sum, &bytes, sizeof bytes);
     if (!st)
         st = put(o, sum, body->m.data, bytes);
@@ -134,7 +134,7 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
 static kofn_status put_all(kf_host *h, const kf_kept *k, kf_out *o)
 {
     head first = {.magic = MAGIC,
-                  .job = h->keeping.job,
+                  .job = h->disk.keeping.job,
                   .at = k->at,
                   .turn = k->turn,
                   .seat = k->seat,
@@ -155,7 +155,7 @@ kofn_status kf_kept_write(kf_host *h, const kf_kept *k)
     kf_out o;
 
     assert(!k->whole);
-    assert(k->seat == h->seat);
+    assert(k->seat == h->blocks.seat);
     TRY(path_of(h, k, path));
     TRY(kf_out_open(&o, path));
     return kf_out_close(&o, put_all(h, k, &o));
@@ -268,10 +268,11 @@ static kofn_status view_of(kf_buffer *all, size_t at, size_t bytes,
 }
 
 typedef kofn_status taker(kf_host *h, const kf_kept *k, kf_buffer *all,
-                          const places *p);
+                          const places *p, kf_buffer **out);
 
-/* Reads and checks a file, and calls `take` with its offsets. */
-static kofn_status with_file(kf_host *h, const kf_kept *k, taker *take)
+/* Reads and checks a file, and calls `take` with its offsets and `out`. */
+static kofn_status with_file(kf_host *h, const kf_kept *k, taker *take,
+                             kf_buffer **out)
 {
     size_t n = h->program.operands;
     places p = {.block = kf_zero(n, sizeof *p.block),
@@ -287,28 +288,24 @@ static kofn_status with_file(kf_host *h, const kf_kept *k, taker *take)
     if (!st && !find_places(h, all, k, &p))
         st = damaged(path);
     if (!st)
-        st = take(h, k, all, &p);
+        st = take(h, k, all, &p, out);
     kf_buffer_drop(all);
     kf_free(p.block);
     kf_free(p.bytes);
     return st;
 }
 
-static kofn_status take_vector(kf_host *h, const kf_kept *k, kf_buffer *all,
-                               const places *p)
+static kofn_status view_vector(kf_host *h, const kf_kept *k, kf_buffer *all,
+                               const places *p, kf_buffer **out)
 {
-    kf_buffer *body;
-    kofn_status st;
-
-    TRY(view_of(all, p->vector, kf_mesh_vector_bytes(h), &body));
-    st = kf_mesh_vector_take(h, k->at, body);
-    kf_buffer_drop(body);
-    return st;
+    (void)k;
+    return view_of(all, p->vector, kf_mesh_vector_bytes(h), out);
 }
 
-kofn_status kf_kept_take_vector(kf_host *h, const kf_kept *k)
+kofn_status kf_kept_vector(kf_host *h, const kf_kept *k, kf_buffer **body)
 {
-    return with_file(h, k, take_vector);
+    *body = NULL;
+    return with_file(h, k, view_vector, body);
 }
 
 /* Makes the block of a seat from these numbers.  If there are twice the bytes
@@ -333,10 +330,11 @@ static kofn_status block_of(const kf_mesh_operand *o, size_t seat,
 }
 
 static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_buffer *all,
-                               const places *p)
+                               const places *p, kf_buffer **out)
 {
+    (void)out;
     for (uint32_t i = 0; i < h->program.operands; i++) {
-        kf_mesh_operand *o = &h->operand[i];
+        kf_mesh_operand *o = &h->blocks.operand[i];
         kf_block *block;
 
         if (p->bytes[i] == 0)
@@ -351,35 +349,7 @@ static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_buffer *all,
 
 kofn_status kf_kept_take_blocks(kf_host *h, const kf_kept *k)
 {
-    return with_file(h, k, take_blocks);
-}
-
-static kofn_status restore(kf_host *h, const kf_kept *k, kf_buffer *all,
-                           const places *p)
-{
-    kf_note note = {.type = KF_NOTE_VECTOR, .at = kf_back_iterate(h, k->at)};
-    bool take = false;
-    kf_buffer *body;
-    kofn_status st;
-
-    assert(h->node);
-    TRY(view_of(all, p->vector, kf_mesh_vector_bytes(h), &body));
-    note.digest = kf_host_digest(h, note.at.step, body->m.data,
-                                 kf_at(&body->m, KOFN_SCALARS, 0));
-    st = kf_node_step(h->node, &(kf_node_event){.type = KF_NODE_RESTORED,
-                                                .now = kf_host_now(h),
-                                                .note = &note});
-    if (!st)
-        st = kf_host_act(h, &take);
-    if (!st && take)
-        st = kf_mesh_vector_take(h, note.at, body);
-    kf_buffer_drop(body);
-    return st;
-}
-
-kofn_status kf_kept_restore(kf_host *h, const kf_kept *k)
-{
-    return with_file(h, k, restore);
+    return with_file(h, k, take_blocks, NULL);
 }
 
 kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *local,
@@ -410,7 +380,7 @@ kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *local,
     *local = k->whole; /* a damaged file is found out later */
     if (got != (ssize_t)sizeof first || memcmp(first.magic, MAGIC, 8) != 0)
         return KOFN_OK;
-    if (first.job != h->keeping.job)
+    if (first.job != h->disk.keeping.job)
         return kf_fail(
             KOFN_INVAL,
             "%s is of another %s options as then, or another folder", path,

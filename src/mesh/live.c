@@ -29,7 +29,7 @@ static kofn_status live(kf_host *h, double *v)
             return KOFN_OK;
         }
         atmost = kf_node_alarm(h->node) - wall_clock(NULL);
-        if (h->waits && atmost > WAY_MAY_BE_FREE)
+        if (h->net.waits && atmost > WAY_MAY_BE_FREE)
             atmost = WAY_MAY_BE_FREE;
         if (!worked && atmost > 0)
             TRY(kf_host_hear(h, atmost));
@@ -51,7 +51,7 @@ kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
     TRY(kf_host_new(&h, t, program, opt, v, (kf_timer){wall_clock, NULL}));
     st = live(h, v->data);
     if (scalar)
-        memcpy(scalar, h->scalar, sizeof h->scalar);
+        memcpy(scalar, h->it.scalar, sizeof h->it.scalar);
     kf_host_look(h, &view);
     kf_give(end, &view, sizeof view);
     kf_host_free(h);

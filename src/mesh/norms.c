@@ -30,7 +30,7 @@ static size_t count(const kf_mesh_operand *o)
 kofn_status kf_mesh_norms_new(kf_host *h)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
-        kf_mesh_operand *o = &h->operand[i];
+        kf_mesh_operand *o = &h->blocks.operand[i];
         const kf_parts *p = &o->resident.parts;
 
         if (!o->plan || h->opt.errors == KOFN_ERRORS_NONE)
@@ -60,25 +60,25 @@ const double *kf_mesh_norms_cols(const kf_mesh_operand *o)
 
 static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
 {
-    kf_mesh_operand *o = &h->operand[operand];
+    kf_mesh_operand *o = &h->blocks.operand[operand];
     const kf_parts *p = &o->resident.parts;
     double *norm[] = {o->norms, o->norms + p->rows};
     double *speed[] = {norm[0] + half(o), norm[1] + half(o)};
     kf_turn_change a;
-    kofn_status st = kf_changing_ask(h, turn, operand, &a);
+    kofn_status st = kf_turn_change_ask(h, turn, operand, &a);
 
     assert(turn > 0);
     if (!st)
         st = kf_data_grow_norms(&o->resident, &a.to.change, &a.to.U, &a.to.V,
                                 &(kf_norms){norm, speed, NULL});
-    kf_changing_done(&a);
+    kf_turn_change_done(&a);
     return st;
 }
 
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
 {
     for (uint32_t i = 0; i < h->program.operands; i++)
-        if (h->operand[i].norms)
+        if (h->blocks.operand[i].norms)
             TRY(grow(h, i, turn));
     return KOFN_OK;
 }
@@ -90,14 +90,14 @@ size_t kf_mesh_norms_count(const kf_host *h)
     size_t n = 0;
 
     for (size_t i = 0; i < h->program.operands; i++)
-        n += count(&h->operand[i]);
+        n += count(&h->blocks.operand[i]);
     return n;
 }
 
 void kf_mesh_norms_pack(const kf_host *h, char *to)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
-        const kf_mesh_operand *o = &h->operand[i];
+        const kf_mesh_operand *o = &h->blocks.operand[i];
         size_t bytes = count(o) * sizeof *o->norms;
 
         if (bytes)
@@ -109,7 +109,7 @@ void kf_mesh_norms_pack(const kf_host *h, char *to)
 void kf_mesh_norms_take(kf_host *h, const char *from)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
-        kf_mesh_operand *o = &h->operand[i];
+        kf_mesh_operand *o = &h->blocks.operand[i];
 
         for (size_t k = 0; k < count(o); k++, from += sizeof *o->norms) {
             double *norm = &o->norms[k];

@@ -3,7 +3,7 @@
  *
  * Owns the blocks, the coded inputs and the outputs of the products.  A
  * computation receives packets from time to time, and may be stopped. */
-#include "spread.h"
+#include "host.h"
 
 #include "code/operation.h"
 #include "data/kernel.h"
@@ -13,7 +13,7 @@
 
 kf_host_product_data *kf_host_product(const kf_host *h, uint64_t t)
 {
-    return &h->product[kf_course_product(&h->course, t)];
+    return &h->work.product[kf_course_product(&h->work.course, t)];
 }
 
 /* ---- sizes --------------------------------------------------------------- */
@@ -215,7 +215,7 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
     const kofn_problem *pb = &plan->layout.problem;
     const kofn_operand *from = &h->program.operand[which];
     unsigned kind = kf_equilibrate_kind(plan, h->opt.errors);
-    kf_mesh_operand *o = &h->operand[which];
+    kf_mesh_operand *o = &h->blocks.operand[which];
 
     assert(which < h->program.operands);
     if (o->plan) /* an earlier product has made it */
@@ -236,14 +236,14 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
 static kofn_status product_new(kf_host *h, size_t i)
 {
     const kofn_mesh_product *s = &h->program.product[i];
-    kf_host_product_data *p = &h->product[i];
+    kf_host_product_data *p = &h->work.product[i];
     const kofn_layout *L;
     size_t cols;
 
     if (s->read)
         TRY(kf_code_reader(&p->reader, s->plan));
     p->plan = s->read ? p->reader : kf_plan_use(s->plan, s->left);
-    p->of = &h->operand[s->operand];
+    p->of = &h->blocks.operand[s->operand];
     TRY(operand_new(h, s->operand, s->plan));
     L = &p->plan->layout;
     cols = cols_of(p->plan, p->plan->op->out);
@@ -254,7 +254,7 @@ static kofn_status product_new(kf_host *h, size_t i)
         TRY(kf_mesh_spread_new(p, s->left));
     TRY(kf_buffer_new(&p->out, rows_of(p->plan, p->plan->op->out), cols,
                       dtype_of(p->plan)));
-    h->single |= dtype_of(p->plan) != KOFN_F64;
+    h->work.single |= dtype_of(p->plan) != KOFN_F64;
     h->largest =
         kf_max(h->largest,
                kf_max(kf_host_partial_bytes(p, p->plan->span, 0),
@@ -266,36 +266,35 @@ kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v)
 {
     TRY(check_course(&h->program, &h->opt));
     TRY(check(&h->program, v));
-    h->course =
+    h->work.course =
         (kf_course){h->program.products, h->program.turns, h->program.after};
-    TRY_ZERO(h->operand, h->program.operands);
-    TRY_ZERO(h->product, h->program.products);
+    TRY_ZERO(h->blocks.operand, h->program.operands);
+    TRY_ZERO(h->work.product, h->program.products);
     for (size_t i = 0; i < h->program.products; i++)
         TRY(product_new(h, i));
-    h->on = h->product;
-    return h->program.change ? kf_changing_new(h) : KOFN_OK;
+    h->work.on = h->work.product;
+    return KOFN_OK;
 }
 
 void kf_host_products_free(kf_host *h)
 {
-    kf_changing_free(h);
-    for (size_t i = 0; h->product && i < h->program.products; i++) {
-        kf_code_free(h->product[i].code);
-        kofn_plan_free(h->product[i].reader);
-        kf_buffer_drop(h->product[i].out);
-        kf_secret_free(&h->product[i].secret);
-        kf_free(h->product[i].norms);
+    for (size_t i = 0; h->work.product && i < h->program.products; i++) {
+        kf_code_free(h->work.product[i].code);
+        kofn_plan_free(h->work.product[i].reader);
+        kf_buffer_drop(h->work.product[i].out);
+        kf_secret_free(&h->work.product[i].secret);
+        kf_free(h->work.product[i].norms);
     }
-    for (size_t i = 0; h->operand && i < h->program.operands; i++) {
-        kf_block_drop(h->operand[i].block);
-        kf_code_free(h->operand[i].code);
-        kf_resident_free(&h->operand[i].resident);
-        kf_scaling_free(&h->operand[i].scaling);
-        kf_free(h->operand[i].scaled);
-        kf_free(h->operand[i].norms);
+    for (size_t i = 0; h->blocks.operand && i < h->program.operands; i++) {
+        kf_block_drop(h->blocks.operand[i].block);
+        kf_code_free(h->blocks.operand[i].code);
+        kf_resident_free(&h->blocks.operand[i].resident);
+        kf_scaling_free(&h->blocks.operand[i].scaling);
+        kf_free(h->blocks.operand[i].scaled);
+        kf_free(h->blocks.operand[i].norms);
     }
-    kf_free(h->product);
-    kf_free(h->operand);
+    kf_free(h->work.product);
+    kf_free(h->blocks.operand);
 }
 
 /* ---- the job ------------------------------------------------------------- */
@@ -321,7 +320,7 @@ static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
 uint64_t kf_host_operands_digest(const kf_host *h, uint64_t d)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
-        const kf_mesh_operand *o = &h->operand[i];
+        const kf_mesh_operand *o = &h->blocks.operand[i];
 
         if (o->plan)
             d = o->sparse ? digest_sparse(d, o->sparse)
@@ -345,21 +344,22 @@ kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
 /* Makes the input a view of the vector, as a column or a row. */
 static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
 {
-    kofn_matrix m = {h->v->m.data, rows, cols, cols, KOFN_F64};
+    kofn_matrix m = {h->it.v->m.data, rows, cols, cols, KOFN_F64};
 
-    assert(rows * cols == h->v->m.rows);
-    return kf_buffer_view(&h->in, h->v, &m);
+    assert(rows * cols == h->it.v->m.rows);
+    return kf_buffer_view(&h->work.in, h->it.v, &m);
 }
 
-/* Fails with KOFN_NONFINITE, and says of what product and iterate, if an input
- * has a NaN or an infinity. */
+/* Fails with KOFN_NONFINITE if an input has a NaN or an infinity; the message
+ * names the product and the iterate. */
 static kofn_status check_finite(const kf_host *h, const kf_buffer *in,
                                 const char *how)
 {
     char name[160];
 
     snprintf(name, sizeof name, "the input of product %zu for iterate %llu%s",
-             (size_t)(h->on - h->product), (unsigned long long)h->at.step, how);
+             (size_t)(h->work.on - h->work.product),
+             (unsigned long long)h->it.at.step, how);
     return kf_mat_check_finite(&in->m, name);
 }
 
@@ -369,63 +369,64 @@ static kofn_status check_finite(const kf_host *h, const kf_buffer *in,
  * not needed, it is changed in place. */
 static kofn_status lower_input(kf_host *h)
 {
-    const kf_scaling *held = &h->on->of->scaling;
-    const kofn_matrix *in = &h->in->m;
+    const kf_scaling *held = &h->work.on->of->scaling;
+    const kofn_matrix *in = &h->work.in->m;
 
-    assert(h->in);
-    assert(!h->lowered);
-    bool lowers = kf_equilibrate_divides(held, h->on->plan);
+    assert(h->work.in);
+    assert(!h->work.lowered);
+    bool lowers = kf_equilibrate_divides(held, h->work.on->plan);
 
     if (!lowers || (h->program.change && h->program.input)) {
-        h->lowered = kf_buffer_keep(h->in);
+        h->work.lowered = kf_buffer_keep(h->work.in);
     } else {
-        TRY(kf_buffer_new(&h->lowered, in->rows, in->cols, in->dtype));
-        memcpy(h->lowered->m.data, in->data, kf_buffer_bytes(h->in));
+        TRY(kf_buffer_new(&h->work.lowered, in->rows, in->cols, in->dtype));
+        memcpy(h->work.lowered->m.data, in->data, kf_buffer_bytes(h->work.in));
     }
     if (!lowers)
         return KOFN_OK;
-    kf_equilibrate_divide(held, h->on->plan, &h->lowered->m);
-    return check_finite(h, h->lowered, ", with what the matrix is divided by");
+    kf_equilibrate_divide(held, h->work.on->plan, &h->work.lowered->m);
+    return check_finite(h, h->work.lowered,
+                        ", with what the matrix is divided by");
 }
 
 static kofn_status make_input(kf_host *h)
 {
-    const kofn_plan *p = h->on->plan;
+    const kofn_plan *p = h->work.on->plan;
     size_t rows = rows_of(p, p->op->in), cols = cols_of(p, p->op->in);
 
-    assert(!h->in);
-    if (!h->program.input && !h->on->reader)
+    assert(!h->work.in);
+    if (!h->program.input && !h->work.on->reader)
         return view_vector(h, rows, cols);
-    TRY(kf_buffer_new(&h->in, rows, cols, dtype_of(p)));
-    if (h->on->reader)
+    TRY(kf_buffer_new(&h->work.in, rows, cols, dtype_of(p)));
+    if (h->work.on->reader)
         return KOFN_OK;
-    TRY(h->program.input(h->program.ud, h->at.step + 1, &h->v->m, h->scalar,
-                         &h->in->m));
-    return check_finite(h, h->in, "");
+    TRY(h->program.input(h->program.ud, h->it.at.step + 1, &h->it.v->m,
+                         h->it.scalar, &h->work.in->m));
+    return check_finite(h, h->work.in, "");
 }
 
 kofn_status kf_host_input(kf_host *h)
 {
-    const kofn_plan *p = h->on->plan;
+    const kofn_plan *p = h->work.on->plan;
 
-    if (h->in)
+    if (h->work.in)
         return KOFN_OK;
     TRY(make_input(h));
     TRY(lower_input(h));
     if (p->parts1 > 1)
-        TRY(kf_messages_lend(&h->messages, p, &h->lowered->m, 1));
+        TRY(kf_messages_lend(&h->work.messages, p, &h->work.lowered->m, 1));
     return kf_mesh_spread_measure(h);
 }
 
 void kf_host_forget_input(kf_host *h)
 {
-    kf_messages_release(&h->messages);
-    kf_buffer_drop(h->in);
-    kf_buffer_drop(h->lowered);
-    kf_free(h->square);
-    h->in = h->lowered = NULL;
-    h->square = NULL;
-    h->encoded = false;
+    kf_messages_release(&h->work.messages);
+    kf_buffer_drop(h->work.in);
+    kf_buffer_drop(h->work.lowered);
+    kf_free(h->work.square);
+    h->work.in = h->work.lowered = NULL;
+    h->work.square = NULL;
+    h->work.encoded = false;
 }
 
 /* Returns the message for a seat, with a new reference. */
@@ -434,14 +435,14 @@ static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
     size_t row = seat;
 
     TRY(kf_host_input(h));
-    if (h->on->plan->parts1 > 1) {
-        TRY(kf_messages_encode(&h->messages, h->on->code, &row, 1));
-        *out = kf_messages_take(&h->messages, row);
-        if (seat == h->seat && !h->encoded) /* once per iterate */
-            kf_host_fault(h, KOFN_FAULT_IN_ENCODING, h->at.step, &(*out)->m);
-        h->encoded |= seat == h->seat;
+    if (h->work.on->plan->parts1 > 1) {
+        TRY(kf_messages_encode(&h->work.messages, h->work.on->code, &row, 1));
+        *out = kf_messages_take(&h->work.messages, row);
+        if (seat == h->blocks.seat && !h->work.encoded) /* once per iterate */
+            kf_host_fault(h, KOFN_FAULT_IN_ENCODING, h->it.at.step, &(*out)->m);
+        h->work.encoded |= seat == h->blocks.seat;
     } else {
-        *out = kf_buffer_keep(h->lowered);
+        *out = kf_buffer_keep(h->work.lowered);
     }
     return KOFN_OK;
 }
@@ -451,7 +452,7 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             kf_buffer **out)
 {
     assert(block);
-    const kf_host_product_data *p = h->on;
+    const kf_host_product_data *p = h->work.on;
     size_t lo, strips = kf_host_strips(p, group, &lo);
     kofn_matrix r = kf_host_partial_shape(p, strips, seat, NULL);
     kf_msg m = {.row = (uint32_t)block->row,
@@ -478,10 +479,10 @@ kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
                             kf_source *source)
 {
     const kofn_decoder *d = t->decoder;
-    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
+    size_t lo, strips = kf_host_strips(h->work.on, t->group, &lo);
 
     for (size_t i = 0; i < d->seats; i++) {
-        kf_buffer *p = kf_host_partial(&h->now[t->group], d->seat[i]);
+        kf_buffer *p = kf_host_partial(&h->pieces.now[t->group], d->seat[i]);
 
         if (!p)
             return kf_fail(

@@ -15,7 +15,7 @@
  * Owns the windows that others lent until its own rows are made from them, and
  * its blocks until they have all rows.  It requests and answers by notes, and
  * never waits. */
-#include "keep.h"
+#include "host.h"
 
 #include "data/kernel.h"
 
@@ -25,80 +25,22 @@
 /* silences without a new window, after which no node can lend one */
 #define IN_VAIN 4
 
-static bool changes(const kf_host *h, uint32_t operand)
-{
-    return h->program.change && operand < h->program.operands &&
-           h->operand[operand].plan;
-}
-
-static size_t bytes_of_row(const kf_host *h, uint32_t operand)
-{
-    kf_extent e = kf_extent_of(h->operand[operand].plan);
-
-    assert(changes(h, operand));
-    return e.components * e.cols *
-           kf_dtype_size(h->operand[operand].plan->layout.problem.dtype);
-}
-
-size_t kf_borrowed_bytes(const kf_host *h, uint32_t operand, size_t lo,
-                         size_t hi)
-{
-    if (!changes(h, operand) || lo >= hi ||
-        hi > kf_extent_of(h->operand[operand].plan).rows)
-        return 0;
-    return kf_ceil_div((hi - lo) * bytes_of_row(h, operand), 8) * 8;
-}
-
-size_t kf_borrowed_whole(const kf_host *h, uint32_t operand)
-{
-    return changes(h, operand)
-               ? kf_borrowed_bytes(h, operand, 0,
-                                   kf_extent_of(h->operand[operand].plan).rows)
-               : 0;
-}
-
-void kf_borrowed_drop(kf_changing *c, size_t i)
-{
-    assert(i < c->lents);
-    kf_block_drop(c->lent[i].block);
-    for (c->lents--; i < c->lents; i++)
-        c->lent[i] = c->lent[i + 1];
-}
-
-bool kf_borrowed_lacks(const kf_host *h)
-{
-    const kf_changing *c = &h->changing;
-
-    return c->asked &&
-           kf_host_now(h) - c->gained >= IN_VAIN * kf_host_silence(h);
-}
-
-void kf_borrowed_forget(kf_host *h)
-{
-    kf_changing *c = &h->changing;
-
-    while (c->lents > 0)
-        kf_borrowed_drop(c, c->lents - 1);
-    c->since = c->asked = 0;
-    c->asks = 0;
-}
-
 /* ---- lending ------------------------------------------------------------- */
 
 kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
                              const kf_note *asked)
 {
-    const kf_changing *c = &h->changing;
+    const kf_changing *c = &h->blocks.changing;
     kf_note n = {.type = KF_NOTE_BLOCK,
                  .from = h->opt.incarnation,
-                 .at = h->at,
-                 .seat = h->seat};
+                 .at = h->it.at,
+                 .seat = h->blocks.seat};
 
     if (!kf_borrowed_bytes(h, asked->group, asked->rows.lo, asked->rows.hi))
         return KOFN_OK;
-    if (h->seat == KOFN_NO_SEAT) /* the peer need not wait for ours */
+    if (h->blocks.seat == KOFN_NO_SEAT) /* the peer need not wait for ours */
         return kf_mail_to(h, r->peer, &n);
-    n.at = (kofn_iterate_id){kf_course_end(&h->course, c->turn),
+    n.at = (kofn_iterate_id){kf_course_end(&h->work.course, c->turn),
                              c->line[c->turn % h->program.recalls]};
     n.group = asked->group;
     n.rows.lo = asked->rows.lo;
@@ -106,32 +48,13 @@ kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
     return kf_mail_to(h, r->peer, &n);
 }
 
-kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
-                             size_t hi, kf_buffer **body, size_t *bytes)
-{
-    const kf_block *b = h->operand[operand].block;
-    size_t half = kf_borrowed_bytes(h, operand, lo, hi);
-    char *at;
-
-    assert(b);
-    assert(half > 0);
-    *bytes = (b->velocity ? 2 : 1) * half;
-    TRY(kf_buffer_new(body, *bytes / 8, 1, KOFN_F64));
-    at = (*body)->m.data;
-    memset(at, 0, *bytes);
-    kf_block_read(b, false, lo, hi, at);
-    if (b->velocity)
-        kf_block_read(b, true, lo, hi, at + half);
-    return KOFN_OK;
-}
-
 /* Makes a block of the window's rows.  It uses the memory of the body, which
  * belongs to it from now on. */
 static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
                                  kf_block **out)
 {
-    const kf_mesh_window *w = &h->changing.window;
-    const kofn_plan *plan = h->operand[w->operand].plan;
+    const kf_mesh_window *w = &h->blocks.changing.window;
+    const kofn_plan *plan = h->blocks.operand[w->operand].plan;
     kf_extent e = kf_extent_of(plan);
     size_t rows = w->hi - w->lo;
     size_t half = kf_borrowed_bytes(h, w->operand, w->lo, w->hi);
@@ -156,18 +79,12 @@ static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
 
 /* ---- borrowing ----------------------------------------------------------- */
 
-/* True if it is from another node, and for our iterate. */
-bool kf_borrowed_serves(const kf_host *h, const kf_borrowed *l)
-{
-    return l->from != KF_LOCAL && l->local && l->turn == h->changing.turn;
-}
-
 static size_t count_lent(const kf_host *h)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < h->changing.lents; i++)
-        n += kf_borrowed_serves(h, &h->changing.lent[i]);
+    for (size_t i = 0; i < h->blocks.changing.lents; i++)
+        n += kf_borrowed_serves(h, &h->blocks.changing.lent[i]);
     return n;
 }
 
@@ -175,7 +92,8 @@ static size_t count_lent(const kf_host *h)
  * comparison. */
 static size_t missing(const kf_host *h)
 {
-    const kofn_plan *p = h->operand[h->changing.window.operand].plan;
+    const kofn_plan *p =
+        h->blocks.operand[h->blocks.changing.window.operand].plan;
     size_t have = count_lent(h);
     size_t enough = kf_ceil_div(p->parts, p->layout.components) +
                     (h->opt.errors != KOFN_ERRORS_NONE);
@@ -216,23 +134,23 @@ static void drop_former(kf_changing *c, uint32_t seat, kofn_peer from)
 /* True if it was requested last. */
 static bool is_awaited(const kf_host *h, const kf_note *note, uint64_t turn)
 {
-    const kf_changing *c = &h->changing;
+    const kf_changing *c = &h->blocks.changing;
     const kf_mesh_window *w = &c->window;
 
     return c->asked && note->group == w->operand && note->rows.lo == w->lo &&
            note->rows.hi == w->hi &&
-           kf_course_end(&h->course, turn) == note->at.step &&
-           note->seat < h->operand[w->operand].plan->layout.max_seats;
+           kf_course_end(&h->work.course, turn) == note->at.step &&
+           note->seat < h->blocks.operand[w->operand].plan->layout.max_seats;
 }
 
 kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
                              kf_buffer *body)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     kf_borrowed l = {.operand = note->group,
                      .seat = note->seat,
                      .from = r->peer,
-                     .turn = kf_course_turn(&h->course, note->at.step),
+                     .turn = kf_course_turn(&h->work.course, note->at.step),
                      .line = note->at.lineage,
                      .lo = c->window.lo};
     size_t was;
@@ -243,7 +161,7 @@ kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
         return KOFN_OK;
     }
     if (!body || !is_awaited(h, note, l.turn)) {
-        h->foreign++;
+        h->net.foreign++;
         return KOFN_OK;
     }
     was = missing(h);
@@ -265,9 +183,9 @@ kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
 
 static bool lends(const kf_host *h, kofn_peer peer)
 {
-    for (size_t i = 0; i < h->changing.lents; i++)
-        if (h->changing.lent[i].from == peer &&
-            kf_borrowed_serves(h, &h->changing.lent[i]))
+    for (size_t i = 0; i < h->blocks.changing.lents; i++)
+        if (h->blocks.changing.lent[i].from == peer &&
+            kf_borrowed_serves(h, &h->blocks.changing.lent[i]))
             return true;
     return false;
 }
@@ -276,20 +194,20 @@ static bool lends(const kf_host *h, kofn_peer peer)
  * others, and has not been late before. */
 static bool may_come(const kf_host *h, kofn_time wait)
 {
-    const kf_changing *c = &h->changing;
+    const kf_changing *c = &h->blocks.changing;
 
     if ((c->asks > 0 && !c->disagreed) || kf_host_now(h) - c->asked >= wait)
         return false;
-    for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].incarnation && !h->route[i].over &&
-            !h->route[i].lends_none && !lends(h, h->route[i].peer))
+    for (size_t i = 0; i < h->net.routes; i++)
+        if (h->net.route[i].incarnation && !h->net.route[i].over &&
+            !h->net.route[i].lends_none && !lends(h, h->net.route[i].peer))
             return true;
     return false;
 }
 
 static kofn_time longer(const kf_host *h)
 {
-    return kf_host_hedge(h) << kf_min(h->changing.asks, LONGEST);
+    return kf_host_hedge(h) << kf_min(h->blocks.changing.asks, LONGEST);
 }
 
 /* Asks *blocks of the nodes that lend, or of the others.  Each call asks
@@ -297,11 +215,11 @@ static kofn_time longer(const kf_host *h)
  * arriving. */
 static kofn_status ask_some(kf_host *h, bool lenders, size_t *blocks)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     bool again = c->asked != 0;
 
-    for (size_t i = 0; i<h->routes && * blocks> 0; i++) {
-        kf_route *r = &h->route[c->next++ % h->routes];
+    for (size_t i = 0; i<h->net.routes && * blocks> 0; i++) {
+        kf_route *r = &h->net.route[c->next++ % h->net.routes];
 
         if (r->incarnation == 0 || r->over || r->lends_none == lenders ||
             lends(h, r->peer) || (again && kf_route_is_arriving(h, r)))
@@ -310,7 +228,7 @@ static kofn_status ask_some(kf_host *h, bool lenders, size_t *blocks)
         TRY(kf_mail_to(h, r->peer,
                        &(kf_note){.type = KF_NOTE_READ,
                                   .from = h->opt.incarnation,
-                                  .at = h->at,
+                                  .at = h->it.at,
                                   .group = c->window.operand,
                                   .rows.lo = c->window.lo,
                                   .rows.hi = c->window.hi}));
@@ -320,7 +238,7 @@ static kofn_status ask_some(kf_host *h, bool lenders, size_t *blocks)
 
 static kofn_status ask(kf_host *h, size_t blocks)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     bool again = c->asked != 0;
     size_t left = blocks;
     kofn_time now = kf_host_now(h);
@@ -330,14 +248,14 @@ static kofn_status ask(kf_host *h, size_t blocks)
         return KOFN_AGAIN;
     if (c->since == 0)
         c->since = now;
-    if (h->opt.give_up > 0 && now - c->since >= kf_back_patience(h))
+    if (h->opt.give_up > 0 && now - c->since >= kf_attempt_patience(h))
         return kf_fail(KOFN_TOOFEW,
                        "no node could lend blocks of step %llu in %.3g s, and "
                        "%zu more are needed: too few nodes are left that have "
                        "this step; start the run again, or resume without the "
                        "files of steps that too few nodes have kept",
                        (unsigned long long)c->turn,
-                       (double)kf_back_patience(h) * 1e-9, blocks);
+                       (double)kf_attempt_patience(h) * 1e-9, blocks);
     TRY(ask_some(h, true, &left));
     TRY(ask_some(h, false, &left));
     c->asked = now;
@@ -350,7 +268,7 @@ static kofn_status ask(kf_host *h, size_t blocks)
 /* Computes the window of our block.  KOFN_TOOFEW: more are needed. */
 static kofn_status make_rows(const kf_host *h, const kf_borrowed *local)
 {
-    const kf_changing *c = &h->changing;
+    const kf_changing *c = &h->blocks.changing;
     kf_others o = {.seat = kf_new(c->lents, sizeof *o.seat),
                    .block = kf_new(c->lents, sizeof *o.block)};
     kofn_status st = o.seat && o.block ? KOFN_OK : KOFN_NOMEM;
@@ -362,7 +280,8 @@ static kofn_status make_rows(const kf_host *h, const kf_borrowed *local)
             o.block[o.n++] = c->lent[i].block;
         }
     if (!st)
-        st = kf_block_regenerate(local->block, h->operand[local->operand].code,
+        st = kf_block_regenerate(local->block,
+                                 h->blocks.operand[local->operand].code,
                                  local->seat, c->window.lo, &o);
     kf_free(o.seat);
     kf_free((void *)(uintptr_t)o.block);
@@ -383,7 +302,7 @@ static kf_borrowed *being_made(const kf_changing *c, uint32_t operand)
 /* Returns the first matrix from `operand` on that changes. */
 static uint32_t next_operand(const kf_host *h, uint32_t operand)
 {
-    while (operand < h->program.operands && !changes(h, operand))
+    while (operand < h->program.operands && !kf_borrowed_changes(h, operand))
         operand++;
     return operand;
 }
@@ -392,15 +311,15 @@ static uint32_t next_operand(const kf_host *h, uint32_t operand)
  * block, unless the block is small. */
 static void open_window(kf_host *h, uint32_t operand, size_t lo)
 {
-    kf_changing *c = &h->changing;
-    const kofn_plan *p = h->operand[operand].plan;
+    kf_changing *c = &h->blocks.changing;
+    const kofn_plan *p = h->blocks.operand[operand].plan;
     size_t rows = kf_extent_of(p).rows - lo;
     size_t most = kf_borrowed_whole(h, operand) / p->layout.max_seats;
 
     assert(operand < h->program.operands);
     assert(lo < kf_extent_of(p).rows);
     c->bytes = kf_min(c->bytes, kf_max(most, c->small));
-    rows = kf_min(rows, kf_max(c->bytes / bytes_of_row(h, operand), 1));
+    rows = kf_min(rows, kf_max(c->bytes / kf_borrowed_row(h, operand), 1));
     c->window = (kf_mesh_window){operand, lo, lo + rows, c->turn};
     c->since = c->asked = 0;
     c->asks = 0;
@@ -412,23 +331,25 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
 /* True if it is rebuilding the blocks of that seat. */
 static bool is_begun(const kf_host *h, uint32_t seat)
 {
-    const kf_borrowed *local = being_made(&h->changing, next_operand(h, 0));
+    const kf_borrowed *local =
+        being_made(&h->blocks.changing, next_operand(h, 0));
 
-    return local && local->seat == seat && local->turn == h->changing.turn;
+    return local && local->seat == seat &&
+           local->turn == h->blocks.changing.turn;
 }
 
 static kofn_status begin(kf_host *h, uint32_t seat)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     size_t which = seat;
 
     assert(seat != KOFN_NO_SEAT);
     kf_borrowed_forget(h);
-    for (size_t i = 0; i < h->routes; i++)
-        h->route[i].lends_none = false;
+    for (size_t i = 0; i < h->net.routes; i++)
+        h->net.route[i].lends_none = false;
     for (uint32_t i = next_operand(h, 0); i < h->program.operands;
          i = next_operand(h, i + 1)) {
-        const kf_mesh_operand *o = &h->operand[i];
+        const kf_mesh_operand *o = &h->blocks.operand[i];
         kf_borrowed local = {.operand = i,
                              .seat = seat,
                              .from = KF_LOCAL,
@@ -448,11 +369,11 @@ static kofn_status begin(kf_host *h, uint32_t seat)
  * that have lent none. */
 static void close_window(kf_host *h)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
 
     assert(c->turn >= c->window.turn);
-    for (size_t i = 0; i < h->routes; i++)
-        h->route[i].lends_none = !lends(h, h->route[i].peer);
+    for (size_t i = 0; i < h->net.routes; i++)
+        h->net.route[i].lends_none = !lends(h, h->net.route[i].peer);
     for (size_t i = c->lents; i > 0; i--)
         if (c->lent[i - 1].from != KF_LOCAL)
             kf_borrowed_drop(c, i - 1);
@@ -463,8 +384,8 @@ static void close_window(kf_host *h)
 /* Opens the next window.  Returns false if there is none. */
 static bool next_window(kf_host *h)
 {
-    kf_mesh_window *w = &h->changing.window;
-    bool more = w->hi < kf_extent_of(h->operand[w->operand].plan).rows;
+    kf_mesh_window *w = &h->blocks.changing.window;
+    bool more = w->hi < kf_extent_of(h->blocks.operand[w->operand].plan).rows;
     uint32_t operand = more ? w->operand : next_operand(h, w->operand + 1);
 
     if (operand < h->program.operands)
@@ -474,10 +395,10 @@ static bool next_window(kf_host *h)
 
 static kofn_status finish(kf_host *h, uint32_t seat)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
 
     for (size_t i = 0; i < c->lents; i++) {
-        kf_mesh_operand *o = &h->operand[c->lent[i].operand];
+        kf_mesh_operand *o = &h->blocks.operand[c->lent[i].operand];
         assert(c->lent[i].from == KF_LOCAL);
 
         c->lent[i].block->empty = false;
@@ -487,14 +408,15 @@ static kofn_status finish(kf_host *h, uint32_t seat)
     }
     kf_borrowed_forget(h);
     c->rebuilt++;
-    c->changed = h->at.step; /* the turns that changed the windows changed it */
-    h->seat = seat;
+    c->changed =
+        h->it.at.step; /* the turns that changed the windows changed it */
+    h->blocks.seat = seat;
     return KOFN_OK;
 }
 
 kofn_status kf_borrowed_make(kf_host *h, uint32_t seat)
 {
-    kf_changing *c = &h->changing;
+    kf_changing *c = &h->blocks.changing;
     size_t more;
     kofn_status st;
 

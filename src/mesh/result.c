@@ -11,40 +11,30 @@
 
 #include <assert.h>
 
-kofn_status kf_host_confirm_local(kf_host *h, const double *scalar,
-                                  const double *v, bool *same)
+static void spoil(kf_host *h, kf_node_digest digest)
 {
-    uint64_t sent = kf_node_beat(h->node).digest.exact;
-    kf_node_digest now = kf_host_digest(h, h->at.step, scalar, v);
-
-    *same = sent == 0 || now.exact == sent;
-    return *same ? KOFN_OK
-                 : kf_host_step(h, &(kf_node_event){.type = KF_NODE_SPOILT,
-                                                    .now = kf_host_now(h),
-                                                    .digest = now});
+    h->told.spoilt = true;
+    h->told.digest = digest;
 }
 
-/* Compares the copy, if there is one, because the caller gets the copy. */
-kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over)
+bool kf_host_confirm_local(kf_host *h, const double *scalar, const double *v)
 {
-    *over = kf_host_is_over(h);
-    if (!*over)
-        return KOFN_OK;
-    if (v)
-        memcpy(v, h->v->m.data, h->v->m.rows * sizeof *v);
-    return kf_host_confirm_local(h, h->scalar, v ? v : h->v->m.data, over);
+    uint64_t sent = kf_node_beat(h->node).digest.exact;
+    kf_node_digest now = kf_host_digest(h, h->it.at.step, scalar, v);
+
+    if (sent == 0 || now.exact == sent)
+        return true;
+    spoil(h, now);
+    return false;
 }
 
 kofn_status kf_host_doubt(kf_host *h)
 {
     if (h->opt.errors == KOFN_ERRORS_NONE)
         return KOFN_NONFINITE;
-    h->blown = h->at;
-    return kf_host_step(
-        h, &(kf_node_event){.type = KF_NODE_SPOILT,
-                            .now = kf_host_now(h),
-                            .digest = kf_host_digest(h, h->at.step, h->scalar,
-                                                     h->v->m.data)});
+    h->it.blown = h->it.at;
+    spoil(h, kf_host_digest(h, h->it.at.step, h->it.scalar, h->it.v->m.data));
+    return KOFN_OK;
 }
 
 kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
@@ -53,11 +43,12 @@ kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
 
     assert(st != KOFN_OK);
     kf_node_look(h->node, &view);
-    if (h->blown.step == h->at.step && h->blown.lineage == h->at.lineage)
+    if (h->it.blown.step == h->it.at.step &&
+        h->it.blown.lineage == h->it.at.lineage)
         return kf_fail(KOFN_NONFINITE,
                        "a factor or an update in iterate %llu is not finite, "
                        "on all nodes; restart with a shorter step",
-                       (unsigned long long)h->at.step);
+                       (unsigned long long)h->it.at.step);
     if (st == KOFN_TOOFEW && h->program.change && view.live >= h->opt.nodes)
         return kf_fail(st,
                        "all %zu nodes are there, but too few have right "
@@ -65,7 +56,7 @@ kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
                        "rebuild blocks; too many became wrong between two "
                        "comparisons; compare more often (scrub), or save "
                        "steps (checkpoint), or start more nodes",
-                       view.live, (unsigned long long)h->changing.turn);
+                       view.live, (unsigned long long)h->blocks.changing.turn);
     return st == KOFN_CORRUPT
                ? kf_fail(
                      st,

@@ -33,9 +33,9 @@
 
 kf_route *kf_route_of(const kf_host *h, kofn_peer peer)
 {
-    for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].peer == peer)
-            return &h->route[i];
+    for (size_t i = 0; i < h->net.routes; i++)
+        if (h->net.route[i].peer == peer)
+            return &h->net.route[i];
     return NULL;
 }
 
@@ -54,12 +54,13 @@ kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out)
     *out = kf_route_of(h, peer);
     if (*out)
         return KOFN_OK;
-    TRY(kf_grow(&h->route, &h->route_cap, h->routes, sizeof *h->route));
-    *out = &h->route[h->routes++];
+    TRY(kf_grow(&h->net.route, &h->net.route_cap, h->net.routes,
+                sizeof *h->net.route));
+    *out = &h->net.route[h->net.routes++];
     **out = (kf_route){.peer = peer,
                        .principal = principal_of(h, peer),
                        .credit = BURST,
-                       .t = h->at.step,
+                       .t = h->it.at.step,
                        .since = kf_host_now(h)};
     return KOFN_OK;
 }
@@ -69,14 +70,12 @@ static bool may_live(const kf_host *h, const kf_route *r)
 {
     size_t incarnations = 0;
 
-    for (size_t i = 0; i < h->routes; i++)
-        incarnations += h->route[i].incarnation != 0 && !h->route[i].over &&
-                        h->route[i].principal == r->principal;
+    for (size_t i = 0; i < h->net.routes; i++)
+        incarnations += h->net.route[i].incarnation != 0 &&
+                        !h->net.route[i].over &&
+                        h->net.route[i].principal == r->principal;
     return incarnations < MOST_INCARNATIONS;
 }
-
-/* ---- bodies on their way ---------------------------------------------------
- */
 
 bool kf_route_is_announced(kf_route *r)
 {
@@ -89,8 +88,8 @@ bool kf_route_is_announced(kf_route *r)
 
 void kf_route_recall(kf_host *h)
 {
-    for (size_t i = 0; i < h->routes; i++)
-        (void)kf_route_is_announced(&h->route[i]);
+    for (size_t i = 0; i < h->net.routes; i++)
+        (void)kf_route_is_announced(&h->net.route[i]);
 }
 
 kofn_status kf_route_tell(kf_route *r, kf_buffer **body)
@@ -124,31 +123,32 @@ static kf_quarantine *find_liar(const kf_host *h, const kf_route *r,
     bool named = !(r->principal & NO_NAME);
     uint64_t who = named ? r->principal : incarnation;
 
-    for (size_t i = 0; i < h->liars; i++)
-        if (h->liar[i].named == named && h->liar[i].who == who)
-            return (kf_quarantine *)(uintptr_t)&h->liar[i];
+    for (size_t i = 0; i < h->net.quarantined; i++)
+        if (h->net.quarantine[i].named == named &&
+            h->net.quarantine[i].who == who)
+            return (kf_quarantine *)(uintptr_t)&h->net.quarantine[i];
     return NULL;
 }
 
 /* Returns a free entry, or the one that expires first. */
 static kf_quarantine *place_for_liar(kf_host *h)
 {
-    kf_quarantine *least = h->liar;
+    kf_quarantine *least = h->net.quarantine;
 
-    assert(h->liars <= KF_MOST_QUARANTINED);
-    if (h->liars < KF_MOST_QUARANTINED)
-        return &h->liar[h->liars++];
-    for (size_t i = 1; i < h->liars; i++)
-        if (h->liar[i].until < least->until)
-            least = &h->liar[i];
+    assert(h->net.quarantined <= KF_MOST_QUARANTINED);
+    if (h->net.quarantined < KF_MOST_QUARANTINED)
+        return &h->net.quarantine[h->net.quarantined++];
+    for (size_t i = 1; i < h->net.quarantined; i++)
+        if (h->net.quarantine[i].until < least->until)
+            least = &h->net.quarantine[i];
     return least;
 }
 
 static bool another_names_it(const kf_host *h, const kf_route *r)
 {
-    for (size_t i = 0; i < h->routes; i++)
-        if (&h->route[i] != r && !h->route[i].over &&
-            h->route[i].incarnation == r->incarnation)
+    for (size_t i = 0; i < h->net.routes; i++)
+        if (&h->net.route[i] != r && !h->net.route[i].over &&
+            h->net.route[i].incarnation == r->incarnation)
             return true;
     return false;
 }
@@ -204,12 +204,12 @@ static void give_credit(kf_host *h, kf_route *r)
     kofn_time each = KOFN_SECOND / PER_SECOND;
     kofn_time notes = (kf_host_now(h) - r->since) / each;
     uint64_t iterates =
-        kf_min(h->at.step - r->t, (BURST + FLOOD) / PER_ITERATE);
+        kf_min(h->it.at.step - r->t, (BURST + FLOOD) / PER_ITERATE);
 
     assert(notes >= 0);
-    assert(h->at.step >= r->t);
+    assert(h->it.at.step >= r->t);
     r->since += notes * each;
-    r->t = h->at.step;
+    r->t = h->it.at.step;
     if (notes > BURST + FLOOD)
         notes = BURST + FLOOD;
     r->credit += notes + (int64_t)iterates * PER_ITERATE;
@@ -224,4 +224,17 @@ bool kf_route_spend(kf_host *h, kf_route *r, bool *floods)
     r->credit--;
     *floods = r->credit <= -FLOOD;
     return r->credit >= 0;
+}
+
+void kf_route_accuse(kf_host *h, kofn_peer peer)
+{
+    kf_connections *c = &h->net;
+
+    assert(peer != KF_LOCAL);
+    assert(c->accusations <= KF_MOST_LIARS);
+    for (size_t i = 0; i < c->accusations; i++)
+        if (c->accused[i] == peer)
+            return;
+    if (c->accusations < KF_MOST_LIARS)
+        c->accused[c->accusations++] = peer;
 }

@@ -22,7 +22,7 @@
  *
  * Owns the sketches that have come: per matrix and connection those of the
  * present comparison, and at most the two newest others. */
-#include "keep.h"
+#include "host.h"
 
 #include "base/rng.h"
 #include "data/kernel.h"
@@ -30,28 +30,6 @@
 #include <assert.h>
 
 #define HEDGES 4 /* wait for the sketches of all; then fewer suffice */
-
-static void drop(kf_sketches *s, size_t i)
-{
-    assert(i < s->sketches);
-    kf_buffer_drop(s->sketch[i].data);
-    s->sketch[i] = s->sketch[--s->sketches];
-}
-
-void kf_sketch_forget(kf_host *h)
-{
-    kf_sketches *s = &h->sketches;
-
-    while (s->sketches > 0)
-        drop(s, 0);
-    kf_free(s->sketch);
-    *s = (kf_sketches){.done = s->done, .drift = s->drift};
-}
-
-static bool is_of(const kf_sketch *k, const kf_sketched *of)
-{
-    return k->turn == of->turn && k->line == of->line;
-}
 
 /* ---- our own ------------------------------------------------------------- */
 
@@ -66,72 +44,29 @@ static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
         w, n);
 }
 
-/* Returns the sketch that `k` replaces, or NULL.  It is one of the same turn,
- * or the oldest if there is more than one that is not being compared. */
-static kf_sketch *replaced_by(const kf_sketches *s, const kf_sketch *k)
-{
-    kf_sketch *oldest = NULL;
-    size_t others = 0;
-
-    for (size_t i = 0; i < s->sketches; i++) {
-        kf_sketch *x = &s->sketch[i];
-
-        if (x->operand != k->operand || x->from != k->from)
-            continue;
-        if (x->turn == k->turn)
-            return x;
-        if (s->on && is_of(x, &s->of))
-            continue;
-        others++;
-        if (!oldest || x->turn < oldest->turn)
-            oldest = x;
-    }
-    return others > 1 ? oldest : NULL;
-}
-
-static kofn_status put(kf_host *h, kf_sketch k)
-{
-    kf_sketches *s = &h->sketches;
-    kf_sketch *was = replaced_by(s, &k);
-    kofn_status st;
-
-    assert(k.data);
-    if (was) {
-        kf_buffer_drop(was->data);
-        *was = k;
-        return KOFN_OK;
-    }
-    st = kf_grow(&s->sketch, &s->cap, s->sketches, sizeof *s->sketch);
-    if (st)
-        kf_buffer_drop(k.data);
-    else
-        s->sketch[s->sketches++] = k;
-    return st;
-}
-
 static kofn_status make(kf_host *h, uint32_t operand)
 {
-    const kf_block *b = h->operand[operand].block;
+    const kf_block *b = h->blocks.operand[operand].block;
     size_t rows = b->components * b->rows, halves = b->velocity ? 2 : 1;
     double *w = kf_new(b->cols, sizeof *w);
     kf_sketch own = {.operand = operand,
-                     .seat = h->seat,
+                     .seat = h->blocks.seat,
                      .from = KF_LOCAL,
-                     .turn = h->sketches.last.turn,
-                     .line = h->sketches.last.line};
+                     .turn = h->blocks.sketches.last.turn,
+                     .line = h->blocks.sketches.last.line};
     kofn_status st = KOFN_NOMEM;
 
-    assert(h->sketches.last.seat == h->seat);
+    assert(h->blocks.sketches.last.seat == h->blocks.seat);
     if (w)
         st = kf_buffer_new(&own.data, halves * rows, 1, KOFN_F64);
     if (!st) {
         double *at = own.data->m.data;
 
-        (void)weigh(h, &h->sketches.last, operand, w, b->cols);
+        (void)weigh(h, &h->blocks.sketches.last, operand, w, b->cols);
         kf_block_sketch(b, false, w, at);
         if (halves == 2)
             kf_block_sketch(b, true, w, at + rows);
-        st = put(h, own);
+        st = kf_sketch_put(h, own);
     }
     kf_free(w);
     return st;
@@ -139,12 +74,13 @@ static kofn_status make(kf_host *h, uint32_t operand)
 
 static kofn_status tell(kf_host *h, uint32_t operand)
 {
-    const kf_sketched *of = &h->sketches.last;
-    const kf_note note = {.type = KF_NOTE_SKETCH,
-                          .from = h->opt.incarnation,
-                          .at = {kf_course_end(&h->course, of->turn), of->line},
-                          .group = operand,
-                          .seat = h->seat};
+    const kf_sketched *of = &h->blocks.sketches.last;
+    const kf_note note = {
+        .type = KF_NOTE_SKETCH,
+        .from = h->opt.incarnation,
+        .at = {kf_course_end(&h->work.course, of->turn), of->line},
+        .group = operand,
+        .seat = h->blocks.seat};
 
     return kf_mail_to_all(h, &note);
 }
@@ -156,24 +92,19 @@ static void drop_old(kf_sketches *s)
         if (s->sketch[i - 1].turn < s->of.turn ||
             (s->sketch[i - 1].turn == s->of.turn &&
              s->sketch[i - 1].line != s->of.line))
-            drop(s, i - 1);
-}
-
-static bool are_compared(const kf_host *h)
-{
-    return h->program.change && h->opt.errors != KOFN_ERRORS_NONE;
+            kf_sketch_drop(s, i - 1);
 }
 
 /* Sketches all our blocks as they are now. */
 static kofn_status sketch_all(kf_host *h)
 {
-    const kf_changing *c = &h->changing;
+    const kf_changing *c = &h->blocks.changing;
 
-    assert(h->seat != KOFN_NO_SEAT);
-    h->sketches.last =
+    assert(h->blocks.seat != KOFN_NO_SEAT);
+    h->blocks.sketches.last =
         (kf_sketched){.turn = c->turn,
                       .line = c->line[c->turn % h->program.recalls],
-                      .seat = h->seat,
+                      .seat = h->blocks.seat,
                       .rebuilt = c->rebuilt};
     for (uint32_t i = 0; i < h->program.operands; i++) {
         if (kf_borrowed_whole(h, i) == 0)
@@ -187,9 +118,9 @@ static kofn_status sketch_all(kf_host *h)
 /* Starts the comparison of our newest sketches with those of the others. */
 static void begin_comparing(kf_host *h)
 {
-    kf_sketches *s = &h->sketches;
+    kf_sketches *s = &h->blocks.sketches;
 
-    assert(are_compared(h));
+    assert(kf_sketch_are_compared(h));
     s->of = s->last;
     s->began = kf_host_now(h);
     s->tried = 0;
@@ -199,7 +130,7 @@ static void begin_comparing(kf_host *h)
 
 kofn_status kf_sketch_begin(kf_host *h)
 {
-    if (!are_compared(h) || h->seat == KOFN_NO_SEAT)
+    if (!kf_sketch_are_compared(h) || h->blocks.seat == KOFN_NO_SEAT)
         return KOFN_OK;
     TRY(sketch_all(h));
     begin_comparing(h);
@@ -208,8 +139,8 @@ kofn_status kf_sketch_begin(kf_host *h)
 
 kofn_status kf_sketch_turn(kf_host *h)
 {
-    kf_sketches *s = &h->sketches;
-    uint64_t turn = h->changing.turn;
+    kf_sketches *s = &h->blocks.sketches;
+    uint64_t turn = h->blocks.changing.turn;
     bool due = turn > 0 && ((h->opt.scrub > 0 && turn % h->opt.scrub == 0) ||
                             turn == h->program.turns);
 
@@ -219,74 +150,42 @@ kofn_status kf_sketch_turn(kf_host *h)
         return KOFN_OK;
     if (!s->on || kf_host_now(h) - s->began > 2 * HEDGES * kf_host_hedge(h))
         return kf_sketch_begin(h);
-    return h->seat == KOFN_NO_SEAT ? KOFN_OK : sketch_all(h);
-}
-
-bool kf_sketch_vouches(const kf_host *h)
-{
-    return !are_compared(h) || h->sketches.right == h->changing.turn;
-}
-
-/* ---- sending and receiving ----------------------------------------------- */
-
-size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
-{
-    kf_extent e;
-
-    /* it does not exist, or does not change */
-    if (kf_borrowed_whole(h, operand) == 0)
-        return 0;
-    e = kf_extent_of(h->operand[operand].plan);
-    return e.components * e.rows * sizeof(double);
-}
-
-kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note)
-{
-    const kf_sketches *s = &h->sketches;
-    uint64_t turn = kf_course_turn(&h->course, note->at.step);
-
-    for (size_t i = 0; i < s->sketches; i++) {
-        const kf_sketch *k = &s->sketch[i];
-
-        if (k->operand == note->group && k->from == KF_LOCAL &&
-            k->turn == turn && k->line == note->at.lineage)
-            return kf_buffer_keep(k->data);
-    }
-    return NULL;
+    return h->blocks.seat == KOFN_NO_SEAT ? KOFN_OK : sketch_all(h);
 }
 
 kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                            kf_buffer *body)
 {
-    uint64_t turn = kf_course_turn(&h->course, note->at.step);
+    uint64_t turn = kf_course_turn(&h->work.course, note->at.step);
 
     assert(r->incarnation == note->from);
     /* A node may only send the sketch of the seat that it has. */
-    if (!body || kf_course_end(&h->course, turn) != note->at.step ||
+    if (!body || kf_course_end(&h->work.course, turn) != note->at.step ||
         note->seat == KOFN_NO_SEAT ||
         note->seat != kf_node_seat_of(h->node, r->incarnation)) {
-        h->foreign++;
+        h->net.foreign++;
         return KOFN_OK;
     }
-    if (turn < h->sketches.of.turn)
+    if (turn < h->blocks.sketches.of.turn)
         return KOFN_OK;
-    return put(h, (kf_sketch){.operand = note->group,
-                              .seat = note->seat,
-                              .from = r->peer,
-                              .turn = turn,
-                              .line = note->at.lineage,
-                              .data = kf_buffer_keep(body)});
+    return kf_sketch_put(h, (kf_sketch){.operand = note->group,
+                                        .seat = note->seat,
+                                        .from = r->peer,
+                                        .turn = turn,
+                                        .line = note->at.lineage,
+                                        .data = kf_buffer_keep(body)});
 }
 
 /* ---- comparing ----------------------------------------------------------- */
 
 static size_t count(const kf_host *h, const kf_sketched *of, uint32_t operand)
 {
-    const kf_sketches *s = &h->sketches;
+    const kf_sketches *s = &h->blocks.sketches;
     size_t n = 0;
 
     for (size_t i = 0; i < s->sketches; i++)
-        n += s->sketch[i].operand == operand && is_of(&s->sketch[i], of);
+        n += s->sketch[i].operand == operand &&
+             kf_sketch_is_of(&s->sketch[i], of);
     return n;
 }
 
@@ -305,7 +204,7 @@ static size_t count_least(const kf_host *h, const kf_sketched *of)
  * turn. */
 static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
 {
-    const kf_sketches *s = &h->sketches;
+    const kf_sketches *s = &h->blocks.sketches;
     size_t bytes = kf_sketch_bytes(h, operand);
 
     for (size_t i = s->sketches; i > 0; i--) {
@@ -313,7 +212,7 @@ static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
         char *at = k->data->m.data;
         bool moves = kf_buffer_bytes(k->data) > bytes;
 
-        if (k->operand == operand && is_of(k, &s->of))
+        if (k->operand == operand && kf_sketch_is_of(k, &s->of))
             kf_reading_add(r, k->seat,
                            (kf_read){k->from, at, moves ? at + bytes : NULL});
     }
@@ -326,9 +225,11 @@ static kofn_status compare_both(kf_host *h, uint32_t operand, kf_reading *r)
     for (int velocity = 0; velocity <= r->moves; velocity++) {
         kf_found found;
 
-        TRY(kf_comparison_read(h, &h->operand[operand], r, velocity, &found));
+        TRY(kf_comparison_read(h, &h->blocks.operand[operand], r, velocity,
+                               &found));
         kf_comparison_strike_all(h, r, &found);
-        h->sketches.drift = kf_larger(h->sketches.drift, found.drift);
+        h->blocks.sketches.drift =
+            kf_larger(h->blocks.sketches.drift, found.drift);
     }
     return KOFN_OK;
 }
@@ -336,14 +237,14 @@ static kofn_status compare_both(kf_host *h, uint32_t operand, kf_reading *r)
 static kofn_status compare(kf_host *h, uint32_t operand)
 {
     kf_reading r;
-    kofn_status st =
-        kf_reading_new(&r, h->operand[operand].plan, h->sketches.sketches);
+    kofn_status st = kf_reading_new(&r, h->blocks.operand[operand].plan,
+                                    h->blocks.sketches.sketches);
     double *w = kf_new(r.cols, sizeof *w), norm;
 
     if (!st && !w)
         st = KOFN_NOMEM;
     if (!st) {
-        norm = weigh(h, &h->sketches.of, operand, w, r.cols);
+        norm = weigh(h, &h->blocks.sketches.of, operand, w, r.cols);
         r.col = &norm;
         r.terms = r.cols;
         r.cols = 1;
@@ -360,20 +261,23 @@ static kofn_status compare(kf_host *h, uint32_t operand)
  * since. */
 static bool are_local(const kf_host *h, const kf_sketched *of)
 {
-    return of->seat == h->seat && of->rebuilt == h->changing.rebuilt;
+    return of->seat == h->blocks.seat &&
+           of->rebuilt == h->blocks.changing.rebuilt;
 }
 
 static kofn_status conclude(kf_host *h)
 {
-    kf_sketches *s = &h->sketches;
+    kf_sketches *s = &h->blocks.sketches;
 
     assert(s->on);
     s->done++;
     if (!are_local(h, &s->of))
         return KOFN_OK;
-    if (h->comparison.local)
-        return kf_changing_wrong(h);
-    h->changing.suspect = false;
+    if (h->work.comparison.local) {
+        kf_changing_wrong(h);
+        return KOFN_OK;
+    }
+    h->blocks.changing.suspect = false;
     s->right = s->of.turn;
     return kf_keep_sound(h, s->of.turn);
 }
@@ -381,7 +285,7 @@ static kofn_status conclude(kf_host *h)
 /* Ends a comparison.  The sketches that were made meanwhile are next. */
 static void end_comparing(kf_host *h)
 {
-    kf_sketches *s = &h->sketches;
+    kf_sketches *s = &h->blocks.sketches;
 
     s->on = false;
     if (s->last.turn > s->of.turn && are_local(h, &s->last))
@@ -390,7 +294,7 @@ static void end_comparing(kf_host *h)
 
 kofn_status kf_sketch_settle(kf_host *h)
 {
-    kf_sketches *s = &h->sketches;
+    kf_sketches *s = &h->blocks.sketches;
     kofn_time wait = HEDGES * kf_host_hedge(h);
     kofn_node_view view;
     bool all, decisive;
@@ -407,13 +311,13 @@ kofn_status kf_sketch_settle(kf_host *h)
     if (n <= s->tried || (!all && kf_host_now(h) - s->began < wait))
         return KOFN_OK;
     s->drift = 0;
-    h->comparison.local = false;
+    h->work.comparison.local = false;
     for (uint32_t i = 0; i < h->program.operands && !st; i++)
         if (kf_borrowed_whole(h, i))
             st = compare(h, i);
     if (st == KOFN_NOMEM)
         return st;
-    decisive = !st || h->comparison.local;
+    decisive = !st || h->work.comparison.local;
     if (decisive)
         TRY(conclude(h));
     if (decisive || all) /* else more of them may decide it */

@@ -9,7 +9,7 @@
  * (docs/numerics.md).  Lines of zeros give zeros in the product.
  *
  * Owns nothing but scratch of a call; the norms are the host's. */
-#include "spread.h"
+#include "host.h"
 
 #include "code/operation.h"
 #include "data/scale.h"
@@ -76,49 +76,49 @@ static double spread_of(const double *square, size_t lines, size_t each)
 /* Computes the squares of the norms of lines, once for each input. */
 static kofn_status know_squares(kf_host *h)
 {
-    assert(h->lowered);
-    bool left = h->on->plan->op->left;
-    const kofn_matrix *in = &h->lowered->m;
+    assert(h->work.lowered);
+    bool left = h->work.on->plan->op->left;
+    const kofn_matrix *in = &h->work.lowered->m;
 
-    if (h->square)
+    if (h->work.square)
         return KOFN_OK;
-    TRY_ZERO(h->square, lines_of(in, left));
-    squares_of(in, left, h->square);
+    TRY_ZERO(h->work.square, lines_of(in, left));
+    squares_of(in, left, h->work.square);
     return KOFN_OK;
 }
 
 kofn_status kf_mesh_spread_measure(kf_host *h)
 {
-    bool left = h->on->plan->op->left;
+    bool left = h->work.on->plan->op->left;
 
-    h->spread = 1;
-    if (!h->on->mixes || !h->program.change)
+    h->work.spread = 1;
+    if (!h->work.on->mixes || !h->program.change)
         return KOFN_OK;
     TRY(know_squares(h));
-    h->spread =
-        spread_of(h->square, lines_of(&h->lowered->m, left),
-                  left ? h->messages.parts.rows : h->messages.parts.cols);
+    h->work.spread = spread_of(
+        h->work.square, lines_of(&h->work.lowered->m, left),
+        left ? h->work.messages.parts.rows : h->work.messages.parts.cols);
     return KOFN_OK;
 }
 
 kofn_status kf_mesh_spread_check(kf_host *h, const kofn_decoder *d)
 {
-    const kofn_plan *p = h->on->plan;
+    const kofn_plan *p = h->work.on->plan;
     bool wide = p->layout.problem.dtype == KOFN_F64;
     double most = wide ? TOLERANCE_F64 : TOLERANCE_F32;
 
-    if (!h->on->mixes || !h->program.change)
+    if (!h->work.on->mixes || !h->program.change)
         return KOFN_OK;
-    if (d->predicted * h->spread <= most)
+    if (d->predicted * h->work.spread <= most)
         return KOFN_OK;
     return kf_fail(
         KOFN_UNSTABLE,
         "iterate %llu: %s mixes %s of what nodes multiply, whose norms "
         "are %.1e times apart, so that the error predicted for the "
         "smallest is %.1e of it and the tolerance is %.1e; say p=1",
-        (unsigned long long)h->at.step, p->spec,
-        p->op->left ? "rows" : "columns", h->spread, d->predicted * h->spread,
-        most);
+        (unsigned long long)h->it.at.step, p->spec,
+        p->op->left ? "rows" : "columns", h->work.spread,
+        d->predicted * h->work.spread, most);
 }
 
 static void clear(const kofn_matrix *out, bool left, size_t line)
@@ -132,13 +132,13 @@ static void clear(const kofn_matrix *out, bool left, size_t line)
 
 kofn_status kf_mesh_spread_clear(kf_host *h)
 {
-    bool left = h->on->plan->op->left;
+    bool left = h->work.on->plan->op->left;
 
-    if (!h->on->mixes || !h->program.change)
+    if (!h->work.on->mixes || !h->program.change)
         return KOFN_OK;
     TRY(know_squares(h));
-    for (size_t i = 0; i < lines_of(&h->lowered->m, left); i++)
-        if (h->square[i] == 0)
-            clear(&h->on->out->m, left, i);
+    for (size_t i = 0; i < lines_of(&h->work.lowered->m, left); i++)
+        if (h->work.square[i] == 0)
+            clear(&h->work.on->out->m, left, i);
     return KOFN_OK;
 }

@@ -21,7 +21,7 @@
 
 size_t kf_mesh_vector_bytes(const kf_host *h)
 {
-    return (h->v->m.rows + KOFN_SCALARS + h->program.recalls +
+    return (h->it.v->m.rows + KOFN_SCALARS + h->program.recalls +
             kf_mesh_norms_count(h)) *
            sizeof(double);
 }
@@ -29,85 +29,37 @@ size_t kf_mesh_vector_bytes(const kf_host *h)
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out)
 {
     assert(bytes % sizeof(double) == 0);
-    TRY(kf_pool_take(&h->vectors, bytes / sizeof(double), 1, KOFN_F64, out));
-    kf_pool_give(&h->vectors, kf_buffer_keep(*out));
+    TRY(kf_pool_take(&h->it.vectors, bytes / sizeof(double), 1, KOFN_F64, out));
+    kf_pool_give(&h->it.vectors, kf_buffer_keep(*out));
     return KOFN_OK;
 }
 
 /* Writes what travels with that many rows, before and after them. */
 static void pack(const kf_host *h, double *body, size_t rows)
 {
-    size_t bytes = h->program.recalls * sizeof *h->changing.line;
+    size_t bytes = h->program.recalls * sizeof *h->blocks.changing.line;
     char *to = (char *)(body + KOFN_SCALARS + rows);
 
-    memcpy(body, h->scalar, sizeof h->scalar);
+    memcpy(body, h->it.scalar, sizeof h->it.scalar);
     if (bytes)
-        memcpy(to, h->changing.line, bytes);
+        memcpy(to, h->blocks.changing.line, bytes);
     kf_mesh_norms_pack(h, to + bytes);
 }
 
 /* Makes the body of the vector, one for all requests. */
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 {
-    size_t rows = h->v->m.rows;
+    size_t rows = h->it.v->m.rows;
 
     *bytes = kf_mesh_vector_bytes(h);
-    if (!h->packed) {
-        TRY(kf_mesh_vector_room(h, *bytes, &h->packed));
-        pack(h, h->packed->m.data, rows);
-        memcpy(kf_at(&h->packed->m, KOFN_SCALARS, 0), h->v->m.data,
+    if (!h->it.packed) {
+        TRY(kf_mesh_vector_room(h, *bytes, &h->it.packed));
+        pack(h, h->it.packed->m.data, rows);
+        memcpy(kf_at(&h->it.packed->m, KOFN_SCALARS, 0), h->it.v->m.data,
                rows * sizeof(double));
     }
-    *body = kf_buffer_keep(h->packed);
+    *body = kf_buffer_keep(h->it.packed);
     return KOFN_OK;
-}
-
-/* Decides what else is in doubt when a vector is taken.  If ours was outvoted,
- * all that was made from it since is wrong: borrowed windows, and our own
- * blocks (*blocks).  If ours is replaced before it was compared, blocks that
- * were encoded from it may be wrong, too. */
-static void doubt(kf_host *h, bool *blocks)
-{
-    kofn_node_view view;
-    bool outvoted;
-
-    *blocks = false;
-    if (!h->node) /* it starts from a checkpoint */
-        return;
-    kf_node_look(h->node, &view);
-    outvoted = view.outvoted > h->outvoted;
-    h->outvoted = view.outvoted;
-    *blocks = h->opt.errors != KOFN_ERRORS_NONE && h->changing.unsure;
-    if (!outvoted)
-        return;
-    kf_borrowed_forget(h);
-    *blocks = h->changing.changed >= kf_node_doubted(h->node);
-}
-
-kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at, kf_buffer *body)
-{
-    kofn_matrix part = body->m;
-    bool again = h->node && at.step == h->at.step, doubtful;
-    kf_buffer *v;
-
-    assert(kf_buffer_bytes(body) >= kf_mesh_vector_bytes(h));
-    doubt(h, &doubtful);
-    part.rows = h->v->m.rows;
-    part.data = (char *)body->m.data + sizeof h->scalar;
-    TRY(kf_buffer_view(&v, body, &part));
-    memcpy(h->scalar, body->m.data, sizeof h->scalar);
-    kf_buffer_drop(h->v);
-    h->v = v;
-    h->odd = false;
-    kf_host_advance(h, at);
-    memset(h->past, 0,
-           sizeof h->past); /* the iterates before this one are unknown */
-    if (!h->program.change)
-        return KOFN_OK;
-    TRY(kf_changing_adopt(h, kf_at(&body->m, KOFN_SCALARS + part.rows, 0)));
-    if (doubtful)
-        return kf_changing_lose(h);
-    return again ? kf_sketch_begin(h) : KOFN_OK;
 }
 
 /* ---- parts --------------------------------------------------------------- */
@@ -120,22 +72,23 @@ bool kf_mesh_part_suffices(const kf_host *h)
 
 void kf_mesh_part_remember(kf_host *h)
 {
-    h->past[h->at.step % KF_PAST] = h->at;
+    h->it.past[h->it.at.step % KF_PAST] = h->it.at;
 }
 
 /* True if our iterate is that one, or was made from it. */
 static bool is_past(const kf_host *h, kofn_iterate_id base)
 {
-    const kofn_iterate_id *was =
-        base.step == h->at.step ? &h->at : &h->past[base.step % KF_PAST];
+    const kofn_iterate_id *was = base.step == h->it.at.step
+                                     ? &h->it.at
+                                     : &h->it.past[base.step % KF_PAST];
 
-    return base.step <= h->at.step && h->at.step - base.step <= KF_PAST &&
+    return base.step <= h->it.at.step && h->it.at.step - base.step <= KF_PAST &&
            base.lineage != 0 && was->step == base.step &&
            was->lineage == base.lineage;
 }
 
 /* Returns the base of a part, as its note names it. */
-static kofn_iterate_id base_of(const kf_note *note)
+kofn_iterate_id kf_mesh_part_base(const kf_note *note)
 {
     assert(kf_mesh_part_is(note));
     return (kofn_iterate_id){note->vector.after - 1, note->vector.lineage};
@@ -144,7 +97,7 @@ static kofn_iterate_id base_of(const kf_note *note)
 /* Copies the rows that the iterates after the base wrote, one after the other,
  * into or out of the vector.  Returns their number.  With `at` NULL it only
  * counts. */
-static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
+size_t kf_mesh_part_rows(const kf_host *h, uint64_t base, uint64_t t,
                          double *at, bool in)
 {
     size_t all = 0;
@@ -156,7 +109,7 @@ static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
         double *v;
 
         kf_host_wrote(h, i, &first, &rows);
-        v = (double *)h->v->m.data + first;
+        v = (double *)h->it.v->m.data + first;
         if (at)
             memcpy(in ? v : at + all, in ? at + all : v, rows * sizeof *v);
         all += rows;
@@ -167,12 +120,13 @@ static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
 /* Returns the bytes of all that travels with the rows. */
 static size_t others(const kf_host *h)
 {
-    return kf_mesh_vector_bytes(h) - h->v->m.rows * sizeof(double);
+    return kf_mesh_vector_bytes(h) - h->it.v->m.rows * sizeof(double);
 }
 
 static size_t bytes_since(const kf_host *h, uint64_t base, uint64_t t)
 {
-    return others(h) + rows_since(h, base, t, NULL, false) * sizeof(double);
+    return others(h) +
+           kf_mesh_part_rows(h, base, t, NULL, false) * sizeof(double);
 }
 
 void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note)
@@ -180,8 +134,9 @@ void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note)
     assert(note->type == KF_NOTE_VECTOR);
     note->vector.after = note->vector.lineage = 0;
     if (!h->program.wrote || !is_past(h, r->base) ||
-        r->base.step == h->at.step ||
-        bytes_since(h, r->base.step, h->at.step) > kf_mesh_vector_bytes(h) / 2)
+        r->base.step == h->it.at.step ||
+        bytes_since(h, r->base.step, h->it.at.step) >
+            kf_mesh_vector_bytes(h) / 2)
         return;
     note->vector.after = r->base.step + 1;
     note->vector.lineage = r->base.lineage;
@@ -189,10 +144,10 @@ void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note)
 
 size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note)
 {
-    kofn_iterate_id base = base_of(note);
+    kofn_iterate_id base = kf_mesh_part_base(note);
 
     return kf_mesh_part_suffices(h) && is_past(h, base) &&
-                   note->at.step > h->at.step &&
+                   note->at.step > h->it.at.step &&
                    note->at.step - base.step <= KF_PAST
                ? bytes_since(h, base.step, note->at.step)
                : 0;
@@ -201,29 +156,13 @@ size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note)
 kofn_status kf_mesh_part_body(kf_host *h, const kf_note *note, kf_buffer **body,
                               size_t *bytes)
 {
-    uint64_t base = base_of(note).step;
+    uint64_t base = kf_mesh_part_base(note).step;
     double *to;
 
-    *bytes = bytes_since(h, base, h->at.step);
+    *bytes = bytes_since(h, base, h->it.at.step);
     TRY(kf_mesh_vector_room(h, *bytes, body));
     to = (*body)->m.data;
-    pack(h, to, rows_since(h, base, h->at.step, to + KOFN_SCALARS, false));
+    pack(h, to,
+         kf_mesh_part_rows(h, base, h->it.at.step, to + KOFN_SCALARS, false));
     return KOFN_OK;
-}
-
-kofn_status kf_mesh_part_take(kf_host *h, const kf_note *note,
-                              const kf_buffer *body)
-{
-    uint64_t base = base_of(note).step;
-    double *from = body->m.data;
-    size_t rows;
-
-    assert(kf_mesh_part_bytes(h, note) > 0);
-    memcpy(h->scalar, from, sizeof h->scalar);
-    from += KOFN_SCALARS;
-    rows = rows_since(h, base, note->at.step, from, true);
-    kf_host_advance(h, note->at);
-    for (uint64_t t = base + 1; t < note->at.step; t++) /* these are not ours */
-        h->past[t % KF_PAST] = (kofn_iterate_id){0, 0};
-    return h->program.change ? kf_changing_adopt(h, from + rows) : KOFN_OK;
 }

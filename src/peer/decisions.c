@@ -1,5 +1,5 @@
-/* decisions.c -- who decides a group of the iterate, and the decisions of a
- * leader, as they are told to the others.
+/* decisions.c -- the member that decides a group of the iterate, and how a
+ * leader tells its decisions to the others.
  *
  * Owns the lists of decisions: that of our iterate and that of the one before.
  * A decided group stays decided within its epoch.

@@ -30,8 +30,7 @@ typedef struct kf_ballot {
     bool erred;   /* of another node: that it differs was reported */
 } kf_ballot;
 
-/* The partial products and results that another node wants, and of which
- * iterate and epoch. */
+/* A request of another node, with its iterate and epoch. */
 typedef struct kf_want {
     kofn_iterate_id at;
     kofn_epoch epoch;
@@ -203,8 +202,8 @@ typedef struct kf_stage {
     kofn_time took; /* duration of an iteration, smoothed */
 } kf_stage;
 
-/* The partial products of our iterate, and who decides about them (partials.c,
- * decisions.c, faulty.c). */
+/* The partial products of our iterate, and the members that decide about them
+ * (partials.c, decisions.c, faulty.c). */
 typedef struct kf_pieces {
     kf_cluster cluster[KF_MAX_GROUPS];
     kf_decisions decisions[2];     /* of `at`, and of `before` */

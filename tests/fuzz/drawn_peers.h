@@ -61,7 +61,7 @@ static kofn_status peers_send(kofn_transport *t, kofn_peer peer,
 
 static kofn_iterate_id some_iterate(drawn_peers *s)
 {
-    kofn_iterate_id m = next(&s->d, 2) ? s->host->at : s->seen;
+    kofn_iterate_id m = next(&s->d, 2) ? s->host->it.at : s->seen;
 
     if (next(&s->d, 4) == 0)
         m.step += 1 + next(&s->d, 3);
@@ -109,14 +109,15 @@ static size_t length_of(drawn_peers *s, const kf_note *n)
     if (kf_mesh_part_is(n))
         bytes = kf_mesh_part_bytes(s->host, n);
     else if (n->type == KF_NOTE_VECTOR)
-        bytes = (s->host->v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
-                sizeof(double);
+        bytes =
+            (s->host->it.v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
+            sizeof(double);
     if (n->type == KF_NOTE_BLOCK)
         bytes = kf_borrowed_bytes(s->host, n->group, n->rows.lo, n->rows.hi) *
                 (1 + next(&s->d, 2));
-    if (n->type == KF_NOTE_PARTIAL && n->group < s->host->on->groups) {
-        strips = kf_host_strips(s->host->on, n->group, &lo);
-        bytes = kf_host_partial_bytes(s->host->on, strips, n->seat);
+    if (n->type == KF_NOTE_PARTIAL && n->group < s->host->work.on->groups) {
+        strips = kf_host_strips(s->host->work.on, n->group, &lo);
+        bytes = kf_host_partial_bytes(s->host->work.on, strips, n->seat);
     }
     if (n->type == KF_NOTE_EPOCH)
         bytes = KF_NOTE_MEMBER * next(&s->d, 6);

@@ -44,7 +44,7 @@ static void make_training(void)
  */
 static void honest_note(drawn_peers *s, kofn_peer peer, kf_note *n)
 {
-    const kf_changing *c = &s->host->changing;
+    const kf_changing *c = &s->host->blocks.changing;
     uint64_t each = 2 * LAYERS - 1, turn = c->turn;
     bool ahead = next(&s->d, 4) == 0;
 
@@ -62,8 +62,9 @@ static void honest_note(drawn_peers *s, kofn_peer peer, kf_note *n)
     n->epoch = (kofn_epoch){1, 2};
     n->at = (kofn_iterate_id){each * kf_min(turn + (ahead ? 5 : 0), TURNS), 0};
     n->final = false;
-    n->word[0] = next(&s->d, 2) ? s->host->at.step + 1 : 0; /* a part, or all */
-    n->word[1] = s->host->at.lineage;
+    n->word[0] =
+        next(&s->d, 2) ? s->host->it.at.step + 1 : 0; /* a part, or all */
+    n->word[1] = s->host->it.at.lineage;
     n->type = s->asked == KF_NOTE_ASK ? KF_NOTE_VECTOR
               : next(&s->d, 2)        ? KF_NOTE_EPOCH
                                       : KF_NOTE_BEAT;

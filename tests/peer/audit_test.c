@@ -34,12 +34,12 @@ static void up(audit_case *b, bool left)
     b->operand = (kf_mesh_operand){.dense = b->A, .plan = b->plan};
     b->product = (kf_host_product_data){.plan = kf_plan_use(b->plan, left),
                                         .of = &b->operand};
-    b->h.product = b->h.on = &b->product;
+    b->h.work.product = b->h.work.on = &b->product;
     L = &b->product.plan->layout;
-    assert_ok(kf_buffer_new(&b->h.v, ROWS, 1, KOFN_F64));
+    assert_ok(kf_buffer_new(&b->h.it.v, ROWS, 1, KOFN_F64));
     assert_ok(kf_buffer_new(&b->product.out, left ? 1 : ROWS, left ? ROWS : 1,
                             KOFN_F64));
-    v = b->h.v->m.data;
+    v = b->h.it.v->m.data;
     for (size_t i = 0; i < ROWS; i++)
         v[i] = sin((double)i + 1);
     cblas_dgemv(CblasRowMajor, left ? CblasTrans : CblasNoTrans, ROWS, ROWS, 1,
@@ -54,11 +54,11 @@ static void up(audit_case *b, bool left)
 
 static void down(audit_case *b)
 {
-    kf_buffer_drop(b->h.v);
-    kf_buffer_drop(b->h.in);
-    kf_buffer_drop(b->h.lowered);
+    kf_buffer_drop(b->h.it.v);
+    kf_buffer_drop(b->h.work.in);
+    kf_buffer_drop(b->h.work.lowered);
     kf_buffer_drop(b->product.out);
-    kf_messages_free(&b->h.messages);
+    kf_messages_free(&b->h.work.messages);
     kofn_plan_free(b->plan);
     kf_free(b->A.data);
 }

@@ -45,7 +45,7 @@ static void run_for(sim *s, kofn_time duration)
 
 static void run_to(sim *s, uint64_t t)
 {
-    while (s->node[0].host->at.step < t) {
+    while (s->node[0].host->it.at.step < t) {
         assert_true(s->now < 60 * KOFN_SECOND);
         run_for(s, MS);
     }

@@ -233,10 +233,10 @@ static kf_route *channel_route(kf_host *h, kofn_peer peer)
 {
     size_t i = 0;
 
-    while (i < h->routes && h->route[i].peer != peer)
+    while (i < h->net.routes && h->net.route[i].peer != peer)
         i++;
-    assert_true(i < h->routes);
-    return &h->route[i];
+    assert_true(i < h->net.routes);
+    return &h->net.route[i];
 }
 
 /* The peer sends the fingerprint of our own vector, which is what the asked
@@ -247,12 +247,12 @@ static bool agrees(kf_host *h, kofn_peer peer)
     kf_note ready;
     kf_buffer *body;
 
-    assert_true(r->key != 0);
+    assert_true(r->witness.key != 0);
     kf_vector_quorum_print(
         r, &(kf_note){.type = KF_NOTE_PRINT,
                       .from = r->incarnation,
                       .at = {1, 1},
-                      .print.value = kf_vector_quorum_local(h, r->key)});
+                      .print.value = kf_print_local(h, r->witness.key)});
     if (!kf_vector_quorum_ready(h, &ready, &body))
         return false;
     kf_buffer_drop(body);
@@ -315,9 +315,9 @@ static void prints_and_votes(void **state)
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 2; peer++)
         hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
     for (size_t i = 0; i < ROWS; i++)
-        ((double *)s.v0.data)[i] = ((double *)h->v->m.data)[i] = 1;
-    h->noise = 1.1e-13;
-    room = 20 * sqrt(ROWS + KOFN_SCALARS) * 2 * h->noise;
+        ((double *)s.v0.data)[i] = ((double *)h->it.v->m.data)[i] = 1;
+    h->it.noise = 1.1e-13;
+    room = 20 * sqrt(ROWS + KOFN_SCALARS) * 2 * h->it.noise;
     assert_true(5 * room < 1e-11 * ROWS / 4);
     asked_sends(h, &s, 5 * room);
     assert_true(agrees(h, ANOTHER + 1)); /* there are no votes */
@@ -326,7 +326,7 @@ static void prints_and_votes(void **state)
     assert_false(agrees(h, ANOTHER + 1));
     asked_sends(h, &s, room / 2);
     assert_true(agrees(h, ANOTHER + 1));
-    h->noise = 0; /* it has decoded nothing, so it does not know the code */
+    h->it.noise = 0; /* it has decoded nothing, so it does not know the code */
     asked_sends(h, &s, 5 * room);
     assert_true(agrees(h, ANOTHER + 1));
     node_down(h, &s);
@@ -346,15 +346,15 @@ static void fingerprints_show_every_number(void **state)
     h = one_node(&l, &s, 4, ROWS);
     for (size_t i = 0; i < KOFN_SCALARS + ROWS; i++) {
         double *x = i < KOFN_SCALARS
-                        ? &h->scalar[i]
-                        : (double *)h->v->m.data + (i - KOFN_SCALARS);
+                        ? &h->it.scalar[i]
+                        : (double *)h->it.v->m.data + (i - KOFN_SCALARS);
         double share[KEYS];
 
         for (uint64_t key = 0; key < KEYS; key++) {
-            double was = kf_vector_quorum_local(h, key + 1);
+            double was = kf_print_local(h, key + 1);
 
             *x += 1;
-            share[key] = fabs(kf_vector_quorum_local(h, key + 1) - was);
+            share[key] = fabs(kf_print_local(h, key + 1) - was);
             *x -= 1;
             assert_true(share[key] > 0.2499 && share[key] < 1.0001);
             for (uint64_t other = 0; other < key; other++)
@@ -383,7 +383,7 @@ static void incarnations_of_a_key(void **state)
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 100; peer++)
         hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
     assert_int_equal(h->node->table.count, 8);
-    assert_int_equal(h->foreign, 92);
+    assert_int_equal(h->net.foreign, 92);
     node_down(h, &s);
 }
 
@@ -405,7 +405,7 @@ static void waiting_vectors(void **state)
         kf_host_advance(h, (kofn_iterate_id){t, 1});
     }
     hostile_check_waiting(h, ONE_PEER);
-    assert_true(h->waits > 0);
+    assert_true(h->net.waits > 0);
     assert_true(held - before < 256 << 10);
     node_down(h, &s);
 }
@@ -427,7 +427,7 @@ static void waiting_bytes(void **state)
                                         .list = list,
                                         .listed = 4096}));
     hostile_check_waiting(h, ONE_PEER);
-    assert_in_range(h->waits, 1, 16);
+    assert_in_range(h->net.waits, 1, 16);
     node_down(h, &s);
 }
 
@@ -463,29 +463,29 @@ static void floods(void **state)
         hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 300);
         kf_host_advance(h, (kofn_iterate_id){t, 1});
     }
-    assert_int_equal(h->foreign, 0);
+    assert_int_equal(h->net.foreign, 0);
     hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 100000);
-    assert_in_range(h->foreign, 1, 99999);
+    assert_in_range(h->net.foreign, 1, 99999);
     l.now += 20 * KOFN_SECOND;
-    foreign = h->foreign;
+    foreign = h->net.foreign;
     hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 10000);
-    assert_int_equal(h->foreign, foreign);
+    assert_int_equal(h->net.foreign, foreign);
     assert_int_equal(l.forgotten[ANOTHER], 0);
     hear_times(&l, h, ONE_PEER, KF_NOTE_ASK, 1);
-    assert_int_equal(h->waits, 1);
+    assert_int_equal(h->net.waits, 1);
     hear_times(&l, h, ONE_PEER, KF_NOTE_BEAT, 1000000);
     assert_int_equal(l.forgotten[ONE_PEER], 1);
     kf_node_look(h->node, &v);
     assert_int_equal(v.liars, 0); /* its notes were not wrong */
-    for (size_t i = 0; i < h->waits; i++)
-        assert_int_not_equal(h->waiting[i].peer, ONE_PEER);
+    for (size_t i = 0; i < h->net.waits; i++)
+        assert_int_not_equal(h->net.waiting[i].peer, ONE_PEER);
     hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 10);
     assert_int_equal(l.forgotten[ANOTHER], 0);
-    foreign = h->foreign;
+    foreign = h->net.foreign;
     h->confirm =
         1; /* a node that believes every other also bears every other */
     hear_times(&l, h, ANOTHER + 1, KF_NOTE_ENOUGH, 1000000);
-    assert_int_equal(h->foreign, foreign);
+    assert_int_equal(h->net.foreign, foreign);
     assert_int_equal(l.forgotten[ANOTHER + 1], 0);
     node_down(h, &s);
 }

@@ -77,8 +77,8 @@ static kofn_status product_output(void *ud, uint64_t t, kofn_matrix *product,
 {
     const kf_host *h = ((sim_node *)ud)->host;
 
-    assert_int_equal(h->freivalds.remade, 0);
-    predicted = fmax(predicted, h->freivalds.noise);
+    assert_int_equal(h->work.freivalds.remade, 0);
+    predicted = fmax(predicted, h->work.freivalds.noise);
     memcpy(v->data, product->data, v->rows * sizeof(double));
     scalar[0] = (double)t;
     *final = true;
@@ -147,7 +147,7 @@ static void try_kind(const wide_kind *k, struct widths w, uint64_t seed)
     }
     run_to_the_end(&s);
     for (size_t i = 0; i < k->nodes; i++) {
-        const double *v = s.node[i].host->v->m.data;
+        const double *v = s.node[i].host->it.v->m.data;
         double most = k->left ? worst(s.v0.data, s.A.data, v, 1, N, N)
                               : worst(s.A.data, s.v0.data, v, N, N, 1);
 
@@ -221,8 +221,8 @@ static kofn_status factor_output(void *ud, uint64_t t, kofn_matrix *product,
 {
     const kf_host *h = ((sim_node *)ud)->host;
 
-    remade += h->freivalds.remade;
-    predicted = fmax(predicted, h->freivalds.noise);
+    remade += h->work.freivalds.remade;
+    predicted = fmax(predicted, h->work.freivalds.noise);
     memcpy(v->data, product->data, v->rows * sizeof(double));
     scalar[0] = (double)t;
     *final = true;
@@ -301,7 +301,7 @@ static double try_factor(const factor_kind *k, uint64_t seed)
     }
     run_to_the_end(&s);
     for (size_t i = 0; i < k->nodes; i++) {
-        const double *v = s.node[i].host->v->m.data;
+        const double *v = s.node[i].host->it.v->m.data;
         const double *A = s.A.data, *B = s.v0.data;
 
         alone = fmax(alone, k->left ? worst(B, A, v, COLS, N, N)
@@ -516,7 +516,7 @@ static kofn_status change_output(void *ud, uint64_t t, kofn_matrix *product,
     *final = t > 2 * TURNS;
     error = *final ? error_of_reading(c, product->data)
                    : error_of(c, t, product->data);
-    c->most = fmax(c->most, error / allowed(h->freivalds.noise, turns));
+    c->most = fmax(c->most, error / allowed(h->work.freivalds.noise, turns));
     c->made++;
     memcpy((double *)v->data + (*final  ? 2 * N
                                 : t % 2 ? 0
@@ -589,13 +589,13 @@ static void try_changing(const wide_kind *k, uint64_t seed)
     changing_up(&s, &c, k, seed);
     for (size_t i = 0; i <= last; i++) {
         if (i == last)
-            while (s.node[0].host->changing.turn < LATE)
+            while (s.node[0].host->blocks.changing.turn < LATE)
                 sim_run(&s, s.now + MS, NULL);
         sim_start(&s, i, i < last);
         s.node[i].turncoat = true; /* there is no plain iterate */
     }
     run_to_the_end(&s);
-    assert_true(s.node[last].host->changing.rebuilt > 0);
+    assert_true(s.node[last].host->blocks.changing.rebuilt > 0);
     assert_true(c.made > k->nodes * TURNS);
     if (!(c.most <= 1))
         fail_msg("%s: %g of what is allowed", k->spec, c.most);

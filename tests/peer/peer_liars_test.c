@@ -172,7 +172,7 @@ static size_t try_to_the_end(const char *spec, size_t nodes, kofn_errors errors,
         kf_node_look(s.node[i].host->node, &v);
         assert_int_equal(v.at.step, STEPS);
         assert_int_equal(v.failed, KOFN_OK);
-        assert_int_equal(s.node[i].host->freivalds.remade, 0);
+        assert_int_equal(s.node[i].host->work.freivalds.remade, 0);
         left_out += v.left_out;
     }
     assert_true(f.sent > 0);
@@ -305,7 +305,7 @@ static void false_lists(void **state)
             begin(&s, "mds:k=3", 6, finding[seed % 2], &f, seed);
             sim_finish(&s, 300 * KOFN_SECOND, NULL, "decider", seed);
             for (size_t i = 0; i < 6; i++)
-                assert_int_equal(s.node[i].host->freivalds.remade, 0);
+                assert_int_equal(s.node[i].host->work.freivalds.remade, 0);
             sent += f.sent;
             sim_down(&s);
         }

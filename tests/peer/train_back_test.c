@@ -22,7 +22,7 @@ static void err_once(void *ud, kofn_fault_place where, uint64_t t,
 {
     const sim_node *n = ud;
 
-    if (n->host->back.attempt == 0)
+    if (n->host->disk.back.attempt == 0)
         err_in_products(ud, where, t, partial);
 }
 
@@ -158,7 +158,7 @@ static void err_hidden_and_in_products(void *ud, kofn_fault_place where,
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
 
-    if (n->host->back.attempt == 0 && t >= 50 * f->turn)
+    if (n->host->disk.back.attempt == 0 && t >= 50 * f->turn)
         err_in_products(ud, where, t, numbers);
     err_hidden(ud, where, t, numbers);
 }
@@ -173,7 +173,7 @@ static void lose_what_is_kept(sim *s)
         sim_packet *p = s->packet[*seen];
         kf_note note;
 
-        if (p && p->from == s->seed && h->back.attempt == 0 &&
+        if (p && p->from == s->seed && h->disk.back.attempt == 0 &&
             !kf_note_read(&note, p->p.head, p->p.head_bytes, h->job) &&
             note.type == KF_NOTE_KEPT)
             p->p.head[0] ^= 1;
@@ -199,11 +199,11 @@ static void silent_member_is_not_waited_for(void **state)
         assert_int_equal(each_file("032.kept", NULL), 0);
         assert_int_equal(each_file(".kept", NULL), s.nodes);
         s.look = look_at_blocks;
-        s.node[other].host->keeping.files = 0;
+        s.node[other].host->disk.keeping.files = 0;
         sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, f.l->scheme, seed);
         for (size_t i = 0; i < s.nodes; i++) {
-            assert_int_equal(s.node[i].host->back.times, 1);
-            assert_true(s.node[i].host->back.turn > 32);
+            assert_int_equal(s.node[i].host->disk.back.times, 1);
+            assert_true(s.node[i].host->disk.back.turn > 32);
         }
         mesh_down(&s, &f);
     }
@@ -271,7 +271,7 @@ static void err_twice(void *ud, kofn_fault_place where, uint64_t t,
     double *x = partial->data;
 
     if (where != KOFN_FAULT_IN_PRODUCT || n->id >= 5 || n->lives == 0 ||
-        n->host->back.attempt > 1 || t < 3 * f->turn)
+        n->host->disk.back.attempt > 1 || t < 3 * f->turn)
         return;
     for (size_t k = 0; k < partial->rows * partial->cols; k++)
         x[k] += 1 + sim_draw(n->sim);

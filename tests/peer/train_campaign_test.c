@@ -80,7 +80,7 @@ static bool is_running(const sim *s)
 {
     for (size_t i = 0; i < s->nodes; i++)
         if (s->node[i].up && !s->node[i].status &&
-            s->node[i].host->at.step < s->steps)
+            s->node[i].host->it.at.step < s->steps)
             return true;
     return false;
 }
@@ -111,7 +111,7 @@ static void inject_random(sim *s, size_t what)
         b.kind = STOP;
     /* a block of the start may be part of the matrix that nodes return to */
     if (b.kind == FLIP && s->node[b.node].up &&
-        s->node[b.node].host->changing.turn == 0)
+        s->node[b.node].host->blocks.changing.turn == 0)
         return;
     if (b.kind >= FLIP && !is_calm(s))
         b.kind = sim_draw(s) < 0.5 ? STOP : FLAP;
@@ -324,7 +324,7 @@ static void blocks_are_lost(const training_case *l, size_t whole, bool flips)
     run_until(&s, 5);
     assert_true(whole <= f.reads);
     for (size_t i = whole + flips; i < l->nodes; i++)
-        assert_ok(kf_changing_lose(s.node[i].host));
+        kf_changing_lose(s.node[i].host);
     if (flips)
         flip(&s, whole);
     assert_int_equal(run_to_the_end(&s, 200 * KOFN_SECOND), 1);

@@ -16,7 +16,7 @@ static bool all_are_at(const sim *s, const training_case *l, uint64_t t)
     bool all = true;
 
     for (size_t i = 0; i < l->nodes; i++)
-        all &= !s->node[i].up || s->node[i].host->at.step >= t;
+        all &= !s->node[i].up || s->node[i].host->it.at.step >= t;
     return all;
 }
 
@@ -40,7 +40,7 @@ static kofn_time time_lost(size_t id, kofn_time after)
         s.node[i].slow = 1 + (double)(i % 3) / 2;
     sim_run(&s, s.now + after, NULL);
     for (size_t i = 0; i < l->nodes; i++)
-        top = kf_max(top, s.node[i].host->at.step);
+        top = kf_max(top, s.node[i].host->it.at.step);
     died = s.now;
     sim_stop(&s, id);
     while (!all_are_at(&s, l, kf_min(top + 2, iterates(&f))))

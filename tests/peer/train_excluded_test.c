@@ -163,7 +163,7 @@ static void fault_ends(void **state)
             assert_in_range(now.excluded[i], 0, 2);
         }
         assert_true(excluded > 0);
-        assert_int_not_equal(s.node[FAULTY].host->seat, KOFN_NO_SEAT);
+        assert_int_not_equal(s.node[FAULTY].host->blocks.seat, KOFN_NO_SEAT);
         mesh_down(&s, &f);
     }
 }
@@ -184,7 +184,7 @@ static void forged_names(void **state)
     sim_finish(&s, 120 * KOFN_SECOND, reconnect, "forged", 1);
     for (size_t i = 0; i < FORGER; i++) {
         excluded += now.excluded[i];
-        assert_int_equal(s.node[i].host->liars, 0);
+        assert_int_equal(s.node[i].host->net.quarantined, 0);
         has_member(&s, i, FORGED);
     }
     assert_true(excluded > 0);

@@ -207,8 +207,8 @@ static size_t packet_of(const scenario *o, uint64_t turn, size_t times)
     sim s;
 
     scenario_up(&s, &f, o);
-    while (s.node[0].host->changing.turn < turn ||
-           s.node[0].host->back.times < times)
+    while (s.node[0].host->blocks.changing.turn < turn ||
+           s.node[0].host->disk.back.times < times)
         sim_run(&s, s.now + MS, end_fault);
     at = s.delivered;
     mesh_down(&s, &f);

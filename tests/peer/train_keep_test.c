@@ -122,11 +122,11 @@ static void known_to_one_node(void **state)
         s.opt.resume = true;
         for (size_t n = 0; n < f.needs + 1; n++)
             sim_start(&s, n, true);
-        assert_true(s.node[1].host->at.step < s.node[0].host->at.step);
+        assert_true(s.node[1].host->it.at.step < s.node[0].host->it.at.step);
         sim_finish(&s, s.now + 5 * KOFN_SECOND, NULL, l->scheme, seed);
         for (size_t n = 0; n < f.needs + 1; n++) {
-            assert_int_equal(s.node[n].host->changing.rebuilt, 0);
-            assert_int_equal(s.node[n].host->back.times, 0);
+            assert_int_equal(s.node[n].host->blocks.changing.rebuilt, 0);
+            assert_int_equal(s.node[n].host->disk.back.times, 0);
         }
         mesh_down(&s, &f);
     }
@@ -337,7 +337,7 @@ static void few_have_the_last(void **state)
         s.opt.resume = true;
         start_all(&s);
         sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l->scheme, seed);
-        assert_true(s.node[0].host->back.times > 0);
+        assert_true(s.node[0].host->disk.back.times > 0);
         mesh_down(&s, &f);
     }
 }
@@ -352,11 +352,11 @@ static void flip(void *ud, kofn_fault_place where, uint64_t t,
     size_t first, rows;
 
     (void)numbers;
-    if (where != KOFN_FAULT_IN_MEMORY || n->id != 0 || h->changing.turn != 2 ||
-        h->outvoted)
+    if (where != KOFN_FAULT_IN_MEMORY || n->id != 0 ||
+        h->blocks.changing.turn != 2 || h->it.outvoted)
         return;
     kf_host_wrote(h, t, &first, &rows);
-    ((double *)h->v->m.data)[first] += 1;
+    ((double *)h->it.v->m.data)[first] += 1;
 }
 
 /* Reads the first number that turn 2 wrote of the vector on disk of this seat.
@@ -372,7 +372,7 @@ static bool read_kept(const sim *s, size_t seat, double *x)
     newest[0] = 0;
     if (each_of(begin, "", note_newest) == 0)
         return false;
-    kf_host_wrote(h, kf_course_end(&h->course, 2), &first, &rows);
+    kf_host_wrote(h, kf_course_end(&h->work.course, 2), &first, &rows);
     f = fopen(newest, "rb");
     assert_non_null(f);
     assert_int_equal(
@@ -399,7 +399,7 @@ static void flipped_number_is_not_kept(void **state)
     s.hostile = &f;
     s.look = NULL;
     start_all(&s);
-    while (s.node[1].host->changing.turn < 3)
+    while (s.node[1].host->blocks.changing.turn < 3)
         sim_run(&s, s.now + MS, NULL);
     assert_true(read_kept(&s, 1, &theirs));
     if (read_kept(&s, 0, &ours))

@@ -111,7 +111,8 @@ static size_t list_faulty(const sim *s, const kf_note *note, uint32_t *list)
 
         for (uint32_t seat = 0; seat < SIM_NODES; seat++)
             for (size_t i = 0; i < s->nodes; i++)
-                if (now.faulty & kf_bit(i) && s->node[i].host->seat == seat)
+                if (now.faulty & kf_bit(i) &&
+                    s->node[i].host->blocks.seat == seat)
                     list[n++] = seat;
         list[first] = (uint32_t)(n - first - 1);
     }
@@ -218,8 +219,8 @@ static size_t end_well(sim *s, fixture *f)
         assert_int_equal(v.failed, KOFN_OK);
         assert_int_equal(v.alone, 0);
         if (!s->hostile)
-            assert_memory_equal(n->host->v->m.data, first->host->v->m.data,
-                                f->v0.rows * 8);
+            assert_memory_equal(n->host->it.v->m.data,
+                                first->host->it.v->m.data, f->v0.rows * 8);
         left_out += v.left_out;
     }
     return left_out;
@@ -506,14 +507,14 @@ static size_t flipped;
 
 static void look_at_others(sim *s, size_t id)
 {
-    if (id != flipped || s->node[id].host->changing.rebuilt > 0)
+    if (id != flipped || s->node[id].host->blocks.changing.rebuilt > 0)
         look_at_blocks(s, id);
 }
 
 /* Flips a bit that changes a number, of a block or of its velocity. */
 static void flip(sim *s, size_t id, size_t operand, bool velocity)
 {
-    kf_block *b = s->node[id].host->operand[operand].block;
+    kf_block *b = s->node[id].host->blocks.operand[operand].block;
     double *x = velocity ? b->velocity : b->component[0].data;
     size_t i = kf_rng_below(&s->rng, b->rows * b->cols);
     uint64_t bits;
@@ -545,7 +546,7 @@ static void memory(void **state)
             sim_finish(&s, 120 * KOFN_SECOND, NULL, l->scheme, k);
             end_well(&s, &f);
             for (size_t n = 0; n < l->nodes; n++) {
-                const kf_changing *c = &s.node[n].host->changing;
+                const kf_changing *c = &s.node[n].host->blocks.changing;
 
                 assert_int_equal(c->wrong, n == flipped);
                 assert_int_equal(c->rebuilt, n == flipped);
@@ -577,7 +578,7 @@ static void lenders(void **state)
         sim_finish(&s, 120 * KOFN_SECOND, NULL, l->scheme, id);
         end_well(&s, &f);
         assert_true(now.sent > 0);
-        assert_int_equal(s.node[node].host->changing.rebuilt, 1);
+        assert_int_equal(s.node[node].host->blocks.changing.rebuilt, 1);
         mesh_down(&s, &f);
     }
 }

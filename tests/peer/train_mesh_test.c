@@ -56,7 +56,8 @@ static void all_well(void **state)
                 assert_int_equal(v.at.step, iterates(&f));
                 assert_int_equal(v.alone, 0);
                 /* decoded from the same bytes by all */
-                assert_memory_equal(h->v->m.data, s.node[0].host->v->m.data,
+                assert_memory_equal(h->it.v->m.data,
+                                    s.node[0].host->it.v->m.data,
                                     f.v0.rows * 8);
             }
             assert_true(f.blocks > f.steps * l->layers);
@@ -75,8 +76,8 @@ static size_t count_whole(const sim *s, size_t without)
 
     for (size_t i = 0; i < s->nodes; i++)
         whole += i != without && s->node[i].up &&
-                 s->node[i].host->seat != KOFN_NO_SEAT &&
-                 s->node[i].host->changing.turn + 1 >= last;
+                 s->node[i].host->blocks.seat != KOFN_NO_SEAT &&
+                 s->node[i].host->blocks.changing.turn + 1 >= last;
     return whole;
 }
 
@@ -106,7 +107,7 @@ static void count_lives(const sim *s)
             continue;
         kf_node_look(s->node[i].host->node, &v);
         adopted += v.adopted;
-        rebuilt += s->node[i].host->changing.rebuilt;
+        rebuilt += s->node[i].host->blocks.changing.rebuilt;
     }
 }
 
@@ -198,10 +199,10 @@ static void late_node(void **state)
             sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
             kf_node_look(s.node[node].host->node, &v);
             assert_int_equal(v.seat, node);
-            assert_int_equal(s.node[node].host->seat, node);
-            assert_int_equal(s.node[node].host->changing.rebuilt, 1);
+            assert_int_equal(s.node[node].host->blocks.seat, node);
+            assert_int_equal(s.node[node].host->blocks.changing.rebuilt, 1);
             for (size_t n = 0; n < node; n++)
-                assert_int_equal(s.node[n].host->changing.rebuilt, 0);
+                assert_int_equal(s.node[n].host->blocks.changing.rebuilt, 0);
             mesh_down(&s, &f);
         }
 }
@@ -236,7 +237,7 @@ static void generations(void **state)
         }
         sim_finish(&s, s.now + 40 * KOFN_SECOND, NULL, l->scheme, change);
         for (size_t n = 0; n < l->nodes; n++)
-            made += s.node[n].host->changing.rebuilt;
+            made += s.node[n].host->blocks.changing.rebuilt;
         print_message("%zu nodes with rebuilt blocks: drift %.3g\n", made,
                       f.drift);
         if (!change)
@@ -263,14 +264,14 @@ static void sleeps(void **state)
             sim_start(&s, n, true);
         run_until(&s, 5);
         s.node[node].stopped = KOFN_NEVER / 2;
-        run_until(&s, s.node[node].host->changing.turn + turns);
+        run_until(&s, s.node[node].host->blocks.changing.turn + turns);
         s.node[node].stopped = 0;
         sim_wake(&s, node, s.now);
         sim_finish(&s, 40 * KOFN_SECOND, NULL, "sleeps", turns);
         if (turns < 3)
-            assert_int_equal(s.node[node].host->changing.rebuilt, 0);
+            assert_int_equal(s.node[node].host->blocks.changing.rebuilt, 0);
         if (turns > 5)
-            assert_int_equal(s.node[node].host->changing.rebuilt, 1);
+            assert_int_equal(s.node[node].host->blocks.changing.rebuilt, 1);
         mesh_down(&s, &f);
     }
 }
@@ -296,7 +297,7 @@ static void too_few(void **state)
     sim_run(&s, s.now + 10 * KOFN_SECOND, NULL);
     for (size_t n = 0; n < l->nodes; n++)
         assert_int_equal(s.node[n].status, KOFN_TOOFEW);
-    assert_true(s.node[0].host->at.step < iterates(&f));
+    assert_true(s.node[0].host->it.at.step < iterates(&f));
     mesh_down(&s, &f);
 }
 

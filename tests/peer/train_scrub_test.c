@@ -43,8 +43,8 @@ static void look(sim *s, size_t id)
 {
     const kf_host *h = s->node[id].host;
 
-    if (h->changing.wrong && !found[id])
-        found[id] = h->changing.turn;
+    if (h->blocks.changing.wrong && !found[id])
+        found[id] = h->blocks.changing.turn;
 }
 
 static void begin(sim *s, fixture *f, const training_case *l, uint64_t scrub,

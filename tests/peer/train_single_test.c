@@ -48,15 +48,15 @@ static void compare(const both_types *t, const char *what)
  * float32. */
 static void end_alike(sim *s, fixture *f, const char *what, uint64_t seed)
 {
-    const double *first = s->node[0].host->v->m.data;
+    const double *first = s->node[0].host->it.v->m.data;
 
     sim_finish(s, s->now + 60 * KOFN_SECOND, NULL, what, seed);
     for (size_t i = 0; i < s->nodes; i++) {
         const kf_host *h = s->node[i].host;
 
         assert_ok(s->node[i].status);
-        assert_int_equal(h->at.step, iterates(f));
-        assert_memory_equal(h->v->m.data, first, f->v0.rows * 8);
+        assert_int_equal(h->it.at.step, iterates(f));
+        assert_memory_equal(h->it.v->m.data, first, f->v0.rows * 8);
     }
     for (size_t i = 0; i < f->v0.rows && f->l->dtype == KOFN_F32; i++)
         assert_true((double)(float)first[i] == first[i]);
@@ -183,7 +183,7 @@ static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
         kf_host_look(s.node[i].host, &v);
         assert_ok(s.node[i].status);
         assert_int_equal(v.at.step, iterates(&f));
-        assert_at_most(relative_error(s.node[i].host->v->m.data,
+        assert_at_most(relative_error(s.node[i].host->it.v->m.data,
                                       s.ref + iterates(&f) * f.v0.rows,
                                       f.v0.rows),
                        ROOM_F32);
@@ -266,12 +266,12 @@ static void different_rounding(void **state)
             s.hostile = &place; /* vectors differ */
             start_all(&s);
             for (size_t i = 0; i < l.nodes; i++)
-                s.node[i].host->machine += i;
+                s.node[i].host->it.machine += i;
             run_until(&s, 6);
             sim_stop(&s, node);
             run_until(&s, 9);
             sim_start(&s, node, false);
-            s.node[node].host->machine += node;
+            s.node[node].host->it.machine += node;
             sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l.scheme, seed);
             for (size_t i = 0; i < l.nodes; i++) {
                 kf_host_look(s.node[i].host, &v);
@@ -300,8 +300,8 @@ static void join_one(const training_case *l, uint64_t seed, both_types *t)
     run_until(&s, 9);
     sim_start(&s, node, seed % 2);
     sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
-    assert_int_equal(s.node[node].host->seat, node);
-    assert_int_equal(s.node[node].host->changing.rebuilt, 1);
+    assert_int_equal(s.node[node].host->blocks.seat, node);
+    assert_int_equal(s.node[node].host->blocks.changing.rebuilt, 1);
     measure(t, &s, &f);
     mesh_down(&s, &f);
 }
@@ -343,10 +343,10 @@ static void all_lost(void **state)
             s.opt.resume = true;
             start_all(&s);
             for (size_t n = 0; n < l.nodes; n++)
-                assert_true(s.node[n].host->changing.turn >= 2);
+                assert_true(s.node[n].host->blocks.changing.turn >= 2);
             sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l.scheme, seed);
             for (size_t n = 0; n < l.nodes; n++)
-                assert_int_equal(s.node[n].host->changing.rebuilt, 0);
+                assert_int_equal(s.node[n].host->blocks.changing.rebuilt, 0);
             mesh_down(&s, &f);
             empty(folder);
         }

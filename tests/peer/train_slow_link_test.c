@@ -86,14 +86,15 @@ static void listen(sim *s, const sim_packet *p)
 /* Called at every packet; counts the turns that have ended. */
 static void count(sim *s)
 {
-    uint64_t turn = s->node[1].host->changing.turn, more = turn - seen.turn;
+    uint64_t turn = s->node[1].host->blocks.changing.turn,
+             more = turn - seen.turn;
     const kf_host *h = s->node[last_node(s)].host;
 
     if (!h || more == 0)
         return;
     seen.turn = turn;
     seen.turns += more;
-    seen.with += h->seat != KOFN_NO_SEAT ? more : 0;
+    seen.with += h->blocks.seat != KOFN_NO_SEAT ? more : 0;
 }
 
 /* The last node joins in the tenth of 102 turns. Records its state when the
@@ -118,7 +119,7 @@ static void run_case(link_case what)
     for (size_t i = 0; i < last_node(&s); i++)
         sim_start(&s, i, true);
     run_until(&s, 9);
-    seen.turn = s.node[1].host->changing.turn;
+    seen.turn = s.node[1].host->blocks.changing.turn;
     seen.whole = kf_mesh_vector_bytes(s.node[0].host);
     slow.rate = (double)seen.whole /
                 (what.hedges * 1e-9 * (double)kf_host_hedge(s.node[0].host));
@@ -204,10 +205,10 @@ static void take_part(kf_host *h, kofn_iterate_id base, kofn_iterate_id at)
     assert_ok(kf_buffer_new(&body, n, 1, KOFN_F64));
     memset(body->m.data, 0, n * sizeof(double));
     *(double *)body->m.data = 5;
-    memcpy(kf_at(&body->m, n - recalls, 0), h->changing.line,
-           recalls * sizeof *h->changing.line);
+    memcpy(kf_at(&body->m, n - recalls, 0), h->blocks.changing.line,
+           recalls * sizeof *h->blocks.changing.line);
     assert_ok(kf_mesh_part_take(h, &note, body));
-    assert_true(h->scalar[0] == 5);
+    assert_true(h->it.scalar[0] == 5);
     kf_buffer_drop(body);
 }
 
@@ -239,8 +240,8 @@ static void parts_of_the_past(void **state)
         sim_start(&s, i, true);
     run_until(&s, 9);
     h = s.node[0].host;
-    at = h->at;
-    was = h->past[(at.step - 1) % KF_PAST];
+    at = h->it.at;
+    was = h->it.past[(at.step - 1) % KF_PAST];
     assert_true(was.step + 1 == at.step && fits(h, at, at.step + 1));
     assert_true(fits(h, was, at.step + 1));
     assert_true(fits(h, at, at.step + KF_PAST));
@@ -254,20 +255,20 @@ static void parts_of_the_past(void **state)
         fits(h, (kofn_iterate_id){at.step + 1, at.lineage}, at.step + 2));
     assert_ok(kf_mesh_vector_body(h, &all, &bytes));
     take_part(h, was, (kofn_iterate_id){at.step + 1, 7});
-    assert_true(fits(h, h->at, at.step + 2) && fits(h, was, at.step + 2));
+    assert_true(fits(h, h->it.at, at.step + 2) && fits(h, was, at.step + 2));
     assert_false(fits(h, at, at.step + 2));
     assert_ok(kf_mesh_vector_take(h, (kofn_iterate_id){at.step + 2, 8}, all));
-    assert_true(fits(h, h->at, at.step + 3));
+    assert_true(fits(h, h->it.at, at.step + 3));
     assert_false(fits(h, was, at.step + 3));
     h->program.wrote = reports_too_much; /* no more than there is */
     assert_int_equal(
         kf_mesh_part_bytes(h, &(kf_note){.type = KF_NOTE_VECTOR,
                                          .at = {at.step + 4, 7},
-                                         .vector.after = h->at.step + 1,
-                                         .vector.lineage = h->at.lineage}),
+                                         .vector.after = h->it.at.step + 1,
+                                         .vector.lineage = h->it.at.lineage}),
         bytes - 3 * sizeof(double));
     h->opt.errors = KOFN_ERRORS_PROBABILISTIC;
-    assert_false(fits(h, h->at, at.step + 3));
+    assert_false(fits(h, h->it.at, at.step + 3));
     kf_buffer_drop(all);
     mesh_down(&s, &f);
 }

@@ -54,9 +54,10 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 
     if (t + 1 != now.t || where != now.where || !(now.nodes & kf_bit(n->id)))
         return;
-    if (once && lineage_of[n->id] && lineage_of[n->id] != n->host->at.lineage)
+    if (once && lineage_of[n->id] &&
+        lineage_of[n->id] != n->host->it.at.lineage)
         return;
-    lineage_of[n->id] = n->host->at.lineage;
+    lineage_of[n->id] = n->host->it.at.lineage;
     erred++;
     if (now.cut_off)
         cut_links(n->sim, n->id);
@@ -78,7 +79,7 @@ static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
     const kf_train_mesh *m = at_node(n);
 
     if (turn == now.turn && now.nodes & kf_bit(n->id) && !lineage_of[n->id]) {
-        lineage_of[n->id] = n->host->at.lineage;
+        lineage_of[n->id] = n->host->it.at.lineage;
         erred++;
         *(double *)kf_at(
             v, (turn - 1) % 4 * m->tape + m->p.X[1].rows * m->p.X[1].ld, 0) +=
@@ -93,9 +94,9 @@ static void flip(sim *s, size_t id)
 {
     kf_host *h = s->node[id].host;
     size_t first, rows;
-    double *x = h->v->m.data;
+    double *x = h->it.v->m.data;
 
-    if (!now.flips || !(now.nodes & kf_bit(id)) || h->at.step != now.t ||
+    if (!now.flips || !(now.nodes & kf_bit(id)) || h->it.at.step != now.t ||
         lineage_of[id])
         return;
     lineage_of[id] = 1;
@@ -114,8 +115,8 @@ static void lose(sim *s, size_t id)
     kf_host *h = s->node[id].host;
 
     flip(s, id);
-    if (now.loses && now.nodes & kf_bit(id) && h->at.step == now.t)
-        assert_ok(kf_changing_lose(h));
+    if (now.loses && now.nodes & kf_bit(id) && h->it.at.step == now.t)
+        kf_changing_lose(h);
 }
 
 static void hear(void *ud, uint32_t seat, const char *name, bool excluded)
@@ -222,7 +223,7 @@ static size_t weights_at(const fixture *f)
 static void compare_weights(const fixture *f, const sim *s, size_t id)
 {
     size_t rows = f->v0.rows, first = weights_at(f);
-    const double *v = s->node[id].host->v->m.data;
+    const double *v = s->node[id].host->it.v->m.data;
     const double *right = f->ref + iterates(f) * rows;
 
     for (size_t i = first; i < rows; i++)
@@ -262,11 +263,11 @@ static size_t try_well(const training_case *l, kofn_errors errors, fault what,
         assert_int_equal(v.at.step, iterates(&f));
         compare_weights(&f, &s, i);
         at = weights_at(&f); /* tapes may differ by rounding */
-        assert_memory_equal(kf_at(&n->host->v->m, at, 0),
-                            kf_at(&first->host->v->m, at, 0),
+        assert_memory_equal(kf_at(&n->host->it.v->m, at, 0),
+                            kf_at(&first->host->it.v->m, at, 0),
                             (f.v0.rows - at) * 8);
         again += v.again;
-        wrong = kf_max(wrong, n->host->changing.wrong);
+        wrong = kf_max(wrong, n->host->blocks.changing.wrong);
         outvoted += what.nodes & kf_bit(i) ? v.outvoted : 0;
         kf_comparison_advance(n->host);
     }

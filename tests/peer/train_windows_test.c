@@ -37,7 +37,7 @@ static size_t last_node(const sim *s)
 
 static uint64_t turn_of(const sim *s)
 {
-    return s->node[0].host->changing.turn;
+    return s->node[0].host->blocks.changing.turn;
 }
 
 static uint64_t outvoted(const sim *s)
@@ -119,8 +119,8 @@ static void hold(sim *s)
     const kf_host *h = s->node[last_node(s)].host;
     size_t held = 0;
 
-    for (size_t i = 0; h && i < h->changing.lents; i++) {
-        const kf_borrowed *l = &h->changing.lent[i];
+    for (size_t i = 0; h && i < h->blocks.changing.lents; i++) {
+        const kf_borrowed *l = &h->blocks.changing.lent[i];
 
         if (l->from != KF_LOCAL)
             held += (l->block->velocity ? 2 : 1) * l->block->rows *
@@ -164,8 +164,8 @@ static void rebuild(sim *s, fixture *f, window_case what, kofn_errors errors)
     run_until(s, 9);
     sim_start(s, last_node(s), false);
     sim_finish(s, s->now + 60 * KOFN_SECOND, NULL, wide_case.scheme, 1);
-    assert_int_equal(s->node[last_node(s)].host->changing.rebuilt, 1);
-    assert_int_equal(s->node[last_node(s)].host->changing.wrong, 0);
+    assert_int_equal(s->node[last_node(s)].host->blocks.changing.rebuilt, 1);
+    assert_int_equal(s->node[last_node(s)].host->blocks.changing.wrong, 0);
 }
 
 /* Returns the bytes of all blocks with velocities. */

@@ -344,16 +344,16 @@ static inline void hostile_check_waiting(const kf_host *h, kofn_peer peer)
 {
     size_t letters = 0, vectors = 0, bytes = 0;
 
-    for (size_t i = 0; i < h->waits; i++)
-        if (h->waiting[i].peer == peer) {
+    for (size_t i = 0; i < h->net.waits; i++)
+        if (h->net.waiting[i].peer == peer) {
             letters++;
-            vectors += h->waiting[i].head[6] == KF_NOTE_VECTOR;
-            bytes += h->waiting[i].bytes;
+            vectors += h->net.waiting[i].head[6] == KF_NOTE_VECTOR;
+            bytes += h->net.waiting[i].bytes;
         }
     assert_true(letters <= 512);
     assert_true(vectors <= 1);
     assert_true(bytes <=
-                65536 + 5 * (h->v->m.rows + KOFN_SCALARS) * sizeof(double));
+                65536 + 5 * (h->it.v->m.rows + KOFN_SCALARS) * sizeof(double));
 }
 
 /* Fails if an honest node regards another honest node as failed in the end. */
@@ -365,7 +365,7 @@ static inline void hostile_check(sim *s)
         kf_node *n = s->node[i].host->node;
 
         assert_true(n->table.count <= KF_MOST_LIVES);
-        assert_true(s->node[i].host->waits <= 4096);
+        assert_true(s->node[i].host->net.waits <= 4096);
         for (uint32_t p = 0; p < s->node[i].peers; p++)
             hostile_check_waiting(s->node[i].host, p);
         for (size_t j = 0; j < e->honest; j++) {

@@ -369,7 +369,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     assert_ok(kf_host_new(&n->host, &n->t, &program, &o, &s->v0,
                           (kf_timer){sim_clock, s}));
     if (s->window)
-        n->host->changing.small = s->window;
+        n->host->blocks.changing.small = s->window;
     for (size_t i = 0; i < s->nodes; i++)
         if (i != id && s->node[i].up) {
             sim_link(s, id, i, KOFN_CAME);
@@ -400,14 +400,15 @@ static inline void sim_stop(sim *s, size_t id)
 static inline void sim_check(sim *s, sim_node *n)
 {
     size_t rows = s->v0.rows;
-    const double *v = n->host->v->m.data;
-    kofn_iterate_id at = n->host->at;
+    const double *v = n->host->it.v->m.data;
+    kofn_iterate_id at = n->host->it.at;
     double error = 0, room = s->room > 0 ? s->room : 1e-9;
 
     assert_true(kf_same_iterate(n->host->node->stage.at, at));
-    if (n->attempt != n->host->back.attempt) /* it returned to a checkpoint */
+    if (n->attempt !=
+        n->host->disk.back.attempt) /* it returned to a checkpoint */
         n->seen = (kofn_iterate_id){0, 0};
-    n->attempt = n->host->back.attempt;
+    n->attempt = n->host->disk.back.attempt;
     if (at.step == n->seen.step && at.lineage == n->seen.lineage)
         return;
     assert_true(at.step >= n->seen.step); /* steps never decrease */
@@ -480,7 +481,7 @@ static inline void sim_turn(sim *s, size_t id)
     } else {
         sim_wake(s, id, kf_node_alarm(n->host->node));
     }
-    if (s->retries && n->host->waits)
+    if (s->retries && n->host->net.waits)
         sim_wake(s, id, s->now + MS);
 }
 

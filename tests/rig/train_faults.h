@@ -165,7 +165,7 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
-    bool lost = now.of->lost && n->host->back.attempt == 0 &&
+    bool lost = now.of->lost && n->host->disk.back.attempt == 0 &&
                 where == KOFN_FAULT_IN_PRODUCT && n->id <= n->sim->nodes / 2 &&
                 t >= now.of->lost_at * f->turn;
 
@@ -215,12 +215,13 @@ static void flip(sim *s, size_t id)
 {
     const fixture *f = s->own;
     const kf_host *h = s->node[id].host;
-    const kf_mesh_operand *o = &h->operand[kf_rng_below(&s->rng, f->l->layers)];
+    const kf_mesh_operand *o =
+        &h->blocks.operand[kf_rng_below(&s->rng, f->l->layers)];
     const kf_block *b = o->block;
     double *x;
     uint64_t bits;
 
-    if (h->seat == KOFN_NO_SEAT || !b ||
+    if (h->blocks.seat == KOFN_NO_SEAT || !b ||
         is_shared(&o->dense, b->component[0].data))
         return;
     x = kf_at(&b->component[0], kf_rng_below(&s->rng, b->rows),
@@ -244,8 +245,8 @@ static size_t count_whole(const sim *s, size_t without)
     for (size_t i = 0; i < s->nodes; i++)
         whole += i != without && s->node[i].up && !now.flipped[i] &&
                  !s->node[i].turncoat &&
-                 s->node[i].host->seat != KOFN_NO_SEAT &&
-                 s->node[i].host->changing.turn + 1 >= last;
+                 s->node[i].host->blocks.seat != KOFN_NO_SEAT &&
+                 s->node[i].host->blocks.changing.turn + 1 >= last;
     return whole;
 }
 
@@ -275,7 +276,7 @@ static void look_at_weights(const sim *s, size_t id)
 {
     const fixture *f = s->own;
     size_t rows = f->v0.rows, first = rows - f->net->total;
-    const double *v = s->node[id].host->v->m.data;
+    const double *v = s->node[id].host->it.v->m.data;
     const double *right = f->ref + iterates(f) * rows;
 
     for (size_t i = first; i < rows; i++)
@@ -328,7 +329,7 @@ static void die(sim *s, size_t id, bool replaced)
     size_t left = count_whole(s, id);
 
     if (left < f->reads + (s->opt.errors != KOFN_ERRORS_NONE) &&
-        s->node[id].host->changing.turn > 0 && !s->opt.keep)
+        s->node[id].host->blocks.changing.turn > 0 && !s->opt.keep)
         return;
     lose(s, id);
     now.injected++;
@@ -438,7 +439,8 @@ static void blame(sim *s, size_t by, size_t node)
 static void compare_vector(sim *s, const sim_node *n)
 {
     size_t rows = s->v0.rows;
-    const double *v = n->host->v->m.data, *right = s->ref + n->seen.step * rows;
+    const double *v = n->host->it.v->m.data,
+                 *right = s->ref + n->seen.step * rows;
     double error = 0;
 
     assert_true(n->seen.step <= s->steps);
@@ -470,15 +472,16 @@ static void look_at_node(sim *s, size_t id)
         measure_blocks(s, id);
         if (!(f->drift <= 1e-11))
             fail_msg("node %zu: its blocks of step %llu are off by %g", id,
-                     (unsigned long long)s->node[id].host->changing.turn,
+                     (unsigned long long)s->node[id].host->blocks.changing.turn,
                      f->drift);
         return;
     }
-    if (s->node[id].host->seat == KOFN_NO_SEAT)
+    if (s->node[id].host->blocks.seat == KOFN_NO_SEAT)
         return; /* it may rebuild them from wrong numbers */
     measure_blocks(s, id);
     now.flipped[id] = !(f->drift <= 1e-11);
-    if (s->node[id].host->changing.turn > 0) /* a draft is read with a vector */
+    if (s->node[id].host->blocks.changing.turn >
+        0) /* a draft is read with a vector */
         now.filed[id] = false;
     if (now.flipped[id])
         f->drift = before.drift;

@@ -102,8 +102,8 @@ static inline size_t count_resumed(const sim *s, uint64_t *least)
 
     *least = UINT64_MAX;
     for (size_t i = 0; i < s->nodes; i++) {
-        n += s->node[i].host->at.step > 0;
-        *least = kf_min(*least, s->node[i].host->changing.turn);
+        n += s->node[i].host->it.at.step > 0;
+        *least = kf_min(*least, s->node[i].host->blocks.changing.turn);
     }
     return n;
 }
@@ -113,7 +113,7 @@ static inline size_t count_rebuiled(const sim *s)
     size_t n = 0;
 
     for (size_t i = 0; i < s->nodes; i++)
-        n += s->node[i].host->changing.rebuilt;
+        n += s->node[i].host->blocks.changing.rebuilt;
     return n;
 }
 

@@ -391,21 +391,22 @@ static void measure_blocks(sim *s, size_t id)
 {
     fixture *f = s->own;
     const kf_host *h = s->node[id].host;
-    uint64_t turn = kf_course_turn(&h->course, h->at.step);
-    size_t seat = h->seat;
+    uint64_t turn = kf_course_turn(&h->work.course, h->it.at.step);
+    size_t seat = h->blocks.seat;
 
-    if (h->seat == KOFN_NO_SEAT)
+    if (h->blocks.seat == KOFN_NO_SEAT)
         return;
-    assert_true(h->changing.turn == turn);
+    assert_true(h->blocks.changing.turn == turn);
     for (size_t l = 0; l < f->l->layers; l++) {
         const kofn_matrix *W = &f->W[turn * f->l->layers + l];
         kf_block *right;
         kf_resident r;
 
         assert_ok(kf_resident_dense(&r, f->plan[l], W));
-        r.by = h->operand[l].resident.by;
-        assert_ok(kf_data_encode(&r, h->operand[l].code, &seat, 1, &right));
-        compare_block(f, h->operand[l].block, right);
+        r.by = h->blocks.operand[l].resident.by;
+        assert_ok(
+            kf_data_encode(&r, h->blocks.operand[l].code, &seat, 1, &right));
+        compare_block(f, h->blocks.operand[l].block, right);
         kf_block_drop(right);
         kf_resident_free(&r);
     }
@@ -458,13 +459,13 @@ static inline uint64_t last_turn(const sim *s)
 
     for (size_t i = 0; i < s->nodes; i++)
         if (s->node[i].up)
-            last = kf_max(last, s->node[i].host->changing.turn);
+            last = kf_max(last, s->node[i].host->blocks.changing.turn);
     return last;
 }
 
 static inline void run_until(sim *s, uint64_t turn)
 {
-    while (s->node[0].host->changing.turn < turn) {
+    while (s->node[0].host->blocks.changing.turn < turn) {
         sim_run(s, s->now + MS, NULL);
         assert_true(s->now < 60 * KOFN_SECOND);
     }
