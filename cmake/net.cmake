@@ -14,7 +14,7 @@ endif()
 
 # Sets KOFN_NET_INSIDE: what a program takes that has the transport inside.
 function(kofn_net_objects)
-  set(inside src/plug/load.c)
+  set(inside src/plug/net.c)
   if(KOFN_NET)
     file(GLOB sources CONFIGURE_DEPENDS src/net/*.c)
     list(FILTER sources EXCLUDE REGEX "/plugin[.]c$")

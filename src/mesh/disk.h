@@ -9,8 +9,9 @@
 
 #define KF_MOST_ATTEMPTS 16 /* of a run */
 #define KF_MOST_VAIN 3      /* in succession, without a new checkpoint */
-#define KF_WANTS 32 /* wait for other nodes, in silences; `give_up` is added   \
-                     */
+#define KF_WANTS                                                               \
+    32 /* wait for other nodes, in silences; `give_up` is added                \
+        */
 
 typedef struct kf_host kf_host; /* host.h */
 

@@ -35,3 +35,17 @@ setup() {
     cp "$beside/libkofn-net.so" alone/
     LD_LIBRARY_PATH=alone run -0 alone/kofn keygen keys
 }
+
+@test "library: nodes without a master are loaded by their plugin only" {
+    beside=$(dirname "$KOFN")
+    [ -e "$beside/libkofn-mesh.so" ] || skip "it was built without nodes"
+    nm -D --defined-only "$beside/libkofn-mesh.so" | grep -q ' kofn_mesh_plugin$'
+    mkdir alone
+    cp -L "$beside"/libkofn.so.0 "$beside"/kofn alone/
+    "$KOFN" gen matrix 40 40 -o a.npy
+    LD_LIBRARY_PATH=alone run -0 alone/kofn power a.npy -n 3
+    LD_LIBRARY_PATH=alone run -2 alone/kofn power a.npy --masterless -n 3
+    [[ $output == *"libkofn-mesh.so is not beside libkofn"* ]]
+    cp "$beside/libkofn-mesh.so" alone/
+    LD_LIBRARY_PATH=alone run -0 alone/kofn power a.npy --masterless -n 3
+}
