@@ -46,14 +46,15 @@ void kf_proof_new(kf_proof *p, kf_arrays *a, const kf_evidence *e)
     p->x = kf_arrays_new(a, 2 * e->components * q, numbers);
     p->g = kf_arrays_new(a, q, numbers);
     p->try = kf_arrays_new(a, q, numbers);
-    p->tries = kf_arrays_new(a, (e->nodes + 1) * q, numbers);
-    p->S = kf_arrays_new(a, (q + 1) * q, numbers);
-    p->W = kf_arrays_new(a, e->nodes * e->components * q, numbers);
+    p->scratch.tries = kf_arrays_new(a, (e->nodes + 1) * q, numbers);
+    p->scratch.S = kf_arrays_new(a, (q + 1) * q, numbers);
+    p->others.W = kf_arrays_new(a, e->nodes * e->components * q, numbers);
     p->y = kf_arrays_new(a, e->components, numbers);
-    p->overlap = kf_arrays_new(a, e->nodes, numbers);
-    p->candidate = kf_arrays_new(a, e->nodes, sizeof *p->candidate);
-    p->order = kf_arrays_new(a, e->nodes, sizeof *p->order);
-    p->used = kf_arrays_new(a, e->nodes, 1);
+    p->scratch.overlap = kf_arrays_new(a, e->nodes, numbers);
+    p->others.candidate =
+        kf_arrays_new(a, e->nodes, sizeof *p->others.candidate);
+    p->scratch.order = kf_arrays_new(a, e->nodes, sizeof *p->scratch.order);
+    p->scratch.used = kf_arrays_new(a, e->nodes, 1);
 }
 
 /* ---- what everybody held has to answer for ------------------------------- */
@@ -130,10 +131,12 @@ static void sort_others(kf_proof *p, size_t j)
 
         if (i == j)
             continue;
-        p->overlap[i] = overlap(p, i, j);
-        for (; at > 0 && p->overlap[p->order[at - 1]] > p->overlap[i]; at--)
-            p->order[at] = p->order[at - 1];
-        p->order[at] = i;
+        p->scratch.overlap[i] = overlap(p, i, j);
+        for (; at > 0 && p->scratch.overlap[p->scratch.order[at - 1]] >
+                             p->scratch.overlap[i];
+             at--)
+            p->scratch.order[at] = p->scratch.order[at - 1];
+        p->scratch.order[at] = i;
         n++;
     }
 }
@@ -151,9 +154,9 @@ static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
     assert(j < p->count);
     assert(keep > 0);
     memcpy(x, p->X + j * components * m, components * m * sizeof *x);
-    memset(p->used, 0, p->nodes);
+    memset(p->scratch.used, 0, p->nodes);
     for (size_t i = 0; i + 1 < p->count; i++) {
-        size_t node = p->order[i], more = n;
+        size_t node = p->scratch.order[i], more = n;
 
         for (size_t l = 0; l < components && more < m; l++)
             more = kf_rivals_add(p->B, more, m,
@@ -161,9 +164,9 @@ static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
         memcpy(next, x, components * m * sizeof *x);
         for (size_t l = 0; l < components; l++)
             kf_rivals_take_out(p->B, more, m, next + l * m);
-        p->used[node] = !(kf_code_length(next, components * m) > least);
-        others += p->used[node];
-        if (p->used[node])
+        p->scratch.used[node] = !(kf_code_length(next, components * m) > least);
+        others += p->scratch.used[node];
+        if (p->scratch.used[node])
             continue;
         memcpy(x, next, components * m * sizeof *x);
         n = more;
@@ -202,52 +205,55 @@ static double *columns_left(const kf_proof *p, size_t i, size_t depth)
 {
     size_t each = p->components * p->q, all = p->nodes * each;
 
-    assert(i < p->candidates);
-    return (depth ? p->deeper + (depth - 1) * all : p->W) +
-           p->candidate[i] * each;
+    assert(i < p->others.candidates);
+    return (depth ? p->others.deeper + (depth - 1) * all : p->others.W) +
+           p->others.candidate[i] * each;
 }
 
-/* Puts the directions of the group that starts at this candidate into p->S. */
+/* Puts the directions of the group that starts at this candidate into
+ * p->scratch.S. */
 static size_t directions(kf_proof *p, size_t first, size_t end, size_t depth)
 {
     size_t n = 0;
 
     for (size_t i = first; i < end; i++)
-        n = kf_rivals_directions(p->S, n, p->q, columns_left(p, i, depth),
-                                 p->components);
+        n = kf_rivals_directions(p->scratch.S, n, p->q,
+                                 columns_left(p, i, depth), p->components);
     return n;
 }
 
-/* Removes the n directions in p->S from the candidates from `from` on. */
+/* Removes the n directions in p->scratch.S from the candidates from `from` on.
+ */
 static void go_deeper(kf_proof *p, size_t from, size_t depth, size_t n)
 {
     size_t each = p->components * p->q;
 
-    for (size_t i = from; i < p->candidates; i++) {
+    for (size_t i = from; i < p->others.candidates; i++) {
         double *to = columns_left(p, i, depth + 1);
 
         memcpy(to, columns_left(p, i, depth), each * sizeof *to);
         for (size_t l = 0; l < p->components; l++)
-            kf_rivals_take_out(p->S, n, p->q, to + l * p->q);
+            kf_rivals_take_out(p->scratch.S, n, p->q, to + l * p->q);
     }
 }
 
 /* True if some choice of further groups, from candidate `from` on, comes near
- * to g.  Level `depth` of p->tries is the part of g that the chosen groups
- * leave. */
+ * to g.  Level `depth` of p->scratch.tries is the part of g that the chosen
+ * groups leave. */
 static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e)
 {
-    const double *left = p->tries + depth * p->q;
-    double *next = p->tries + (depth + 1) * p->q;
+    const double *left = p->scratch.tries + depth * p->q;
+    double *next = p->scratch.tries + (depth + 1) * p->q;
 
     if (!(kf_code_length(left, p->q) > p->enough))
         return true;
-    for (size_t i = from; i < p->candidates && depth < e; i += p->each) {
-        size_t end = kf_min(i + p->each, p->candidates);
+    for (size_t i = from; i < p->others.candidates && depth < e;
+         i += p->others.each) {
+        size_t end = kf_min(i + p->others.each, p->others.candidates);
         size_t n = directions(p, i, end, depth);
 
         memcpy(next, left, p->q * sizeof *next);
-        kf_rivals_take_out(p->S, n, p->q, next);
+        kf_rivals_take_out(p->scratch.S, n, p->q, next);
         if (depth + 1 < e)
             go_deeper(p, end, depth, n);
         if (any_near(p, end, depth + 1, e))
@@ -261,11 +267,12 @@ static bool make_room(kf_proof *p, size_t e)
 {
     size_t room = (kf_max(e, 1) - 1) * p->nodes * p->components * p->q;
 
-    if (room > p->room) {
-        p->deeper = kf_arrays_new(p->arrays, room, sizeof *p->deeper);
-        p->room = p->deeper ? room : 0;
+    if (room > p->others.room) {
+        p->others.deeper =
+            kf_arrays_new(p->arrays, room, sizeof *p->others.deeper);
+        p->others.room = p->others.deeper ? room : 0;
     }
-    return room <= p->room;
+    return room <= p->others.room;
 }
 
 /* Returns the number of sets of at most k of n; the search visits all of them.
@@ -286,25 +293,25 @@ static double sets(size_t n, size_t k)
  * larger set comes nearer.  If a group does, single nodes are tried. */
 static bool may_come_near(kf_proof *p, size_t e, size_t most)
 {
-    double wide = (double)(kf_max(most, e) * p->components + p->fixed);
+    double wide = (double)(kf_max(most, e) * p->components + p->others.fixed);
     double near = nearest(p, e);
 
     if (!(near > p->enough) || (!p->strict && e > p->conspire))
         return !(near > MARGIN * p->enough);
-    for (p->each = kf_max(most / kf_max(e, 1), 1);; p->each = 1) {
-        size_t groups = kf_ceil_div(p->candidates, p->each);
+    for (p->others.each = kf_max(most / kf_max(e, 1), 1);; p->others.each = 1) {
+        size_t groups = kf_ceil_div(p->others.candidates, p->others.each);
         double cost = 8 * sets(groups, kf_min(e, groups)) * wide *
-                      (double)(p->each * p->components * p->q);
+                      (double)(p->others.each * p->components * p->q);
 
         if (cost > p->budget)
             return p->strict || !(near > MARGIN * p->enough);
         p->budget -= cost;
         if (!make_room(p, kf_min(e, groups)))
             return true;
-        memcpy(p->tries, p->g, p->q * sizeof *p->tries);
+        memcpy(p->scratch.tries, p->g, p->q * sizeof *p->scratch.tries);
         if (!any_near(p, 0, 0, kf_min(e, groups)))
             return false;
-        if (p->each == 1)
+        if (p->others.each == 1)
             return true;
     }
 }
@@ -331,16 +338,17 @@ static void vector(kf_proof *p, size_t j)
     for (size_t l = 0; l < p->components; l++)
         kf_axpy(q, p->y[l], kf_rivals_column(r, p->held[j], l), p->g);
     kf_rivals_begin(r);
-    p->fixed = 0;
+    p->others.fixed = 0;
     for (size_t i = 0; i < p->count; i++)
-        if (p->used[i])
-            p->fixed += kf_rivals_strike(r, p->held[i], p->g);
+        if (p->scratch.used[i])
+            p->others.fixed += kf_rivals_strike(r, p->held[i], p->g);
     r->used[p->held[j]] = 1;
-    memcpy(p->W, r->W, p->nodes * p->components * q * sizeof *p->W);
-    p->candidates = 0;
+    memcpy(p->others.W, r->W,
+           p->nodes * p->components * q * sizeof *p->others.W);
+    p->others.candidates = 0;
     for (uint32_t i = 0; i < p->nodes; i++)
         if (!r->used[i])
-            p->candidate[p->candidates++] = i;
+            p->others.candidate[p->others.candidates++] = i;
 }
 
 bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t independent,

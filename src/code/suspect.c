@@ -63,6 +63,13 @@
 #define PROVING 2e9
 #define TRYING 3e7
 
+/* Guesses at the corrupt nodes. */
+typedef struct guesses {
+    uint32_t *pick, *best; /* nodes of a guess first, then the others */
+    double *v;             /* q                                       */
+    double budget;         /* for guesses */
+} guesses;
+
 typedef struct state {
     const kf_evidence *e;
     size_t nodes, components;
@@ -76,14 +83,12 @@ typedef struct state {
     kf_spectrum spectrum;
     kf_spectrum whole; /* of all nodes, if its q is that of base */
     kf_proof proof;
-    double *power;         /* per node: the estimate of its error */
-    uint32_t *order;       /* nodes, largest power first              */
-    uint32_t *pick, *best; /* nodes of a guess first, then the others */
-    double *v;             /* q                                       */
+    double *power;   /* per node: the estimate of its error */
+    uint32_t *order; /* nodes, largest power first              */
     kf_fit fit;
-    double budget;    /* for guesses */
     size_t locatable; /* corrupt nodes that this evidence can locate */
     kf_arrays arrays;
+    guesses guess;
 } state;
 
 /* ---- setting up ---------------------------------------------------------- */
@@ -95,7 +100,7 @@ static kofn_status set_up(state *s, const kf_evidence *e)
                  .nodes = e->nodes,
                  .components = e->components,
                  .alarm = e->alarm,
-                 .budget = GUESSING};
+                 .guess.budget = GUESSING};
     s->allowance = kf_arrays_new(&s->arrays, e->columns, sizeof *s->allowance);
     s->out_of_range = kf_arrays_new(&s->arrays, e->nodes, 1);
     s->held = kf_arrays_new(&s->arrays, e->nodes, 1);
@@ -108,16 +113,16 @@ static kofn_status set_up(state *s, const kf_evidence *e)
 /* Allocates the state that is needed only for a disagreement. */
 static kofn_status set_up_search(state *s)
 {
-    assert(!s->pick);
+    assert(!s->guess.pick);
     kf_arrays *a = &s->arrays;
 
     s->accused = kf_arrays_new(a, s->nodes, 1);
     s->certain = kf_arrays_new(a, s->nodes, 1);
     s->power = kf_arrays_table(a, s->nodes, 1);
     s->order = kf_arrays_new(a, s->nodes, sizeof *s->order);
-    s->pick = kf_arrays_new(a, s->nodes, sizeof *s->pick);
-    s->best = kf_arrays_new(a, s->nodes, sizeof *s->best);
-    s->v = kf_arrays_new(a, s->e->q, sizeof *s->v);
+    s->guess.pick = kf_arrays_new(a, s->nodes, sizeof *s->guess.pick);
+    s->guess.best = kf_arrays_new(a, s->nodes, sizeof *s->guess.best);
+    s->guess.v = kf_arrays_new(a, s->e->q, sizeof *s->guess.v);
     kf_syndromes_new(&s->work, a, s->e, s->allowance);
     kf_syndromes_new(&s->trial, a, s->e, s->allowance);
     kf_spectrum_new(&s->spectrum, a, s->e);
@@ -225,9 +230,9 @@ static void rank_nodes(state *s, const kf_spectrum *p)
         for (size_t l = 0; l < s->components && !struck(s, n); l++) {
             double sum = 0;
 
-            kf_code_get_column(&s->work, n * s->components + l, s->v);
+            kf_code_get_column(&s->work, n * s->components + l, s->guess.v);
             for (size_t k = 0; k < p->q; k++) {
-                double x = kf_code_dot(p->U + k * p->q, s->v, p->q);
+                double x = kf_code_dot(p->U + k * p->q, s->guess.v, p->q);
 
                 sum += x * x / (p->value[k] * p->value[k] + least * least);
             }
@@ -285,29 +290,29 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
     size_t few = kf_min(s->locatable, want);
     double sets =
         kf_code_sets(alive, want) / kf_code_sets(alive - few, want - few);
-    kf_budget b = {cost,
-                   fmin(GUESSING_SHARE * s->budget, TIMES_OVER * cost * sets)};
+    kf_budget b = {
+        cost, fmin(GUESSING_SHARE * s->guess.budget, TIMES_OVER * cost * sets)};
     double best = HUGE_VAL;
 
     assert(c < t->columns);
-    s->budget -= b.left;
+    s->guess.budget -= b.left;
     kf_fit_of(&s->fit, t, c);
     for (; want > 0 && want < alive &&
-           kf_fit_choose(&s->fit, s->pick, alive, want, limit, &b);
+           kf_fit_choose(&s->fit, s->guess.pick, alive, want, limit, &b);
          b.left -= cost) {
-        size_t n = kf_fit_reduce(&s->fit, s->pick, want, limit);
-        double left = kf_fit_left(&s->fit, s->pick, n);
+        size_t n = kf_fit_reduce(&s->fit, s->guess.pick, want, limit);
+        double left = kf_fit_left(&s->fit, s->guess.pick, n);
 
         b.left -= (double)want * cost;
         if (least == 0 || n < least || (n == least && left < best)) {
-            memcpy(s->best, s->pick, n * sizeof *s->best);
+            memcpy(s->guess.best, s->guess.pick, n * sizeof *s->guess.best);
             least = n;
             best = left;
         }
         if (2 * least <= most && best <= s->e->noise * one)
             break;
     }
-    s->budget += fmax(b.left, 0);
+    s->guess.budget += fmax(b.left, 0);
     return 2 * least <= most || least + 2 <= most ? least : 0;
 }
 
@@ -320,11 +325,11 @@ static bool explain_column(state *s, const kf_syndromes *t, size_t c)
     assert(c < s->e->columns);
     for (uint32_t i = 0; i < s->nodes; i++)
         if (!s->out_of_range[i] && (!s->held[i] || t == &s->base))
-            s->pick[alive++] = i;
+            s->guess.pick[alive++] = i;
     n = guess(s, t, c, alive);
     assert(n <= alive);
     for (size_t i = 0; i < n; i++) {
-        uint32_t node = s->best[i];
+        uint32_t node = s->guess.best[i];
 
         if (s->held[node])
             continue;
@@ -447,7 +452,7 @@ static void list_held(state *s)
 
     for (uint32_t i = 0; i < s->nodes; i++)
         if (s->held[i])
-            s->pick[n++] = i;
+            s->guess.pick[n++] = i;
 }
 
 /* True if the suspended but unproved nodes could explain the remaining
@@ -513,11 +518,11 @@ static kofn_status confirm_liars(state *s, size_t most, size_t *count)
     s->proof.budget = s->proof.strict ? PROVING : TRYING;
     kf_spectrum_rotate(p, &s->base, s->e, s->Y, &m);
     apart = kf_spectrum_level(p, loudest_allowance(s)) + unexplained(s);
-    if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
+    if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->guess.pick, n))
         return KOFN_CORRUPT;
     for (size_t j = 0; j < n; j++)
         if (kf_proof_certain(&s->proof, j, liars, independent, over, apart)) {
-            s->certain[s->pick[j]] = 1;
+            s->certain[s->guess.pick[j]] = 1;
             ++*count;
         }
     TRY(kf_arrays_status(&s->arrays));

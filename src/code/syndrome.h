@@ -161,6 +161,26 @@ size_t kf_rivals_next(kf_rivals *r, const double *g);
  * independent directions. */
 size_t kf_rivals_strike(kf_rivals *r, size_t node, double *g);
 
+/* Other nodes that may be corrupt, and what is left of their columns. */
+typedef struct kf_proof_others {
+    /* other possibly corrupt nodes: p->others.candidate, in groups of `each` */
+    uint32_t *candidate;
+    size_t candidates, each;
+    size_t fixed;   /* directions of suspended nodes that were removed */
+    double *W;      /* the remaining columns, as in rivals */
+    double *deeper; /* the same after each chosen group */
+    size_t room;    /* room in `deeper`, in numbers */
+} kf_proof_others;
+
+/* Scratch of a proof. */
+typedef struct kf_proof_scratch {
+    double *S;     /* scratch: directions, q each                      */
+    double *tries; /* what is left of g at each depth, q each */
+    uint32_t *order;
+    double *overlap;
+    uint8_t *used;
+} kf_proof_scratch;
+
 /* The state of a proof that a node is corrupt (certain.c). */
 typedef struct kf_proof {
     size_t nodes, components, q, m;
@@ -172,23 +192,13 @@ typedef struct kf_proof {
     double *B, *x; /* directions, m each; 2 components vectors */
     double *g, *y; /* q; components                                         */
     double *try;   /* q                                                */
-    /* other possibly corrupt nodes: p->candidate, in groups of `each` */
-    uint32_t *candidate;
-    size_t candidates, each;
-    size_t fixed;      /* directions of suspended nodes that were removed */
-    double *W;         /* the remaining columns, as in rivals */
-    double *deeper;    /* the same after each chosen group */
-    size_t room;       /* room in `deeper`, in numbers */
     kf_arrays *arrays; /* owner of the memory */
-    double *S;         /* scratch: directions, q each                      */
-    double *tries;     /* what is left of g at each depth, q each */
     double enough;     /* distance at which a set explains g */
     double budget;     /* multiply-adds left for proofs */
     size_t conspire;   /* most other nodes for which all sets are tried */
     bool strict;       /* try all sets for any number of nodes */
-    uint32_t *order;
-    double *overlap;
-    uint8_t *used;
+    kf_proof_others others;
+    kf_proof_scratch scratch;
 } kf_proof;
 
 void kf_proof_new(kf_proof *p, kf_arrays *a, const kf_evidence *e);

@@ -15,14 +15,14 @@ static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
                          uint32_t **seats, size_t *n)
 {
     TRY(kf_core_room(c, d->members));
-    assert(d->members <= c->live_cap);
-    *seats = c->pool + c->pooled;
+    assert(d->members <= c->scratch.live_cap);
+    *seats = c->todo.pool + c->todo.pooled;
     *n = 0;
     for (size_t m = 0; m < d->members; m++)
         for (size_t k = 0; k < d->count; k++)
             if (d->deal[k].who == m && d->deal[k].lo <= cell->lo &&
                 d->deal[k].hi >= cell->hi) {
-                (*seats)[(*n)++] = (uint32_t)c->live[m].seat;
+                (*seats)[(*n)++] = (uint32_t)c->scratch.live[m].seat;
                 break;
             }
     return KOFN_OK;
@@ -49,11 +49,11 @@ static kofn_status mix(kofn_core *c, kf_round *r, const kofn_deals *d)
                 kf_fail(KOFN_UNSTABLE,
                         "predicted relative error %.1e exceeds max_error "
                         "%.1e; use another basis or a larger max_error",
-                        p->refused, c->opt.max_error);
+                        p->error.refused, c->opt.max_error);
                 return kf_core_deliver(c, r, KOFN_UNSTABLE);
             }
-            p->noise = kf_larger(p->noise, now->noise);
-            p->predicted = kf_larger(p->predicted, now->predicted);
+            p->error.noise = kf_larger(p->error.noise, now->noise);
+            p->error.predicted = kf_larger(p->error.predicted, now->predicted);
         }
         if (was && now != was) {
             TRY(kf_act(c, (kofn_action){.type = KOFN_DO_MIX,
@@ -115,7 +115,7 @@ kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
     kofn_action a = {.type = KOFN_DO_DECODE,
                      .product = p->number,
                      .hi = p->use->plan->span,
-                     .first = c->pooled};
+                     .first = c->todo.pooled};
 
     (void)b;
     (void)d;
@@ -126,7 +126,7 @@ kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
         if (p->task[i].state != KF_TASK_DONE)
             continue;
         TRY(kf_core_room(c, 1));
-        c->pool[c->pooled++] = p->task[i].number;
+        c->todo.pool[c->todo.pooled++] = p->task[i].number;
         a.count++;
     }
     return kf_act(c, a);
@@ -140,7 +140,7 @@ kofn_status kf_adjoint_back(kofn_core *c, kf_round *r)
     for (size_t i = 0; i < r->p.tasks; i++)
         if (r->p.task[i].state == KF_TASK_DONE)
             r->p.task[i].state = KF_TASK_DROPPED;
-    r->p.noise = r->p.predicted = 0;
+    r->p.error.noise = r->p.error.predicted = 0;
     return kf_round_restart(c, r);
 }
 

@@ -13,13 +13,13 @@
 
 bool kofn_core_next(kofn_core *c, kofn_action *out)
 {
-    kofn_action *a = &c->action[c->next_action];
+    kofn_action *a = &c->todo.action[c->todo.next];
 
-    if (c->next_action == c->actions)
+    if (c->todo.next == c->todo.count)
         return false;
-    c->next_action++;
+    c->todo.next++;
     if (a->type == KOFN_DO_DECODE || a->type == KOFN_DO_CHECK)
-        a->tasks = c->pool + a->first; /* the pool may have moved since */
+        a->tasks = c->todo.pool + a->first; /* the pool may have moved since */
     memcpy(out, a, kf_min(c->opt.action, sizeof *a));
     return true;
 }
@@ -69,11 +69,11 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
     kofn_event room;
 
     ev = kf_whole(&room, sizeof room, ev, c->opt.event);
-    if (c->next_action < c->actions)
+    if (c->todo.next < c->todo.count)
         return kf_fail(KOFN_STATE,
                        "%zu actions of the last step are left; take them first",
-                       c->actions - c->next_action);
-    c->actions = c->next_action = c->pooled = 0;
+                       c->todo.count - c->todo.next);
+    c->todo.count = c->todo.next = c->todo.pooled = 0;
     if (ev->now > c->now)
         c->now = ev->now;
     TRY(apply(c, ev));
@@ -229,10 +229,10 @@ void kofn_core_free(kofn_core *c)
         kofn_plan_free(c->use[u].owned);
     }
     kf_free(c->use);
-    kf_free(c->action);
-    kf_free(c->pool);
-    kf_free(c->by_row);
-    kf_free(c->live);
+    kf_free(c->todo.action);
+    kf_free(c->todo.pool);
+    kf_free(c->scratch.by_row);
+    kf_free(c->scratch.live);
     kf_free(c);
 }
 

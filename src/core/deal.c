@@ -38,7 +38,7 @@ static kofn_status collect(const kofn_core *c, const kf_round *r, size_t group,
     size_t n = d->members;
 
     if (p->scheme->deal)
-        return p->scheme->deal(&p->layout, c->live, n,
+        return p->scheme->deal(&p->layout, c->scratch.live, n,
                                all ? n : kf_min(cover, n), d->span, d);
     for (size_t i = 0; i < n; i++)
         TRY(kofn_deals_add(d, i, 0, d->span));
@@ -151,7 +151,7 @@ static kofn_status ask_deals(kofn_core *c, kf_round *r, size_t group,
             share += d->deal[end].hi - d->deal[end].lo;
             end++;
         }
-        assert(k < end && who < c->live_cap);
+        assert(k < end && who < c->scratch.live_cap);
         for (; k < end; k++)
             TRY(ask_in_pieces(
                 c, r, (kf_band){group, d->deal[k].lo, d->deal[k].hi},

@@ -109,7 +109,7 @@ static kofn_status set_promise(kofn_core *c, kf_round *r, const uint32_t *tasks,
 KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                                        const kofn_decoder *d, size_t n)
 {
-    const uint32_t *tasks = c->pool + c->pooled;
+    const uint32_t *tasks = c->todo.pool + c->todo.pooled;
     const kf_ledger *l = &r->p.ledger[b.group];
     const kf_cell *cell = &l->cell[kf_cells_find(l, b.lo)];
     kofn_action ask = {.type = KOFN_DO_CHECK,
@@ -119,7 +119,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                        .lo = b.lo,
                        .hi = b.hi,
                        .decoder = d,
-                       .first = c->pooled,
+                       .first = c->todo.pooled,
                        .count = n,
                        .last = cell->last};
 

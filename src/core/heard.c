@@ -27,13 +27,16 @@ kofn_status kf_product_make_room(kf_product *p)
 
     if (!kf_product_by_seats(p))
         return KOFN_OK;
-    kf_free(p->heard);
-    kf_free(p->whole);
-    kf_free(p->reached);
-    p->heard = kf_new(L->max_seats, L->submessages);
-    p->whole = kf_new(L->max_seats, L->submessages * sizeof *p->whole);
-    p->reached = kf_new(L->submessages + 1, sizeof *p->reached);
-    return p->heard && p->whole && p->reached ? KOFN_OK : KOFN_NOMEM;
+    kf_free(p->scratch.heard);
+    kf_free(p->scratch.whole);
+    kf_free(p->scratch.reached);
+    p->scratch.heard = kf_new(L->max_seats, L->submessages);
+    p->scratch.whole =
+        kf_new(L->max_seats, L->submessages * sizeof *p->scratch.whole);
+    p->scratch.reached = kf_new(L->submessages + 1, sizeof *p->scratch.reached);
+    return p->scratch.heard && p->scratch.whole && p->scratch.reached
+               ? KOFN_OK
+               : KOFN_NOMEM;
 }
 
 static void hear(const kf_product *p, size_t group, const kf_cell *cell,
@@ -41,12 +44,12 @@ static void hear(const kf_product *p, size_t group, const kf_cell *cell,
 {
     const kofn_layout *L = kf_layout(p);
 
-    memset(p->heard, 0, L->max_seats * L->submessages);
+    memset(p->scratch.heard, 0, L->max_seats * L->submessages);
     for (size_t i = 0; i < cell->count; i++)
-        p->heard[p->task[cell->have[i]].row] = 1;
+        p->scratch.heard[p->task[cell->have[i]].row] = 1;
     for (size_t t = 0; t < p->tasks && coming; t++)
         if (kf_task_brings(&p->task[t], group, cell))
-            p->heard[p->task[t].row] = 1;
+            p->scratch.heard[p->task[t].row] = 1;
 }
 
 /* Returns the number of submessages of a seat before the first gap. */
@@ -54,7 +57,7 @@ static size_t prefix(const kf_product *p, size_t seat)
 {
     size_t submessages = kf_layout(p)->submessages, t = 0;
 
-    while (t < submessages && p->heard[seat * submessages + t])
+    while (t < submessages && p->scratch.heard[seat * submessages + t])
         t++;
     return t;
 }
@@ -67,15 +70,16 @@ static size_t weigh(const kf_product *p, size_t *worth)
     const kofn_layout *L = kf_layout(p);
     size_t enough = kf_product_enough(p), best = 0, seats = 0, started;
 
-    memset(p->reached, 0, (L->submessages + 1) * sizeof *p->reached);
+    memset(p->scratch.reached, 0,
+           (L->submessages + 1) * sizeof *p->scratch.reached);
     for (size_t s = 0; s < L->max_seats; s++)
-        p->reached[prefix(p, s)]++;
-    started = L->max_seats - p->reached[0];
+        p->scratch.reached[prefix(p, s)]++;
+    started = L->max_seats - p->scratch.reached[0];
     *worth = kf_min(started, enough - 1);
     for (size_t r = L->submessages; r > 0; r--) {
         size_t least = kf_code_seats(L, r);
 
-        seats += p->reached[r];
+        seats += p->scratch.reached[r];
         if (seats >= least && enough + seats - least >= *worth) {
             *worth = enough + seats - least;
             best = r;
@@ -124,9 +128,9 @@ const uint32_t *kf_product_compared(const kf_product *p, const kf_cell *cell,
         size_t row = p->task[cell->have[i]].row;
 
         if (row % submessages < each && prefix(p, row / submessages) >= each)
-            p->whole[(*n)++] = cell->have[i];
+            p->scratch.whole[(*n)++] = cell->have[i];
     }
-    return p->whole;
+    return p->scratch.whole;
 }
 
 size_t kf_product_worth(const kf_product *p, const uint32_t *tasks, size_t n)

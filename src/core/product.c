@@ -19,11 +19,11 @@ void kf_product_close(kf_product *p)
         kf_cells_free(&p->ledger[g]);
     kf_free(p->ledger);
     kf_free(p->task);
-    kf_free(p->check);
-    kf_free(p->evidence);
-    kf_free(p->heard);
-    kf_free(p->whole);
-    kf_free(p->reached);
+    kf_free(p->checked.check);
+    kf_free(p->checked.evidence);
+    kf_free(p->scratch.heard);
+    kf_free(p->scratch.whole);
+    kf_free(p->scratch.reached);
 }
 
 void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
@@ -34,8 +34,8 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
     p->use = use;
     p->lo = lo;
     p->hi = hi;
-    p->tasks = p->rows = p->checks = p->evidences = p->came = 0;
-    p->noise = p->predicted = p->refused = 0;
+    p->tasks = p->rows = p->checked.count = p->checked.evidences = p->came = 0;
+    p->error.noise = p->error.predicted = p->error.refused = 0;
     for (size_t g = 0; g < p->groups; g++) {
         p->ledger[g].bounds = kf_bounds_of(use->plan, g, use->errors);
         p->ledger[g].bounds.alike = alike;
@@ -185,8 +185,8 @@ kofn_status kf_product_came(kf_product *p, size_t index)
 
 bool kf_product_weighs(const kf_product *p)
 {
-    for (size_t i = p->checks; i > 0; i--)
-        if (p->check[i - 1].open && p->check[i - 1].again)
+    for (size_t i = p->checked.count; i > 0; i--)
+        if (p->checked.check[i - 1].open && p->checked.check[i - 1].again)
             return true;
     return false;
 }
@@ -194,15 +194,16 @@ bool kf_product_weighs(const kf_product *p)
 kofn_status kf_product_check(kf_product *p, const kofn_action *check,
                              const uint32_t *tasks, bool again)
 {
-    size_t first = p->evidences, count = check->count;
+    size_t first = p->checked.evidences, count = check->count;
 
     assert(check->group < p->groups && check->lo < check->hi);
-    TRY(kf_grow(&p->check, &p->check_cap, p->checks, sizeof *p->check));
-    TRY(kf_reach(&p->evidence, &p->evidence_cap, first + count,
-                 sizeof *p->evidence));
-    memcpy(p->evidence + first, tasks, count * sizeof *tasks);
-    p->evidences += count;
-    p->check[p->checks++] =
+    TRY(kf_grow(&p->checked.check, &p->checked.cap, p->checked.count,
+                sizeof *p->checked.check));
+    TRY(kf_reach(&p->checked.evidence, &p->checked.evidence_cap, first + count,
+                 sizeof *p->checked.evidence));
+    memcpy(p->checked.evidence + first, tasks, count * sizeof *tasks);
+    p->checked.evidences += count;
+    p->checked.check[p->checked.count++] =
         (kf_asked){check->task, check->group, check->lo, check->hi, first,
                    count,       check->liars, true,      again};
     return KOFN_OK;

@@ -97,6 +97,28 @@ typedef struct kf_asked {
     bool open, again;    /* again: the results disagreed before */
 } kf_asked;
 
+/* The checks of a product. */
+typedef struct kf_checks {
+    kf_asked *check;
+    size_t count, cap;
+    uint32_t *evidence; /* tasks of the checks */
+    size_t evidences, evidence_cap;
+} kf_checks;
+
+/* Scratch of a product. */
+typedef struct kf_product_scratch {
+    uint8_t *heard; /* scratch of heard.c, per row of a seat: 1 if it is here */
+    uint32_t *whole; /* scratch: tasks that are compared */
+    size_t *reached; /* scratch, per number of submessages: seats that have sent
+                        exactly that number */
+} kf_product_scratch;
+
+/* Predicted errors of a product. */
+typedef struct kf_predicted {
+    double noise, predicted, refused; /* refused: the last prediction that was
+                                         above the tolerance */
+} kf_predicted;
+
 typedef struct kf_product {
     uint32_t number;
     const kf_use *use;
@@ -108,17 +130,7 @@ typedef struct kf_product {
     size_t groups;
     kf_task *task;
     size_t tasks, task_cap;
-    size_t rows;    /* one more than the largest row asked for */
-    uint8_t *heard; /* scratch of heard.c, per row of a seat: 1 if it is here */
-    uint32_t *whole; /* scratch: tasks that are compared */
-    size_t *reached; /* scratch, per number of submessages: seats that have sent
-                        exactly that number */
-    kf_asked *check;
-    size_t checks, check_cap;
-    uint32_t *evidence; /* tasks of the checks */
-    size_t evidences, evidence_cap;
-    double noise, predicted, refused; /* refused: the last prediction that was
-                                         above the tolerance */
+    size_t rows;             /* one more than the largest row asked for */
     size_t mark_lo, mark_hi; /* groups that may have changed or be owed work */
     bool all;       /* ask all workers, and compare all that are not late */
     bool late_too;  /* wait for all workers that answer, late ones too */
@@ -127,6 +139,9 @@ typedef struct kf_product {
     bool disagree;  /* results disagreed, and no worker could be located */
     bool unsure;    /* results agreed, but were too few to be sure */
     size_t corrupt; /* results found wrong */
+    kf_checks checked;
+    kf_product_scratch scratch;
+    kf_predicted error;
 } kf_product;
 
 static inline const kofn_layout *kf_layout(const kf_product *p)

@@ -167,16 +167,17 @@ static kofn_status split_short(kf_product *p, size_t group, size_t n)
     return KOFN_OK;
 }
 
-/* Sets c->by_row of the rows that have come for this cell, or are outstanding.
+/* Sets c->scratch.by_row of the rows that have come for this cell, or are
+ * outstanding.
  */
 static void set_rows(const kofn_core *c, const kf_product *p, size_t group,
                      const kf_cell *cell, uint32_t to)
 {
     for (size_t h = 0; h < cell->count + cell->corrupt; h++)
-        c->by_row[p->task[cell->have[h]].row] = to;
+        c->scratch.by_row[p->task[cell->have[h]].row] = to;
     for (size_t t = 0; t < p->tasks; t++)
         if (kf_task_brings(&p->task[t], group, cell))
-            c->by_row[p->task[t].row] = to;
+            c->scratch.by_row[p->task[t].row] = to;
 }
 
 /* Asks the first n members for the rows of this cell that are neither here nor
@@ -188,7 +189,7 @@ static kofn_status ask_absent(kofn_core *c, kf_round *r, kf_band b, size_t n)
             uint32_t who = kf_core_member(c, b.group, k);
             uint32_t row = kf_row_of_seat(&r->p, c->fleet.worker[who].seat, t);
 
-            if (c->by_row[row] == 0)
+            if (c->scratch.by_row[row] == 0)
                 TRY(kf_round_ask(c, r, who, row, b));
         }
     return KOFN_OK;
@@ -202,7 +203,8 @@ static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
     const kf_ledger *l = &r->p.ledger[group];
     size_t rows = kf_row_of_seat(&r->p, c->fleet.seats + r->p.groups, 0);
 
-    TRY(kf_reach(&c->by_row, &c->by_row_cap, rows, sizeof *c->by_row));
+    TRY(kf_reach(&c->scratch.by_row, &c->scratch.by_row_cap, rows,
+                 sizeof *c->scratch.by_row));
     for (size_t i = 0; i < l->count; i++) {
         const kf_cell *cell = &l->cell[i];
         size_t lo = cell->lo, hi = cell->hi;

@@ -172,7 +172,7 @@ kofn_status kf_core_unstable(kofn_core *c, kf_round *r, size_t results)
             "predicted relative error %.1e exceeds max_error %.1e with "
             "all %zu available results; use more workers, another "
             "basis or a larger max_error",
-            r->p.refused, c->opt.max_error, results);
+            r->p.error.refused, c->opt.max_error, results);
     return kf_core_deliver(c, r, KOFN_UNSTABLE);
 }
 
@@ -199,7 +199,7 @@ static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
         return kf_core_corrupt_beyond(c, r);
     if (r->p.corrupt > 0 && r->p.use->errors == KOFN_ERRORS_KEYED)
         return kf_core_too_few_right(c, r, cell->count);
-    if (enough && r->p.refused > 0)
+    if (enough && r->p.error.refused > 0)
         return kf_core_unstable(c, r, cell->count);
     if (r->p.unsure)
         return kf_core_unsure(c, r, cell->count);

@@ -115,22 +115,23 @@ kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
     size_t known = 0;
 
     *n = 0;
-    TRY(kf_reach(&c->live, &c->live_cap, f->seats, sizeof *c->live));
+    TRY(kf_reach(&c->scratch.live, &c->scratch.live_cap, f->seats,
+                 sizeof *c->scratch.live));
     for (size_t s = group; s < f->seats; s += f->groups) {
         kf_worker *w;
 
         if (!kf_core_seat_works(c, r, s))
             continue;
         w = &f->worker[f->seat[s]];
-        assert(*n < c->live_cap);
+        assert(*n < c->scratch.live_cap);
         w->place = (uint32_t)*n;
-        c->live[(*n)++] = (kofn_live){s / f->groups, w->speed};
+        c->scratch.live[(*n)++] = (kofn_live){s / f->groups, w->speed};
         mean += w->speed;
         known += w->speed > 0;
     }
     for (size_t i = 0; i < *n; i++)
-        if (c->live[i].speed <= 0)
-            c->live[i].speed = known ? mean / (double)known : 1;
+        if (c->scratch.live[i].speed <= 0)
+            c->scratch.live[i].speed = known ? mean / (double)known : 1;
     return KOFN_OK;
 }
 
@@ -248,8 +249,8 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
                                    .product = p->number,
                                    .status = st,
                                    .why = st < 0 ? r->why : "",
-                                   .noise = p->noise,
-                                   .predicted = p->predicted});
+                                   .noise = p->error.noise,
+                                   .predicted = p->error.predicted});
 }
 
 /* ---- owed work ----------------------------------------------------------- */

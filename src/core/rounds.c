@@ -78,7 +78,7 @@ static const char *wrong(const kofn_core *c)
     for (size_t i = 0; i < c->rounds; i++) {
         const kf_round *r = c->round[i];
 
-        if (r->state == KF_ROUND_RUNNING && r->busy == 0 && !r->p.checks)
+        if (r->state == KF_ROUND_RUNNING && r->busy == 0 && !r->p.checked.count)
             return "a round has nothing to wait for";
     }
     return NULL;
@@ -369,7 +369,7 @@ static kofn_status silent(const kf_fleet *f, const kf_product *p,
 static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
                     size_t n)
 {
-    size_t worth = kf_product_worth(p, p->evidence + a->first, n);
+    size_t worth = kf_product_worth(p, p->checked.evidence + a->first, n);
 
     (void)f;
     return kf_bounds_apart(&p->ledger[a->group].bounds, worth, a->liars);

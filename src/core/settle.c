@@ -14,7 +14,7 @@
 /* ---- survivor sets ------------------------------------------------------- */
 
 /* Writes the tasks, and then their rows, in ascending order of row, to the end
- * of c->pool.  Sorts them by scattering over the rows. */
+ * of c->todo.pool.  Sorts them by scattering over the rows. */
 static kofn_status survivors(kofn_core *c, const kf_product *p,
                              const uint32_t *have, size_t n, uint32_t **tasks,
                              uint32_t **rows)
@@ -22,16 +22,17 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
     size_t found = 0;
 
     TRY(kf_core_room(c, 2 * n));
-    TRY(kf_reach(&c->by_row, &c->by_row_cap, p->rows, sizeof *c->by_row));
-    *tasks = c->pool + c->pooled;
+    TRY(kf_reach(&c->scratch.by_row, &c->scratch.by_row_cap, p->rows,
+                 sizeof *c->scratch.by_row));
+    *tasks = c->todo.pool + c->todo.pooled;
     *rows = *tasks + n;
     for (size_t i = 0; i < n; i++)
-        c->by_row[p->task[have[i]].row] = have[i] + 1;
+        c->scratch.by_row[p->task[have[i]].row] = have[i] + 1;
     for (size_t r = 0; r < p->rows; r++)
-        if (c->by_row[r] > 0) {
-            (*tasks)[found] = c->by_row[r] - 1;
+        if (c->scratch.by_row[r] > 0) {
+            (*tasks)[found] = c->scratch.by_row[r] - 1;
             (*rows)[found++] = (uint32_t)r;
-            c->by_row[r] = 0;
+            c->scratch.by_row[r] = 0;
         }
     assert(found == n); /* a cell counts each row once */
     return KOFN_OK;
@@ -41,10 +42,11 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
  * tasks, and keeps them there. */
 static void keep_survivors(kofn_core *c, const kf_product *p, size_t n)
 {
-    assert(c->pooled + n <= c->pool_cap);
+    assert(c->todo.pooled + n <= c->todo.pool_cap);
     for (size_t i = 0; i < n; i++)
-        c->pool[c->pooled + i] = p->task[c->pool[c->pooled + i]].number;
-    c->pooled += n;
+        c->todo.pool[c->todo.pooled + i] =
+            p->task[c->todo.pool[c->todo.pooled + i]].number;
+    c->todo.pooled += n;
 }
 
 static bool same_history(const kf_cell *a, const kf_cell *b)
@@ -90,7 +92,7 @@ kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
                          &a));
     *out = a.decoder;
     if (!a.decoder && a.refused > 0)
-        p->refused = a.refused;
+        p->error.refused = a.refused;
     if (a.decoder || !p->degraded)
         return KOFN_OK;
     st = kf_cache_get(p->use->cache, rows, n, true, out);
@@ -126,7 +128,7 @@ kofn_status kf_settle_decode(kofn_core *c, kf_product *p, kf_band b,
                                 .lo = b.lo,
                                 .hi = b.hi,
                                 .decoder = d,
-                                .first = c->pooled,
+                                .first = c->todo.pooled,
                                 .count = n}));
     keep_survivors(c, p, n);
     return KOFN_OK;
@@ -139,9 +141,9 @@ static kofn_status finish(kofn_core *c, kf_product *p, run u,
     kf_cell *cell = p->ledger[u.group].cell;
 
     assert(u.from < u.to && u.to <= p->ledger[u.group].count);
-    p->noise = kf_larger(p->noise, d->noise);
-    p->predicted = kf_larger(
-        p->predicted,
+    p->error.noise = kf_larger(p->error.noise, d->noise);
+    p->error.predicted = kf_larger(
+        p->error.predicted,
         kf_code_predicted(d, kf_cache_plan(p->use->cache), p->use->plan));
     p->lost |= !d->whole;
     for (size_t i = u.from; i < u.to; i++) {
@@ -254,12 +256,12 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
 {
     kf_product *p = &r->p;
     kf_ledger *l = &p->ledger[a->group];
-    size_t worth = kf_product_worth(p, p->evidence + a->first, n);
+    size_t worth = kf_product_worth(p, p->checked.evidence + a->first, n);
     const kofn_decoder *d = NULL;
     uint32_t *tasks, *rows;
 
-    assert(a->first + n <= p->evidences);
-    TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));
+    assert(a->first + n <= p->checked.evidences);
+    TRY(survivors(c, p, p->checked.evidence + a->first, n, &tasks, &rows));
     if (sure)
         TRY(kf_core_find_decoder(c, p, rows, n, &d));
     for (size_t i = kf_cells_find(l, a->lo), end;
@@ -273,7 +275,8 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
         }
         if (d && end > i) {
             TRY(finish(c, p, (run){a->group, i, end}, d, n));
-            TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));
+            TRY(survivors(c, p, p->checked.evidence + a->first, n, &tasks,
+                          &rows));
         }
         end += end == i; /* the round was restarted, so this cell no
                               longer waits for the check */

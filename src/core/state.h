@@ -106,6 +106,23 @@ typedef struct kf_stream {
     size_t *marked, mark_cap;
 } kf_stream;
 
+/* The actions of a step, and their tasks. */
+typedef struct kf_core_todo {
+    kofn_action *action;
+    size_t count, cap, next;
+    uint32_t *pool; /* tasks of this step's actions */
+    size_t pooled, pool_cap;
+} kf_core_todo;
+
+/* Scratch of the coordinator. */
+typedef struct kf_core_scratch {
+    uint32_t
+        *by_row; /* scratch: 1 + the task of each row of a group; 0: none */
+    size_t by_row_cap;
+    kofn_live *live; /* scratch: live members of one group */
+    size_t live_cap;
+} kf_core_scratch;
+
 struct kofn_core {
     kofn_core_options opt;
     kf_use *use; /* KOFN_USES for each operand */
@@ -128,16 +145,8 @@ struct kofn_core {
     unsigned mutes;        /* workers evicted since the last product was over */
     uint32_t unresponsive; /* the last of them */
     size_t dropped;
-
-    kofn_action *action;
-    size_t actions, action_cap, next_action;
-    uint32_t *pool; /* tasks of this step's actions */
-    size_t pooled, pool_cap;
-    uint32_t
-        *by_row; /* scratch: 1 + the task of each row of a group; 0: none */
-    size_t by_row_cap;
-    kofn_live *live; /* scratch: live members of one group */
-    size_t live_cap;
+    kf_core_todo todo;
+    kf_core_scratch scratch;
 };
 
 static inline bool kf_is_open(const kf_round *r)
@@ -185,8 +194,9 @@ static inline size_t kf_seat_of_row(const kf_product *p, size_t group,
 
 static inline kofn_status kf_act(kofn_core *c, kofn_action a)
 {
-    TRY(kf_grow(&c->action, &c->action_cap, c->actions, sizeof *c->action));
-    c->action[c->actions++] = a;
+    TRY(kf_grow(&c->todo.action, &c->todo.cap, c->todo.count,
+                sizeof *c->todo.action));
+    c->todo.action[c->todo.count++] = a;
     return KOFN_OK;
 }
 
@@ -194,7 +204,8 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
  * even for n = 0. */
 static inline kofn_status kf_core_room(kofn_core *c, size_t n)
 {
-    return kf_reach(&c->pool, &c->pool_cap, c->pooled + n + 1, sizeof *c->pool);
+    return kf_reach(&c->todo.pool, &c->todo.pool_cap, c->todo.pooled + n + 1,
+                    sizeof *c->todo.pool);
 }
 
 /* ---- rounds.c ------------------------------------------------------------ */
@@ -247,15 +258,15 @@ bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
 /* True if the seat is taken and its worker can work on this round. */
 bool kf_core_seat_works(const kofn_core *c, const kf_round *r, size_t seat);
 size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
-/* Fills c->live, which is scratch, with the *n members of the group that can be
- * asked. */
+/* Fills c->scratch.live, which is scratch, with the *n members of the group
+ * that can be asked. */
 kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
                                  size_t *n);
-/* Returns the worker that is member i of c->live. */
+/* Returns the worker that is member i of c->scratch.live. */
 static inline uint32_t kf_core_member(const kofn_core *c, size_t group,
                                       size_t i)
 {
-    return c->fleet.seat[c->live[i].seat * c->fleet.groups + group];
+    return c->fleet.seat[c->scratch.live[i].seat * c->fleet.groups + group];
 }
 /* Asks this worker for a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,

@@ -340,7 +340,7 @@ static kofn_status fail_no_workers(kofn_core *c, kf_round *r)
             r->alarm = KOFN_NEVER;
         return KOFN_OK;
     }
-    if (r->p.refused > 0 && c->fleet.in_state[KOFN_WORKER_LIVE] > 0)
+    if (r->p.error.refused > 0 && c->fleet.in_state[KOFN_WORKER_LIVE] > 0)
         return kf_core_unstable(c, r, r->p.ledger[0].cell[0].count);
     if (c->opt.below == KOFN_BELOW_PAUSE) {
         kf_core_pause(c, r);
@@ -377,7 +377,8 @@ static kofn_status ensure_due(kofn_core *c, kf_round *r)
     const kf_cell *cell = &r->p.ledger[0].cell[0];
     bool all = true;
 
-    if (cell->count > 2 * kf_layout(&r->p)->enough + MANY && r->p.refused > 0)
+    if (cell->count > 2 * kf_layout(&r->p)->enough + MANY &&
+        r->p.error.refused > 0)
         return kf_core_unstable(c, r, cell->count);
     if (kf_product_short(&r->p, 0, cell))
         TRY(kf_lists_short(c, r, &all));

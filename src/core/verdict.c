@@ -36,9 +36,9 @@ static void leave_out(kf_product *p, const kf_asked *a, uint32_t task)
 static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
                      const kofn_event *ev, size_t *n)
 {
-    uint32_t *task = r->p.evidence + a->first;
+    uint32_t *task = r->p.checked.evidence + a->first;
 
-    assert(a->first + a->count <= r->p.evidences);
+    assert(a->first + a->count <= r->p.checked.evidences);
     assert(ev->bad_count <= a->count);
     for (size_t i = 0; i < ev->bad_count; i++)
         if (ev->bad[i] < a->count && task[ev->bad[i]] != UINT32_MAX) {
@@ -85,7 +85,8 @@ kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
     kf_asked *a = NULL;
 
     if (r && kf_is_open(r))
-        a = kf_core_find(r->p.check, r->p.checks, sizeof *a, ev->task);
+        a = kf_core_find(r->p.checked.check, r->p.checked.count, sizeof *a,
+                         ev->task);
     if (!a || !a->open || ev->bad_count > a->count)
         return kf_core_drop(c);
     a->open = false;
@@ -97,8 +98,10 @@ kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
     if (sure || corrupt)
         take_out(c, r, a, ev, &n);
     r->p.unsure |= !sure && !corrupt;
-    wanted = corrupt ? disagree(c, r, a, n)
-                     : kf_product_worth(&r->p, r->p.evidence + a->first, n) + 1;
+    wanted =
+        corrupt
+            ? disagree(c, r, a, n)
+            : kf_product_worth(&r->p, r->p.checked.evidence + a->first, n) + 1;
     return kf_settle_checked(c, r, a, n, sure, wanted);
 }
 

@@ -148,13 +148,13 @@ static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
 static kofn_status sum_round(kf_descent *d, const double *v, double what)
 {
     size_t n = kf_learn_features(d);
-    kofn_matrix in = kf_learn_column(d->in, n + 1),
-                out = kf_learn_column(d->out, n + 1);
+    kofn_matrix in = kf_learn_column(d->at.in, n + 1),
+                out = kf_learn_column(d->at.out, n + 1);
 
-    assert(d->in);
-    assert(d->out);
-    memcpy(d->in, v, n * sizeof *v);
-    d->in[n] = what;
+    assert(d->at.in);
+    assert(d->at.out);
+    memcpy(d->at.in, v, n * sizeof *v);
+    d->at.in[n] = what;
     return kf_learn_round_of(d, false, &in, &out);
 }
 
@@ -196,12 +196,12 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
         what = KF_OFFSET;
         TRY(sum_round(d, w, what));
     }
-    memcpy(d->g, d->out, n * sizeof *d->g);
+    memcpy(d->at.g, d->at.out, n * sizeof *d->at.g);
     more = outnumbered(d, what);
-    *F = d->out[n] + (what == KF_OFFSET ? kf_learn_dot(d->g, w, n) : 0);
+    *F = d->at.out[n] + (what == KF_OFFSET ? kf_learn_dot(d->at.g, w, n) : 0);
     *F *= more;
     for (size_t j = 0; j < n && more != 1; j++)
-        d->g[j] *= more;
+        d->at.g[j] *= more;
     return KOFN_OK;
 }
 
@@ -210,7 +210,7 @@ static kofn_status gram(kf_descent *d, const double *v, double *out)
     if (d->remembers) /* it remembers gradients only */
         return kf_learn_gram_here(d->r, v, NULL, out, NULL);
     TRY(sum_round(d, v, KF_GRAM));
-    memcpy(out, d->out, kf_learn_features(d) * sizeof *out);
+    memcpy(out, d->at.out, kf_learn_features(d) * sizeof *out);
     return KOFN_OK;
 }
 

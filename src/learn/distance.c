@@ -166,10 +166,11 @@ kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
     b.p = room + n;
     b.q = room + 2 * n;
     b.x = room + 3 * n;
-    memcpy(b.r, d->g, n * sizeof *b.r);
+    memcpy(b.r, d->at.g, n * sizeof *b.r);
     st = look(&b, n, distance);
     /* X itself shows more than X' X, which may also hide the gradient */
-    if (!st && d->way->differs && (b.blind || kf_norm(d->g, n) <= noise(&b))) {
+    if (!st && d->way->differs &&
+        (b.blind || kf_norm(d->at.g, n) <= noise(&b))) {
         b.here = true;
         st = product_here(&b, at, d->r->y, b.r);
         if (!st)

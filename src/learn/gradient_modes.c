@@ -181,30 +181,31 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
     const kofn_regression *r = d->r;
     size_t m = r->X.rows;
 
-    assert(d->margin);
-    assert(d->z);
+    assert(d->at.margin);
+    assert(d->at.z);
     assert(which.lo < which.hi);
     assert(which.hi <= which.of);
     TRY(kf_learn_limit(d, which));
     if (!d->knows_margins)
-        TRY(kf_learn_margins(d, w, d->margin));
+        TRY(kf_learn_margins(d, w, d->at.margin));
     d->knows_margins = false;
-    memset(d->z, 0, m * sizeof *d->z);
+    memset(d->at.z, 0, m * sizeof *d->at.z);
     if (which.of == 1)
-        *F = kf_loss_sum(r->opt.loss, d->margin, r->y, r->weights, m, d->z);
+        *F = kf_loss_sum(r->opt.loss, d->at.margin, r->y, r->weights, m,
+                         d->at.z);
     for (size_t k = which.lo; k < m && which.of > 1; k += which.of)
-        *F += kf_loss_sum(r->opt.loss, d->margin + k, r->y + k,
+        *F += kf_loss_sum(r->opt.loss, d->at.margin + k, r->y + k,
                           kf_learn_weights(r, k),
-                          kf_min(which.hi - which.lo, m - k), d->z + k);
-    return back(d, d->z, d->g);
+                          kf_min(which.hi - which.lo, m - k), d->at.z + k);
+    return back(d, d->at.z, d->at.g);
 }
 
 static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
 {
     TRY(kf_learn_limit(d, KF_ALL));
-    TRY(kf_learn_margins(d, v, d->z));
-    kf_learn_weigh(d->r, d->z);
-    return back(d, d->z, out);
+    TRY(kf_learn_margins(d, v, d->at.z));
+    kf_learn_weigh(d->r, d->at.z);
+    return back(d, d->at.z, out);
 }
 
 const kf_gradient_mode kf_by_products = {
@@ -271,10 +272,11 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
 
     assert(r->Xy);
     (void)which; /* X' X w always covers all points */
-    TRY(gram(d, w, d->g));
-    *F = (kf_learn_dot(w, d->g, n) - 2 * kf_learn_dot(w, r->Xy, n) + r->yy) / 2;
+    TRY(gram(d, w, d->at.g));
+    *F = (kf_learn_dot(w, d->at.g, n) - 2 * kf_learn_dot(w, r->Xy, n) + r->yy) /
+         2;
     for (size_t i = 0; i < n; i++)
-        d->g[i] -= r->Xy[i];
+        d->at.g[i] -= r->Xy[i];
     return KOFN_OK;
 }
 
@@ -358,7 +360,7 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
     TRY(st);
     *F = *F / points +
          d->r->opt.l2 / 2 * kf_learn_dot(w, w, kf_learn_penalised(d));
-    kf_learn_mean(d, points, w, d->g);
+    kf_learn_mean(d, points, w, d->at.g);
     if (!(*F - *F == 0))
         return kf_fail(KOFN_NONFINITE,
                        "iteration %u: the loss is not finite; %s",
@@ -369,16 +371,16 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
 kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
                                     const double *p, double *g, double *F)
 {
-    double *before = d->g;
+    double *before = d->at.g;
     kofn_status st;
 
     assert(g);
-    assert(d->there);
+    assert(d->at.there);
     for (size_t j = 0; j < kf_learn_features(d); j++)
-        d->there[j] = from[j] + t * p[j];
-    d->g = g;
-    st = kf_learn_gradient_at(d, d->there, KF_ALL, F);
-    d->g = before;
+        d->at.there[j] = from[j] + t * p[j];
+    d->at.g = g;
+    st = kf_learn_gradient_at(d, d->at.there, KF_ALL, F);
+    d->at.g = before;
     return st;
 }
 
@@ -387,17 +389,17 @@ double kf_learn_losses_along(const kf_descent *d, double t, double *slope)
     const kofn_regression *r = d->r;
     double F = 0, at[256], z[256];
 
-    assert(d->margin);
-    assert(d->line);
+    assert(d->at.margin);
+    assert(d->at.line);
     *slope = 0;
     for (size_t k = 0; k < r->X.rows; k += 256) {
         size_t n = kf_min(256, r->X.rows - k);
 
         for (size_t i = 0; i < n; i++)
-            at[i] = d->margin[k + i] + t * d->line[k + i];
+            at[i] = d->at.margin[k + i] + t * d->at.line[k + i];
         F += kf_loss_sum(r->opt.loss, at, r->y + k, kf_learn_weights(r, k), n,
                          z);
-        *slope += kf_learn_dot(z, d->line + k, n);
+        *slope += kf_learn_dot(z, d->at.line + k, n);
     }
     return F;
 }
@@ -411,11 +413,11 @@ static kofn_status curved_by_difference(kf_descent *d, const double *at,
     size_t n = kf_learn_features(d);
     double size = kf_norm(at, n), step = 1e-5 * (size > 0 ? size : 1), F;
 
-    assert(out != d->g);
+    assert(out != d->at.g);
     step /= kf_norm(p, n);
     TRY(kf_learn_gradient_along(d, at, step, p, out, &F));
     for (size_t j = 0; j < n; j++)
-        out[j] = (out[j] - d->g[j]) / step;
+        out[j] = (out[j] - d->at.g[j]) / step;
     return KOFN_OK;
 }
 
@@ -424,14 +426,15 @@ static kofn_status curved_by_margins(kf_descent *d, const double *p,
                                      double *out)
 {
     const kofn_regression *r = d->r;
-    kofn_status st = kf_learn_margins(d, p, d->line);
+    kofn_status st = kf_learn_margins(d, p, d->at.line);
 
-    assert(d->line);
-    assert(d->z);
+    assert(d->at.line);
+    assert(d->at.z);
     for (size_t i = 0; i < r->X.rows && !st; i++)
-        d->z[i] = kf_loss_second(r->opt.loss, d->margin[i]) * d->line[i];
-    kf_learn_weigh(r, d->z);
-    return st ? st : back(d, d->z, out);
+        d->at.z[i] =
+            kf_loss_second(r->opt.loss, d->at.margin[i]) * d->at.line[i];
+    kf_learn_weigh(r, d->at.z);
+    return st ? st : back(d, d->at.z, out);
 }
 
 kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,

@@ -93,7 +93,7 @@ static void learn(kf_lbfgs *b, const kf_descent *d, const double *w)
         return;
     for (size_t j = 0; j < n; j++) {
         s[j] = w[j] - b->from[j];
-        y[j] = d->g[j] - b->g[j];
+        y[j] = d->at.g[j] - b->g[j];
     }
     sy = kf_learn_dot(s, y, n);
     size = kf_norm(s, n) * kf_norm(y, n);
@@ -152,14 +152,14 @@ static kofn_status by_round(const line *l, point *at)
 {
     kf_descent *d = l->d;
     kofn_status st =
-        kf_learn_gradient_along(d, l->w, at->t, l->p, d->g, &at->F);
+        kf_learn_gradient_along(d, l->w, at->t, l->p, d->at.g, &at->F);
 
     assert(d->pairs);
     if (st == KOFN_NONFINITE) { /* the step is far too long */
         at->F = HUGE_VAL;
         return KOFN_OK;
     }
-    at->slope = st ? 0 : kf_learn_dot(d->g, l->p, kf_learn_features(d));
+    at->slope = st ? 0 : kf_learn_dot(d->at.g, l->p, kf_learn_features(d));
     d->pairs->F = at->F;
     return st;
 }
@@ -234,13 +234,13 @@ static kofn_status bend_of(const line *l, double *bend, bool *flat)
         *bend = d->r->opt.l2 * l->pp + kf_learn_line_square(d) / m;
         return KOFN_OK;
     }
-    TRY(kf_learn_curved(d, l->w, l->p, d->t));
-    *bend = kf_learn_dot(l->p, d->t, n);
+    TRY(kf_learn_curved(d, l->w, l->p, d->at.t));
+    *bend = kf_learn_dot(l->p, d->at.t, n);
     b->most = kf_larger(b->most, *bend / pp);
     if (*bend == 0 || *bend > KF_HIDDEN * b->most * pp)
         return KOFN_OK;
-    TRY(kf_learn_gram_here(d->r, l->p, NULL, d->t, &squares));
-    kf_learn_mean(d, m, l->p, d->t);
+    TRY(kf_learn_gram_here(d->r, l->p, NULL, d->at.t, &squares));
+    kf_learn_mean(d, m, l->p, d->at.t);
     *bend = d->r->opt.l2 * l->pp + squares / m;
     *flat = *bend <= KF_FLAT * b->most * pp;
     return KOFN_OK;
@@ -273,7 +273,7 @@ static kofn_status vertex(const line *l, point *at, bool *found, bool *flat)
     if (d->way->margins)
         return KOFN_OK;
     for (size_t j = 0; j < n; j++)
-        d->g[j] += at->t * d->t[j];
+        d->at.g[j] += at->t * d->at.t[j];
     d->pairs->F = at->F;
     d->pairs->carried = true;
     return KOFN_OK;
@@ -286,11 +286,11 @@ static kofn_status begin_line(line *l, kf_lbfgs *b)
     kf_descent *d = l->d;
     size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
 
-    l->slope = kf_learn_dot(d->g, b->p, n);
+    l->slope = kf_learn_dot(d->at.g, b->p, n);
     if (!(l->slope < 0)) { /* rounding spoilt the direction: restart */
         b->kept = 0;
-        direct(b, d->g, n);
-        l->slope = kf_learn_dot(d->g, b->p, n);
+        direct(b, d->at.g, n);
+        l->slope = kf_learn_dot(d->at.g, b->p, n);
     }
     if (!(l->slope < 0))
         return kf_fail(KOFN_INVAL,
@@ -301,7 +301,7 @@ static kofn_status begin_line(line *l, kf_lbfgs *b)
     l->ww = kf_learn_dot(l->w, l->w, ridged);
     l->wp = kf_learn_dot(l->w, l->p, ridged);
     l->pp = kf_learn_dot(l->p, l->p, ridged);
-    return d->way->margins ? kf_learn_margins(d, l->p, d->line) : KOFN_OK;
+    return d->way->margins ? kf_learn_margins(d, l->p, d->at.line) : KOFN_OK;
 }
 
 /* Ends the line search. Keeps what is known at the end of the step, without
@@ -315,7 +315,7 @@ static void end_line(const line *l, kf_lbfgs *b, const point *at, bool found)
     b->known = !margins && found;
     d->knows_margins = margins && d->now.iteration % REFRESH != 0;
     for (size_t i = 0; i < m && margins; i++)
-        d->margin[i] += at->t * d->line[i];
+        d->at.margin[i] += at->t * d->at.line[i];
     b->stepped = true;
     if (!found)
         b->kept = 0;
@@ -330,7 +330,7 @@ kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F)
     assert(b);
     if (known && b->carried) /* else its rounding would decide */
         known = d->now.iteration % REFRESH != 0 &&
-                kf_norm(d->g, n) > CARRIED * b->fresh;
+                kf_norm(d->at.g, n) > CARRIED * b->fresh;
     b->known = b->carried = false;
     if (known) {
         *F = b->F;
@@ -338,11 +338,11 @@ kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F)
     }
     known = d->knows_margins;
     TRY(kf_learn_gradient_at(d, w, KF_ALL, F));
-    if (known && kf_norm(d->g, n) > CARRIED * b->fresh)
+    if (known && kf_norm(d->at.g, n) > CARRIED * b->fresh)
         return KOFN_OK;
     if (known) /* the rounding of margins that were carried along decides */
         TRY(kf_learn_gradient_at(d, w, KF_ALL, F));
-    b->fresh = kf_norm(d->g, n);
+    b->fresh = kf_norm(d->at.g, n);
     return KOFN_OK;
 }
 
@@ -356,15 +356,15 @@ kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
 
     assert(b);
     d->now.step = 0;
-    if (kf_norm(d->g, n) == 0) /* X' X w - X' y may be 0 by rounding */
+    if (kf_norm(d->at.g, n) == 0) /* X' X w - X' y may be 0 by rounding */
         return KOFN_OK;
     learn(b, d, w);
-    direct(b, d->g, n);
+    direct(b, d->at.g, n);
     TRY(begin_line(&l, b));
     memcpy(b->from, w, n * sizeof *w);
-    memcpy(b->g, d->g, n * sizeof *b->g);
+    memcpy(b->g, d->at.g, n * sizeof *b->g);
     if (b->kept == 0)
-        at.t = fmin(1, 1 / kf_norm(d->g, n));
+        at.t = fmin(1, 1 / kf_norm(d->at.g, n));
     found = false;
     if (kf_learn_is_parabola(d) && !d->partial && !d->remembers)
         TRY(vertex(&l, &at, &found, &flat));

@@ -353,7 +353,7 @@ kofn_status kofn_regression_penalise(kofn_regression *r, double l2)
 
 static void descent_free(kf_descent *d)
 {
-    kf_free(d->memory);
+    kf_free(d->at.memory);
     kf_lbfgs_free(d->pairs);
 }
 
@@ -361,18 +361,18 @@ static kofn_status descent_new(kf_descent *d)
 {
     size_t m = d->way->margins ? d->r->X.rows : 0, n = d->r->X.cols;
 
-    d->memory = kf_new(4 * n + 2 * (n + 1) + 3 * m, sizeof(double));
-    if (!d->memory)
+    d->at.memory = kf_new(4 * n + 2 * (n + 1) + 3 * m, sizeof(double));
+    if (!d->at.memory)
         return KOFN_NOMEM;
-    d->v = d->memory;
-    d->g = d->v + n;
-    d->t = d->g + n;
-    d->there = d->t + n;
-    d->in = d->there + n;
-    d->out = d->in + n + 1;
-    d->margin = d->out + n + 1;
-    d->line = d->margin + m;
-    d->z = d->line + m;
+    d->at.v = d->at.memory;
+    d->at.g = d->at.v + n;
+    d->at.t = d->at.g + n;
+    d->at.there = d->at.t + n;
+    d->at.in = d->at.there + n;
+    d->at.out = d->at.in + n + 1;
+    d->at.margin = d->at.out + n + 1;
+    d->at.line = d->at.margin + m;
+    d->at.z = d->at.line + m;
     return d->r->opt.optimizer == KOFN_OPTIMIZER_LBFGS
                ? kf_lbfgs_new(&d->pairs, n)
                : KOFN_OK;
@@ -430,7 +430,7 @@ static void move(const kf_descent *d, double *w, double *v)
                     : 0;
 
     for (size_t j = 0; j < kf_learn_features(d); j++) {
-        double next = v[j] - d->now.step * d->g[j];
+        double next = v[j] - d->now.step * d->at.g[j];
 
         v[j] = next + on * (next - w[j]);
         w[j] = next;
@@ -472,9 +472,9 @@ static kofn_status look_at_zero(kf_descent *d, const double *v)
 
     if (d->r->opt.optimizer == KOFN_OPTIMIZER_SGD || kf_norm(v, n) == 0)
         return KOFN_OK;
-    memset(d->there, 0, n * sizeof *d->there);
-    TRY(kf_learn_gradient_at(d, d->there, KF_ALL, &F));
-    d->now.first = kf_norm(d->g, n);
+    memset(d->at.there, 0, n * sizeof *d->at.there);
+    TRY(kf_learn_gradient_at(d, d->at.there, KF_ALL, &F));
+    d->now.first = kf_norm(d->at.g, n);
     return KOFN_OK;
 }
 
@@ -492,7 +492,7 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
             ? kf_lbfgs_gradient(d, v, &now->objective)
             : kf_learn_gradient_at(d, v, points_of(d->r, now->iteration - 1),
                                    &now->objective));
-    now->gradient = kf_norm(d->g, n);
+    now->gradient = kf_norm(d->at.g, n);
     if (!(now->gradient < HUGE_VAL))
         return kf_fail(KOFN_NONFINITE,
                        "iteration %u: the gradient is not finite; %s",
@@ -533,7 +533,7 @@ static kofn_status take_step(kf_descent *d, kf_audit *a, double *w,
     kofn_status st = kf_audit_before(a, t, t == o->max_iterations);
 
     if (!st)
-        st = iterate(d, w, d->v, converged);
+        st = iterate(d, w, d->at.v, converged);
     TRY(kf_audit_after(a, t, &d->sum, *converged, &st, &to));
     *converged &= to == KF_AUDIT_ON;
     if (to == KF_AUDIT_BACK)
@@ -566,7 +566,7 @@ static kofn_status descend_audited(kf_descent *d, double *w, bool *converged)
 {
     size_t n = kf_learn_features(d) * sizeof *w;
     const kf_audit_part state[KF_AUDIT_PARTS] = {
-        {&d->now, sizeof d->now}, {w, n}, {d->v, n}};
+        {&d->now, sizeof d->now}, {w, n}, {d->at.v, n}};
     kf_audit a;
     kofn_status st = kf_audit_begin(&a, d->job, state, &d->now.objective);
 
@@ -584,7 +584,7 @@ static bool go_on(kf_descent *d)
     d->done = d->now.iteration;
     d->lipschitz = d->now.lipschitz;
     d->partial = d->now.partial;
-    memcpy(d->v, d->now.v, kf_learn_features(d) * sizeof *d->v);
+    memcpy(d->at.v, d->now.v, kf_learn_features(d) * sizeof *d->at.v);
     return d->now.step == 0;
 }
 
@@ -599,11 +599,11 @@ kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
     TRY(kf_mat_check_finite(w, "w"));
     st = descent_new(&d);
     if (!st) {
-        memcpy(d.v, w->data, kf_learn_features(&d) * sizeof *d.v);
+        memcpy(d.at.v, w->data, kf_learn_features(&d) * sizeof *d.at.v);
         if (d.job && d.r->opt.resume && d.r->opt.resume->iteration)
             own.converged = go_on(&d);
         d.now.w = w->data;
-        d.now.v = d.v;
+        d.now.v = d.at.v;
         st = descend_audited(&d, w->data, &own.converged);
         if (!st)
             st = kf_learn_limit(&d, KF_ALL);

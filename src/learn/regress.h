@@ -79,6 +79,19 @@ double kf_loss_curvature(kofn_loss loss);
 kofn_status kf_loss_labels(kofn_loss loss, const kofn_matrix *y,
                            const char *name, double *out);
 
+/* Vectors of a descent. */
+typedef struct kf_descent_vectors {
+    void *memory;   /* holds all vectors below */
+    double *v;      /* point at which the gradient is taken */
+    double *g;      /* the gradient at the point under consideration */
+    double *margin; /* m numbers: margins at that point */
+    double *line;   /* m numbers: X g, in a line search */
+    double *z;      /* m numbers: derivatives of the losses */
+    double *in,
+        *out; /* n + 1 numbers: input and output of a round of KOFN_SUM */
+    double *t, *there; /* n numbers: scratch, and a point on a line */
+} kf_descent_vectors;
+
 /* ---- a descent ----------------------------------------------------------- */
 
 typedef struct kf_descent {
@@ -88,20 +101,11 @@ typedef struct kf_descent {
     kofn_regress_step now;
     kofn_report sum, setup, all; /* rounds of this iteration; rounds that found
                                     L; all other rounds */
-    void *memory;                /* holds all vectors below */
-    double *v;                   /* point at which the gradient is taken */
-    double *g;          /* the gradient at the point under consideration */
-    double *margin;     /* m numbers: margins at that point */
     bool knows_margins; /* `margin` belongs to the point of the next gradient */
-    double *line;       /* m numbers: X g, in a line search */
-    double *z;          /* m numbers: derivatives of the losses */
-    double *in,
-        *out; /* n + 1 numbers: input and output of a round of KOFN_SUM */
-    double *t, *there;      /* n numbers: scratch, and a point on a line */
-    double lipschitz;       /* L; 0: unknown */
-    double curvature;       /* second derivative of F along g, for squares */
-    const double *from;     /* start of the line */
-    double gg;              /* |g|^2 at the start of the line */
+    double lipschitz;   /* L; 0: unknown */
+    double curvature;   /* second derivative of F along g, for squares */
+    const double *from; /* start of the line */
+    double gg;          /* |g|^2 at the start of the line */
     struct kf_lbfgs *pairs; /* remembered steps; NULL: none */
     double distance; /* last estimate of the distance to the minimum; 0: none
                         yet */
@@ -112,6 +116,7 @@ typedef struct kf_descent {
     size_t parts;
     bool remembers; /* the scheme substitutes remembered gradients for missing
                        ones */
+    kf_descent_vectors at;
 } kf_descent;
 
 static inline size_t kf_learn_features(const kf_descent *d)
@@ -152,7 +157,7 @@ typedef struct kf_gradient_mode {
     /* Checks that this regression can be computed so; NULL: any can. */
     kofn_status (*check)(const kofn_regression *r);
     kofn_status (*place)(kofn_regression *r, kofn_job *job);
-    /* Sets *F to the sum of the losses at w, and d->g to the sum of their
+    /* Sets *F to the sum of the losses at w, and d->at.g to the sum of their
      * gradients. */
     kofn_status (*gradient)(kf_descent *d, const double *w, kf_some which,
                             double *F);
@@ -177,18 +182,18 @@ kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
 
 /* Returns kf_learn_remedy for this descent. */
 const char *kf_learn_remedy_of(const kf_descent *d);
-/* Sets *F to F at w over these points, and d->g to its gradient. `which` is
+/* Sets *F to F at w over these points, and d->at.g to its gradient. `which` is
  * KF_ALL except in SGD. */
 kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F);
 /* Limits the job's rounds to these points, if the job can do so. */
 kofn_status kf_learn_limit(kf_descent *d, kf_some which);
 /* Computes F at from + t p over all points, and its gradient into g. Leaves
- * d->g unchanged unless g is d->g. */
+ * d->at.g unchanged unless g is d->at.g. */
 kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
                                     const double *p, double *g, double *F);
-/* Returns the sum of the losses at the margins d->margin + t d->line. Sets
- * *slope to its derivative by t. */
+/* Returns the sum of the losses at the margins d->at.margin + t d->at.line.
+ * Sets *slope to its derivative by t. */
 double kf_learn_losses_along(const kf_descent *d, double t, double *slope);
 /* Turns a sum over `points` points into the mean, and adds the ridge's part at
  * `at`. */
@@ -210,7 +215,8 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
 
 /* True if F is a parabola along every line. */
 bool kf_learn_is_parabola(const kf_descent *d);
-/* Returns the sum of the squares of d->line, by the weights of the points. */
+/* Returns the sum of the squares of d->at.line, by the weights of the points.
+ */
 double kf_learn_line_square(const kf_descent *d);
 /* Finds the length of the step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
@@ -231,17 +237,17 @@ kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n);
 void kf_lbfgs_free(kf_lbfgs *b);
 /* Forgets all steps. */
 void kf_lbfgs_forget(kf_lbfgs *b);
-/* Sets *F to F at w, and d->g to its gradient; d->pairs must be set.
+/* Sets *F to F at w, and d->at.g to its gradient; d->pairs must be set.
  * Multiplies nothing if the last step already knows both. */
 kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F);
-/* Takes a step from w, where F and d->g are known. Sets d->now.step to its
+/* Takes a step from w, where F and d->at.g are known. Sets d->now.step to its
  * length. */
 kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F);
 
 /* ---- distance.c ---------------------------------------------------------- */
 
 /* Sets *distance to the distance from `at` to the minimum. F and its gradient
- * d->g were just taken at `at`. A value above `enough` is a lower estimate.
+ * d->at.g were just taken at `at`. A value above `enough` is a lower estimate.
  * HUGE_VAL: the distance cannot be determined. Takes several products. */
 kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
                               double enough, double *distance);

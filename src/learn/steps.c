@@ -93,7 +93,7 @@ static kofn_status know_lipschitz(kf_descent *d)
         return KOFN_OK;
     TRY_NEW(v, kf_learn_features(d));
     begin_setup(d, &before);
-    st = largest(d, v, d->t, &value);
+    st = largest(d, v, d->at.t, &value);
     end_setup(d, &before);
     kf_free(v);
     if (!st)
@@ -115,9 +115,9 @@ double kf_learn_line_square(const kf_descent *d)
     const kofn_regression *r = d->r;
     double sum = 0;
 
-    assert(d->line);
+    assert(d->at.line);
     for (size_t i = 0; i < r->X.rows; i++)
-        sum += d->line[i] * d->line[i] * (r->weights ? r->weights[i] : 1);
+        sum += d->at.line[i] * d->at.line[i] * (r->weights ? r->weights[i] : 1);
     return sum;
 }
 
@@ -130,16 +130,17 @@ static kofn_status line_begin(kf_descent *d, const double *w)
     kofn_status st = KOFN_OK;
 
     d->from = w;
-    d->gg = kf_learn_dot(d->g, d->g, n);
+    d->gg = kf_learn_dot(d->at.g, d->at.g, n);
     if (d->way->margins) {
-        st = kf_learn_margins(d, d->g, d->line);
+        st = kf_learn_margins(d, d->at.g, d->at.line);
         sum = st ? 0 : kf_learn_line_square(d);
     } else if (kf_learn_is_parabola(d)) {
-        st = d->way->gram(d, d->g, d->t);
-        sum = st ? 0 : kf_learn_dot(d->g, d->t, n);
+        st = d->way->gram(d, d->at.g, d->at.t);
+        sum = st ? 0 : kf_learn_dot(d->at.g, d->at.t, n);
     }
-    d->curvature = sum / (double)m +
-                   r->opt.l2 * kf_learn_dot(d->g, d->g, kf_learn_penalised(d));
+    d->curvature =
+        sum / (double)m +
+        r->opt.l2 * kf_learn_dot(d->at.g, d->at.g, kf_learn_penalised(d));
     return st;
 }
 
@@ -149,7 +150,7 @@ static double penalty(const kf_descent *d, double step)
     double sum = 0;
 
     for (size_t j = 0; j < kf_learn_penalised(d); j++) {
-        double x = d->from[j] - step * d->g[j];
+        double x = d->from[j] - step * d->at.g[j];
 
         sum += x * x;
     }
@@ -163,16 +164,17 @@ static double by_margins(const kf_descent *d, double step, double *slope)
     double n = (double)d->r->X.rows;
     size_t ridged = kf_learn_penalised(d);
 
-    *slope =
-        -*slope / n - d->r->opt.l2 * (kf_learn_dot(d->from, d->g, ridged) -
-                                      step * kf_learn_dot(d->g, d->g, ridged));
+    *slope = -*slope / n -
+             d->r->opt.l2 * (kf_learn_dot(d->from, d->at.g, ridged) -
+                             step * kf_learn_dot(d->at.g, d->at.g, ridged));
     return F / n + penalty(d, step);
 }
 
 /* Computes F by a round at that point. */
 static kofn_status by_round(kf_descent *d, double step, double *F)
 {
-    kofn_status st = kf_learn_gradient_along(d, d->from, -step, d->g, d->t, F);
+    kofn_status st =
+        kf_learn_gradient_along(d, d->from, -step, d->at.g, d->at.t, F);
 
     if (st != KOFN_NONFINITE)
         return st;

@@ -5,7 +5,7 @@
 #ifndef KF_MESH_PARTIALS_H
 #define KF_MESH_PARTIALS_H
 
-#include <kofn/transport.h>
+#include <kofn/peer.h>
 
 #include "data/data.h"
 

@@ -45,8 +45,8 @@ static kofn_status listen(port *p, kofn_time atmost, kofn_packet *k)
     kofn_status st = p->t->wait(p->t, atmost, k);
     kofn_time to = kf_away_now(&p->base);
 
-    p->listened += to - from + sooner(from - p->turned, PASS);
-    p->turned = to;
+    p->clock.listened += to - from + sooner(from - p->clock.turned, PASS);
+    p->clock.turned = to;
     return st;
 }
 
@@ -66,13 +66,13 @@ static kofn_status pass(port *p, kofn_time atmost)
     TRY(kf_away_flush(p));
     kf_away_send_away(p);
     next = kf_away_next(p);
-    if (next != NOBODY && kf_away_now(&p->base) - p->served > PASS)
+    if (next != NOBODY && kf_away_now(&p->base) - p->serve.served > PASS)
         return kf_away_serve(p, next);
     if (next != NOBODY)
         atmost = 0;
     else if (p->waiting)
         atmost = sooner(atmost, RETRY);
-    else if (p->strangers)
+    else if (p->crowd.count)
         atmost = sooner(atmost, KOFN_SECOND);
     st = listen(p, atmost, &k);
     if (st == KOFN_AGAIN) {
@@ -85,14 +85,14 @@ static kofn_status pass(port *p, kofn_time atmost)
 /* Expects fewer workers: `missing` more have ended before they connected. */
 static kofn_status expect_fewer(port *p, size_t missing)
 {
-    p->missed = 0;
-    p->never += missing;
-    assert(p->never <= p->opt.workers);
-    if (p->never == p->opt.workers)
+    p->clock.missed = 0;
+    p->clock.never += missing;
+    assert(p->clock.never <= p->opt.workers);
+    if (p->clock.never == p->opt.workers)
         return kf_fail(KOFN_TOOFEW, "all %zu workers ended before they came",
                        p->opt.workers);
-    p->base.workers = p->opt.workers - p->never;
-    kf_away_news(p, "%zu of %zu workers ended before they came", p->never,
+    p->base.workers = p->opt.workers - p->clock.never;
+    kf_away_news(p, "%zu of %zu workers ended before they came", p->clock.never,
                  p->opt.workers);
     return KOFN_OK;
 }
@@ -100,7 +100,7 @@ static kofn_status expect_fewer(port *p, size_t missing)
 /* True if workers that were started here are still to come. */
 static bool expects_own(const port *p)
 {
-    return p->opt.ended && p->workers + p->never < p->opt.workers;
+    return p->opt.ended && p->workers + p->clock.never < p->opt.workers;
 }
 
 /* Stops waiting for workers that were started and ended before they connected.
@@ -108,22 +108,22 @@ static bool expects_own(const port *p)
 static kofn_status check_coming(port *p)
 {
     kofn_time now = kf_away_now(&p->base);
-    size_t ended, gone = p->never;
+    size_t ended, gone = p->clock.never;
 
-    if (!expects_own(p) || now - p->asked < ASK)
+    if (!expects_own(p) || now - p->clock.asked < ASK)
         return KOFN_OK;
-    p->asked = now;
+    p->clock.asked = now;
     ended = p->opt.ended(p->opt.ud);
     for (size_t i = 0; i < p->workers; i++)
         gone += p->worker[i]->gone;
     if (ended <= gone)
-        p->missed = 0;
-    else if (p->missed == 0)
-        p->missed = now;
-    if (p->missed == 0 || now - p->missed < GRACE)
+        p->clock.missed = 0;
+    else if (p->clock.missed == 0)
+        p->clock.missed = now;
+    if (p->clock.missed == 0 || now - p->clock.missed < GRACE)
         return KOFN_OK;
     return expect_fewer(
-        p, kf_min(ended - gone, p->opt.workers - p->workers - p->never));
+        p, kf_min(ended - gone, p->opt.workers - p->workers - p->clock.never));
 }
 
 /* Returns how long to wait for a packet. The end of a process sends none. */
@@ -218,11 +218,11 @@ static void dismiss(port *p)
 
     for (size_t i = 0; i < p->workers; i++)
         if (!p->worker[i]->gone) {
-            kf_post_empty(&p->worker[i]->outbox);
+            kf_post_empty(&p->worker[i]->line.outbox);
             there++;
         }
-    for (size_t i = 0; i < p->strangers; i++)
-        say_dismiss(p, p->stranger[i].peer);
+    for (size_t i = 0; i < p->crowd.count; i++)
+        say_dismiss(p, p->crowd.stranger[i].peer);
     for (dismiss_workers(p); there && (now = kf_away_now(&p->base)) < end;
          dismiss_workers(p)) {
         kofn_packet k = {0};
@@ -256,21 +256,21 @@ static void port_close(kofn_port *base)
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
             kf_away_close_peer(p, p->worker[i]);
-        kf_post_free(&p->worker[i]->outbox);
-        kf_free(p->worker[i]->pending);
+        kf_post_free(&p->worker[i]->line.outbox);
+        kf_free(p->worker[i]->tasks.pending);
         kf_free(p->worker[i]);
     }
-    for (size_t i = 0; i < p->inputs; i++)
-        kf_buffer_drop(p->input[i].packed);
+    for (size_t i = 0; i < p->in.count; i++)
+        kf_buffer_drop(p->in.input[i].packed);
     if (p->t)
         p->t->close(p->t, KOFN_SECOND);
     kf_free(p->worker);
-    for (size_t i = 0; i < p->principals; i++)
-        kf_free(p->principal[i].name);
-    kf_free(p->principal);
+    for (size_t i = 0; i < p->who.count; i++)
+        kf_free(p->who.principal[i].name);
+    kf_free(p->who.principal);
     kf_free(p->of_peer);
-    kf_free(p->stranger);
-    kf_free(p->input);
+    kf_free(p->crowd.stranger);
+    kf_free(p->in.input);
     kf_free(p->source);
     kf_free(p);
 }
@@ -290,7 +290,7 @@ static void port_describe(kofn_port *base, uint32_t id, kofn_fleet_worker *w)
 
 static uint64_t port_placed(kofn_port *base)
 {
-    return ((const port *)base)->placed;
+    return ((const port *)base)->serve.placed;
 }
 
 static uint64_t port_backlog(kofn_port *base, uint32_t id)
@@ -298,7 +298,7 @@ static uint64_t port_backlog(kofn_port *base, uint32_t id)
     const port *p = (const port *)base;
 
     return id < p->workers && !p->worker[id]->gone
-               ? kf_post_bytes(&p->worker[id]->outbox)
+               ? kf_post_bytes(&p->worker[id]->line.outbox)
                : 0;
 }
 
@@ -453,7 +453,7 @@ kofn_status kf_away_open(port **out, kofn_transport *t,
         p->base.admit = port_admit;
         p->base.remove = port_remove;
     }
-    p->start = kf_clock();
+    p->clock.start = kf_clock();
     if (p->opt.source && !(p->source = kf_strdup(p->opt.source)))
         st = KOFN_NOMEM;
     p->shared = job != 0;

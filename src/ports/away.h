@@ -62,21 +62,27 @@ typedef struct need {
     uint64_t id, section, lo, hi;
 } need;
 
-typedef struct worker {
-    kofn_peer peer;
-    uint32_t principal; /* number of the principal; 0: none */
-    bool gone, useful;  /* useful: it has answered a task */
-    bool noticed;       /* it has announced that it will leave */
-    bool dismissed;     /* a dismissal was sent, or it is gone */
-    uint64_t process;   /* process number on its machine */
+/* The outbox of a worker, and whether it moves. */
+typedef struct line_state {
     kf_outbox outbox;
     kofn_time stuck; /* since when the outbox has not moved; 0: it moves */
     uint64_t behind; /* outbox.sent at that check */
+} line_state;
+
+/* The tasks of a worker. */
+typedef struct worker_tasks {
     pending_task *pending;
-    size_t pending_count, pending_cap;
-    size_t cancelled;   /* cancelled tasks that it has not replied to */
-    kofn_time heard;    /* its last answer, or the first open cancel */
-    uint64_t known[2];  /* identifiers of the inputs that it keeps; 0: none */
+    size_t count, cap;
+    size_t cancelled;  /* cancelled tasks that it has not replied to */
+    kofn_time heard;   /* its last answer, or the first open cancel */
+    uint64_t known[2]; /* identifiers of the inputs that it keeps; 0: none */
+    /* answers that may still come to messages sent before that, or to forgotten
+     * tasks */
+    uint64_t owes;
+} worker_tasks;
+
+/* The blocks of a worker. */
+typedef struct worker_block {
     kf_block *to_store; /* next block, not sent; see port.stores */
     kf_block *block;    /* the block that it was sent */
     uint64_t block_id;
@@ -86,22 +92,31 @@ typedef struct worker {
     size_t need_first, asked;
     /* bytes of its block sent, plus SLICE_COST for each slice */
     uint64_t served;
-    /* Time that it spent on its block without waiting for slices, less an
-     * allowance for the block's size; see port.h. */
     kofn_time storing;
     /* when a slice, or the specification of the block, was last sent to it */
     kofn_time alone;
-    kf_bucket strikes;
-    kf_badge badge;
     bool stored;
-    bool staged; /* fault events may slow it and corrupt its results */
     bool
         rebuilding; /* the blocks of other workers are still being sent to it */
     /* updates sent and updates confirmed, since it was given its blocks */
     uint64_t announced, done;
-    /* answers that may still come to messages sent before that, or to forgotten
-     * tasks */
-    uint64_t owes;
+} worker_block;
+
+typedef struct worker {
+    kofn_peer peer;
+    uint32_t principal; /* number of the principal; 0: none */
+    bool gone, useful;  /* useful: it has answered a task */
+    bool noticed;       /* it has announced that it will leave */
+    bool dismissed;     /* a dismissal was sent, or it is gone */
+    uint64_t process;   /* process number on its machine */
+    /* Time that it spent on its block without waiting for slices, less an
+     * allowance for the block's size; see port.h. */
+    kf_bucket strikes;
+    kf_badge badge;
+    bool staged; /* fault events may slow it and corrupt its results */
+    line_state line;
+    worker_tasks tasks;
+    worker_block held;
 } worker;
 
 /* An input of a product, in the form in which it is sent. */
@@ -118,34 +133,61 @@ typedef struct stranger {
     kofn_time since; /* value of port.listened at that time */
 } stranger;
 
+/* Times of a port, by kf_clock. */
+typedef struct port_clock {
+    kofn_time start;  /* value of kf_clock when the port was opened */
+    kofn_time missed; /* since when a started worker is missing; 0: none is */
+    size_t never;     /* started workers that ended before they connected */
+    kofn_time asked;  /* when that was last checked */
+    kofn_time listened, turned;
+} port_clock;
+
+/* The inputs that are sent, each in one form. */
+typedef struct inputs {
+    uint64_t next; /* identifier of the next */
+    input *input;
+    size_t count, cap;
+    uint32_t oldest; /* lowest product that is not over */
+} inputs;
+
+/* Slices of blocks that workers wait for. */
+typedef struct serving {
+    size_t needs;     /* slices that workers wait for */
+    uint32_t server;  /* worker that is served next */
+    kofn_time served; /* when a slice was last sent */
+    uint64_t placed;  /* bytes of all slices */
+} serving;
+
+/* The principals of the workers. */
+typedef struct principals {
+    principal *principal;
+    size_t count, cap;
+} principals;
+
+/* Peers that have not said hello. */
+typedef struct strangers {
+    stranger *stranger;
+    size_t count, cap;
+} strangers;
+
+/* Names as they were last asked for. */
+typedef struct port_text {
+    char name[256];  /* see kf_away_name */
+    char title[300]; /* see kf_away_title */
+} port_text;
+
 typedef struct port {
     kofn_port base;
     kofn_transport *t;
     kofn_away_options opt;
     char *source;
-    kofn_time start;  /* value of kf_clock when the port was opened */
-    kofn_time missed; /* since when a started worker is missing; 0: none is */
-    size_t never;     /* started workers that ended before they connected */
-    kofn_time asked;  /* when that was last checked */
     /* listened: total time in which packets were awaited; turned: end of the
      * last wait */
-    kofn_time listened, turned;
-    uint64_t job, next_input;
+    uint64_t job;
     worker **worker;
     size_t workers, worker_cap;
-    principal *principal;
-    size_t principals, principal_cap;
     uint32_t *of_peer; /* worker of each peer, plus 1; 0: none */
     size_t peers;
-    stranger *stranger;
-    size_t strangers, stranger_cap;
-    input *input;
-    size_t inputs, input_cap;
-    uint32_t oldest;  /* lowest product that is not over */
-    size_t needs;     /* slices that workers wait for */
-    uint32_t server;  /* worker that is served next */
-    kofn_time served; /* when a slice was last sent */
-    uint64_t placed;  /* bytes of all slices */
     kf_bucket short_lived;
     /* blocks that wait until all workers of the start are there */
     size_t stores;
@@ -155,8 +197,12 @@ typedef struct port {
     bool shared;       /* the transport and its peers are those of a fleet */
     uint32_t compared; /* its results are counted for the next comparison */
     kf_doing doing;    /* what the job has said last; since 0: nothing yet */
-    char name[256];    /* see kf_away_name */
-    char title[300];   /* see kf_away_title */
+    port_clock clock;
+    inputs in;
+    serving serve;
+    principals who;
+    strangers crowd;
+    port_text text;
 } port;
 
 /* ---- away.c -------------------------------------------------------------- */

@@ -36,15 +36,15 @@ static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
 
 static bool too_far_behind(const worker *w, size_t bytes)
 {
-    uint64_t behind = w->announced - w->done, least = 0;
+    uint64_t behind = w->held.announced - w->held.done, least = 0;
 
-    assert(w->done <= w->announced);
-    for (const kf_block *b = w->block; b; b = b->next)
+    assert(w->held.done <= w->held.announced);
+    for (const kf_block *b = w->held.block; b; b = b->next)
         least += BEHIND_LEAST;
     if (behind < least)
         return false;
     return behind >= BEHIND_MOST ||
-           bytes > kf_max(BEHIND_BYTES, kf_block_bytes(w->block)) / behind;
+           bytes > kf_max(BEHIND_BYTES, kf_block_bytes(w->held.block)) / behind;
 }
 
 /* Sends an update. A worker that is too far behind is given new blocks instead,
@@ -54,12 +54,12 @@ kofn_status kf_away_update(port *p, const kf_msg *m)
     assert(m->worker < p->workers);
     assert(!p->worker[m->worker]->gone);
     worker *w = p->worker[m->worker];
-    kf_block *b = w->block;
+    kf_block *b = w->held.block;
     kf_head h = {.type = KF_WIRE_UPDATE,
                  .dtype = m->in->m.dtype,
                  .round = m->round,
                  .job = p->job,
-                 .block = w->block_id,
+                 .block = w->held.block_id,
                  .operand = m->operand,
                  .rows = m->in->m.rows,
                  .cols = m->in->m.cols,
@@ -76,11 +76,11 @@ kofn_status kf_away_update(port *p, const kf_msg *m)
                      "%s is given new blocks: %zu updates of its blocks are "
                      "outstanding",
                      kf_away_title(p, m->worker),
-                     (size_t)(w->announced - w->done));
+                     (size_t)(w->held.announced - w->held.done));
         return kf_away_renew(p, m->worker);
     }
     TRY(pack_update(m, &body));
-    w->announced++;
+    w->held.announced++;
     h.updates = ++b->updates;
     lent = kf_post_lend(body);
     return kf_away_post(p, m->worker, &h, &lent);
@@ -91,14 +91,14 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
     assert(id < p->workers);
     worker *w = p->worker[id];
 
-    if (h->block == w->block_id && h->updates == w->done + 1 &&
-        h->updates <= w->announced) {
-        w->done++;
+    if (h->block == w->held.block_id && h->updates == w->held.done + 1 &&
+        h->updates <= w->held.announced) {
+        w->held.done++;
         return KOFN_OK;
     }
-    if (w->owes == 0)
+    if (w->tasks.owes == 0)
         return kf_away_strike(p, id);
-    w->owes--;
+    w->tasks.owes--;
     return KOFN_OK;
 }
 
@@ -109,11 +109,11 @@ kofn_status kf_away_strips(port *p, const kf_msg *m)
 {
     assert(m->worker < p->workers);
     worker *w = p->worker[m->worker];
-    const kf_block *b = kf_block_of(w->block, m->operand), *of = m->block;
+    const kf_block *b = kf_block_of(w->held.block, m->operand), *of = m->block;
     kf_head h = {.type = of ? KF_WIRE_STRIPS : KF_WIRE_WHOLE,
                  .round = m->round,
                  .job = p->job,
-                 .block = w->block_id,
+                 .block = w->held.block_id,
                  .operand = m->operand,
                  .velocity = m->velocity,
                  .lo = m->lo,
@@ -126,15 +126,15 @@ kofn_status kf_away_strips(port *p, const kf_msg *m)
     if (!b)
         return KOFN_OK;
     if (!of) {
-        w->rebuilding = false;
-        w->alone = kf_away_now(&p->base);
+        w->held.rebuilding = false;
+        w->held.alone = kf_away_now(&p->base);
         return kf_away_post(p, m->worker, &h, NULL);
     }
     if (!kf_mul(of->components, of->rows, &rows))
         return kf_nomem(SIZE_MAX);
     TRY(kf_buffer_new(&body, rows, of->cols, of->dtype));
     to = body->m.data;
-    p->placed += kf_buffer_bytes(body);
+    p->serve.placed += kf_buffer_bytes(body);
     kf_post_components(&to, of, 0, of->rows);
     h.updates = b->updates;
     h.dtype = of->dtype;

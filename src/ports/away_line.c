@@ -18,7 +18,7 @@
 
 kofn_time kf_away_now(kofn_port *base)
 {
-    return kf_clock() - ((port *)base)->start;
+    return kf_clock() - ((port *)base)->clock.start;
 }
 
 /* ---- news and times ------------------------------------------------------ */
@@ -41,11 +41,12 @@ kofn_time kf_away_storing(kofn_port *base, uint32_t id)
     const port *p = (const port *)base;
     const worker *w = id < p->workers ? p->worker[id] : NULL;
 
-    if (!w || !w->block)
+    if (!w || !w->held.block)
         return 0;
-    return w->storing + (w->stored || w->asked || w->rebuilding
-                             ? 0
-                             : kf_away_now(base) - w->alone);
+    return w->held.storing +
+           (w->held.stored || w->held.asked || w->held.rebuilding
+                ? 0
+                : kf_away_now(base) - w->held.alone);
 }
 
 /* ---- lost workers -------------------------------------------------------- */
@@ -69,29 +70,29 @@ double kf_away_level(port *p, kf_bucket *b, double rate)
 
 kf_bucket *kf_away_short_lived(port *p, uint32_t who)
 {
-    assert(who <= p->principals);
-    return who ? &p->principal[who - 1].short_lived : &p->short_lived;
+    assert(who <= p->who.count);
+    return who ? &p->who.principal[who - 1].short_lived : &p->short_lived;
 }
 
 void kf_away_close_peer(port *p, worker *w)
 {
     assert(!w->gone);
-    assert(p->needs >= w->asked);
-    assert(!w->to_store || p->stores > 0);
+    assert(p->serve.needs >= w->held.asked);
+    assert(!w->held.to_store || p->stores > 0);
     w->gone = true;
     p->of_peer[w->peer] = 0;
     if (w->principal)
-        p->principal[w->principal - 1].workers--;
-    p->needs -= w->asked;
-    w->asked = 0;
-    for (size_t i = 0; i < w->pending_count; i++)
-        kf_buffer_drop(w->pending[i].result);
-    w->pending_count = 0;
-    kf_post_empty(&w->outbox);
-    kf_block_drop(w->block);
-    kf_block_drop(w->to_store);
-    p->stores -= w->to_store != NULL;
-    w->block = w->to_store = NULL;
+        p->who.principal[w->principal - 1].workers--;
+    p->serve.needs -= w->held.asked;
+    w->held.asked = 0;
+    for (size_t i = 0; i < w->tasks.count; i++)
+        kf_buffer_drop(w->tasks.pending[i].result);
+    w->tasks.count = 0;
+    kf_post_empty(&w->line.outbox);
+    kf_block_drop(w->held.block);
+    kf_block_drop(w->held.to_store);
+    p->stores -= w->held.to_store != NULL;
+    w->held.block = w->held.to_store = NULL;
 }
 
 kofn_status kf_away_lose(port *p, uint32_t id)
@@ -116,18 +117,18 @@ static kofn_status watch(port *p, uint32_t id, kofn_status posted)
 {
     worker *w = p->worker[id];
     kofn_time now = kf_away_now(&p->base);
-    bool moved = w->outbox.sent != w->behind;
+    bool moved = w->line.outbox.sent != w->line.behind;
 
-    w->behind = w->outbox.sent;
+    w->line.behind = w->line.outbox.sent;
     p->waiting += posted == KOFN_AGAIN;
     if (posted != KOFN_AGAIN) {
         if (moved)
-            w->stuck = 0;
+            w->line.stuck = 0;
         return posted;
     }
-    if (moved || !w->stuck)
-        w->stuck = now + 1;
-    if (now - w->stuck < p->opt.silence)
+    if (moved || !w->line.stuck)
+        w->line.stuck = now + 1;
+    if (now - w->line.stuck < p->opt.silence)
         return KOFN_OK;
     p->t->forget(p->t, w->peer);
     return kf_away_lose(p, id);
@@ -141,8 +142,8 @@ kofn_status kf_away_flush(port *p)
     for (uint32_t i = 0; i < p->workers; i++) {
         worker *w = p->worker[i];
 
-        if (w->outbox.count)
-            TRY(watch(p, i, kf_post_flush(&w->outbox, p->t, w->peer)));
+        if (w->line.outbox.count)
+            TRY(watch(p, i, kf_post_flush(&w->line.outbox, p->t, w->peer)));
     }
     return KOFN_OK;
 }
@@ -157,7 +158,7 @@ kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
         kf_give_back(body);
         return KOFN_OK;
     }
-    return watch(p, id, kf_post(&w->outbox, p->t, w->peer, h, body));
+    return watch(p, id, kf_post(&w->line.outbox, p->t, w->peer, h, body));
 }
 
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
@@ -188,24 +189,25 @@ const char *kf_away_name(port *p, uint32_t id)
 {
     const worker *w = id < p->workers ? p->worker[id] : NULL;
     const principal *of =
-        w && w->principal ? &p->principal[w->principal - 1] : NULL;
+        w && w->principal ? &p->who.principal[w->principal - 1] : NULL;
     const char *its = of ? of->name : "";
 
     if (!w || !w->badge.named)
         return its;
     if (!of || !of->key || strcmp(its, w->badge.name) == 0)
         return w->badge.name;
-    snprintf(p->name, sizeof p->name, "%.80s/%.160s", its, w->badge.name);
-    return p->name;
+    snprintf(p->text.name, sizeof p->text.name, "%.80s/%.160s", its,
+             w->badge.name);
+    return p->text.name;
 }
 
 const char *kf_away_title(port *p, uint32_t id)
 {
     const char *name = kf_away_name(p, id);
 
-    snprintf(p->title, sizeof p->title, "worker %u%s%s%s", id,
+    snprintf(p->text.title, sizeof p->text.title, "worker %u%s%s%s", id,
              *name ? " (" : "", name, *name ? ")" : "");
-    return p->title;
+    return p->text.title;
 }
 
 /* ---- evicted or replaced workers ----------------------------------------- */
@@ -253,12 +255,12 @@ kofn_status kf_away_enrol(port *p, const worker *like)
     worker *w;
 
     assert(like->peer < p->peers);
-    assert(who <= p->principals);
+    assert(who <= p->who.count);
     TRY(kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker));
     TRY_NEW(w, 1);
     *w = *like;
     if (who)
-        p->principal[who - 1].workers++;
+        p->who.principal[who - 1].workers++;
     p->worker[p->workers] = w;
     p->of_peer[w->peer] = (uint32_t)p->workers + 1;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
@@ -278,7 +280,8 @@ kofn_status kf_away_renew(port *p, uint32_t id)
                   .badge = w->badge,
                   .strikes = w->strikes,
                   .staged = w->staged,
-                  .owes = w->owes + w->pending_count + w->announced - w->done};
+                  .tasks.owes = w->tasks.owes + w->tasks.count +
+                                w->held.announced - w->held.done};
 
     TRY(kf_away_lose(p, id));
     return kf_away_enrol(p, &now);

@@ -26,21 +26,22 @@ static kofn_status refuse(port *p, kofn_packet *k)
 
 static stranger *find_stranger(const port *p, kofn_peer peer)
 {
-    for (size_t i = 0; i < p->strangers; i++)
-        if (p->stranger[i].peer == peer)
-            return &p->stranger[i];
+    for (size_t i = 0; i < p->crowd.count; i++)
+        if (p->crowd.stranger[i].peer == peer)
+            return &p->crowd.stranger[i];
     return NULL;
 }
 
 /* Removes a peer from the strangers; the others keep their order. */
 static void not_a_stranger(port *p, kofn_peer peer)
 {
-    stranger *s = find_stranger(p, peer), *end = p->stranger + p->strangers;
+    stranger *s = find_stranger(p, peer),
+             *end = p->crowd.stranger + p->crowd.count;
 
     if (!s)
         return;
     memmove(s, s + 1, (size_t)(end - s - 1) * sizeof *s);
-    p->strangers--;
+    p->crowd.count--;
 }
 
 /* Disconnects a peer, which may connect again. */
@@ -54,13 +55,14 @@ static void send_away(port *p, kofn_peer peer)
 static kofn_status meet(port *p, kofn_peer peer)
 {
     TRY(kf_reach(&p->of_peer, &p->peers, (size_t)peer + 1, sizeof *p->of_peer));
-    if (p->strangers >= p->opt.strangers) { /* the oldest is disconnected */
-        p->t->forget(p->t, p->stranger[0].peer);
-        not_a_stranger(p, p->stranger[0].peer);
+    if (p->crowd.count >= p->opt.strangers) { /* the oldest is disconnected */
+        p->t->forget(p->t, p->crowd.stranger[0].peer);
+        not_a_stranger(p, p->crowd.stranger[0].peer);
     }
-    TRY(kf_grow(&p->stranger, &p->stranger_cap, p->strangers,
-                sizeof *p->stranger));
-    p->stranger[p->strangers++] = (stranger){peer, false, p->listened};
+    TRY(kf_grow(&p->crowd.stranger, &p->crowd.cap, p->crowd.count,
+                sizeof *p->crowd.stranger));
+    p->crowd.stranger[p->crowd.count++] =
+        (stranger){peer, false, p->clock.listened};
     return KOFN_OK;
 }
 
@@ -86,15 +88,15 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
     *number = 0;
     if (!name)
         return KOFN_OK;
-    while (*number < p->principals &&
-           strcmp(p->principal[*number].name, name) != 0)
+    while (*number < p->who.count &&
+           strcmp(p->who.principal[*number].name, name) != 0)
         ++*number;
-    if (*number == p->principals) {
-        TRY(kf_grow(&p->principal, &p->principal_cap, p->principals,
-                    sizeof *p->principal));
+    if (*number == p->who.count) {
+        TRY(kf_grow(&p->who.principal, &p->who.cap, p->who.count,
+                    sizeof *p->who.principal));
         if (!(copy = kf_strdup(name)))
             return KOFN_NOMEM;
-        p->principal[p->principals++] =
+        p->who.principal[p->who.count++] =
             (principal){.name = copy, .key = is_key(p, peer, copy)};
     }
     ++*number;
@@ -107,7 +109,7 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
  * since the loss of a connection may not be noticed at once. */
 static bool has_to_wait(port *p, uint32_t who)
 {
-    const principal *of = who ? &p->principal[who - 1] : NULL;
+    const principal *of = who ? &p->who.principal[who - 1] : NULL;
 
     if (kf_away_level(p, kf_away_short_lived(p, who), SHORT_LIVED_RATE) >=
         FLEETING - 1)
@@ -136,7 +138,7 @@ static kofn_status welcome(port *p, const kofn_packet *k, const kf_head *h)
     }
     not_a_stranger(p, peer);
     w.principal = who;
-    w.holds = h->job == p->job ? h->block : 0;
+    w.held.holds = h->job == p->job ? h->block : 0;
     TRY(kf_away_enrol(p, &w));
     return kf_away_store(p);
 }
@@ -254,8 +256,8 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     bool as_asked;
     kofn_status st;
 
-    if (!e && w->owes) { /* sent under its former number */
-        w->owes--;
+    if (!e && w->tasks.owes) { /* sent under its former number */
+        w->tasks.owes--;
         return refuse(p, k);
     }
     if (!e)
@@ -264,18 +266,18 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
         compare(p, h->product);
     kf_badge_count(&w->badge, h, k->body_bytes);
     w->useful = true;
-    w->heard = kf_away_now(&p->base);
+    w->tasks.heard = kf_away_now(&p->base);
     if (!e->result) { /* the task was cancelled */
         kf_away_end(w, e);
-        assert(w->cancelled > 0);
-        w->cancelled--;
+        assert(w->tasks.cancelled > 0);
+        w->tasks.cancelled--;
         discard(p, k);
         return KOFN_OK;
     }
     as_asked = h->product == e->product && h->row == e->row;
     bounded.product = e->product;
     bounded.row = e->row;
-    bounded.took = kf_min(h->took, (uint64_t)(w->heard - e->since));
+    bounded.took = kf_min(h->took, (uint64_t)(w->tasks.heard - e->since));
     h = &bounded;
     result = kf_away_end(w, e);
     if (h->type == KF_WIRE_FAILED)
@@ -359,10 +361,11 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
     case KF_WIRE_CHANGED:
         return kf_away_changed(p, id, h);
     case KF_WIRE_STORED:
-        if (h->block != p->worker[id]->block_id || p->worker[id]->stored)
+        if (h->block != p->worker[id]->held.block_id ||
+            p->worker[id]->held.stored)
             break;
-        p->worker[id]->storing = kf_away_storing(&p->base, id);
-        p->worker[id]->stored = true;
+        p->worker[id]->held.storing = kf_away_storing(&p->base, id);
+        p->worker[id]->held.stored = true;
         m.type = KF_MSG_STORED;
         return kf_inbox_put(&p->ready, m);
     case KF_WIRE_NOTICE:
@@ -403,17 +406,18 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
 /* Disconnects peers that connect and do not say hello. */
 void kf_away_send_away(port *p)
 {
-    while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME)
-        send_away(p, p->stranger[0].peer);
+    while (p->crowd.count &&
+           p->clock.listened - p->crowd.stranger[0].since > HELLO_TIME)
+        send_away(p, p->crowd.stranger[0].peer);
 }
 
 /* ---- questions ----------------------------------------------------------- */
 
 static kofn_fleet_state state_of(const worker *w)
 {
-    return w->noticed         ? KOFN_FLEET_DRAINING
-           : w->pending_count ? KOFN_FLEET_BUSY
-                              : KOFN_FLEET_FREE;
+    return w->noticed       ? KOFN_FLEET_DRAINING
+           : w->tasks.count ? KOFN_FLEET_BUSY
+                            : KOFN_FLEET_FREE;
 }
 
 /* Lets the worker of that name leave. Returns NULL, or why it does not. */

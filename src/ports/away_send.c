@@ -68,15 +68,15 @@ static void forget_inputs(port *p, uint32_t oldest)
 {
     size_t kept = 0;
 
-    if (p->oldest == oldest)
+    if (p->in.oldest == oldest)
         return;
-    for (size_t i = 0; i < p->inputs; i++)
-        if (p->input[i].product < oldest)
-            kf_buffer_drop(p->input[i].packed);
+    for (size_t i = 0; i < p->in.count; i++)
+        if (p->in.input[i].product < oldest)
+            kf_buffer_drop(p->in.input[i].packed);
         else
-            p->input[kept++] = p->input[i];
-    p->inputs = kept;
-    p->oldest = oldest;
+            p->in.input[kept++] = p->in.input[i];
+    p->in.count = kept;
+    p->in.oldest = oldest;
 }
 
 /* Finds the product's input in the form in which it is sent, or makes it. */
@@ -85,21 +85,21 @@ static kofn_status find_input(port *p, const kf_msg *m, const input **out)
     input *x;
 
     forget_inputs(p, m->oldest);
-    for (size_t i = p->inputs; i > 0; i--)
-        if (p->input[i - 1].of == m->in &&
-            p->input[i - 1].product == m->product) {
-            *out = &p->input[i - 1];
+    for (size_t i = p->in.count; i > 0; i--)
+        if (p->in.input[i - 1].of == m->in &&
+            p->in.input[i - 1].product == m->product) {
+            *out = &p->in.input[i - 1];
             return KOFN_OK;
         }
-    TRY(kf_grow(&p->input, &p->input_cap, p->inputs, sizeof *p->input));
-    x = &p->input[p->inputs];
+    TRY(kf_grow(&p->in.input, &p->in.cap, p->in.count, sizeof *p->in.input));
+    x = &p->in.input[p->in.count];
     TRY(pack(m->in, &x->packed));
     x->of = m->in;
     x->product = m->product;
-    x->id = ++p->next_input;
+    x->id = ++p->in.next;
     x->sum = kf_post_sum(p->t, p->job, x->packed->m.data,
                          kf_buffer_bytes(x->packed));
-    p->inputs++;
+    p->in.count++;
     *out = x;
     return KOFN_OK;
 }
@@ -109,7 +109,8 @@ static kofn_status find_input(port *p, const kf_msg *m, const input **out)
 static kf_head work_head(const port *p, const kf_msg *m)
 {
     const kofn_matrix *in = &m->in->m, *out = &m->result->m;
-    const kf_block *b = kf_block_of(p->worker[m->worker]->block, m->operand);
+    const kf_block *b =
+        kf_block_of(p->worker[m->worker]->held.block, m->operand);
 
     return (kf_head){.type = KF_WIRE_WORK,
                      .how = m->how,
@@ -119,7 +120,7 @@ static kf_head work_head(const port *p, const kf_msg *m)
                      .product = m->product,
                      .row = m->row,
                      .job = p->job,
-                     .block = p->worker[m->worker]->block_id,
+                     .block = p->worker[m->worker]->held.block_id,
                      .updates = b ? b->updates : 0,
                      .operand = m->operand,
                      .velocity = m->velocity,
@@ -145,20 +146,20 @@ static kofn_status post_work(port *p, const kf_msg *m)
 
     if (m->block) {
         h.block = h.updates = 0;
-        h.input = ++p->next_input;
+        h.input = ++p->in.next;
         h.lo = 0;
         h.hi = h.out_rows; /* the components were packed into one */
         TRY(pack_pair(m, &body));
     } else if (kf_kernel_of(m->how)->inner) {
-        h.input = ++p->next_input;
-        b = kf_block_of(w->block, m->operand);
+        h.input = ++p->in.next;
+        b = kf_block_of(w->held.block, m->operand);
         TRY(pack_strips(m, b ? b->components : 1, &body));
     } else {
         TRY(find_input(p, m, &x));
         h.input = x->id;
-        if (w->known[0] != x->id && w->known[1] != x->id) {
-            w->known[1] = w->known[0];
-            w->known[0] = x->id;
+        if (w->tasks.known[0] != x->id && w->tasks.known[1] != x->id) {
+            w->tasks.known[1] = w->tasks.known[0];
+            w->tasks.known[0] = x->id;
             h.body_sum = x->sum;
             body = kf_buffer_keep(x->packed);
         }
@@ -183,11 +184,11 @@ static kofn_status send_work(port *p, kf_msg *m)
     assert(m->worker < p->workers);
     assert(m->result);
     worker *w = p->worker[m->worker];
-    kofn_status st = kf_grow(&w->pending, &w->pending_cap, w->pending_count,
-                             sizeof *w->pending);
+    kofn_status st = kf_grow(&w->tasks.pending, &w->tasks.cap, w->tasks.count,
+                             sizeof *w->tasks.pending);
 
     if (!st) {
-        w->pending[w->pending_count++] =
+        w->tasks.pending[w->tasks.count++] =
             (pending_task){m->product, m->task,
                            m->row,     kf_buffer_bytes(m->result),
                            m->result,  kf_away_now(&p->base)};
@@ -205,7 +206,7 @@ static kofn_status be(port *p, uint32_t id, const worker *who)
 
     w->peer = who->peer;
     w->process = who->process;
-    w->holds = who->holds;
+    w->held.holds = who->held.holds;
     w->staged = who->staged;
     w->principal = who->principal;
     p->of_peer[w->peer] = id + 1;
@@ -222,11 +223,11 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
 {
     const worker w = *p->worker[id];
 
-    for (uint32_t i = 0; i < p->workers && w.holds != block; i++) {
+    for (uint32_t i = 0; i < p->workers && w.held.holds != block; i++) {
         const worker v = *p->worker[i];
 
-        if (i == id || v.gone || v.block || v.holds != block ||
-            (v.principal != w.principal && !v.to_store))
+        if (i == id || v.gone || v.held.block || v.held.holds != block ||
+            (v.principal != w.principal && !v.held.to_store))
             continue;
         TRY(be(p, i, &w));
         return be(p, id, &v);
@@ -238,38 +239,39 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
  * block. The time allowed for storing it depends on the block's size. */
 static kofn_status send_block(port *p, uint32_t id)
 {
-    assert(p->worker[id]->to_store);
+    assert(p->worker[id]->held.to_store);
     assert(p->stores > 0);
     worker *w = p->worker[id];
     kf_head h = {.type = KF_WIRE_STORE,
-                 .row = (uint32_t)w->to_store->row,
+                 .row = (uint32_t)w->held.to_store->row,
                  .job = p->job};
     kf_bytes block_spec = {0};
-    kofn_status st = kf_block_spec_write(w->to_store, p->source, &block_spec);
+    kofn_status st =
+        kf_block_spec_write(w->held.to_store, p->source, &block_spec);
 
     h.block = st ? 0 : kf_hash(~p->job, block_spec.p, block_spec.n);
-    if (!st && !w->block)
+    if (!st && !w->held.block)
         st = take_seat(p, id, h.block);
     /* or the worker would keep its present block */
-    else if (!st && h.block == w->block_id)
+    else if (!st && h.block == w->held.block_id)
         h.block = kf_hash(p->job, block_spec.p, block_spec.n);
     if (st) {
         kf_bytes_free(&block_spec);
         return st;
     }
-    kf_block_drop(w->block);
-    w->block = w->to_store;
-    w->to_store = NULL;
+    kf_block_drop(w->held.block);
+    w->held.block = w->held.to_store;
+    w->held.to_store = NULL;
     p->stores--;
-    w->stored = false;
-    w->rebuilding = !kf_block_whole(w->block);
-    w->owes += w->announced - w->done;
-    w->announced = w->done = 0;
-    w->served = 0;
-    w->storing = -(kofn_time)((double)kf_block_bytes(w->block) / SLOWEST *
-                              (double)KOFN_SECOND);
-    w->alone = kf_away_now(&p->base);
-    w->block_id = h.block;
+    w->held.stored = false;
+    w->held.rebuilding = !kf_block_whole(w->held.block);
+    w->tasks.owes += w->held.announced - w->held.done;
+    w->held.announced = w->held.done = 0;
+    w->held.served = 0;
+    w->held.storing = -(kofn_time)((double)kf_block_bytes(w->held.block) /
+                                   SLOWEST * (double)KOFN_SECOND);
+    w->held.alone = kf_away_now(&p->base);
+    w->held.block_id = h.block;
     return kf_away_post(
         p, id, &h,
         &(kofn_lent){block_spec.p, block_spec.n, kf_free, block_spec.p});
@@ -280,7 +282,7 @@ kofn_status kf_away_store(port *p)
     if (p->workers < p->opt.workers)
         return KOFN_OK;
     for (uint32_t i = 0; i < p->workers && p->stores; i++)
-        if (p->worker[i]->to_store)
+        if (p->worker[i]->held.to_store)
             TRY(send_block(p, i));
     return KOFN_OK;
 }
@@ -292,18 +294,18 @@ static kofn_status store(port *p, kf_msg *m)
     worker *w = p->worker[m->worker];
 
     assert(m->block);
-    p->stores += w->to_store == NULL;
-    kf_block_drop(w->to_store);
-    w->to_store = m->block;
+    p->stores += w->held.to_store == NULL;
+    kf_block_drop(w->held.to_store);
+    w->held.to_store = m->block;
     m->block = NULL;
     return p->opt.job ? KOFN_OK : send_block(p, m->worker);
 }
 
 pending_task *kf_away_pending(worker *w, uint32_t task)
 {
-    for (size_t i = 0; i < w->pending_count; i++)
-        if (w->pending[i].task == task)
-            return &w->pending[i];
+    for (size_t i = 0; i < w->tasks.count; i++)
+        if (w->tasks.pending[i].task == task)
+            return &w->tasks.pending[i];
     return NULL;
 }
 
@@ -311,9 +313,9 @@ kf_buffer *kf_away_end(worker *w, pending_task *e)
 {
     kf_buffer *result = e->result;
 
-    assert(e >= w->pending);
-    assert(e < w->pending + w->pending_count);
-    *e = w->pending[--w->pending_count];
+    assert(e >= w->tasks.pending);
+    assert(e < w->tasks.pending + w->tasks.count);
+    *e = w->tasks.pending[--w->tasks.count];
     return result;
 }
 
@@ -326,16 +328,17 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
     kofn_time now = kf_away_now(&p->base);
     size_t i = 0;
 
-    if (w->cancelled++ == 0)
-        w->heard = now;
-    if (w->cancelled > REMEMBERED) {
-        while (w->pending[i].result)
+    if (w->tasks.cancelled++ == 0)
+        w->tasks.heard = now;
+    if (w->tasks.cancelled > REMEMBERED) {
+        while (w->tasks.pending[i].result)
             i++;
-        kf_away_end(w, &w->pending[i]);
-        w->cancelled--;
-        w->owes++; /* its confirmation may still come */
+        kf_away_end(w, &w->tasks.pending[i]);
+        w->tasks.cancelled--;
+        w->tasks.owes++; /* its confirmation may still come */
     }
-    if (w->cancelled < CANCELLED_MOST || now - w->heard < 6 * p->opt.silence)
+    if (w->tasks.cancelled < CANCELLED_MOST ||
+        now - w->tasks.heard < 6 * p->opt.silence)
         return KOFN_OK;
     kf_away_evict(p, id);
     return kf_inbox_put(&p->ready,
@@ -354,12 +357,12 @@ static kofn_status send_cancel(port *p, const kf_msg *m)
 
     if (!e)
         return KOFN_OK;
-    if (kf_post_take_back(&w->outbox, m->task, &lost)) {
-        if (lost && w->known[0] == lost) {
-            w->known[0] = w->known[1];
-            w->known[1] = 0; /* any older input there was forgotten */
-        } else if (lost && w->known[1] == lost) {
-            w->known[1] = 0;
+    if (kf_post_take_back(&w->line.outbox, m->task, &lost)) {
+        if (lost && w->tasks.known[0] == lost) {
+            w->tasks.known[0] = w->tasks.known[1];
+            w->tasks.known[1] = 0; /* any older input there was forgotten */
+        } else if (lost && w->tasks.known[1] == lost) {
+            w->tasks.known[1] = 0;
         }
         kf_buffer_drop(kf_away_end(w, e));
         return KOFN_OK;
@@ -425,10 +428,10 @@ static bool is_slice(const worker *w, const need *n)
 {
     size_t units, bytes;
 
-    if (!w->block || w->block_id != n->id ||
-        n->section >= kf_wire_sections(w->block))
+    if (!w->held.block || w->held.block_id != n->id ||
+        n->section >= kf_wire_sections(w->held.block))
         return false;
-    kf_wire_section(w->block, n->section, &units, &bytes);
+    kf_wire_section(w->held.block, n->section, &units, &bytes);
     return n->lo < n->hi && n->hi <= units &&
            (n->hi - n->lo == 1 || n->hi - n->lo <= UNITS_AT_ONCE / bytes);
 }
@@ -438,14 +441,14 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
     worker *w = p->worker[id];
     const need n = {h->block, h->which, h->lo, h->hi};
 
-    assert(w->asked <= NEEDS_MOST);
+    assert(w->held.asked <= NEEDS_MOST);
     /* it will request it again */
-    if (w->asked == NEEDS_MOST || !is_slice(w, &n))
+    if (w->held.asked == NEEDS_MOST || !is_slice(w, &n))
         return kf_away_strike(p, id);
-    w->need[(w->need_first + w->asked) % NEEDS_MOST] = n;
-    if (w->asked++ == 0)
-        w->storing += kf_away_now(&p->base) - w->alone;
-    p->needs++;
+    w->held.need[(w->held.need_first + w->held.asked) % NEEDS_MOST] = n;
+    if (w->held.asked++ == 0)
+        w->held.storing += kf_away_now(&p->base) - w->held.alone;
+    p->serve.needs++;
     return KOFN_OK;
 }
 
@@ -466,13 +469,13 @@ static kofn_status post_slice(port *p, uint32_t id, const need *n)
     kofn_status st;
 
     assert(n->lo < n->hi);
-    kf_wire_section(w->block, n->section, &units, &bytes);
+    kf_wire_section(w->held.block, n->section, &units, &bytes);
     bytes *= n->hi - n->lo;
-    w->served += bytes + SLICE_COST;
-    p->placed += bytes;
-    if (w->served > enough(w->block))
+    w->held.served += bytes + SLICE_COST;
+    p->serve.placed += bytes;
+    if (w->held.served > enough(w->held.block))
         return kf_away_strike(p, id);
-    st = kf_slice_from(w->block, n->section, n->lo, n->hi, &made, &at);
+    st = kf_slice_from(w->held.block, n->section, n->lo, n->hi, &made, &at);
     if (st || at != made.p) /* it is in A, which outlives the port's use */
         kf_bytes_free(&made);
     return st ? st
@@ -485,11 +488,11 @@ static kofn_status post_slice(port *p, uint32_t id, const need *n)
  * of requests. */
 uint32_t kf_away_next(const port *p)
 {
-    for (size_t k = 0; k < p->workers && p->needs; k++) {
-        uint32_t id = (uint32_t)((p->server + k) % p->workers);
+    for (size_t k = 0; k < p->workers && p->serve.needs; k++) {
+        uint32_t id = (uint32_t)((p->serve.server + k) % p->workers);
         const worker *w = p->worker[id];
 
-        if (!w->gone && w->asked && w->outbox.count == 0)
+        if (!w->gone && w->held.asked && w->line.outbox.count == 0)
             return id;
     }
     return NOBODY;
@@ -498,16 +501,16 @@ uint32_t kf_away_next(const port *p)
 kofn_status kf_away_serve(port *p, uint32_t id)
 {
     assert(id < p->workers);
-    assert(p->worker[id]->asked > 0);
-    assert(p->needs > 0);
+    assert(p->worker[id]->held.asked > 0);
+    assert(p->serve.needs > 0);
     worker *w = p->worker[id];
-    need n = w->need[w->need_first];
+    need n = w->held.need[w->held.need_first];
 
-    w->need_first = (w->need_first + 1) % NEEDS_MOST;
-    w->asked--;
-    p->needs--;
-    p->server = id + 1;
-    p->served = w->alone = kf_away_now(&p->base);
+    w->held.need_first = (w->held.need_first + 1) % NEEDS_MOST;
+    w->held.asked--;
+    p->serve.needs--;
+    p->serve.server = id + 1;
+    p->serve.served = w->held.alone = kf_away_now(&p->base);
     /* The worker may have been given another block since. */
     return is_slice(w, &n) ? post_slice(p, id, &n) : KOFN_OK;
 }

@@ -79,7 +79,8 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 
     if (source)
         st = kf_guard_check(
-            &j->guard, p->first.plan ? &p->first : &j->held[p->operand],
+            &j->guard,
+            p->pair.first.plan ? &p->pair.first : &j->held[p->operand],
             &p->measure, kf_core_use(j->core, kf_job_use_number(p)), a, source);
     kf_free(source);
     kf_job_end_work(j, watch, "check");
@@ -92,11 +93,11 @@ static void refuse_inexact(const kofn_job *j, product *p)
 {
     const kofn_report *r = &p->rep;
 
-    if (j->opt.max_error <= 0 || r->predicted <= j->opt.max_error || p->odd ||
-        p->measure.drifts)
+    if (j->opt.max_error <= 0 || r->predicted <= j->opt.max_error ||
+        p->end.odd || p->measure.drifts)
         return;
-    p->odd = KOFN_UNSTABLE;
-    kf_format(p->why, sizeof p->why,
+    p->end.odd = KOFN_UNSTABLE;
+    kf_format(p->end.why, sizeof p->end.why,
               "predicted relative error %.1e exceeds max_error %.1e: %.1e by "
               "rounding, %.1e by undetected wrong results; use more workers, "
               "another basis or a larger max_error",
@@ -110,8 +111,8 @@ static void refuse_inexact(const kofn_job *j, product *p)
 static void tell_failure(const kofn_job *j, product *p, kofn_status st)
 {
     char title[KF_TITLE];
-    const char *from = p->failure, *to, *line;
-    size_t n = strlen(p->why);
+    const char *from = p->end.failure, *to, *line;
+    size_t n = strlen(p->end.why);
 
     if (!from || (st != KOFN_TOOFEW && st != KOFN_LATE))
         return;
@@ -119,8 +120,8 @@ static void tell_failure(const kofn_job *j, product *p, kofn_status st)
         to--;
     for (line = to; line > from && line[-1] != '\n';)
         line--;
-    snprintf(p->why + n, sizeof p->why - n, "; %s failed: %.*s",
-             kf_job_title(j, p->failed_by, title), (int)(to - line), line);
+    snprintf(p->end.why + n, sizeof p->end.why - n, "; %s failed: %.*s",
+             kf_job_title(j, p->end.failed_by, title), (int)(to - line), line);
 }
 
 /* ---- whole products ------------------------------------------------------ */
@@ -140,12 +141,12 @@ static kofn_status test_whole(kofn_job *j, product *p, double noise,
     kf_job_end_work(j, watch, "check");
     if (agrees)
         return KOFN_OK;
-    *again = !p->alike && (j->opt.errors == KOFN_ERRORS_PROBABILISTIC ||
-                           j->opt.errors == KOFN_ERRORS_KEYED);
+    *again = !p->start.alike && (j->opt.errors == KOFN_ERRORS_PROBABILISTIC ||
+                                 j->opt.errors == KOFN_ERRORS_KEYED);
     j->guard.doubt = true;
     *st = KOFN_CORRUPT;
     kf_format(
-        p->why, sizeof p->why,
+        p->end.why, sizeof p->end.why,
         "the answers agree with each other but decode to a wrong product: "
         "too many workers are wrong in the same way; %s",
         j->opt.errors == KOFN_ERRORS_DETECT
@@ -160,25 +161,25 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
     kofn_status st = a->status;
     bool again = false;
 
-    assert(p->tasks);
-    if (st == KOFN_OK && p->odd)
+    assert(p->start.tasks);
+    if (st == KOFN_OK && p->end.odd)
         again = p->measure.keyed && !p->measure.each; /* a wrong answer may be
                                                          NaN */
-    else if (st == KOFN_OK && (p->keyed || p->measure.each))
+    else if (st == KOFN_OK && (p->start.keyed || p->measure.each))
         TRY(test_whole(j, p, a->noise, &st, &again));
-    p->alike |= again;
+    p->start.alike |= again;
     TRY(kf_job_report(j, p, a));
     kf_job_count_late(j, p);
     kf_job_tell_doing(j, true);
     if (st >= 0)
         refuse_inexact(j, p);
     if (a->status < 0) {
-        snprintf(p->why, sizeof p->why, "%s", a->why);
+        snprintf(p->end.why, sizeof p->end.why, "%s", a->why);
         tell_failure(j, p, st);
-    } else if (st == KOFN_OK && p->alike && p->rep.corrupt == 0) {
+    } else if (st == KOFN_OK && p->start.alike && p->rep.corrupt == 0) {
         j->guard.doubt = false; /* no worker is wrong any more */
     }
-    again |= p->as == KOFN_USE_PARTS && (st < 0 || p->odd);
+    again |= p->as == KOFN_USE_PARTS && (st < 0 || p->end.odd);
     if (st == KOFN_CORRUPT && kf_job_overflows(j, p))
         st = KOFN_NONFINITE;
     if (kf_is_stream(j))
@@ -232,7 +233,7 @@ static kofn_status encode_inputs(kofn_job *j, product *p,
         return KOFN_OK;
     TRY_NEW(rows, n);
     for (size_t i = 0; i < n; i++)
-        if (todo[i].type == KOFN_DO_WORK && todo[i].product == p->core)
+        if (todo[i].type == KOFN_DO_WORK && todo[i].product == p->start.core)
             rows[count++] = kf_job_row(p, todo[i].row, todo[i].group);
     if (count > 0) {
         watch = kf_job_start_work(j, KF_ENCODE);

@@ -13,14 +13,14 @@ static void know_alike(const kofn_job *j, product *p)
 {
     kofn_errors errors = j->opt.errors;
 
-    p->keyed = p->number && p->as == KOFN_USE_OWN && p->hi == 0 &&
-               j->held[p->operand].key;
+    p->start.keyed = p->number && p->as == KOFN_USE_OWN && p->hi == 0 &&
+                     j->held[p->operand].key;
     p->measure.keyed = errors == KOFN_ERRORS_KEYED;
-    p->alike |= errors != KOFN_ERRORS_NONE &&
-                errors != KOFN_ERRORS_ADVERSARIAL &&
-                (!p->keyed || j->guard.doubt);
-    p->measure.each = p->measure.keyed && p->alike;
-    p->measure.lenient = p->alike || errors == KOFN_ERRORS_ADVERSARIAL;
+    p->start.alike |= errors != KOFN_ERRORS_NONE &&
+                      errors != KOFN_ERRORS_ADVERSARIAL &&
+                      (!p->start.keyed || j->guard.doubt);
+    p->measure.each = p->measure.keyed && p->start.alike;
+    p->measure.lenient = p->start.alike || errors == KOFN_ERRORS_ADVERSARIAL;
 }
 
 kofn_status kf_job_begin(kofn_job *j, product *p)
@@ -28,25 +28,25 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
     kofn_event ev = {
         .type = KOFN_EV_BEGIN, .all = p->number == 0, .late_too = p->audited};
 
-    assert(!p->begun);
-    assert(p->ended == KOFN_AGAIN);
-    assert(!p->tasks);
+    assert(!p->start.begun);
+    assert(p->end.ended == KOFN_AGAIN);
+    assert(!p->start.tasks);
     /* a single answer of a located worker is not believed */
     if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
         kf_job_code_it(j, p);
     know_alike(j, p);
-    ev.alike = p->alike;
+    ev.alike = p->start.alike;
     ev.use = kf_job_use_number(p);
 
     /* numbers in the core ascend in the order of starts */
-    p->core = j->start.number =
+    p->start.core = j->start.number =
         j->start.number < p->number ? p->number : j->start.number + 1;
-    ev.product = p->core;
-    if (p->began == KOFN_NEVER)
-        p->began = kf_phase_mark(j, &p->from);
-    p->begun = true;
-    TRY(kf_task_outcomes_open(&j->outcomes, p->core, &p->tasks));
-    p->level = 0;
+    ev.product = p->start.core;
+    if (p->start.began == KOFN_NEVER)
+        p->start.began = kf_phase_mark(j, &p->start.from);
+    p->start.begun = true;
+    TRY(kf_task_outcomes_open(&j->outcomes, p->start.core, &p->start.tasks));
+    p->feed.level = 0;
     if (kf_is_stream(j))
         TRY(kf_pair_begin(j, p, &ev));
     if (p->number == 0 || (kf_job_strips(j) &&
@@ -101,7 +101,7 @@ bool kf_job_starves(const kofn_job *j, const product *p)
 {
     kf_core_view v;
 
-    assert(p->begun);
-    kf_core_look(j->core, p->core, &v);
+    assert(p->start.begun);
+    kf_core_look(j->core, p->start.core, &v);
     return v.needed > 0;
 }

@@ -99,7 +99,7 @@ static kofn_status check_job(const kofn_job *j, size_t operand)
     for (size_t i = 0; i < j->open.count;
          i++) /* the job's own products are waited for */
         if (j->open.list[i]->number && j->open.list[i]->operand == operand &&
-            j->open.list[i]->ended == KOFN_AGAIN)
+            j->open.list[i]->end.ended == KOFN_AGAIN)
             return kf_fail(KOFN_STATE,
                            "product %u of operand %zu is not over; take or "
                            "cancel it before the operand changes",

@@ -101,14 +101,14 @@ void kf_job_count_result(kofn_job *j, uint32_t worker, kofn_time took,
 
 void kf_job_count_late(kofn_job *j, const product *p)
 {
-    for (size_t i = 0; i < p->tasks->count; i++) {
-        const kf_slot *t = &p->tasks->task[i];
+    for (size_t i = 0; i < p->start.tasks->count; i++) {
+        const kf_slot *t = &p->start.tasks->task[i];
         kf_done *d =
             t->outcome == KF_OUTCOME_CANCELLED ? done_of(j, t->worker) : NULL;
 
-        if (d && d->product != p->core) {
+        if (d && d->product != p->start.core) {
             d->late++;
-            d->product = p->core;
+            d->product = p->start.core;
         }
     }
 }

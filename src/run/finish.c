@@ -40,7 +40,7 @@ static void tell_infinite(const kofn_job *j, product *p, uint32_t worker)
 {
     char title[KF_TITLE];
 
-    snprintf(p->why, sizeof p->why, "%s answered NaN or infinity; %s",
+    snprintf(p->end.why, sizeof p->end.why, "%s answered NaN or infinity; %s",
              kf_job_title(j, worker, title),
              may_overflow(p)
                  ? "the product may have elements that its type cannot "
@@ -53,24 +53,24 @@ static void tell_infinite(const kofn_job *j, product *p, uint32_t worker)
 static void note_odd(const kofn_job *j, product *p, const kofn_action *a,
                      const kf_source *source)
 {
-    if (p->odd)
+    if (p->end.odd)
         return;
-    p->odd = KOFN_NONFINITE;
-    snprintf(p->why, sizeof p->why, "%s", kofn_errmsg());
+    p->end.odd = KOFN_NONFINITE;
+    snprintf(p->end.why, sizeof p->end.why, "%s", kofn_errmsg());
     for (size_t i = 0; i < a->count; i++) {
         if (!kf_mat_check_finite(source[i].result, "an answer"))
             continue;
         if (p->room)
-            p->odd = KOFN_CORRUPT;
+            p->end.odd = KOFN_CORRUPT;
         tell_infinite(j, p, kf_job_task(p, a->tasks[i])->worker);
     }
 }
 
 bool kf_job_overflows(const kofn_job *j, product *p)
 {
-    assert(p->tasks);
-    for (size_t i = 0; i < p->tasks->count && may_overflow(p); i++) {
-        const kf_slot *t = &p->tasks->task[i];
+    assert(p->start.tasks);
+    for (size_t i = 0; i < p->start.tasks->count && may_overflow(p); i++) {
+        const kf_slot *t = &p->start.tasks->task[i];
 
         if (!t->result || !kf_mat_check_finite(&t->result->m, "an answer"))
             continue;
@@ -99,37 +99,37 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
 /* Ends the tasks of a product.  `round`: the number to report. */
 static void close_tasks(kofn_job *j, product *p, unsigned round)
 {
-    assert(p->tasks);
-    for (size_t i = 0; i < p->tasks->count; i++) {
-        kf_buffer *came = p->tasks->task[i].result;
+    assert(p->start.tasks);
+    for (size_t i = 0; i < p->start.tasks->count; i++) {
+        kf_buffer *came = p->start.tasks->task[i].result;
 
         p->rep.messages += came != NULL;
         p->rep.scalars += came ? came->m.rows * came->m.cols : 0;
         kf_pool_give(&j->spare, came);
     }
-    kf_job_note_over(j, p, p->began + p->rep.took, round);
-    kf_task_outcomes_close(&j->outcomes, p->core);
-    p->tasks = NULL;
+    kf_job_note_over(j, p, p->start.began + p->rep.took, round);
+    kf_task_outcomes_close(&j->outcomes, p->start.core);
+    p->start.tasks = NULL;
 }
 
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
 {
-    assert(p->ended == KOFN_AGAIN);
-    kf_phase_since(j, &p->from, &p->rep);
-    p->ended = st >= 0 && p->odd ? p->odd : st;
+    assert(p->end.ended == KOFN_AGAIN);
+    kf_phase_since(j, &p->start.from, &p->rep);
+    p->end.ended = st >= 0 && p->end.odd ? p->end.odd : st;
     p->rep.unchecked = p->as == KOFN_USE_PARTS;
     close_tasks(j, p, p->number);
 }
 
 void kf_job_begin_again(kofn_job *j, product *p)
 {
-    assert(p->begun);
-    assert(p->ended == KOFN_AGAIN);
+    assert(p->start.begun);
+    assert(p->end.ended == KOFN_AGAIN);
     close_tasks(j, p, 0);
     if (p->as == KOFN_USE_PARTS)
         kf_job_code_it(j, p);
-    p->odd = KOFN_OK;
-    p->why[0] = 0;
+    p->end.odd = KOFN_OK;
+    p->end.why[0] = 0;
     kf_job_feed_again(p);
-    p->begun = false;
+    p->start.begun = false;
 }

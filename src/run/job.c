@@ -223,15 +223,15 @@ static void tables_free(tables *t)
 
 static void product_free(product *p)
 {
-    for (size_t i = 0; p->tasks && i < p->tasks->count; i++)
-        kf_buffer_drop(p->tasks->task[i].result);
+    for (size_t i = 0; p->start.tasks && i < p->start.tasks->count; i++)
+        kf_buffer_drop(p->start.tasks->task[i].result);
     kf_pair_release(p);
-    kf_free(p->block);
+    kf_free(p->pair.block);
     kf_scaling_free(&p->scaled);
     kf_messages_free(&p->messages);
     kf_free(p->measure.input);
-    kf_free(p->fed);
-    kf_free(p->failure);
+    kf_free(p->feed.fed);
+    kf_free(p->end.failure);
     tables_free(&p->tables);
     kf_free(p);
 }

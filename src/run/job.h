@@ -68,6 +68,49 @@ typedef struct kf_mark {
     kofn_time at, spent[KF_PHASES];
 } kf_mark;
 
+/* The start of a product (begin.c). */
+typedef struct product_start {
+    /* Its start (begin.c). */
+    uint32_t core;   /* its number in core and workers, from its start */
+    bool begun;      /* the core knows it */
+    bool keyed;      /* its output is tested by the key of its operand */
+    bool alike;      /* as in the event that began it (kofn_event); set after a
+                        failed test */
+    kofn_time began; /* time of its first start; a restart does not change it */
+    kf_mark from;    /* the account at that time */
+    kf_slots *tasks; /* from its start until it is over */
+} product_start;
+
+/* The messages to the workers of a product (pace.c). */
+typedef struct product_feed {
+    /* The messages to its workers (pace.c). */
+    const kf_buffer **fed; /* per worker: the input it was given last */
+    size_t count;
+    size_t level; /* number of submessages asked of each worker that is not
+                     late */
+} product_feed;
+
+/* The result of a product (act.c, finish.c; report.c). */
+typedef struct product_end {
+    /* Its result (act.c, finish.c; report.c). */
+    kofn_status ended;  /* KOFN_AGAIN while it is not over */
+    kofn_status odd;    /* the first error in the decoded output */
+    char why[512];      /* ... or its message of failure */
+    char *failure;      /* message of the first worker that failed a task */
+    uint32_t failed_by; /* number of that worker (loop.c) */
+} product_end;
+
+/* Operands and blocks of a product of a stream (pair.c). */
+typedef struct product_pair {
+    /* Operands and blocks of a stream (pair.c). */
+    kf_held first;    /* its first operand */
+    void *second;     /* a copy of its second operand if that is equilibrated,
+                         else NULL */
+    kf_block **block; /* per row, while it may be sent */
+    size_t blocks;
+    kf_undecoded undecoded;
+} product_pair;
+
 /* A product from kofn_put until kofn_take or kofn_cancel. */
 typedef struct product {
     /* Its input and output (open.c; pair.c of streams, window.c of the job's
@@ -89,35 +132,12 @@ typedef struct product {
                         not */
     kofn_plan shape; /* product of a stream or of its own width, or number
                         0: the plan for its shape */
-    /* Its start (begin.c). */
-    uint32_t core;   /* its number in core and workers, from its start */
-    bool begun;      /* the core knows it */
-    bool keyed;      /* its output is tested by the key of its operand */
-    bool alike;      /* as in the event that began it (kofn_event); set after a
-                        failed test */
-    kofn_time began; /* time of its first start; a restart does not change it */
-    kf_mark from;    /* the account at that time */
-    kf_slots *tasks; /* from its start until it is over */
-    /* The messages to its workers (pace.c). */
-    const kf_buffer **fed; /* per worker: the input it was given last */
-    size_t feds;
-    size_t level; /* number of submessages asked of each worker that is not
-                     late */
-    /* Its result (act.c, finish.c; report.c). */
-    kofn_status ended;  /* KOFN_AGAIN while it is not over */
-    kofn_status odd;    /* the first error in the decoded output */
-    char why[512];      /* ... or its message of failure */
-    char *failure;      /* message of the first worker that failed a task */
-    uint32_t failed_by; /* number of that worker (loop.c) */
-    kofn_report rep;    /* figures of this product alone; all count in it */
+    kofn_report rep; /* figures of this product alone; all count in it */
     tables tables;
-    /* Operands and blocks of a stream (pair.c). */
-    kf_held first;    /* its first operand */
-    void *second;     /* a copy of its second operand if that is equilibrated,
-                         else NULL */
-    kf_block **block; /* per row, while it may be sent */
-    size_t blocks;
-    kf_undecoded undecoded;
+    product_start start;
+    product_feed feed;
+    product_end end;
+    product_pair pair;
 } product;
 
 #define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of the job's own */
@@ -335,7 +355,7 @@ static inline kofn_time kf_job_now(const kofn_job *j)
 /* True if the product is with the workers. */
 static inline bool kf_job_is_running(const product *p)
 {
-    return p->begun && p->ended == KOFN_AGAIN;
+    return p->start.begun && p->end.ended == KOFN_AGAIN;
 }
 
 /* True if the job has a journal or an observer. */
@@ -364,8 +384,8 @@ static inline bool kf_job_reads(const kofn_job *j)
 /* Forgets which workers were sent the input. */
 static inline void kf_job_feed_again(product *p)
 {
-    for (size_t i = 0; i < p->feds; i++)
-        p->fed[i] = NULL;
+    for (size_t i = 0; i < p->feed.count; i++)
+        p->feed.fed[i] = NULL;
 }
 
 /* Returns the product's row of the plan, numbered like the seats of all
@@ -459,7 +479,7 @@ product *kf_job_find(const kofn_job *j, uint32_t number);
 /* Returns a task of a running product; NULL if there is none. */
 static inline kf_slot *kf_job_task(const product *p, uint32_t task)
 {
-    return kf_task_outcomes_find(p->tasks, task);
+    return kf_task_outcomes_find(p->start.tasks, task);
 }
 
 kofn_status kf_job_check_operand(const kofn_job *j, size_t operand);
@@ -525,7 +545,7 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
 /* Ends the product with this status. */
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
 /* True if an honest worker may have given an answer that is not finite, so that
- * answers cannot be compared.  Writes the message to p->why. */
+ * answers cannot be compared.  Writes the message to p->end.why. */
 bool kf_job_overflows(const kofn_job *j, product *p);
 /* Restarts a product.  An uncoded one is coded then, because a worker was
  * missing or its answer was not finite. */

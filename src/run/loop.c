@@ -86,9 +86,9 @@ static void file_result(kofn_job *j, kf_msg *m)
         s->result = m->result;
     else
         kf_pool_give(&j->spare, m->result);
-    if (m->why && p && !p->failure) {
-        p->failure = m->why;
-        p->failed_by = m->worker;
+    if (m->why && p && !p->end.failure) {
+        p->end.failure = m->why;
+        p->end.failed_by = m->worker;
         m->why = NULL;
     }
 }
@@ -291,10 +291,10 @@ kofn_status kf_job_stage_now(kofn_job *j)
 
     if (j->loop.next_event == j->opt.event_count)
         return KOFN_OK;
-    for (size_t i = 0; i < j->open.count && j->open.list[i]->begun; i++)
+    for (size_t i = 0; i < j->open.count && j->open.list[i]->start.begun; i++)
         newest = j->open.list[i]->number ? j->open.list[i] : newest;
-    if (!newest || newest->ended != KOFN_AGAIN ||
+    if (!newest || newest->end.ended != KOFN_AGAIN ||
         j->opt.events[j->loop.next_event].round > newest->count)
         return KOFN_OK;
-    return kf_job_stage(j, newest, kf_core_done(j->core, newest->core));
+    return kf_job_stage(j, newest, kf_core_done(j->core, newest->start.core));
 }

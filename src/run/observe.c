@@ -27,10 +27,10 @@ void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,
     if (kf_job_is_watched(j))
         note(j, &(kofn_note){.own = "over",
                              .now = now,
-                             .since = p->began,
-                             .status = p->ended,
+                             .since = p->start.began,
+                             .status = p->end.ended,
                              .round = round,
-                             .product = p->core});
+                             .product = p->start.core});
 }
 
 kf_stopwatch kf_job_start_work(kofn_job *j, kf_phase phase)

@@ -218,9 +218,9 @@ product *kf_job_last_idle(kofn_job *j)
 
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 {
-    assert(!p->tasks);
-    p->number = p->core = 0;
-    p->began = KOFN_NEVER;
+    assert(!p->start.tasks);
+    p->number = p->start.core = 0;
+    p->start.began = KOFN_NEVER;
     p->operand = 0;
     p->as = KOFN_USE_OWN;
     p->use = use;
@@ -230,11 +230,11 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->measure =
         (kf_measure){.messages = &p->messages, .input = p->measure.input};
     kf_job_feed_again(p);
-    p->begun = p->audited = p->keyed = p->alike = false;
-    p->ended = KOFN_AGAIN;
-    p->odd = KOFN_OK;
-    p->why[0] = 0;
-    p->undecoded = (kf_undecoded){.source = NULL};
+    p->start.begun = p->audited = p->start.keyed = p->start.alike = false;
+    p->end.ended = KOFN_AGAIN;
+    p->end.odd = KOFN_OK;
+    p->end.why[0] = 0;
+    p->pair.undecoded = (kf_undecoded){.source = NULL};
     p->rep = (kofn_report)KOFN_REPORT_INIT;
 }
 
@@ -265,7 +265,7 @@ void kf_job_opened_first(kofn_job *j)
 {
     size_t at = j->open.count;
 
-    while (at > 0 && !j->open.list[at - 1]->begun)
+    while (at > 0 && !j->open.list[at - 1]->start.begun)
         at--;
     open_at(&j->open, at);
 }
@@ -286,7 +286,7 @@ void kf_job_close_product(kofn_job *j, product *p)
 product *kf_job_find(const kofn_job *j, uint32_t number)
 {
     for (size_t i = j->open.count; i > 0; i--)
-        if (j->open.list[i - 1]->core == number)
+        if (j->open.list[i - 1]->start.core == number)
             return j->open.list[i - 1];
     return NULL;
 }

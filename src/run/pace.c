@@ -63,10 +63,11 @@ static kofn_status take_result(kofn_job *j, const product *p,
  * its tasks. */
 static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
 {
-    TRY(kf_reach(&p->fed, &p->feds, (size_t)worker + 1, sizeof *p->fed));
-    if (p->fed[worker] != in)
+    TRY(kf_reach(&p->feed.fed, &p->feed.count, (size_t)worker + 1,
+                 sizeof *p->feed.fed));
+    if (p->feed.fed[worker] != in)
         p->rep.sent += kf_buffer_bytes(in);
-    p->fed[worker] = in;
+    p->feed.fed[worker] = in;
     return KOFN_OK;
 }
 
@@ -76,10 +77,10 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
     product *const *oldest = j->open.list; /* that is running: there is one */
     kf_msg m = {.type = KF_MSG_WORK,
                 .worker = s->worker,
-                .product = p->core,
+                .product = p->start.core,
                 .task = s->task,
                 .row = s->row,
-                .round = p->core,
+                .round = p->start.core,
                 .operand = p->operand,
                 .velocity = p->measure.velocity,
                 .how = kernel->how,
@@ -90,11 +91,12 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
     assert(s->lo < s->hi && kf_job_is_running(p));
     while (!kf_job_is_running(*oldest))
         oldest++;
-    m.oldest = (*oldest)->core;
+    m.oldest = (*oldest)->start.core;
     /* a task counts as sent at the event that gave it out */
     if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
-        kf_job_note_now(
-            j, (kofn_note){.own = "sent", .product = p->core, .task = s->task});
+        kf_job_note_now(j, (kofn_note){.own = "sent",
+                                       .product = p->start.core,
+                                       .task = s->task});
     m.in = kf_messages_take(&p->messages, kf_job_row(p, s->row, s->group));
     st = count_input(p, s->worker, m.in);
     if (!st && kf_is_stream(j))
@@ -128,7 +130,7 @@ static bool may_go(const kofn_job *j, const product *p, const kf_send_window *g,
     size_t submessage = s->row % L->submessages;
 
     return submessage < first_ones(j, L) ||
-           (g->awaited == 0 && submessage < p->level);
+           (g->awaited == 0 && submessage < p->feed.level);
 }
 
 static void goes(const kofn_job *j, const product *p, kf_send_window *g,
@@ -137,9 +139,9 @@ static void goes(const kofn_job *j, const product *p, kf_send_window *g,
     assert(!s->awaited);
     if (g->awaited == 0)
         g->sent = kf_job_now(j);
-    if (g->product != p->core)
+    if (g->product != p->start.core)
         g->way = KOFN_NEVER;
-    g->product = p->core;
+    g->product = p->start.core;
     s->awaited = true;
     g->awaited++;
 }
@@ -160,7 +162,7 @@ kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s)
     }
     assert(g->first <= g->end);
     TRY(kf_grow(&g->waiting, &g->cap, g->end, sizeof *g->waiting));
-    g->waiting[g->end++] = (kf_waiting_task){p->core, s->task};
+    g->waiting[g->end++] = (kf_waiting_task){p->start.core, s->task};
     j->paced.held++;
     j->paced.due = true;
     return KOFN_OK;
@@ -291,7 +293,7 @@ static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
     if (g->awaited == 0)
         return (strides){g->way, 0};
     if (j->port->coming && j->port->coming(j->port, worker, &c) &&
-        c.product == p->core)
+        c.product == p->start.core)
         s.pace = times(1 / c.part, now - c.since);
     else if (g->way != KOFN_NEVER)
         s.pace = longer(g->way, now - longer(g->last, g->sent));
@@ -302,7 +304,7 @@ static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
 
 static bool takes_part(const kofn_job *j, const product *p, uint32_t worker)
 {
-    return j->paced.window[worker].product == p->core &&
+    return j->paced.window[worker].product == p->start.core &&
            kf_core_works(j->core, worker);
 }
 
@@ -377,8 +379,8 @@ static kofn_status rise(kofn_job *j, product *p)
     kofn_time now = kf_job_now(j), turn, pause, *list;
     size_t waiting = first_waiting(j, p);
 
-    p->level = kf_max(p->level, first_ones(j, &p->use->layout));
-    if (waiting == SIZE_MAX || waiting < p->level)
+    p->feed.level = kf_max(p->feed.level, first_ones(j, &p->use->layout));
+    if (waiting == SIZE_MAX || waiting < p->feed.level)
         return KOFN_OK;
     TRY(kf_reach(&j->paced.list, &j->paced.list_cap, 2 * j->paced.workers,
                  sizeof *j->paced.list));
@@ -387,7 +389,7 @@ static kofn_status rise(kofn_job *j, product *p)
     turn = pause < KOFN_NEVER - j->paced.newest ? j->paced.newest + pause : now;
     if (now >= turn) {
         if (are_late(j, p, list, list + j->paced.workers)) {
-            p->level = waiting + 1;
+            p->feed.level = waiting + 1;
             return KOFN_OK;
         }
         turn = now + longer(pause, LOOK);

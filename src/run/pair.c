@@ -51,7 +51,7 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
 static kofn_status lend(const kofn_job *j, product *p, const kofn_matrix *X,
                         kofn_matrix Y)
 {
-    kf_held *first = &p->first;
+    kf_held *first = &p->pair.first;
     double most;
 
     assert(!first->plan);
@@ -60,9 +60,9 @@ static kofn_status lend(const kofn_job *j, product *p, const kofn_matrix *X,
     first->resident.lent = true;
     TRY(kf_mat_check_range(&Y, "Y", &most));
     TRY(kf_equilibrate_input(&first->levels, &p->shape, &p->scaled, &Y,
-                             &p->second));
+                             &p->pair.second));
     kf_equilibrate_back(&first->levels, &p->scaled, &p->shape, &p->back);
-    if (p->second)
+    if (p->pair.second)
         TRY(kf_mat_check_range(&Y, "Y, with what X is divided by", &most));
     return kf_messages_lend(
         &p->messages, &p->shape, &Y,
@@ -94,19 +94,19 @@ kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
 
 void kf_pair_release(product *p)
 {
-    for (size_t i = 0; i < p->blocks; i++) {
-        kf_block_drop(p->block[i]);
-        p->block[i] = NULL;
+    for (size_t i = 0; i < p->pair.blocks; i++) {
+        kf_block_drop(p->pair.block[i]);
+        p->pair.block[i] = NULL;
     }
-    kf_free(p->undecoded.source);
-    kf_free(p->undecoded.tasks);
-    p->undecoded = (kf_undecoded){.source = NULL};
-    if (!p->first.plan)
+    kf_free(p->pair.undecoded.source);
+    kf_free(p->pair.undecoded.tasks);
+    p->pair.undecoded = (kf_undecoded){.source = NULL};
+    if (!p->pair.first.plan)
         return;
-    kf_job_let_go(&p->first);
-    kf_free(p->second);
-    p->second = NULL;
-    p->first = (kf_held){.plan = NULL};
+    kf_job_let_go(&p->pair.first);
+    kf_free(p->pair.second);
+    p->pair.second = NULL;
+    p->pair.first = (kf_held){.plan = NULL};
     kf_messages_release(&p->messages);
 }
 
@@ -119,8 +119,8 @@ kofn_status kf_pair_begin_round(kofn_job *j)
     assert(!s->in_round);
     for (size_t i = 0; i < j->open.count;
          i++) /* decoders do not live for ever */
-        while (j->open.list[i]->undecoded.how.type &&
-               j->open.list[i]->undecoded.round < s->rounds)
+        while (j->open.list[i]->pair.undecoded.how.type &&
+               j->open.list[i]->pair.undecoded.round < s->rounds)
             TRY(kf_pair_decode_some(j, j->open.list[i]));
     s->in_round = true;
     s->rounds++;
@@ -145,14 +145,14 @@ kofn_status kf_pair_begin(kofn_job *j, product *p, kofn_event *ev)
  * for again are kept; only the worker that had them has them. */
 static void forget_rows(const kofn_job *j, product *p)
 {
-    for (size_t i = 0; i < p->tasks->count; i++) {
-        const kf_slot *s = &p->tasks->task[i];
+    for (size_t i = 0; i < p->start.tasks->count; i++) {
+        const kf_slot *s = &p->start.tasks->task[i];
 
-        if (s->row >= p->blocks || !p->block[s->row] ||
+        if (s->row >= p->pair.blocks || !p->pair.block[s->row] ||
             (j->plan->layout.repeats && s->outcome == KF_OUTCOME_CANCELLED))
             continue;
-        kf_block_drop(p->block[s->row]);
-        p->block[s->row] = NULL;
+        kf_block_drop(p->pair.block[s->row]);
+        p->pair.block[s->row] = NULL;
         kf_messages_forget(&p->messages, s->row);
     }
 }
@@ -192,15 +192,16 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
     kofn_status st = fresh && made ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; !st && i < n; i++) {
-        st = kf_reach(&p->block, &p->blocks, rows[i] + 1, sizeof *p->block);
-        if (!st && !p->block[rows[i]])
+        st = kf_reach(&p->pair.block, &p->pair.blocks, rows[i] + 1,
+                      sizeof *p->pair.block);
+        if (!st && !p->pair.block[rows[i]])
             fresh[count++] = rows[i];
     }
     if (!st && count)
-        st = kf_data_encode(&p->first.resident, kf_core_use(j->core, 0)->code,
-                            fresh, count, made);
+        st = kf_data_encode(&p->pair.first.resident,
+                            kf_core_use(j->core, 0)->code, fresh, count, made);
     for (size_t i = 0; !st && i < count; i++)
-        p->block[fresh[i]] = made[i];
+        p->pair.block[fresh[i]] = made[i];
     kf_free(fresh);
     kf_free(made);
     return st;
@@ -208,11 +209,11 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
 
 kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m)
 {
-    assert(m->row < p->blocks);
-    assert(p->block[m->row]);
+    assert(m->row < p->pair.blocks);
+    assert(p->pair.block[m->row]);
     TRY(kf_reach(&j->stream.load, &j->stream.loads, (size_t)m->worker + 1,
                  sizeof *j->stream.load));
-    m->block = kf_block_keep(p->block[m->row]);
+    m->block = kf_block_keep(p->pair.block[m->row]);
     m->round = j->stream.rounds;
     j->stream.load[m->worker] += kf_work_size(m->block, m);
     p->rep.sent += kf_block_bytes(m->block);
@@ -226,13 +227,13 @@ kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
 {
     uint32_t *tasks = kf_new(a->count, sizeof *tasks);
 
-    assert(!p->undecoded.how.type);
-    p->undecoded = (kf_undecoded){
+    assert(!p->pair.undecoded.how.type);
+    p->pair.undecoded = (kf_undecoded){
         .how = *a, .source = source, .tasks = tasks, .round = j->stream.rounds};
     if (!tasks)
         return KOFN_NOMEM;
     memcpy(tasks, a->tasks, a->count * sizeof *tasks);
-    p->undecoded.how.tasks = tasks;
+    p->pair.undecoded.how.tasks = tasks;
     for (size_t i = 0; i < a->count; i++)
         ++*(kf_job_task(p, a->tasks[i])->row < p->shape.layout.plain
                 ? &p->rep.plain
@@ -249,8 +250,8 @@ static void finish(kofn_job *j, product *p, kofn_status st)
 void kf_pair_over(kofn_job *j, product *p, kofn_status st)
 {
     p->rep.ended = j->stream.rounds;
-    if (st >= 0 && p->undecoded.how.type)
-        p->undecoded.status = st;
+    if (st >= 0 && p->pair.undecoded.how.type)
+        p->pair.undecoded.status = st;
     else
         finish(j, p, st);
 }
@@ -258,7 +259,7 @@ void kf_pair_over(kofn_job *j, product *p, kofn_status st)
 product *kf_pair_undecoded(const kofn_job *j)
 {
     for (size_t i = 0; i < j->open.count; i++)
-        if (j->open.list[i]->undecoded.how.type)
+        if (j->open.list[i]->pair.undecoded.how.type)
             return j->open.list[i];
     return NULL;
 }
@@ -275,14 +276,14 @@ static size_t stride(const product *p, const kofn_action *a)
 
 kofn_status kf_pair_decode_some(kofn_job *j, product *p)
 {
-    kofn_action slice = p->undecoded.how;
+    kofn_action slice = p->pair.undecoded.how;
 
     assert(slice.type);
     assert(slice.lo < slice.hi);
     slice.hi = kf_min(slice.hi, slice.lo + stride(p, &slice));
-    TRY(kf_job_decode(j, p, &slice, p->undecoded.source));
-    p->undecoded.how.lo = slice.hi;
-    if (slice.hi == p->undecoded.how.hi)
-        finish(j, p, p->undecoded.status);
+    TRY(kf_job_decode(j, p, &slice, p->pair.undecoded.source));
+    p->pair.undecoded.how.lo = slice.hi;
+    if (slice.hi == p->pair.undecoded.how.hi)
+        finish(j, p, p->pair.undecoded.status);
     return KOFN_OK;
 }

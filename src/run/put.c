@@ -33,7 +33,7 @@ static product *next_to_begin(const kofn_job *j)
 
     if (j->stream.in_round)
         return NULL;
-    while (i < j->open.count && j->open.list[i]->begun)
+    while (i < j->open.count && j->open.list[i]->start.begun)
         i++;
     return i < j->open.count ? j->open.list[i] : NULL;
 }
@@ -43,7 +43,7 @@ static product *next_to_begin(const kofn_job *j)
  * product are carried out, and workers that joined by them get a block too. */
 static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
 {
-    assert(!p->begun);
+    assert(!p->start.begun);
     if (kf_lease_await(j, &atmost) || !kf_job_all_came(j))
         return kf_job_pass(j, KOFN_NEVER, atmost);
     if (kf_job_is_due(j, p))
@@ -113,16 +113,16 @@ kofn_status kofn_put_at(kofn_job *j, size_t operand, bool left,
 static product *awaited(const kofn_job *j, product *p)
 {
     for (size_t i = 0; !p && i < j->open.count; i++)
-        if (j->open.list[i]->ended != KOFN_AGAIN && j->open.list[i]->number)
+        if (j->open.list[i]->end.ended != KOFN_AGAIN && j->open.list[i]->number)
             return j->open.list[i];
-    return p && p->ended != KOFN_AGAIN ? p : NULL;
+    return p && p->end.ended != KOFN_AGAIN ? p : NULL;
 }
 
 static bool in_flight(const kofn_job *j)
 {
     for (size_t i = 0; i < j->open.count; i++)
         if (kf_job_is_running(j->open.list[i]) &&
-            !j->open.list[i]->undecoded.how.type)
+            !j->open.list[i]->pair.undecoded.how.type)
             return true;
     return false;
 }
@@ -145,7 +145,7 @@ static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
         return kf_job_pass(j, KOFN_NEVER, atmost);
     if (next)
         return get_ready(j, next, atmost);
-    if (!p || !p->undecoded.how.type)
+    if (!p || !p->pair.undecoded.how.type)
         p = kf_pair_undecoded(j);
     if (p) {
         kofn_status st = kf_job_pass(j, kf_job_now(j), 0);
@@ -193,7 +193,7 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     kofn_report r;
     kofn_status st;
 
-    while (j->open.broken && p && p->undecoded.how.type)
+    while (j->open.broken && p && p->pair.undecoded.how.type)
         TRY(kf_pair_decode_some(j, p));
     if (!awaited(j, p)) /* else it was over before the job failed */
         TRY(kf_job_check_whole(j));
@@ -202,9 +202,10 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     kf_give(rep, &r, sizeof r);
     if (st)
         return kf_job_break(j, st);
-    r.rounds = p->ended >= 0;
+    r.rounds = p->end.ended >= 0;
     kf_job_close(j, p, &r);
-    return p->ended < 0 ? kf_fail(p->ended, "%s", p->why) : p->ended;
+    return p->end.ended < 0 ? kf_fail(p->end.ended, "%s", p->end.why)
+                            : p->end.ended;
 }
 
 static kofn_status find_put(const kofn_job *j, uint32_t number, product **p)
@@ -243,7 +244,7 @@ kofn_status kofn_cancel(kofn_job *j, uint32_t number)
     TRY(find_put(j, number, &p));
     if (kf_job_is_running(p)) {
         TRY(kf_job_check_whole(j));
-        ev.product = p->core;
+        ev.product = p->start.core;
         TRY(kf_job_break(j, kf_job_step(j, &ev)));
     }
     r = kf_job_report_of(j, p);

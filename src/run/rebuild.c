@@ -148,12 +148,12 @@ static kofn_status lost(const kofn_job *j)
  * wrong.  The message says why. */
 static kofn_status what_came(const kofn_job *j, const product *p)
 {
-    assert(p->ended != KOFN_AGAIN);
-    if (p->ended > 0 || p->ended == KOFN_TOOFEW)
+    assert(p->end.ended != KOFN_AGAIN);
+    if (p->end.ended > 0 || p->end.ended == KOFN_TOOFEW)
         return lost(j);
-    return p->ended ? kf_fail(p->ended, "operand %zu: %s",
-                              j->rebuild.window.operand, p->why)
-                    : KOFN_OK;
+    return p->end.ended ? kf_fail(p->end.ended, "operand %zu: %s",
+                                  j->rebuild.window.operand, p->end.why)
+                        : KOFN_OK;
 }
 
 /* Takes a window that has come: passes it on and begins the next reading. */
@@ -216,7 +216,7 @@ kofn_status kf_rebuild_take(kofn_job *j)
 {
     const product *p = j->rebuild.window.reading;
 
-    if (p && p->ended != KOFN_AGAIN)
+    if (p && p->end.ended != KOFN_AGAIN)
         TRY(take_window(j));
     p = j->rebuild.window.reading;
     return p && kf_job_starves(j, p) &&

@@ -51,7 +51,7 @@ kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
     if (j->port->placed)
         now.placed = j->port->placed(j->port);
     for (size_t i = 0; i < j->open.count; i++) {
-        const kf_slots *t = j->open.list[i]->tasks;
+        const kf_slots *t = j->open.list[i]->start.tasks;
 
         for (size_t k = 0; t && k < t->count; k++)
             if (t->task[k].outcome == KF_OUTCOME_OUT)
@@ -143,16 +143,16 @@ kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a)
     kofn_report *r = &p->rep;
     kf_core_view v;
 
-    assert(p->tasks);
-    kf_core_look(j->core, p->core, &v);
+    assert(p->start.tasks);
+    kf_core_look(j->core, p->start.core, &v);
     TRY(fill_tables(j, &p->tables, p->use->layout.components, &v, r));
-    for (size_t i = 0; i < p->tasks->count; i++)
-        if (p->tasks->task[i].worker < v.workers)
-            p->tables.computed[p->tasks->task[i].worker] +=
-                p->tasks->task[i].took;
+    for (size_t i = 0; i < p->start.tasks->count; i++)
+        if (p->start.tasks->task[i].worker < v.workers)
+            p->tables.computed[p->start.tasks->task[i].worker] +=
+                p->start.tasks->task[i].took;
     r->noise = a->noise;
     r->predicted = a->predicted + p->measure.error;
-    r->late = kf_task_outcomes_late(p->tasks);
+    r->late = kf_task_outcomes_late(p->start.tasks);
     r->dropped = (unsigned)(v.dropped - j->reported.dropped);
     r->corrupt = (unsigned)v.corrupt;
     r->floor = p->measure.floor;
@@ -182,8 +182,8 @@ void kf_job_close(kofn_job *j, product *p, const kofn_report *r)
     j->reported.tables = p->tables;
     p->tables = mine;
     kf_free(j->reported.failure);
-    j->reported.failure = p->failure;
-    p->failure = NULL;
+    j->reported.failure = p->end.failure;
+    p->end.failure = NULL;
     j->reported.moved = p->rep.sent + p->rep.received;
     j->reported.rest = (kofn_report)KOFN_REPORT_INIT;
     kf_job_close_product(j, p);

@@ -95,10 +95,10 @@ static kofn_status take_window(kofn_job *j)
 {
     assert(j->scrub.window.reading);
     kf_window *w = &j->scrub.window;
-    kofn_status st = w->reading->ended;
+    kofn_status st = w->reading->end.ended;
     char why[512];
 
-    snprintf(why, sizeof why, "%s", w->reading->why);
+    snprintf(why, sizeof why, "%s", w->reading->end.why);
     kf_window_close(j, w);
     if (st == KOFN_NOMEM)
         return st;
@@ -136,7 +136,7 @@ static kofn_status give_up(kofn_job *j)
     kofn_event ev = {.type = KOFN_EV_CANCEL};
 
     if (w->reading) {
-        ev.product = w->reading->core;
+        ev.product = w->reading->start.core;
         TRY(kf_job_step(j, &ev));
         kf_window_close(j, w);
     }
@@ -150,7 +150,7 @@ static kofn_status go_on(kofn_job *j, bool *busy)
     kf_window *w = &j->scrub.window;
 
     *busy = false;
-    if (w->reading && w->reading->ended != KOFN_AGAIN)
+    if (w->reading && w->reading->end.ended != KOFN_AGAIN)
         TRY(take_window(j));
     else if (w->reading && kf_job_starves(j, w->reading))
         TRY(give_up(j));

@@ -112,8 +112,8 @@ void kf_window_close(kofn_job *j, kf_window *w)
                                    .received = p->rep.received,
                                    .corrupt = p->rep.corrupt,
                                    .drift = p->rep.drift});
-    kf_free(p->failure);
-    p->failure = NULL;
+    kf_free(p->end.failure);
+    p->end.failure = NULL;
     w->reading = NULL;
     kf_job_close_product(j, p);
 }

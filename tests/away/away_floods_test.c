@@ -286,7 +286,7 @@ static void untaken_slices(void **state)
         right_round(c, i);
         for (size_t w = 0; w < p->workers; w++) {
             size_t slices = 0;
-            const kf_outbox *b = &p->worker[w]->outbox;
+            const kf_outbox *b = &p->worker[w]->line.outbox;
 
             for (size_t k = 0; k < b->count; k++)
                 slices += b->letter[b->first + k].body.bytes &&
@@ -309,14 +309,14 @@ static void endless_requests(void **state)
     assert_non_null(c);
     begin(c, POLITE, NULL);
     p = (const port *)c->port;
-    for (uint64_t i = 0; p->workers < 4 || !p->worker[3]->block; i++)
+    for (uint64_t i = 0; p->workers < 4 || !p->worker[3]->held.block; i++)
         right_round(c, i);
-    all = 4 * kf_block_bytes(p->worker[3]->block) + 1024 * SLICE_COST;
-    for (uint64_t i = 0; p->worker[3]->served <= all; i++)
+    all = 4 * kf_block_bytes(p->worker[3]->held.block) + 1024 * SLICE_COST;
+    for (uint64_t i = 0; p->worker[3]->held.served <= all; i++)
         right_round(c, i);
     for (uint64_t i = 0; i < 300; i++)
         right_round(c, i);
-    assert_true(p->worker[3]->served <= all + 65536 + SLICE_COST);
+    assert_true(p->worker[3]->held.served <= all + 65536 + SLICE_COST);
     finish(c);
     free(c);
 }
@@ -363,9 +363,9 @@ static void unwanted_bodies(void **state)
     begin(c, 0, NULL);
     w = ((port *)c->port)->worker[0];
     assert_false(wants(c, 0, result, 8 << 20));
-    assert_ok(kf_grow(&w->pending, &w->pending_cap, w->pending_count,
-                      sizeof *w->pending));
-    w->pending[w->pending_count++] =
+    assert_ok(kf_grow(&w->tasks.pending, &w->tasks.cap, w->tasks.count,
+                      sizeof *w->tasks.pending));
+    w->tasks.pending[w->tasks.count++] =
         (pending_task){.task = 4711, .bytes = 8 << 20};
     assert_true(wants(c, 0, result, 8 << 20));
     assert_false(wants(c, 0, result, 9 << 20));
@@ -373,7 +373,7 @@ static void unwanted_bodies(void **state)
     assert_false(wants(c, UINT32_MAX, result, 8 << 20));
     result.type = KF_WIRE_NEED;
     assert_false(wants(c, 0, result, 8 << 20));
-    w->pending_count--;
+    w->tasks.count--;
     finish(c);
     free(c);
 }

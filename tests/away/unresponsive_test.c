@@ -112,8 +112,8 @@ static size_t rooms(const worker *w)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < w->pending_count; i++)
-        n += w->pending[i].result != NULL;
+    for (size_t i = 0; i < w->tasks.count; i++)
+        n += w->tasks.pending[i].result != NULL;
     return n;
 }
 
@@ -163,7 +163,7 @@ static void bounded_memory(void **state)
     for (size_t round = 0; round < 1100; round++) {
         assert_ok(next_round(&s, NULL));
         for (size_t i = 0; i < N; i++)
-            most = kf_max(most, s.p->worker[i]->pending_count);
+            most = kf_max(most, s.p->worker[i]->tasks.count);
     }
     assert_true(atomic_load(&s.t.sprung));
     assert_in_range(most, 1000, 1025);
@@ -435,20 +435,21 @@ static void excluded_time(void **state)
     assert_ok(rig_place(&r));
     m = (unresponsive){.t = loop_spoke(&f.net)};
     assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
-    while (((port *)base)->workers == 0 || !((port *)base)->worker[0]->block) {
+    while (((port *)base)->workers == 0 ||
+           !((port *)base)->worker[0]->held.block) {
         unresponsive_turn(&m, false);
         assert_int_equal(kofn_take(r.job, 0, KOFN_SECOND / 1000, NULL),
                          KOFN_AGAIN);
     }
     w = ((port *)base)->worker[0];
-    assert_int_equal(w->storing, -4 * KOFN_SECOND);
+    assert_int_equal(w->held.storing, -4 * KOFN_SECOND);
     at = kf_away_storing(base, 0);
     assert_true(at >= -4 * KOFN_SECOND);
-    w->alone -= 10 * KOFN_SECOND;
+    w->held.alone -= 10 * KOFN_SECOND;
     assert_true(kf_away_storing(base, 0) >= at + 10 * KOFN_SECOND);
-    w->asked = 1; /* it has asked for a slice that was not sent */
-    assert_int_equal(kf_away_storing(base, 0), w->storing);
-    w->asked = 0;
+    w->held.asked = 1; /* it has asked for a slice that was not sent */
+    assert_int_equal(kf_away_storing(base, 0), w->held.storing);
+    w->held.asked = 0;
     m.t->close(m.t, 0);
     rig_down(&r);
     fleet_down(&f);

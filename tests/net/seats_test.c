@@ -410,8 +410,8 @@ static void run_scripted(scene *s, scripted_worker *first, const char *name,
         hear(first);
         hear(second);
     }
-    while (kf_clock() < end && (!s->job->open.list[0]->tasks ||
-                                !s->job->open.list[0]->tasks->count)) {
+    while (kf_clock() < end && (!s->job->open.list[0]->start.tasks ||
+                                !s->job->open.list[0]->start.tasks->count)) {
         kofn_take(s->job, 0, KOFN_SECOND / 100, NULL);
         hear(first);
         hear(second);

@@ -127,7 +127,7 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
     if (f->now != d->now.iteration)
         TRY(begin(f, d->now.iteration));
     TRY(sum_parts(f, d->r, w, 0));
-    memcpy(d->g, f->sum, (f->length - 1) * sizeof *d->g);
+    memcpy(d->at.g, f->sum, (f->length - 1) * sizeof *d->at.g);
     *F = f->sum[f->length - 1];
     return KOFN_OK;
 }
