@@ -602,6 +602,14 @@ KOFN_API const char *kofn_job_failure(const kofn_job *job);
 /* Fills *rep with the totals of all products that were taken or cancelled.
  * Allocates no memory. */
 KOFN_API kofn_status kofn_job_totals(const kofn_job *job, kofn_report *rep);
+/* Enough bytes for the sentence of kofn_job_verdict. */
+#define KOFN_VERDICT 1024
+/* Writes one sentence about all products so far: what the code tolerates; the
+ * workers that were lost, slow or wrong; and the time.  A report has it too.
+ * It is cut to `room` bytes.
+ * KOFN_INVAL: `out` is NULL or `room` is 0. */
+KOFN_API kofn_status kofn_job_verdict(const kofn_job *job, char *out,
+                                      size_t room);
 /* Adds a line to the file `report` of the options, which shows `name` and
  * `words`.  A line named "command" is how to repeat the run.  Without a report
  * it does nothing.
