@@ -217,9 +217,14 @@ void session_tell_waiting(session *s, bool quiet)
     if (p.crowd)
         snprintf(
             crowd, sizeof crowd,
-            "; %zu more wait, because their %s have no seats left: give each "
-            "worker its own key, or see --workers-per-principal",
-            p.crowd, s->args->keys || s->args->tls_ca ? "keys" : "hosts");
+            "; %zu worker%s, because %s%s no seat left: give each worker its "
+            "own key, or see --workers-per-principal",
+            p.crowd, p.crowd == 1 ? " waits" : "s wait",
+            p.crowd == 1 ? "its " : "their ",
+            s->args->keys || s->args->tls_ca
+                ? p.crowd == 1 ? "key has" : "keys have"
+            : p.crowd == 1 ? "host has"
+                           : "hosts have");
     cli_erase();
     if (p.here < p.expected)
         fprintf(stderr,
