@@ -124,6 +124,14 @@ typedef struct kofn_plan_info {
 KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                                    const char *spec, size_t workers,
                                    uint64_t seed);
+/* Writes the scheme `spec` with the parameter with which any `lost` of the
+ * `workers` may be lost: k of elastic and mds, d of gc and agc, r of pcr.  It
+ * is that which the command takes for --tolerate, and Python for tolerate=.
+ * KOFN_UNSUITED: the scheme has no such parameter.
+ * KOFN_INVAL: `spec` has that parameter already, `lost` is not below `workers`,
+ * or the text is longer than `room`. */
+KOFN_API kofn_status kofn_scheme_tolerate(const char *spec, size_t workers,
+                                          size_t lost, char *out, size_t room);
 /* Makes the plan also serve left products B A on the same blocks, with inputs B
  * of p rows (kofn_put_at).  Call it before kofn_open.  Under elastic with A cut
  * into rows, the inputs of later products may have any number of rows.
