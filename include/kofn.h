@@ -124,6 +124,14 @@ typedef struct kofn_plan_info {
 KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                                    const char *spec, size_t workers,
                                    uint64_t seed);
+/* Writes the scheme `spec` with the parameter with which any `lost` of the
+ * `workers` may be lost: k of elastic and mds, d of gc and agc, r of pcr.  It
+ * is that which the command takes for --tolerate, and Python for tolerate=.
+ * KOFN_UNSUITED: the scheme has no such parameter.
+ * KOFN_INVAL: `spec` has that parameter already, `lost` is not below `workers`,
+ * or the text is longer than `room`. */
+KOFN_API kofn_status kofn_scheme_tolerate(const char *spec, size_t workers,
+                                          size_t lost, char *out, size_t room);
 /* Makes the plan also serve left products B A on the same blocks, with inputs B
  * of p rows (kofn_put_at).  Call it before kofn_open.  Under elastic with A cut
  * into rows, the inputs of later products may have any number of rows.
@@ -602,6 +610,14 @@ KOFN_API const char *kofn_job_failure(const kofn_job *job);
 /* Fills *rep with the totals of all products that were taken or cancelled.
  * Allocates no memory. */
 KOFN_API kofn_status kofn_job_totals(const kofn_job *job, kofn_report *rep);
+/* Enough bytes for the sentence of kofn_job_verdict. */
+#define KOFN_VERDICT 1024
+/* Writes one sentence about all products so far: what the code tolerates; the
+ * workers that were lost, slow or wrong; and the time.  A report has it too.
+ * It is cut to `room` bytes.
+ * KOFN_INVAL: `out` is NULL or `room` is 0. */
+KOFN_API kofn_status kofn_job_verdict(const kofn_job *job, char *out,
+                                      size_t room);
 /* Adds a line to the file `report` of the options, which shows `name` and
  * `words`.  A line named "command" is how to repeat the run.  Without a report
  * it does nothing.

@@ -65,18 +65,25 @@ static void run(void)
     expect(delivered && digest != 0, "the product is delivered");
 }
 
-/* Makes the trace of the run: a file for ui.perfetto.dev. */
+/* Makes the trace of the run, a file for ui.perfetto.dev, and a report, which
+ * has the name of worker 0 and the totals as a journal says them. */
 static void draw(const kofn_plan *plan)
 {
     kofn_drawing_options opt = KOFN_DRAWING_OPTIONS_INIT;
     kofn_note over = {.own = "over", .product = 1, .round = 1};
+    kofn_report total = KOFN_REPORT_INIT;
 
     opt.trace = "example.trace";
+    opt.report = "example.html";
     must(kofn_drawing_new(&drawing, core, plan, &opt));
     run();
     over.now = KOFN_SECOND;
     kofn_drawing_note(drawing, &over);
+    total.rounds = 1;
+    must(kofn_drawing_name(drawing, 0, "node7"));
+    must(kofn_drawing_totals(drawing, &total, "all went well"));
     must(kofn_drawing_end(drawing, true));
+    expect(remove("example.html") == 0, "the report was written");
     expect(remove("example.trace") == 0, "the trace was written");
 }
 

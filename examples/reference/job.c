@@ -2,6 +2,8 @@
  */
 #include "example.h"
 
+#include <string.h>
+
 #define ROWS 120
 #define COLS 10
 
@@ -77,9 +79,12 @@ static void some_rows(kofn_job *job)
 static void add_up(kofn_job *job)
 {
     kofn_report all = KOFN_REPORT_INIT;
+    char sentence[KOFN_VERDICT];
 
     must(kofn_job_totals(job, &all));
     expect(all.rounds >= 2, "products are counted");
+    must(kofn_job_verdict(job, sentence, sizeof sentence));
+    expect(strstr(sentence, " rounds in ") != NULL, "a sentence about them");
     must(kofn_caption(job, "command", "job")); /* a line of a report */
     must(kofn_finish(job)); /* writes the files of the options */
 }

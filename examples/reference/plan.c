@@ -44,10 +44,20 @@ static void serve_both(void)
     kofn_plan_free(plan);
 }
 
+/* Finds the k of elastic with which any 2 of 6 workers may be lost. */
+static void tolerate_two(void)
+{
+    char spec[64];
+
+    must(kofn_scheme_tolerate("elastic", 6, 2, spec, sizeof spec));
+    expect(strcmp(spec, "elastic:k=4") == 0, "any 4 of 6 suffice");
+}
+
 int main(void)
 {
     list_schemes();
     describe();
     serve_both();
+    tolerate_two();
     return 0;
 }

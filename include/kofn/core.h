@@ -264,6 +264,14 @@ KOFN_API kofn_status kofn_drawing_event(kofn_drawing *d, const kofn_event *ev);
 KOFN_API kofn_status kofn_drawing_action(kofn_drawing *d, const kofn_action *a);
 /* Adds a note. */
 KOFN_API void kofn_drawing_note(kofn_drawing *d, const kofn_note *n);
+/* Adds the name of a worker: that in the line of its arrival. */
+KOFN_API kofn_status kofn_drawing_name(kofn_drawing *d, uint32_t worker,
+                                       const char *name);
+/* Adds the totals of the run and the sentence about it: those of the last line
+ * of a journal.  The lists of the report are not used. */
+KOFN_API kofn_status kofn_drawing_totals(kofn_drawing *d,
+                                         const kofn_report *total,
+                                         const char *verdict);
 /* Writes the files if `keep` is true, and frees the drawing.  Call it before
  * kofn_core_free.
  * KOFN_IO: a file cannot be written.  KOFN_STATE: `record` is set and there was

@@ -15,6 +15,7 @@ Shape2 = tuple[int, int]
 Array = NDArray[Any]
 
 class _Options(TypedDict, total=False):
+    tolerate: Optional[int]
     seed: int
     faults: Optional[Faults]
     events: Optional[Events]
@@ -227,6 +228,7 @@ class Regression:
     n_features_in_: int
     feature_names_in_: Array
     def __init__(self, *, loss: str = ..., scheme: str = ..., workers: int = ...,
+                 tolerate: Optional[int] = ...,
                  where: Union[str, Fleet] = ..., l2: float = ..., optimizer: str = ...,
                  line_search: str = ..., step: float = ..., tol: float = ...,
                  iterations: int = ..., batches: int = ..., intercept: bool = ...,
@@ -271,7 +273,8 @@ class Network:
     feature_names_in_: Array
     def __init__(self, *, hidden: Sequence[int] = ..., activation: str = ...,
                  loss: str = ..., output: str = ..., scheme: str = ...,
-                 workers: int = ..., where: Union[str, Fleet] = ..., step: float = ...,
+                 workers: int = ..., tolerate: Optional[int] = ...,
+                 where: Union[str, Fleet] = ..., step: float = ...,
                  momentum: float = ..., nesterov: bool = ..., l2: float = ...,
                  batch: int = ..., epochs: int = ..., scrub: int = ...,
                  seed: int = ..., dtype: DTypeLike = ...,

@@ -11,8 +11,8 @@ import numpy as np
 
 from . import _lib
 from ._fleet import placed
-from ._job import words_of
-from ._lib import Invalid, NotFitted, nearest
+from ._job import tolerating, words_of
+from ._lib import Invalid, NotFitted, ffi, nearest
 from ._turn import Turn
 
 _making = threading.Lock()
@@ -381,11 +381,23 @@ class Estimator:
         """Returns the number of workers, which a Fleet knows."""
         return _lib.count("workers", placed(self.where, self.workers)[1])
 
+    def _tolerating(self, choose):
+        """Returns the scheme as bytes. With "auto" choose(room, n) writes it, and
+        `tolerate` sets its parameter anew."""
+        scheme = self.scheme
+        if scheme == "auto":
+            room = ffi.new("char[]", 64)
+            choose(room, 64)
+            scheme = ffi.string(room).decode()
+            if self.tolerate is not None:
+                scheme = scheme.partition(":")[0]
+        return tolerating(scheme, self._workers(), self.tolerate)
+
     def _job_options(self, names):
         """Returns the options of a job that were given, from the arguments of these
-        names."""
+        names. The scheme has what `tolerate` asks for."""
         return {name: getattr(self, name) for name in names
-                if getattr(self, name) is not None and getattr(self, name) is not False}
+                if name != "tolerate" and getattr(self, name) is not None and getattr(self, name) is not False}
 
     # ---- points ----
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from . import _lib, _mesh
 from ._fleet import life
-from ._job import ALL, Job, Report, problem
+from ._job import ALL, Job, Report, problem, tolerating
 from ._lib import Invalid, begun, check, ffi, lib, new
 from ._matrix import Matrix
 
@@ -72,8 +72,9 @@ def _run_mesh(iterate, o, vector, pb, scheme, workers, masterless,
     node of this process."""
     seed = mesh_options.pop("seed", 1)
     workers = _lib.count("workers", workers)
-    plan = ffi.gc(new(lib.kofn_plan_new, pb, _lib.text("scheme", scheme),
-                      workers, _lib.count("seed", seed, 64)),
+    scheme = tolerating(scheme, workers, mesh_options.pop("tolerate", None))
+    plan = ffi.gc(new(lib.kofn_plan_new, pb, scheme, workers,
+                      _lib.count("seed", seed, 64)),
                   lib.kofn_plan_free)
     count = workers if masterless is True else 1
     v = [vector.copy() for _ in range(count)]

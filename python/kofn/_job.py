@@ -160,7 +160,7 @@ def described(tables, names):
 OPTIONS = option_table()
 KEYS = dict(keys=None, insecure=False, tls_ca=None, tls_cert=None, tls_key=None)
 # All options of a job with the defaults that its signature shows.
-ALL = {"seed": 1, "faults": None, "events": None, **KEYS, **dict.fromkeys(OPTIONS)}
+ALL = {"tolerate": None, "seed": 1, "faults": None, "events": None, **KEYS, **dict.fromkeys(OPTIONS)}
 
 
 def choice(name, word):
@@ -198,6 +198,18 @@ def job_options(given):
     return o, keep
 
 
+def tolerating(scheme, workers, tolerate):
+    """Returns the scheme as bytes, with the parameter with which any `tolerate` of the
+    workers may be lost; None: as it is."""
+    scheme = _lib.text("scheme", scheme)
+    if tolerate is None:
+        return scheme
+    room = ffi.new("char[]", len(scheme) + 40)
+    check(lib.kofn_scheme_tolerate(scheme, count("workers", workers),
+                                   count("tolerate", tolerate), room, len(room)))
+    return ffi.string(room)
+
+
 class Job:
     """One problem on one fleet; Matrix, Sum and others use it.
 
@@ -207,7 +219,7 @@ class Job:
     turn    the turn of the object that owns the job. The object uses the job in
             its turn, and so do round() and `totals`."""
 
-    def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
+    def __init__(self, problem, scheme, workers, where, *, tolerate=None, seed=1, left=0,
                  serve=None, faults=None, events=None, keys=None, insecure=False,
                  tls_ca=None, tls_cert=None, tls_key=None, plans=None, turn=None,
                  operand=None, **options):
@@ -215,8 +227,8 @@ class Job:
         self.turn = turn or Turn("it")
         self._final = weakref.finalize(self, _end, self._handles, self.turn)
         options.setdefault("below", None)
-        scheme = _lib.text("scheme", scheme)
         where, workers = placed(where, workers)
+        scheme = tolerating(scheme, workers, tolerate)
         workers, seed = count("workers", workers), count("seed", seed, 64)
         place = where.where if isinstance(where, Fleet) else where
         if options["below"] is None and b"://" in _lib.text("where", place):

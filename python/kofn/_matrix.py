@@ -103,7 +103,10 @@ class Matrix(_Operator):
              tcp://HOST:5555` or `python -m kofn worker tcp://HOST:5555`. Or a
              kofn.Fleet.
     scheme   the code, see kofn.schemes().
-    workers  number of workers at the start.
+    workers, tolerate
+             number of workers at the start; any `tolerate` of them may be lost. That
+             sets the parameter of elastic, mds, gc, agc or pcr, which the scheme then
+             does not give.
     columns  the usual number of columns of later inputs. Any number may come, on the
              same blocks. Under schemes other than elastic, products from the left have
              this number of rows. Threads then keep up to eight coded copies, for other

@@ -49,6 +49,7 @@ class Network(Estimator):
                coded weights. With errors="probabilistic" wrong
                answers are excluded, and every `scrub` steps wrong blocks are
                repaired. "auto": gc:d=2; masterless: gpd.
+    tolerate   as in kofn.Matrix.
     seed, dtype   of the first weights and of the order; of weights and products.
     errors, audit, faults, events, keys, ...: options of kofn.Matrix.
     masterless True: without a coordinator, on `workers` nodes that are threads of
@@ -80,7 +81,7 @@ class Network(Estimator):
 
     @_lib.shows()
     def __init__(self, *, hidden=(32,), activation="relu", loss="softmax",
-                 output="linear", scheme="auto", workers=8, where="threads",
+                 output="linear", scheme="auto", workers=8, tolerate=None, where="threads",
                  step=0.1, momentum=0.9, nesterov=False, l2=0.0, batch=32,
                  epochs=100, scrub=0, seed=1, dtype=np.float64,
                  masterless=False, unit=None,
@@ -95,12 +96,11 @@ class Network(Estimator):
 
     def _scheme(self, training):
         """Returns the scheme, which the library chooses for "auto"."""
-        if self.scheme != "auto":
-            return _lib.text("scheme", self.scheme)
-        room = ffi.new("char[]", 64)
-        lib.kofn_training_scheme(training, self._workers(),
-                                 bool(self.masterless), room, 64)
-        return ffi.string(room)
+        def choose(room, n):
+            lib.kofn_training_scheme(training, self._workers(), bool(self.masterless),
+                                     room, n)
+
+        return self._tolerating(choose)
 
     @property
     def _estimator_type(self):

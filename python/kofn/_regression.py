@@ -41,6 +41,7 @@ class Regression(Estimator):
 
     scheme        elastic, pcr, gc, agc, ...: see docs/regression.md. "auto": pcr for
                   squares and a small X, and else elastic, as in the command.
+    tolerate      as in kofn.Matrix.
 {options}
     seed          of the order of batches.
     warm_start    fit starts from the weights of the last fit, if they are as many.
@@ -68,7 +69,7 @@ class Regression(Estimator):
     _sparse = True
 
     @_lib.shows()
-    def __init__(self, *, loss="squares", scheme="auto", workers=8,
+    def __init__(self, *, loss="squares", scheme="auto", workers=8, tolerate=None,
                  where="threads", l2=0.0, optimizer="auto", line_search="none",
                  step=0.0, tol=1e-8, iterations=100, batches=10,
                  intercept=True, warm_start=False, seed=1, in_flight=None, below=None, patience=None,
@@ -117,11 +118,10 @@ class Regression(Estimator):
 
     def _scheme(self, r):
         """Returns the scheme, which the library chooses for "auto"."""
-        if self.scheme != "auto":
-            return self.scheme
-        room = ffi.new("char[]", 64)
-        lib.kofn_regression_scheme(r, self._workers(), room, 64)
-        return ffi.string(room).decode()
+        def choose(room, n):
+            lib.kofn_regression_scheme(r, self._workers(), room, n)
+
+        return self._tolerating(choose).decode()
 
     def fit(self, X, y, sample_weight=None):
         """Fits the model. The loss is the mean over the points by sample_weight."""

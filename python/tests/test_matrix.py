@@ -256,6 +256,24 @@ def test_matmul(scheme):
     assert close(kofn.matmul(A, B, scheme=scheme, workers=13), A @ B)
 
 
+def test_tolerate_sets_the_parameter_of_the_scheme():
+    X = np.arange(12.0).reshape(6, 2)
+    events = ["1 leave 0", "1 leave 3"]  # two of five, in a scheme that any three serve
+    with kofn.Matrix(X, "sim", workers=5, tolerate=2, events=events) as A:
+        assert np.allclose(A @ [1.0, 10], X @ [1, 10]) and A.report.left == 2
+    y = X @ [2.0, -1]
+    for scheme in ("auto", "gc"):
+        model = kofn.Regression(scheme=scheme, workers=5, tolerate=2, where="sim",
+                                events=events, iterations=60)
+        assert model.fit(X, y).report_.left == 2 and "tolerate=2" in repr(model)
+    with pytest.raises(kofn.Invalid, match="2 of 5 workers needs k=3.*has k=4"):
+        kofn.Matrix(X, scheme="elastic:k=4", workers=5, tolerate=2)
+    with pytest.raises(kofn.Invalid, match="5 of 5 workers.*at most 4"):
+        kofn.Matrix(X, workers=5, tolerate=5)
+    with pytest.raises(kofn.Unsuited, match="gpd.*elastic, mds, pcr, gc or agc"):
+        kofn.Matrix(X, scheme="gpd:m=2", workers=5, tolerate=1)
+
+
 def test_liars_are_located():
     # simulated: all answer in time, so that what is wrong is seen
     with kofn.Matrix(X, scheme="mds:k=4", workers=9, where="sim",

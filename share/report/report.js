@@ -6,21 +6,24 @@
 "use strict";
 (() => {
 const FATES = ["absent", "idle", "on time", "partly used", "late, not needed", "cancelled",
-               "unfinished", "failed", "lost", "wrong"];
+               "unfinished", "failed", "lost", "wrong", "excluded for wrong results"];
 const MEANS = ["not in the fleet", "asked for nothing", "all results came, and were used",
                "some results were used, others were no longer needed",
                "all results came, but were not needed", "not needed, and did not come",
                "had not come when the run ended", "the worker could not compute",
-               "the worker left", "found wrong and left out"];
-const IDLE = 1, USED = 2, PARTLY = 3, LATE = 4, CANCELLED = 5, UNFINISHED = 6, LOST = 8,
-      WRONG = 9;
-const SLOW = 1.5;  // times as long as the median worker
+               "the worker left", "found wrong and left out",
+               "asked for nothing: it was wrong too often"];
+const IDLE = 1, USED = 2, PARTLY = 3, LATE = 4, CANCELLED = 5, UNFINISHED = 6, FAILED = 7, LOST = 8,
+      WRONG = 9, EXCLUDED = 10;
+const brief = (f) => f === EXCLUDED ? "excluded" : FATES[f];
+/* By fate: of several cells in a pixel the one with the largest number is seen. */
+const SEVERITY = [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 6];
 
 const COLOURS = {
   light: { fate: ["#ffffff", "#e7eaed", "#a9d8c9", "#9cc3e6", "#f2cf63", "#c9b8e6", "#9aa3ab",
-                  "#b4602c", "#1c2126", "#d4261e"], slow: "#0a4f43" },
+                  "#b4602c", "#1c2126", "#d4261e", "#f3b8c4"], slow: "#0a4f43" },
   dark: { fate: ["#14181c", "#2a3138", "#1f6f5d", "#2f6ea3", "#c79a1b", "#7a62ad", "#6b757e",
-                 "#c8743c", "#f4f6f8", "#ff5a4f"], slow: "#a8f0dc" },
+                 "#c8743c", "#f4f6f8", "#ff5a4f", "#96405a"], slow: "#a8f0dc" },
 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 let printing = false;
@@ -49,10 +52,6 @@ const time = (s) => !isFinite(s) ? "–" : s === 0 ? "0 s" : Math.abs(s) < 0.999
   ? scaled(s * 1e6, ["µs", "ms", "s"], 1000) : `${digits(s)} s`;
 const size = (n) => scaled(n, ["B", "kB", "MB", "GB", "TB"], 1000);
 const many = (n, one, more) => `${n.toLocaleString("en")} ${n === 1 ? one : more || one + "s"}`;
-const listed = (words) => words.length < 2 ? words.join("")
-  : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
-const first = (words, most) => words.length <= most ? listed(words)
-  : `${words.slice(0, most).join(", ")} and ${words.length - most} more`;
 
 /* ---- data --------------------------------------------------------------- */
 
@@ -153,32 +152,7 @@ function study(run) {
   }
 }
 
-/* ---- the verdict -------------------------------------------------------- */
-
-function verdict(run) {
-  const words = [], who = (list) => first(list.map((x) => name(run, x.w)), 3);
-  const left = run.worker.filter((x) => x.left.length), wrong = run.worker.filter((x) => x.count[WRONG]);
-  const joined = run.worker.filter((x) => x.joined.length);
-  const slow = run.worker.filter((x) => x.slow >= SLOW).sort((a, b) => b.slow - a.slow);
-  const need = run.threshold < run.seats ? `any ${run.threshold} of ${many(run.seats, "worker")} suffice`
-    : `all ${many(run.seats, "worker")} ${run.seats === 1 ? "is" : "are"} needed`;
-  const wrongs = run.figure.corrupt_results ?? wrong.reduce((sum, x) => sum + x.count[WRONG], 0);
-  if (left.length) words.push(`${left.length} ${left.length === 1 ? "was" : "were"} lost (${who(left)})`);
-  if (joined.length) words.push(`${joined.length} joined`);
-  if (slow.length) words.push(`${slow.length} ${slow.length === 1 ? "was" : "were"} slow (${
-    first(slow.slice(0, 3).map((x) => `${name(run, x.w)}, ${x.atLeast ? "at least " : ""}${digits(x.slow)} times`)
-      .concat(slow.slice(3)), 3)})`);
-  if (wrongs) words.push(`${many(wrongs, "wrong result")}${wrong.length ? " of " + who(wrong) : ""} ${
-    wrongs === 1 ? "was" : "were"} left out`);
-  const failed = run.status.findIndex((s) => s < 0);
-  const cut = run.count[UNFINISHED].findIndex((n) => n);
-  if (failed >= 0) words.push(`${run.column} ${run.label[failed]} failed`);
-  else if (cut >= 0) words.push(`the run ended during ${run.column} ${run.label[cut]}`);
-  if (!words.length) words.push(run.rounds ? "every worker answered" : "there was no round");
-  const took = run.rounds ? tookOf(run) : 0;
-  return `${run.scheme}: ${need}; ${words.join(", ")}; ${many(run.rounds, run.column)} in ${time(took)}${
-    run.simulated ? " (simulated)" : ""}.`;
-}
+/* ---- several runs ------------------------------------------------------- */
 
 const tookOf = (run) => run.rounds ? run.to.reduce((a, b) => Math.max(a, b), -Infinity)
   - run.from.reduce((a, b) => Math.min(a, b), Infinity) : NaN;
@@ -279,7 +253,7 @@ class Cells {
           for (let r = column[x], i = order[w] * R + r; r < r1; r++, i++) {
             const f = run.fate[i];
             n[f]++; cells++;
-            if (f > worst) worst = f;
+            if (SEVERITY[f] > SEVERITY[worst]) worst = f;
             if (run.time[i]) {
               const s = (run.codeOf(i) - run.median[r]) * perLog;
               if (s > slowest) slowest = s;
@@ -392,7 +366,7 @@ class Cells {
     const i = w * run.rounds + r, f = run.fate[i], t = seconds(run, run.time[i]);
     const ratio = Math.exp(run.log * (run.codeOf(i) - run.median[r]));
     const more = f > IDLE && run.time[i]
-      ? `${f >= CANCELLED && f !== WRONG ? "after " : ""}${time(t)}${run.median[r] === run.median[r] ? `, ${digits(ratio)} times the median` : ""}` : "";
+      ? `${f >= CANCELLED && f < WRONG ? "after " : ""}${time(t)}${run.median[r] === run.median[r] ? `, ${digits(ratio)} times the median` : ""}` : "";
     tip.replaceChildren(el("b", {}, `${name(run, w)}, ${run.column} ${run.label[r]}`), el("br"),
       `${FATES[f]}: ${MEANS[f]}`, ...more ? [el("br"), more] : [],
       ...run.work && run.work[i] ? [el("br"), `${Math.round(run.work[i] / 255 * run.most[r])} of at most ${run.most[r]} strips`] : []);
@@ -553,13 +527,13 @@ function curvesPart(run) {
   const took = x.map((_, i) => run.to[i] - run.from[i]);
   const median = x.map((_, i) => run.median[i] === run.median[i] ? seconds(run, run.median[i]) : null);
   const fate = (f) => () => colours().fate[f];
-  const counts = [USED, PARTLY, LATE, CANCELLED, UNFINISHED, 7, LOST, WRONG].filter((f) => run.count[f].some((n) => n));
+  const counts = [USED, PARTLY, LATE, CANCELLED, UNFINISHED, FAILED, LOST, WRONG, EXCLUDED].filter((f) => run.count[f].some((n) => n));
   return el("section", {}, el("div", { class: "two" },
     el("div", {}, el("h2", {}, `Time of ${run.column}s`),
       curve(run.column, x, [{ label: `the ${run.column}`, stroke: () => ink("--accent"), data: took },
         { label: "the median worker", stroke: () => ink("--warn"), data: median }], time)),
     el("div", {}, el("h2", {}, "Workers by fate"),
-      curve(run.column, x, counts.map((f) => ({ label: FATES[f], stroke: f === USED ? () => ink("--accent") : fate(f),
+      curve(run.column, x, counts.map((f) => ({ label: brief(f), stroke: f === USED ? () => ink("--accent") : fate(f),
         data: Array.from(run.count[f]) })), (n) => Number.isInteger(n) ? String(n) : ""))));
 }
 
@@ -569,7 +543,7 @@ function workersPart(run) {
     ["slowness", (x) => x.slow || 0, (x) => x.slow === x.slow ? `${x.atLeast ? "≥ " : ""}${digits(x.slow)}` : "–"],
     ["10 %", (x) => x.q10 || 0, (x) => time(x.q10)], ["median", (x) => x.q50 || 0, (x) => time(x.q50)],
     ["90 %", (x) => x.q90 || 0, (x) => time(x.q90)], ["longest", (x) => x.max || 0, (x) => time(x.max)],
-    ...fates.map((f) => [FATES[f], (x) => x.count[f], (x) => x.count[f].toLocaleString("en")])];
+    ...fates.map((f) => [brief(f), (x) => x.count[f], (x) => x.count[f].toLocaleString("en")])];
   const body = el("tbody"), head = el("tr");
   let by = 0, down = false;
   const fill = () => {
@@ -599,6 +573,9 @@ function figuresPart(run) {
     el("tr", {}, el("td", {}, label(key)), el("td", {}, show(kind, v, key)), el("td", {}, text)));
   if (run.caption["measured error"])
     rows.unshift(el("tr", {}, el("td", {}, "measured error"), el("td", {}, run.caption["measured error"]), el("td", {}, "relative, by --verify")));
+  if (!run.whole)
+    for (const what of ["sent bytes", "received bytes", "predicted error"])
+      rows.push(el("tr", {}, el("td", {}, what), el("td", {}, "unknown"), el("td", {}, "the journal lacks the end of the run, or is of an earlier kofn")));
   return el("section", { class: "long" }, el("h2", {}, "Where the time went"),
     sum ? el("div", { class: "spent", role: "img", "aria-label": parts.map(([k, , v]) => `${label(k)} ${time(v)}`).join(", ") },
       ...parts.map(([, , v], i) => el("div", { style: `flex:${v / sum};background:${hue[i % hue.length]}` }))) : "",
@@ -610,11 +587,12 @@ function figuresPart(run) {
 }
 
 function facts(run) {
-  const moved = run.figure.sent_bytes === undefined ? [] : [`${size(run.figure.sent_bytes)} sent, ${size(run.figure.received_bytes)} received`];
+  const moved = !run.whole ? [] : [`${size(run.figure.sent_bytes)} sent, ${size(run.figure.received_bytes)} received`];
   const error = run.figure.predicted_error;
   return [run.caption.run ? [`journal ${run.caption.run}`] : [], `scheme ${run.spec}`, `port ${run.port}`, `${many(run.workers, "worker")}, ${many(run.rounds, run.column)}`,
     moved, error ? [`predicted relative error ${error.toPrecision(2)}`] : [],
-    run.caption["measured error"] ? [`measured ${run.caption["measured error"]}`] : [], `kofn ${run.kofn}`].flat().join(" · ");
+    run.caption["measured error"] ? [`measured ${run.caption["measured error"]}`] : [],
+    run.whole ? [] : ["bytes and predicted error are unknown: the journal lacks the end of the run"], `kofn ${run.kofn}`].flat().join(" · ");
 }
 
 /* ---- all of it ---------------------------------------------------------- */
@@ -628,12 +606,11 @@ async function main() {
   for (let i = 0; i < heads.length; i++) {
     const run = await read(heads[i], bodies[i]);
     study(run);
-    const words = verdict(run);
-    if (!i) document.title = `kofn: ${words}`;
+    if (!i) document.title = `kofn: ${run.verdict}`;
     const part = heads.length > 1 ? el("div", { class: "run" }) : page;
     if (part !== page) page.append(part);
     part.append(el("h1", {}, run.caption.run && heads.length > 1 ? `kofn report: ${run.caption.run}` : "kofn report"),
-      el("p", { class: "verdict" }, words), el("p", { class: "facts" }, facts(run)));
+      el("p", { class: "verdict" }, `${run.verdict}.`), el("p", { class: "facts" }, facts(run)));
     runs.push(run);
     if (run.rounds) part.append(cellsPart(run));
     await new Promise((done) => setTimeout(done));  // first the cells, then what is below

@@ -23,8 +23,7 @@ static char *append(char *to, const char *word)
     return stpcpy(to, "'");
 }
 
-/* Returns the command line as a shell reads it, for free(). */
-static char *line_of(const cli_args *a)
+char *cli_command_line(const cli_args *a)
 {
     size_t room = sizeof "kofn";
     char *line, *end;
@@ -47,7 +46,7 @@ kofn_status cli_caption(kofn_job *job, const cli_args *a, double error)
 
     if (!job || !a->job.report)
         return KOFN_OK;
-    line = line_of(a);
+    line = cli_command_line(a);
     st = line ? kofn_caption(job, "command", line) : KOFN_NOMEM;
     free(line);
     if (st || error < 0)

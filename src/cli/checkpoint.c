@@ -481,6 +481,11 @@ double checkpoint_number(const checkpoint *c, const char *name)
     return json_is_number(x) ? json_number_value(x) : NAN;
 }
 
+unsigned checkpoint_kept(const checkpoint *c)
+{
+    return c ? c->done : 0;
+}
+
 /* ---- keeping ------------------------------------------------------------- */
 
 static const char *save(checkpoint *c, const kofn_matrix *state,

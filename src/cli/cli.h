@@ -338,16 +338,14 @@ CLI_COMMANDS(CLI_DECLARE)
 
 /* Returns the scheme named before the colon, or NULL (cmd_schemes.c). */
 const kofn_scheme *cli_scheme_of(const char *spec);
-/* Writes the parameters that people choose: those before the basis and such.
- * "" is plain BLAS. */
-#define CLI_SHORT 48
-void cli_short_spec(char out[CLI_SHORT], const char *spec);
 
 /* ---- reports (caption.c) ------------------------------------------------- */
 
 /* Adds the command line to the report of --report, and the measured error
  * unless it is negative. */
 kofn_status cli_caption(kofn_job *job, const cli_args *a, double error);
+/* Returns the command line as a shell reads it, for free(). */
+char *cli_command_line(const cli_args *a);
 
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 
@@ -431,6 +429,12 @@ uint64_t checkpoint_job(const checkpoint *c);
 unsigned checkpoint_done(const checkpoint *c);
 int checkpoint_state(const checkpoint *c, kofn_matrix *out);
 double checkpoint_number(const checkpoint *c, const char *name);
+/* Returns the number of rounds or iterations after which the state on disk is;
+ * 0: none. */
+unsigned checkpoint_kept(const checkpoint *c);
+/* Says after a signal what was kept, and the command that continues
+ * (interrupted.c). `c`: NULL if there is none. */
+void cli_interrupted(const cli_args *a, const checkpoint *c);
 /* Replaces the kept state by this one and frees `numbers`. If that fails, it
  * prints a message, and the job continues with the older state on disk. */
 void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
@@ -478,9 +482,6 @@ typedef struct session {
     const kofn_fault_event *next_event;
     unsigned shown; /* rounds shown */
     size_t width, joiners;
-    double calm; /* seconds of rounds before a worker was lost */
-    unsigned calm_rounds;
-    bool lossy; /* a worker was lost */
 } session;
 
 struct cli_training;
@@ -494,9 +495,6 @@ int cli_check_memory(const cli_args *a, const kofn_problem *pb,
 void cli_bytes_text(char out[20], double bytes);
 /* Writes a number of seconds in a few characters. */
 void cli_seconds_text(char out[16], double s);
-/* Writes one sentence about the run (verdict.c). */
-void cli_verdict(const session *s, const kofn_report *r,
-                 const kofn_plan_info *info, char *out, size_t room);
 /* Prints one line for a round (show.c). A negative change is not printed. */
 void show_round(session *s, const kofn_report *rep, double change);
 

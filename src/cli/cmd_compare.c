@@ -6,14 +6,16 @@
 
 #include "help.h"
 
+#include "base/spec.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 static void print(const trial *t, double best)
 {
-    char spec[CLI_SHORT], each[16], most[16], total[16], times[16] = "";
+    char spec[KF_SPEC_SHORT], each[16], most[16], total[16], times[16] = "";
 
-    cli_short_spec(spec, t->scheme);
+    kf_spec_short(spec, t->scheme);
     if (t->error[0]) {
         printf("%-28s fails: %s\n", spec, t->error);
         return;
@@ -42,7 +44,7 @@ static void print_all(const trial_words *w, const trial *t, size_t n)
 {
     double best = best_of(t, n);
     const trial *first = NULL;
-    char spec[CLI_SHORT];
+    char spec[KF_SPEC_SHORT];
 
     printf("%-28s %9s %9s %9s %6s %10s %5s %6s\n", w->command->name,
            "round 50%", "90%", "in all", "times", "MB sent", "lost", "wrong");
@@ -53,7 +55,7 @@ static void print_all(const trial_words *w, const trial *t, size_t n)
     }
     if (!first)
         return;
-    cli_short_spec(spec, first->scheme);
+    kf_spec_short(spec, first->scheme);
     printf("%s is the fastest of %zu with these faults\n", spec, n);
 }
 

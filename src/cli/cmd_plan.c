@@ -4,6 +4,8 @@
 #include "busy.h"
 #include "plan_from.h"
 
+#include "base/spec.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -257,9 +259,9 @@ static int merge(all *into, const all *more)
 
 static void print_row(const kofn_forecast *f)
 {
-    char spec[CLI_SHORT], r50[16], r90[16], r99[16], total[16], memory[20];
+    char spec[KF_SPEC_SHORT], r50[16], r90[16], r99[16], total[16], memory[20];
 
-    cli_short_spec(spec, f->spec);
+    kf_spec_short(spec, f->spec);
     cli_seconds_text(r50, f->round50);
     cli_seconds_text(r90, f->round90);
     cli_seconds_text(r99, f->round99);
@@ -306,7 +308,7 @@ static const kofn_forecast *best_of(const all *l)
 static void advise(const all *l, const cli_args *a, char *out, size_t room)
 {
     const kofn_forecast *plain = &l->row[0], *best = best_of(l);
-    char spec[CLI_SHORT], from[40];
+    char spec[KF_SPEC_SHORT], from[40];
     double gain, rounds;
 
     if (!best) {
@@ -315,7 +317,7 @@ static void advise(const all *l, const cli_args *a, char *out, size_t room)
                  "--deadline");
         return;
     }
-    cli_short_spec(spec, best->spec);
+    kf_spec_short(spec, best->spec);
     gain = plain->round50 - best->round50;
     rounds = gain > 0 ? ceil(best->place / gain) : HUGE_VAL;
     snprintf(from, sizeof from, rounds < 1e9 ? "from %.0f rounds on" : "never",
@@ -343,7 +345,7 @@ static void advise(const all *l, const cli_args *a, char *out, size_t room)
 static void print_table(const cli_args *a, const all *l)
 {
     const kofn_forecast *best = best_of(l);
-    char advice[400], spec[CLI_SHORT];
+    char advice[400], spec[KF_SPEC_SHORT];
 
     printf("%-28s %26s %9s %8s %7s %7s  %s\n", "", "seconds of a round",
            "in all", "memory", "may be", "faulty", "error");
@@ -362,7 +364,7 @@ static void print_table(const cli_args *a, const all *l)
            "(docs/choosing.md).\n");
     if (!best)
         return;
-    cli_short_spec(spec, best->spec);
+    kf_spec_short(spec, best->spec);
     printf("\n  kofn %s ... -n %zu -s %s\n", a->operand[0], a->workers, spec);
 }
 

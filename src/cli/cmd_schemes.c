@@ -19,24 +19,6 @@ const kofn_scheme *cli_scheme_of(const char *spec)
     return kofn_scheme_find(name);
 }
 
-void cli_short_spec(char out[CLI_SHORT], const char *spec)
-{
-    static const char *const rest[] = {
-        ",basis=", ",construction=", ",plain=", ",model=", ",form=", ",sub="};
-    const char *speed = strstr(spec, "deal=speed") ? ",deal=speed" : "";
-    size_t n = strlen(spec), room = CLI_SHORT - 1 - strlen(speed);
-
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
-        const char *from = strstr(spec, rest[i]);
-
-        if (from && (size_t)(from - spec) < n)
-            n = (size_t)(from - spec);
-    }
-    snprintf(out, CLI_SHORT, "%.*s%s", (int)(n < room ? n : room), spec, speed);
-    if (!*spec)
-        snprintf(out, CLI_SHORT, "plain BLAS, one machine");
-}
-
 /* Returns a problem that the scheme serves: a product of matrices if it can. */
 static kofn_problem problem_for(const cli_args *a, const kofn_scheme *s)
 {

@@ -23,7 +23,7 @@ static void tell_unknown_host(const char *address)
     name[n] = 0;
     why = getaddrinfo(name, NULL, NULL, &found);
     if (why)
-        fprintf(stderr, "%s: %s; trying again\n", name, gai_strerror(why));
+        fprintf(stderr, "%s: %s; retrying\n", name, gai_strerror(why));
     else
         freeaddrinfo(found);
 }

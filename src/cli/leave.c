@@ -53,7 +53,7 @@ static int start(cli_leaving *l)
 static void warn(cli_leaving *l, const char *why)
 {
     if (!l->warned)
-        cli_say(0, "--preempt-command %s: %s; trying again", l->command, why);
+        cli_say(0, "--preempt-command %s: %s; retrying", l->command, why);
     l->warned = true;
 }
 

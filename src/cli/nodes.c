@@ -660,6 +660,8 @@ int nodes_close(cli_nodes *m, int code)
 {
     const cli_transport *port = cli_transport_of(m->a->port);
 
+    if (cli_caught() && code)
+        cli_interrupted(m->a, NULL);
     for (size_t i = 0; m->node && i < m->here; i++) {
         free(m->node[i].reason);
         free(m->node[i].wrong);

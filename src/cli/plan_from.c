@@ -7,6 +7,8 @@
 
 #include "replay.h"
 
+#include "base/spec.h"
+
 #include <kofn/fleet.h>
 
 #include <errno.h>
@@ -146,11 +148,11 @@ void plan_run_text(const char *scheme, const kofn_forecast *was,
                    const kofn_forecast *uncoded, const kofn_forecast *best,
                    char *out, size_t room)
 {
-    char spec[CLI_SHORT], other[CLI_SHORT];
+    char spec[KF_SPEC_SHORT], other[KF_SPEC_SHORT];
     double less = 1 - was->round50 / uncoded->round50;
     size_t n;
 
-    cli_short_spec(spec, scheme);
+    kf_spec_short(spec, scheme);
     if (was->status) {
         snprintf(out, room, "with these workers, %s of the run fails: %s", spec,
                  kofn_strerror(was->status));
@@ -170,7 +172,7 @@ void plan_run_text(const char *scheme, const kofn_forecast *was,
              less >= 0 ? "less time" : "more time");
     n = strlen(out);
     if (best && !best->status && best->total < 0.97 * was->total) {
-        cli_short_spec(other, best->spec);
+        kf_spec_short(other, best->spec);
         snprintf(out + n, room - n, "; %s takes %.0f %% less in all", other,
                  100 * (1 - best->total / was->total));
     }

@@ -6,12 +6,15 @@
 #include "replay.h"
 #include "steps.h"
 
+#include "base/report.h"
+
 #include <kofn/core.h>
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -420,6 +423,21 @@ static void note_loss(replay_result *r, const kofn_event *ev)
     }
 }
 
+/* Gives the name of a worker that has come to the page. */
+static int read_name(player *p, const json_t *o, const kofn_event *ev)
+{
+    const json_t *name = json_object_get(o, "name");
+
+    if (!name || ev->type != KOFN_EV_JOINED)
+        return SAME;
+    if (!json_is_string(name))
+        return stop(p, NOT_A_JOURNAL, "\"name\" is not a name");
+    return p->drawing && kofn_drawing_name(p->drawing, ev->worker,
+                                           json_string_value(name))
+               ? stop(p, DIFFERENT, "%s", kofn_errmsg())
+               : SAME;
+}
+
 static int play(player *p, const json_t *o)
 {
     kofn_event ev = {0};
@@ -427,6 +445,8 @@ static int play(player *p, const json_t *o)
     uint64_t digest = 0, recorded = 0;
     int code = read_event(p, o, &ev);
 
+    if (!code)
+        code = read_name(p, o, &ev);
     if (code)
         return code;
     if (p->show.steps)
@@ -486,10 +506,63 @@ static int read_note(player *p, const json_t *o, kofn_note *x)
     return SAME;
 }
 
+/* Reads a figure of a report. NaN is written as null; a figure that an earlier
+ * kofn did not have is 0. False if it is no number. */
+static bool figure(const json_t *o, const char *key, double *x)
+{
+    const json_t *is = json_object_get(o, key);
+
+    *x = json_is_null(is) ? NAN : json_number_value(is);
+    return !is || json_is_null(is) || json_is_number(is);
+}
+
+#define COUNT(field, key)                                                      \
+    ok &= figure(o, key, &x) && x >= 0 && x < 9e15;                            \
+    r->field = ok ? (__typeof__(r->field))x : 0;
+#define SECONDS(field, key)                                                    \
+    ok &= figure(o, key, &x) && fabs(x) < 9e9;                                 \
+    r->field = ok ? llround(x * 1e9) : 0;
+#define NUMBER(field, key)                                                     \
+    ok &= figure(o, key, &x);                                                  \
+    r->field = x;
+#define LIST(field, key)
+
+/* Reads the totals of a run, as session_put_report writes them. */
+static bool read_report(const json_t *o, kofn_report *r)
+{
+    bool ok = true;
+    double x;
+
+#define X(field, adds, kind, key, ...) kind(field, key)
+    KF_REPORT_MAP(X)
+#undef X
+    return ok;
+}
+
+/* Gives the totals in the last line to the page. Journals of earlier versions
+ * of kofn have none. */
+static int read_totals(player *p, const json_t *o)
+{
+    const json_t *report = json_object_get(o, "report");
+    const char *verdict = json_string_value(json_object_get(o, "verdict"));
+    kofn_report r = KOFN_REPORT_INIT;
+
+    if (!report && !verdict)
+        return SAME;
+    if (!verdict || !json_is_object(report) || !read_report(report, &r))
+        return stop(p, NOT_A_JOURNAL, "the totals lack a figure or are none");
+    return p->drawing && kofn_drawing_totals(p->drawing, &r, verdict)
+               ? stop(p, DIFFERENT, "%s", kofn_errmsg())
+               : SAME;
+}
+
 static int note(player *p, const json_t *o)
 {
     kofn_note x;
     int code = read_note(p, o, &x);
+
+    if (!code && !strcmp(x.own, "finished"))
+        code = read_totals(p, o);
 
     if (!code && p->show.steps)
         show_note(p->show.steps, p->r->line, &x);

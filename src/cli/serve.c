@@ -35,7 +35,7 @@ static void tell_trouble(life *l)
             &(cli_event){CLI_LOG_WARNING, "disconnected", CLI_NO_WORKER, ""},
             "%s", now);
     if (*now && !l->args->quiet)
-        cli_tell("%s; trying again", now);
+        cli_tell("%s; retrying", now);
 }
 
 /* True from the first reason to leave on, which is reported once. */

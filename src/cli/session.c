@@ -217,9 +217,14 @@ void session_tell_waiting(session *s, bool quiet)
     if (p.crowd)
         snprintf(
             crowd, sizeof crowd,
-            "; %zu more wait, because their %s have no seats left: give each "
-            "worker its own key, or see --workers-per-principal",
-            p.crowd, s->args->keys || s->args->tls_ca ? "keys" : "hosts");
+            "; %zu worker%s, because %s%s no seat left: give each worker its "
+            "own key, or see --workers-per-principal",
+            p.crowd, p.crowd == 1 ? " waits" : "s wait",
+            p.crowd == 1 ? "its " : "their ",
+            s->args->keys || s->args->tls_ca
+                ? p.crowd == 1 ? "key has" : "keys have"
+            : p.crowd == 1 ? "host has"
+                           : "hosts have");
     cli_erase();
     if (p.here < p.expected)
         fprintf(stderr,
@@ -275,12 +280,6 @@ void session_round(session *s, const kofn_report *rep, double change)
         session_tell_waiting(s, s->args->quiet);
     else
         know_times(s);
-    if (rep && rep->left)
-        s->lossy = true;
-    if (rep && !s->lossy) {
-        s->calm += seconds(rep->took);
-        s->calm_rounds++;
-    }
     log_changes(s, rep && rep->corrupt);
     if (rep) {
         label(s);
@@ -383,14 +382,14 @@ static void report_json(const session *s, const kofn_report *t,
 {
     const cli_args *a = s->args;
     json_t *o = json_object();
-    char verdict[600];
+    char verdict[KOFN_VERDICT] = "";
 
     PUT("status", json_string(code == EXIT_EXACT          ? "ok"
                               : s->status == KOFN_PARTIAL ? "partial"
                                                           : "failed"));
     if (code != EXIT_EXACT)
         PUT("error", cli_error_json());
-    cli_verdict(s, t, info, verdict, sizeof verdict);
+    kofn_job_verdict(s->job, verdict, sizeof verdict);
     PUT("command", json_string(a->command->name));
     PUT("verdict", json_string(verdict));
     PUT("scheme", json_string(info->spec));
@@ -481,7 +480,7 @@ static void report_accuracy(const session *s, const kofn_report *t)
 static void report_text(const session *s, const kofn_report *t,
                         const kofn_plan_info *info)
 {
-    char verdict[600];
+    char verdict[KOFN_VERDICT] = "";
 
     report_times(s, t);
     report_accuracy(s, t);
@@ -499,7 +498,7 @@ static void report_text(const session *s, const kofn_report *t,
     cli_report_blas(s->args);
     if (!s->args->output)
         fprintf(stderr, "the result was not kept: no file was named by -o\n");
-    cli_verdict(s, t, info, verdict, sizeof verdict);
+    kofn_job_verdict(s->job, verdict, sizeof verdict);
     cli_tell("%s", verdict);
 }
 
@@ -526,6 +525,8 @@ int session_close(session *s, int code)
     cli_erase();
     log_changes(s, true);
     code = checkpoint_end(s->checkpoint, finish(s, code));
+    if (cli_caught() && code)
+        cli_interrupted(s->args, s->checkpoint);
     if (s->job && !cli_caught() &&
         kofn_plan_describe(s->plan[0], false, &info) == KOFN_OK) {
         kofn_job_totals(s->job, &total);

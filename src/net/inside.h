@@ -273,7 +273,8 @@ typedef struct kf_dial {
                              valid, if it is not yet; else "" */
     kf_link *link; /* NULL: between two connections, or during a lookup */
     bool welcome, over, looking;
-    bool lost; /* the link is lost; the next step is pending */
+    bool admitted; /* it was welcome once */
+    bool lost;     /* the link is lost; the next step is pending */
     unsigned char node[KF_NODE]; /* mesh: the node that last answered there */
     kofn_time pause, next;
     uv_getaddrinfo_t look;
@@ -342,6 +343,9 @@ typedef struct kf_transport {
     bool full;  /* KOFN_AGAIN was returned since the last wait */
     bool room;  /* and there is room now */
     kf_refused refused, known;
+    /* the last stranger that was refused for its key: the name of a revoked
+     * key, or "", and the words about it */
+    char revoked[KF_NAME], keyless[340];
     kofn_time reported_at;
 
     /* loop.c */

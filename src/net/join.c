@@ -131,7 +131,7 @@ static bool welcomed(kf_link *l)
         kf_link_end(other);
     if (!come(l))
         return false;
-    l->dial->welcome = true;
+    l->dial->welcome = l->dial->admitted = true;
     t->trouble[0] = '\0';
     kf_net_send_on(l);
     return true;

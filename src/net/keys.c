@@ -120,6 +120,14 @@ void kf_keys_begins(const X509 *x, char date[KF_DATE])
         strftime(date, KF_DATE, "%Y-%m-%d %H:%M:%S UTC", &tm);
 }
 
+/* Notes whether the key that another end has was listed once, and its name. */
+static void name_revoked(const kf_link *l, const X509 *x)
+{
+    const kf_card *was = kf_cards_find(&l->t->keys->revoked, x);
+
+    snprintf(l->t->revoked, sizeof l->t->revoked, "%s", was ? was->name : "");
+}
+
 static int verify(X509_STORE_CTX *store, void *ud)
 {
     SSL *ssl =
@@ -146,6 +154,8 @@ static int verify(X509_STORE_CTX *store, void *ud)
         return 1;
     if (l->dial)
         name_of(l->t->keys, x, l->dial->met);
+    else
+        name_revoked(l, x);
     X509_STORE_CTX_set_error(store, l->dial ? X509_V_ERR_HOSTNAME_MISMATCH
                                             : X509_V_ERR_CERT_REVOKED);
     return 0;
@@ -446,6 +456,27 @@ static kofn_status use_folder(kf_keys *k, bool listens, bool dials,
     return kf_list_read(&k->listed, k->allow, true);
 }
 
+#define REVOKED 256 /* most revoked keys whose names are kept */
+
+/* Replaces the list, and keeps those that are no longer on it. Without memory
+ * or room their names are forgotten. */
+static void replace_list(kf_keys *k, const kf_cards *is)
+{
+    for (size_t i = 0; i < k->listed.count; i++) {
+        const kf_card *was = &k->listed.card[i];
+        kf_cards *to = &k->revoked;
+
+        if (kf_cards_find(is, was->x) || kf_cards_find(to, was->x) ||
+            to->count >= REVOKED ||
+            kf_grow(&to->card, &to->cap, to->count, sizeof *to->card))
+            continue;
+        X509_up_ref(was->x);
+        to->card[to->count++] = *was;
+    }
+    kf_cards_free(&k->listed);
+    k->listed = *is;
+}
+
 /* Handles a list that cannot be read. A list that was removed lists no key;
  * otherwise the former list stays in use. True: the list is another now. */
 static bool cannot_list(kf_keys *k)
@@ -461,7 +492,7 @@ static bool cannot_list(kf_keys *k)
     k->stamp = 0;
     if (!gone || !k->lasts || k->listed.count == 0)
         return false;
-    kf_cards_free(&k->listed);
+    replace_list(k, &(kf_cards){0});
     return true;
 }
 
@@ -482,8 +513,7 @@ bool kf_keys_renew(kf_keys *k)
         kf_cards_free(&is);
         return cannot_list(k);
     }
-    kf_cards_free(&k->listed);
-    k->listed = is;
+    replace_list(k, &is);
     k->stamp = now;
     no_trouble(k);
     return true;
@@ -515,6 +545,7 @@ void kf_keys_free(kf_keys *k)
         return;
     SSL_CTX_free(k->context);
     kf_cards_free(&k->server);
+    kf_cards_free(&k->revoked);
     kf_cards_free(&k->listed);
     for (int i = 0; i < KF_FILES; i++)
         kf_free(k->file[i]);

@@ -33,6 +33,8 @@ typedef struct kf_keys {
     /* `server` is empty: each node of a mesh has its own key */
     bool by_name;
     kf_cards listed;
+    kf_cards
+        revoked; /* keys that were listed, so that they are known by name */
     char *allow; /* NULL: none may connect; with a CA, any that it certifies */
     uint64_t stamp;
     bool ca;

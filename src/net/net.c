@@ -159,7 +159,7 @@ static const char *words_of(kf_transport *t)
         {is.flood - was.flood, "ended: their messages were too long or "
                                "malformed"},
         {is.crowd - was.crowd, crowd},
-        {is.keyless - was.keyless, "refused: their keys are not on the list"},
+        {is.keyless - was.keyless, NULL}, /* `keyless` has the words */
         {is.unresponsive - was.unresponsive,
          "ended: they sent no greeting in time"},
     };
@@ -173,8 +173,15 @@ static const char *words_of(kf_transport *t)
              "ended: there were more than %zu strangers, or more than %zu "
              "of them shook hands",
              t->strangers_most, kf_shake_most(t));
-    snprintf(t->words, sizeof t->words, "%llu connections were %s",
-             (unsigned long long)of[i].n, of[i].why);
+    if (of[i].why)
+        snprintf(t->words, sizeof t->words, "%llu connection%s %s",
+                 (unsigned long long)of[i].n, of[i].n == 1 ? " was" : "s were",
+                 of[i].why);
+    else if (of[i].n == 1)
+        snprintf(t->words, sizeof t->words, "%s", t->keyless);
+    else
+        snprintf(t->words, sizeof t->words, "%.340s; %llu more were refused",
+                 t->keyless, (unsigned long long)of[i].n - 1);
     t->known = is;
     t->reported_at = kf_clock();
     return t->words;

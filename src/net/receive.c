@@ -240,10 +240,11 @@ static bool frame(kf_link *l)
 static void is_no_kofn(kf_link *l)
 {
     if (l->dial && l->state == KF_STRANGE && !l->tls)
-        snprintf(l->t->trouble, sizeof l->t->trouble,
-                 "%s does not shake hands: it requires keys, has no descriptor "
-                 "left, or is another program",
-                 l->dial->address);
+        snprintf(
+            l->t->trouble, sizeof l->t->trouble,
+            "%s: no TLS handshake: the coordinator may want --keys, have no "
+            "descriptor left, or be another program",
+            l->dial->address);
 }
 
 /* Handles the end of the input: the other end has closed, or is lost. */

@@ -42,12 +42,30 @@ static bool gathered(kf_link *l)
     return whole > 0;
 }
 
+/* Counts a stranger that has no key of ours, and words why. */
+static void refuse_key(const kf_link *l, long why)
+{
+    kf_transport *t = l->t;
+
+    t->refused.keyless++;
+    if (t->keys->ca && why != X509_V_ERR_CERT_REVOKED)
+        snprintf(t->keyless, sizeof t->keyless, "refused %.180s: %.140s",
+                 l->name, X509_verify_cert_error_string(why));
+    else if (t->revoked[0])
+        snprintf(t->keyless, sizeof t->keyless,
+                 "refused %.120s (%.180s): key revoked", t->revoked, l->name);
+    else
+        snprintf(t->keyless, sizeof t->keyless,
+                 "refused %.180s: its key is not on the list", l->name);
+    t->revoked[0] = '\0';
+}
+
 static void has_failed(kf_link *l)
 {
     assert(l->tls);
     kf_tls_say_why(l);
     if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
-        l->t->refused.keyless++;
+        refuse_key(l, SSL_get_verify_result(l->tls));
     if (l->dial || l->wants == 'e')
         kf_link_end(l);
     else

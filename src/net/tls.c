@@ -221,6 +221,8 @@ bool kf_tls_new(kf_link *l)
     return true;
 }
 
+#define UNLISTED "it is not on its list"
+
 /* Returns the meaning of an alert about our certificate, or NULL. OpenSSL sends
  * the same alert about a bad certificate and one that is not valid yet. */
 static const char *alert_words(const kf_link *l, int alert,
@@ -233,10 +235,10 @@ static const char *alert_words(const kf_link *l, int alert,
         kf_keys_begins(SSL_get_certificate(l->tls), date);
         snprintf(room, KF_DATE + 40, "its certificate is valid from %s on",
                  date);
-        return date[0] ? room : "it is not on its list";
+        return date[0] ? room : UNLISTED;
     case SSL_AD_CERTIFICATE_REVOKED:
     case SSL_AD_ACCESS_DENIED:
-        return "it is not on its list";
+        return UNLISTED;
     case SSL_AD_CERTIFICATE_EXPIRED:
         return "its certificate has expired";
     case SSL_AD_UNKNOWN_CA:
@@ -258,10 +260,8 @@ static void say_who(const kf_link *l, char *to, size_t room)
 
     assert(l->dial);
     if (d->met[0] && d->who[0]) {
-        snprintf(to, room,
-                 "%s has another key than is expected there: its certificate "
-                 "has the name %s, and %s is expected",
-                 d->address, d->met, d->who);
+        snprintf(to, room, "%s is '%s', not '%s' as asked for", d->address,
+                 d->met, d->who);
         return;
     }
     if (d->begins[0]) {
@@ -288,15 +288,17 @@ void kf_tls_say_why(const kf_link *l)
 
     if (!l->dial || l->state > KF_STRANGE)
         return;
-    if (refused)
+    if (refused && l->dial->admitted && !strcmp(refused, UNLISTED))
+        snprintf(to, room, "disconnected by %s: key revoked", l->dial->address);
+    else if (refused)
         snprintf(to, room, "%s refuses this key: %s", l->dial->address,
                  refused);
     else if (why == SSL_R_CERTIFICATE_VERIFY_FAILED)
         say_who(l, to, room);
     else if (l->state == KF_SHAKING)
         snprintf(to, room,
-                 "%s does not shake hands: it uses no keys, or is another "
-                 "program, without TLS",
+                 "%s: no TLS handshake: it uses no keys, or is another "
+                 "program",
                  l->dial->address);
 }
 

@@ -12,7 +12,8 @@
 
 struct kofn_drawing {
     kf_task_outcomes outcomes;
-    bool finished; /* the run reported nothing after this */
+    bool finished;  /* the run reported nothing after this */
+    unsigned round; /* the largest number of a product that is over */
 };
 
 kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
@@ -30,7 +31,8 @@ kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
     d->outcomes.abort = o.in_flight == KOFN_IN_FLIGHT_ABORT;
     st = kf_task_outcomes_watch(&d->outcomes, plan, o.port, o.trace, o.record);
     if (!st && o.report)
-        st = kf_page_new(&d->outcomes.observers, NULL, plan, o.port, o.report);
+        st = kf_page_new(&d->outcomes.observers, NULL, core, plan, o.port,
+                         o.report);
     if (!st && o.report && o.label)
         st = kf_page_caption(d->outcomes.observers, "run", o.label);
     if (st)
@@ -63,12 +65,34 @@ void kofn_drawing_note(kofn_drawing *d, const kofn_note *n)
     if (d->finished)
         return;
     kf_task_outcomes_note(&d->outcomes, n);
+    d->round = n->round > d->round ? n->round : d->round;
     if (!strcmp(n->own, "over"))
         kf_task_outcomes_close(&d->outcomes, n->product);
     d->finished = !strcmp(n->own, "finished");
 }
 
-/* Ends the products that are still open: those of a run that was killed. */
+kofn_status kofn_drawing_name(kofn_drawing *d, uint32_t worker,
+                              const char *name)
+{
+    if (!name)
+        return kf_fail(KOFN_INVAL, "the name of worker %u is NULL", worker);
+    return kf_page_name(d->outcomes.observers, worker, name);
+}
+
+kofn_status kofn_drawing_totals(kofn_drawing *d, const kofn_report *total,
+                                const char *verdict)
+{
+    kofn_report r = KOFN_REPORT_INIT;
+
+    if (!verdict)
+        return kf_fail(KOFN_INVAL, "the sentence is NULL");
+    TRY(kf_given(&r, sizeof r, total, "KOFN_REPORT_INIT"));
+    return kf_page_totals(d->outcomes.observers, &r, verdict);
+}
+
+/* Ends the products that are still open: those of a run that was killed.  The
+ * journal does not have their numbers for the caller, which are the next
+ * ones. */
 kofn_status kofn_drawing_end(kofn_drawing *d, bool keep)
 {
     kofn_status st;
@@ -83,7 +107,7 @@ kofn_status kofn_drawing_end(kofn_drawing *d, bool keep)
                                           .since = t->began,
                                           .status = KOFN_AGAIN,
                                           .product = t->product,
-                                          .round = t->product});
+                                          .round = d->round + 1});
     }
     st = kf_task_outcomes_end(&d->outcomes, keep);
     kf_task_outcomes_free(&d->outcomes);

@@ -125,7 +125,7 @@ static kofn_status watch(kofn_job *j)
     TRY(kf_task_outcomes_watch(f, j->plan, j->port->name, j->opt.trace,
                                j->opt.record));
     if (j->opt.report)
-        TRY(kf_page_new(&f->observers, j, j->plan, j->port->name,
+        TRY(kf_page_new(&f->observers, j, j->core, j->plan, j->port->name,
                         j->opt.report));
     return j->opt.metrics ? kf_metrics_new(&f->observers, j, j->opt.metrics)
                           : KOFN_OK;

@@ -168,6 +168,11 @@ typedef struct kf_reported {
     char *failure;  /* of the product that was taken last */
     uint64_t moved; /* bytes moved for the product that was over last */
     size_t dropped; /* events that the core had dropped before this product */
+    kofn_time calm; /* time of the products before a worker was lost */
+    unsigned calm_rounds;
+    bool lossy;         /* a worker was lost */
+    bool failed;        /* a product failed ... */
+    unsigned failed_at; /* ... with this number, the first */
 } kf_reported;
 
 /* Workers that wait for a block, and their seats. */

@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "base/options.h"
+#include "base/report.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -185,7 +186,20 @@ static void verdict(FILE *f, const kofn_event *ev)
         fprintf(f, ",\"doubted\":%zu", ev->doubted);
 }
 
-void kf_journal_event(kf_journal *j, const kofn_event *ev)
+/* Writes a string of JSON.  What is not printable ASCII becomes a question
+ * mark. */
+static void quoted(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', f);
+        fputc(*text >= ' ' && *text < 127 ? *text : '?', f);
+    }
+    fputc('"', f);
+}
+
+void kf_journal_event(kf_journal *j, const kofn_event *ev, const char *name)
 {
     bool begins = ev->type == KOFN_EV_BEGIN;
     bool answers = ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED;
@@ -221,6 +235,10 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"shape\":[%zu,%zu,%zu]", ev->m, ev->n, ev->p);
     if (judges)
         verdict(j->file, ev);
+    if (*name) {
+        fputs(",\"name\":", j->file);
+        quoted(j->file, name);
+    }
     j->digest = 0;
 }
 
@@ -257,6 +275,36 @@ void kf_journal_note(kf_journal *j, const kofn_note *n)
         fprintf(j->file, ",\"w\":%u", n->worker);
     else if (!j->finished)
         fprintf(j->file, ",\"since\":%" PRId64, n->since);
+    fputs("}\n", j->file);
+}
+
+static void write_number(FILE *f, const char *before, const char *key, double x)
+{
+    fprintf(f, "%s\"%s\":", before, key);
+    if (x - x == 0)
+        kf_fformat(f, "%.17g", x);
+    else
+        fputs("null", f);
+}
+
+#define COUNT(key, n) write_number(j->file, ",", key, (double)(n));
+#define SECONDS(key, t) write_number(j->file, ",", key, (double)(t)*1e-9);
+#define NUMBER(key, x) write_number(j->file, ",", key, x);
+#define LIST(key, list)
+
+void kf_journal_finish(kf_journal *j, kofn_time now, const kofn_report *total,
+                       const char *text)
+{
+    if (j->finished)
+        return;
+    j->finished = true;
+    fprintf(j->file, "{\"t\":%" PRId64 ",\"own\":\"finished\"", now);
+    write_number(j->file, ",\"report\":{", "workers", (double)total->workers);
+#define X(field, adds, kind, key, ...) kind(key, total->field)
+    KF_REPORT_MAP(X)
+#undef X
+    fputs("},\"verdict\":", j->file);
+    quoted(j->file, text);
     fputs("}\n", j->file);
 }
 

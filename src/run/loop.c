@@ -19,7 +19,9 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
 
     ev->now = kf_job_now(j);
     if (j->journal)
-        kf_journal_event(j->journal, ev);
+        kf_journal_event(
+            j->journal, ev,
+            ev->type == KOFN_EV_JOINED ? kofn_job_name(j, ev->worker) : "");
     TRY(kf_task_outcomes_event(&j->outcomes, ev));
     TRY(kofn_core_step(j->core, ev));
     do

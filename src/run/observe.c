@@ -54,9 +54,27 @@ void kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what)
         note(j, &(kofn_note){.own = what, .now = now, .since = w.start});
 }
 
+/* Reports the end to the journal, which then has the totals, and to the
+ * observers. */
+static kofn_status note_finish(kofn_job *j, kofn_time now)
+{
+    kofn_note n = {.own = "finished", .now = now, .since = now};
+    kofn_report total = KOFN_REPORT_INIT;
+    char verdict[KOFN_VERDICT];
+
+    if (j->journal) {
+        TRY(kofn_job_totals(j, &total));
+        TRY(kofn_job_verdict(j, verdict, sizeof verdict));
+        kf_journal_finish(j->journal, now, &total, verdict);
+    }
+    kf_task_outcomes_note(&j->outcomes, &n);
+    return KOFN_OK;
+}
+
 kofn_status kofn_finish(kofn_job *j)
 {
     kofn_time now;
+    kofn_status st;
 
     if (!kf_job_is_watched(j))
         return KOFN_OK;
@@ -64,6 +82,7 @@ kofn_status kofn_finish(kofn_job *j)
     for (size_t i = 0; i < j->open.count; i++)
         if (kf_job_is_running(j->open.list[i]))
             kf_job_note_over(j, j->open.list[i], now, j->open.list[i]->number);
-    note(j, &(kofn_note){.own = "finished", .now = now, .since = now});
-    return kf_task_outcomes_end(&j->outcomes, true);
+    st = note_finish(j, now);
+    TRY(kf_task_outcomes_end(&j->outcomes, true));
+    return st;
 }

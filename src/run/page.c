@@ -7,9 +7,12 @@
  * into a page that share/report has.  That page does all that people see.
  *
  * Owns the cells, the marks and the file.  It sees moments, of a running job or
- * of a journal.  Only a running job has figures and names of workers. */
+ * of a journal.  Names of workers and the figures are those of the job, or
+ * those that the journal has of it.  A journal without a last line has no
+ * figures but those that follow from its lines, and the page says so. */
 #include "page.h"
 #include "job.h"
+#include "sentence.h"
 
 #include "base/report.h"
 #include "code/operation.h"
@@ -32,7 +35,8 @@ enum {
     UNFINISHED,
     FAILED,
     LOST,
-    WRONG
+    WRONG,
+    EXCLUDED /* asked for nothing, because it was wrong too often */
 };
 
 /* Times are kept as logarithms: OCTAVE steps double a time.  0 is no time. */
@@ -74,7 +78,11 @@ typedef struct page {
     kf_observer base;
     kf_out out;
     const kofn_job *job; /* NULL: of a journal */
+    const kofn_core *core;
     const kofn_plan *plan;
+    kofn_report total;          /* of a journal, if it has a verdict */
+    char verdict[KOFN_VERDICT]; /* of a journal; "": it has none */
+    kf_telling telling;         /* of a journal */
     char *port;
     bool *here; /* by worker */
     size_t heres, here_cap;
@@ -184,6 +192,15 @@ static kofn_status note_work(page *x, column *c)
     return KOFN_OK;
 }
 
+/* Returns the fate of a worker that was asked for nothing. */
+static uint16_t unasked(const page *x, size_t w)
+{
+    return !x->here[w] ? ABSENT
+           : kf_core_worker(x->core, (uint32_t)w) == KOFN_WORKER_QUARANTINED
+               ? EXCLUDED
+               : IDLE;
+}
+
 static kofn_status note_round(page *x, const kf_moment *m)
 {
     column *c;
@@ -201,8 +218,7 @@ static kofn_status note_round(page *x, const kf_moment *m)
     for (size_t w = 0; w < n; w++)
         c->cell[w] = w < x->shares && x->share[w].seen
                          ? cell_of(x, &x->share[w])
-                     : x->here[w] ? IDLE
-                                  : ABSENT;
+                         : unasked(x, w);
     TRY(note_work(x, c));
     x->workers = kf_max(x->workers, n);
     x->shares = 0;
@@ -240,6 +256,8 @@ static kofn_status see(kf_observer *base, const kf_moment *m)
 
     if (base->failed)
         return KOFN_OK;
+    if (!x->job)
+        TRY(kf_telling_see(&x->telling, m));
     switch (m->type) {
     case KF_TASK:
         return note_task(x, m);
@@ -334,21 +352,42 @@ static kofn_status put_figures(page *x)
     kofn_report r = KOFN_REPORT_INIT;
 
     TRY(text(x, "\"figures\":[\n"));
-    if (x->job) {
+    if (x->job)
         TRY(kofn_job_totals(x->job, &r));
-        TRY(put_report(x, &r));
-    } else {
+    if (x->job || *x->verdict)
+        TRY(put_report(x, x->job ? &r : &x->total));
+    else
         TRY(put_sums(x));
-    }
     return text(x, "[]],\n");
+}
+
+/* Returns the name of a worker; "" if it has none. */
+static const char *name_of(const page *x, size_t worker)
+{
+    return x->job ? kofn_job_name(x->job, worker)
+                  : kf_telling_name_of(&x->telling, worker);
+}
+
+/* Writes the sentence, and whether the figures are all there. */
+static kofn_status put_verdict(page *x)
+{
+    bool whole = x->job || *x->verdict;
+
+    if (x->job)
+        TRY(kofn_job_verdict(x->job, x->verdict, sizeof x->verdict));
+    else if (!whole)
+        kf_telling_write(&x->telling, x->verdict, sizeof x->verdict);
+    TRY(text(x, "\"verdict\":"));
+    TRY(quoted(x, x->verdict));
+    return kf_out_text(&x->out, ",\"whole\":%s,\n", whole ? "true" : "false");
 }
 
 static kofn_status put_names(page *x)
 {
     TRY(text(x, "\"names\":["));
-    for (size_t i = 0; x->job && i < x->workers; i++) {
+    for (size_t i = 0; i < x->workers; i++) {
         TRY(text(x, i ? "," : ""));
-        TRY(quoted(x, kofn_job_name(x->job, i)));
+        TRY(quoted(x, name_of(x, i)));
     }
     TRY(text(x, "],\n\"captions\":["));
     for (size_t i = 0; i < x->captions; i++) {
@@ -375,7 +414,7 @@ static kofn_status put_head(page *x)
 
     TRY(kofn_plan_describe(x->plan, false, &info));
     TRY(text(x, "\n<script type=\"application/json\" class=\"run\">\n"
-                "{\"format\":1,\"kofn\":\"" KOFN_VERSION "\",\"port\":"));
+                "{\"format\":2,\"kofn\":\"" KOFN_VERSION "\",\"port\":"));
     TRY(quoted(x, x->port));
     TRY(text(x, ",\"scheme\":"));
     TRY(quoted(x, info.scheme));
@@ -394,6 +433,7 @@ static kofn_status put_head(page *x)
     TRY(number(x, exp2(step_of(x) / OCTAVE)));
     TRY(text(x, ",\n"));
     TRY(put_figures(x));
+    TRY(put_verdict(x));
     TRY(put_names(x));
     return text(x, "}</script>\n");
 }
@@ -454,7 +494,9 @@ static unsigned char byte_of(const page *x, const column *c, size_t w,
     if (plane == FATES)
         return c->cell[w] & ((1 << FATE_BITS) - 1);
     if (plane == WORK)
-        return c->work ? c->work[w] : c->cell[w] > IDLE ? 255 : 0;
+        return c->work                                       ? c->work[w]
+               : c->cell[w] > IDLE && c->cell[w] != EXCLUDED ? 255
+                                                             : 0;
     code = c->cell[w] >> FATE_BITS;
     return (unsigned char)(code ? 1 + nearbyint((code - x->least) / step_of(x))
                                 : 0);
@@ -516,6 +558,7 @@ static kofn_status end(kf_observer *base, bool keep)
         kf_free(x->caption[i].name);
         kf_free(x->caption[i].text);
     }
+    kf_telling_free(&x->telling);
     kf_free(x->column);
     kf_free(x->caption);
     kf_free(x->mark);
@@ -527,8 +570,8 @@ static kofn_status end(kf_observer *base, bool keep)
 }
 
 kofn_status kf_page_new(kf_observer **list, const kofn_job *j,
-                        const kofn_plan *plan, const char *port,
-                        const char *path)
+                        const kofn_core *core, const kofn_plan *plan,
+                        const char *port, const char *path)
 {
     page *x = kf_zero(1, sizeof *x);
     kofn_status st;
@@ -538,6 +581,10 @@ kofn_status kf_page_new(kf_observer **list, const kofn_job *j,
     x->base =
         (kf_observer){.next = *list, .name = "report", .see = see, .end = end};
     x->job = j;
+    x->core = core;
+    x->telling.core = core;
+    x->telling.sum.plan = plan;
+    x->telling.sum.simulated = !strcmp(port, "sim");
     x->plan = plan;
     st = kf_out_open(&x->out, path);
     if (st) {
@@ -553,18 +600,41 @@ kofn_status kf_page_new(kf_observer **list, const kofn_job *j,
     return KOFN_OK;
 }
 
+/* Returns the page among the observers; NULL: there is none. */
+static page *page_of(kf_observer *list)
+{
+    while (list && list->see != see)
+        list = list->next;
+    return (page *)list;
+}
+
+kofn_status kf_page_name(kf_observer *list, uint32_t worker, const char *name)
+{
+    page *x = page_of(list);
+
+    return x ? kf_telling_name(&x->telling, worker, name) : KOFN_OK;
+}
+
+kofn_status kf_page_totals(kf_observer *list, const kofn_report *total,
+                           const char *verdict)
+{
+    page *x = page_of(list);
+
+    if (!x)
+        return KOFN_OK;
+    x->total = *total;
+    snprintf(x->verdict, sizeof x->verdict, "%s", verdict);
+    return KOFN_OK;
+}
+
 kofn_status kf_page_caption(kf_observer *list, const char *name,
                             const char *words)
 {
-    kf_observer *o = list;
+    page *x = page_of(list);
     caption *c;
-    page *x;
 
-    while (o && o->see != see)
-        o = o->next;
-    if (!o)
+    if (!x)
         return KOFN_OK;
-    x = (page *)o;
     TRY(kf_grow(&x->caption, &x->caption_cap, x->captions, sizeof *c));
     c = &x->caption[x->captions];
     *c = (caption){kf_strdup(name), kf_strdup(words)};

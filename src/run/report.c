@@ -174,11 +174,26 @@ kofn_report kf_job_report_of(const kofn_job *j, const product *p)
     return r;
 }
 
+/* Keeps what the sentence about the run says of single products. */
+static void note_end(kf_reported *x, const product *p, const kofn_report *r)
+{
+    x->lossy |= r->left > 0;
+    if (!x->lossy) {
+        x->calm += r->took;
+        x->calm_rounds++;
+    }
+    if (p->end.ended < 0 && !x->failed) {
+        x->failed = true;
+        x->failed_at = p->number;
+    }
+}
+
 void kf_job_close(kofn_job *j, product *p, const kofn_report *r)
 {
     tables mine = j->reported.tables;
 
     kf_report_add(&j->reported.total, r);
+    note_end(&j->reported, p, r);
     j->reported.tables = p->tables;
     p->tables = mine;
     kf_free(j->reported.failure);

@@ -121,11 +121,15 @@ typedef struct kf_journal kf_journal;
 kofn_status kf_journal_open(kf_journal **out, const char *path,
                             const char *port, const kofn_plan *const *plan,
                             size_t operands, const kofn_core_options *opt);
-void kf_journal_event(kf_journal *j, const kofn_event *ev);
+/* `name`: of the worker of a KOFN_EV_JOINED; "" if it has none. */
+void kf_journal_event(kf_journal *j, const kofn_event *ev, const char *name);
 void kf_journal_action(kf_journal *j, const kofn_action *a);
 /* Ends the line of the step. */
 void kf_journal_step(kf_journal *j);
 void kf_journal_note(kf_journal *j, const kofn_note *n);
+/* Writes the last line: the totals of the run, and the sentence about it. */
+void kf_journal_finish(kf_journal *j, kofn_time now, const kofn_report *total,
+                       const char *verdict);
 /* Fails with KOFN_IO if the journal could not be written.  After a round it is
  * flushed to the file. */
 kofn_status kf_journal_check(kf_journal *j);

@@ -92,10 +92,16 @@ kofn_status kf_trace_new(kf_observer **list, const kofn_plan *plan,
                          const char *port, const char *path);
 kofn_status kf_record_new(kf_observer **list, const kofn_plan *plan,
                           const char *path);
-/* `j`: NULL for the journal of a job. */
+/* `j`: NULL for the journal of a job, which `core` replays. */
 kofn_status kf_page_new(kf_observer **list, const kofn_job *j,
-                        const kofn_plan *plan, const char *port,
-                        const char *path);
+                        const kofn_core *core, const kofn_plan *plan,
+                        const char *port, const char *path);
+/* Tell the page, if there is one among the observers, what only the body of the
+ * job knew: the name of a worker; the totals, and the sentence about the
+ * run. */
+kofn_status kf_page_name(kf_observer *list, uint32_t worker, const char *name);
+kofn_status kf_page_totals(kf_observer *list, const kofn_report *total,
+                           const char *verdict);
 /* Adds a line to the page, if there is one among the observers. */
 kofn_status kf_page_caption(kf_observer *list, const char *name,
                             const char *words);

@@ -142,7 +142,7 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
     wait_for test -S socket
     with_time --patience "not on its list" "$KOFN" worker --once "$at" --keys others -q
     [ "$status" -eq 4 ]
-    with_time --patience "requires keys" "$KOFN" worker --once "$at" -q
+    with_time --patience "may want --keys" "$KOFN" worker --once "$at" -q
     [ "$status" -eq 4 ]
 }
 

@@ -69,14 +69,14 @@ works() { # works NAME ADDRESS [OPTION...]
     papers emil both
     timeout 600 "$KOFN" worker --once "$at" "${papers[@]}" 2>emil.err &
     wait_for grep -q "of another CA" emil.err
-    wait_for grep -q "their keys are not on the list" err
+    wait_for grep -q "refused 127.0.0.1.*: " err
     # no worker works for a coordinator of another CA or with another name
     papers emil strange
     timeout 600 "$KOFN" worker --once "$at" "${papers[@]}" 2>emil.err &
     wait_for grep -q "another key" emil.err
     papers anna
     timeout 600 "$KOFN" worker --once bert@"$at" "${papers[@]}" 2>anna.err &
-    wait_for grep -q "has the name head, and bert is expected" anna.err
+    wait_for grep -q "is 'head', not 'bert' as asked for" anna.err
     works anna "$at"
     works bert "$at"
     wait "$coordinator"

@@ -111,7 +111,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])')
     run kofn matvec X.npy w.npy -s gpd:m=2 --tolerate 2
     refused gpd "elastic, mds, pcr, gc or agc"
     run kofn matvec X.npy w.npy --tolerate 8
-    refused "--tolerate 8 with 8 workers"
+    refused "--tolerate 8: 8 of 8 workers" "at most 7"
     run kofn stream - --tolerate 2
     refused dip
 }

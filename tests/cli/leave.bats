@@ -115,7 +115,7 @@ END
     ended "$(cat asked)"
     rm notice
     serving --preempt-command ./nowhere
-    wait_for grep -q 'it was not found; trying again' log
+    wait_for grep -q 'it was not found; retrying' log
     kill $worker
     wait $worker && status=0 || status=$?
     [ $status -eq 143 ]

@@ -31,7 +31,7 @@ setup() {
     cp -L "$beside"/libkofn.so.0 "$beside"/kofn alone/
     LD_LIBRARY_PATH=alone run -0 alone/kofn schemes
     LD_LIBRARY_PATH=alone run -2 alone/kofn keygen keys
-    [[ $output == *"libkofn-net.so is not beside libkofn"* ]]
+    [[ $output == *"libkofn-net.so is not in the folder of libkofn"* ]]
     cp "$beside/libkofn-net.so" alone/
     LD_LIBRARY_PATH=alone run -0 alone/kofn keygen keys
 }
@@ -45,7 +45,7 @@ setup() {
     "$KOFN" gen matrix 40 40 -o a.npy
     LD_LIBRARY_PATH=alone run -0 alone/kofn power a.npy -n 3
     LD_LIBRARY_PATH=alone run -2 alone/kofn power a.npy --masterless -n 3
-    [[ $output == *"libkofn-mesh.so is not beside libkofn"* ]]
+    [[ $output == *"libkofn-mesh.so is not in the folder of libkofn"* ]]
     cp "$beside/libkofn-mesh.so" alone/
     LD_LIBRARY_PATH=alone run -0 alone/kofn power a.npy --masterless -n 3
 }

@@ -352,14 +352,16 @@ np.save('cube.npy', np.ones((2, 2, 2)))"
 
 @test "product: Ctrl-C exits with 130 and leaves no output" {
     inputs
-    "$KOFN" matvec X.npy w.npy -o y.npy -r 100000000 -q --metrics m.txt &
+    "$KOFN" matvec X.npy w.npy -o y.npy -r 100000000 -q --metrics m.txt 2>err.txt &
     pid=$!
     wait_for under_way m.txt
     kill -INT $pid
     wait $pid || code=$?
     [ "$code" -eq 130 ]
     [ ! -e y.npy ]
-    [ "$(ls -A | grep -vcE '^(X|w|B)\.npy$|^m.txt$')" -eq 0 ]
+    [ "$(ls -A | grep -vcE '^(X|w|B)\.npy$|^(m|err).txt$')" -eq 0 ]
+    grep -q '^kofn: interrupted: nothing was kept to continue from; --checkpoint DIR' err.txt
+    grep -q '^kofn: written until then: --metrics m.txt$' err.txt
 }
 
 @test "product: workers ignore a terminal's Ctrl-C" {
@@ -435,7 +437,7 @@ assert (abs(np.load('wide_y.npy')[1:] - 10) <= 8 * 10 * o['predicted_error']).al
     kofn matvec X.npy w.npy -o y.npy -n 8 -s elastic:k=4 -r 12 -e events.txt -p sim \
         -w work=1000 --errors keyed 2>err.txt
     tail -1 err.txt >last.txt
-    grep -q '^elastic:k=4: any 4 of 8 workers suffice; 1 was lost, 1 was slow (worker 3, 6.0 times), [1-9][0-9]* wrong results of worker 5 were left out; 12 rounds in .* s (simulated)' last.txt
+    grep -q '^elastic:k=4: any 4 of 8 workers suffice; 1 was lost (worker 1), 1 was slow (worker 3, 6.0 times), [1-9][0-9]* wrong results of worker 5 were left out; 12 rounds in .* s (simulated)' last.txt
     grep -q ' more than without a loss$' last.txt
     kofn matvec X.npy w.npy -o y.npy -s uncoded 2>err.txt
     tail -1 err.txt | grep -q '^uncoded: all 8 workers are needed; none was lost.*; 1 round in '

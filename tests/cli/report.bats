@@ -23,6 +23,16 @@ both() {
     same is.html j >is
     cmp was is
     cat was
+    # the sentence, the names and the figures are those of the run
+    for f in was is; do
+        $PYTHON "$KOFN_SOURCE/tests/cli/report.py" $f.html >$f.json
+    done
+    $PYTHON -c "
+import json
+was, now = (json.load(open(f + '.json')) for f in ('was', 'is'))
+figures = lambda o: [f for f in o['figures'] if f and f[0] != 'outside_seconds'] # until now
+assert was['verdict'] == now['verdict'] and was['names'] == now['names'], (was, now)
+assert was['whole'] and now['whole'] and figures(was) == figures(now), (was, now)"
 }
 
 # bats test_tags=asan
@@ -35,6 +45,10 @@ both() {
     for fate in absent idle used partly cancelled lost wrong; do
         [[ "$output" == *"\"$fate\""* ]]
     done
+    for r in {6..9}; do echo "$r corrupt 3"; done >wrong.txt
+    run both matvec X.npy w.npy -p sim -s elastic:k=4 -n 8 -r 16 -e wrong.txt --errors keyed --quarantine 1
+    [ "$status" -eq 0 ]
+    [[ "$output" == *'"excluded"'* ]]
     run both matvec X.npy w.npy -p threads -s mds:k=4 -n 8 -r 5 -e events.txt --late 0 \
         --errors probabilistic
     [ "$status" -eq 0 ]
@@ -63,6 +77,8 @@ both() {
     run same is.html cut
     [ "$status" -eq 0 ]
     [[ "$output" == *'"unfinished"'* ]]
+    $PYTHON "$KOFN_SOURCE/tests/cli/report.py" is.html |
+        json "not o['whole'] and 'the run ended during round 6; 6 rounds' in o['verdict']"
 }
 
 @test "report: names of files and workers cannot change the page" {
@@ -80,10 +96,16 @@ words = shlex.split(dict(json.load(open('facts'))['captions'])['command'])
 assert os.environ['NAME'] in words and words[0] == 'kofn', words"
     # the data of a page ends no script, whatever a journal says of itself
     kofn matvec X.npy w.npy -p sim -r 2 --journal j -q
-    sed '1s/"port":"sim"/"port":"<\/script><b>"/' j >forged
+    sed '1s/"port":"sim"/"port":"<\/script><b>"/
+         s/"ev":"joined","w":2/&,"name":"u<\/script>"/' j >forged
     kofn report forged -o r.html -q
     ! grep -F '</script><b>' r.html
-    $PYTHON "$KOFN_SOURCE/tests/cli/report.py" r.html >/dev/null
+    ! grep -F 'u</script>' r.html
+    $PYTHON "$KOFN_SOURCE/tests/cli/report.py" r.html |
+        json "o['names'][:4] == ['', '', 'u</script>', '']"
+    sed 's/"noise":[0-9.]*/"noise":"1"/' j >forged
+    run kofn report forged -o r.html
+    refused forged totals
 }
 
 @test "report: the page loads nothing" {
@@ -141,8 +163,8 @@ shown() {
         --errors probabilistic --report r.html --verify -q
     shown r.html >dom
     grep -F 'data-ready="1"' dom
-    grep -F "elastic: any 4 of 8 workers suffice; 1 was lost (u0), 1 joined" dom
-    grep -E "wrong results? of u3 w(as|ere) left out; 12 rounds in" dom
+    grep -F "elastic:k=4: any 4 of 8 workers suffice; 1 was lost (worker 0), 1 joined" dom
+    grep -E "wrong results? of worker 3 w(as|ere) left out; 12 rounds in" dom
     [ "$(grep -o 'class="u-over"' dom | wc -l)" -eq 2 ]
     [ "$(grep -o '<tr><td>u[0-9]*</td>' dom | wc -l)" -eq 9 ]
     ! grep -F "cannot be shown" dom

@@ -12,7 +12,7 @@ import struct
 import sys
 import zlib
 
-FATES = ("absent idle used partly late cancelled unfinished failed lost wrong").split()
+FATES = ("absent idle used partly late cancelled unfinished failed lost wrong excluded").split()
 
 
 def read_page(path):
@@ -65,7 +65,7 @@ class Run:
                 self.act(action)
         else:
             for n in sorted(self.open):
-                self.over(n, n, self.now)
+                self.over(n, max([0] + [c[0] for c in self.columns]) + 1, self.now)
 
     def find(self, k):
         return next((t for p in self.open.values() for j, t in p.items() if j == k), None)
@@ -154,9 +154,15 @@ def compare(page, run):
     assert marks == [m[:3] for m in run.marks], (marks, run.marks)
     assert all(abs(a - m[3] * 1e-9) < 1e-12 for a, m in zip(page["at"], run.marks))
     for w in range(page["workers"]):
+        wrong = out = False
         for r, (label, most, cells, here) in enumerate(run.columns):
             i = w * R + r
             fate, took, work = cells.get(w, ("idle" if w in here else "absent", 0, 0))
+            # A worker that was wrong may be excluded, for ever; the journal does not say so.
+            if fate == "idle" and wrong and FATES[page["fate"][i]] == "excluded":
+                fate = "excluded"
+            assert not out or fate in ("excluded", "absent"), (w, label, fate)
+            wrong, out = wrong or fate == "wrong", out or fate == "excluded"
             assert FATES[page["fate"][i]] == fate, (w, label, FATES[page["fate"][i]], fate)
             code = page["time"][i]
             assert (code == 0) == (took <= 0), (w, label, code, took)
@@ -178,7 +184,8 @@ def main():
     if len(sys.argv) > 2:
         page = compare(page, Run(sys.argv[2], sys.stdin))
     else:
-        page = {k: page[k] for k in ("workers", "rounds", "names", "captions", "scheme")}
+        page = {k: page[k] for k in ("workers", "rounds", "names", "captions", "scheme", "verdict",
+                                    "whole", "figures")}
     print(json.dumps(page, sort_keys=True))
 
 

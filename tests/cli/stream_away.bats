@@ -295,7 +295,7 @@ END
     coordinator=$!
     wait_for listening
     workers 3 "tcp://127.0.0.1:${at##*:}" --insecure
-    wait_for grep -q "^1 of 3 workers are here, waiting for the others; 2 more wait, because their hosts" err
+    wait_for grep -q "^1 of 3 workers are here, waiting for the others; 2 workers wait, because their hosts" err
     grep -q "give each worker its own key, or see --workers-per-principal" err
     kill $coordinator
 }

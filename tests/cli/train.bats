@@ -198,7 +198,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
 @test "train: a signal exits with 128 + n and keeps the last step" {
     images
     "$KOFN" train X.npy y.npy $net --epochs 1000 -o model -w straggle=1,delay=0.02 \
-        --checkpoint C --history h.csv -q -p processes -n 3 &
+        --checkpoint C --history h.csv -q -p processes -n 3 2>err.txt &
     pid=$!
     wait_for steps_done 3
     kill -TERM $pid
@@ -206,6 +206,10 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     [ "$status" -eq 143 ]
     [ ! -e model/model.json ]
     has_kept 3
+    step=$(grep -o '"done": *[0-9]*' C/checkpoint.json | grep -o '[0-9]*')
+    grep -qx "kofn: interrupted: the state after step $step is in C" err.txt
+    grep -q '^kofn: written until then: --history h.csv$' err.txt
+    grep -q '^to continue: kofn train .*--checkpoint C .* --resume$' err.txt
 }
 
 @test "train: a signal during a step keeps the step before" {

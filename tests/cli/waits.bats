@@ -66,7 +66,7 @@ teardown() {
     for _ in 1 2; do
         timeout 600 "$KOFN" worker --once "$at" -q --keys keys/anna &
     done
-    wait_for grep -q "1 of 2 workers are here, waiting for the others; 1 more wait" err
+    wait_for grep -q "1 of 2 workers are here, waiting for the others; 1 worker waits" err
     timeout 600 "$KOFN" worker --once "$at" -q --keys keys/bert &
     wait "$coordinator"
     json 'o["status"] == "ok"' <out.json

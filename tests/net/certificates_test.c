@@ -82,6 +82,7 @@ static void add_and_revoke(void **state)
     goes(hub, anna, 0);
     assert_int_equal(kofn_net_listed(hub), 1);
     until(hub, anna, refuses);
+    wait_for_news(hub, "refused anna (");
     say(bert, 0, "here");
     hear(hub, peer, "here");
 
@@ -351,7 +352,7 @@ static void ca_refuses(void **state)
     l = listener(addresses[0], &hub.o);
     snprintf(at, sizeof at, "boss@%s", kofn_net_endpoint(l));
     assert_ok(kofn_net_connect(&t, at, papers_of(&p, &k, "a.ca", "hub")));
-    expected = "another key";
+    expected = "is 'hub', not 'boss' as asked for";
     until(l, t, is_told);
     t->close(t, 0);
     l->close(l, 0);
@@ -415,7 +416,7 @@ static void ca_renewed(void **state)
     anna = admit(hub, &p, "anna");
     snprintf(at, sizeof at, "new@%s", kofn_net_endpoint(hub));
     assert_ok(kofn_net_connect(&bert, at, &p.o));
-    expected = "its certificate has the name hub, and new is expected";
+    expected = "is 'hub', not 'new' as asked for";
     until(hub, bert, has_trouble);
 
     /* our certificate: for a moment it does not fit its key */

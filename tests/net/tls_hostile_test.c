@@ -381,7 +381,7 @@ static void refusal_news(void **state)
     wrong = with(other.dir);
     b = dialler(t, &wrong);
     until(t, b, refuses);
-    assert_non_null(strstr(t->news(t), "their keys are not on the list"));
+    assert_non_null(strstr(t->news(t), "its key is not on the list"));
     b->close(b, 0);
     t->close(t, 0);
     keyring_free(&other);

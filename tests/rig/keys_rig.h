@@ -189,7 +189,8 @@ static inline void goes(kofn_transport *a, kofn_transport *b, kofn_peer peer)
 static inline bool refuses(kofn_transport *a, kofn_transport *b)
 {
     (void)a;
-    return strstr(kofn_net_trouble(b), "not on its list") != NULL;
+    return strstr(kofn_net_trouble(b), "not on its list") ||
+           strstr(kofn_net_trouble(b), "key revoked");
 }
 
 static inline bool is_told(kofn_transport *a, kofn_transport *b)
