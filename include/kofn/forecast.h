@@ -28,17 +28,18 @@ typedef struct kofn_costs {
                        * 0: no limit */
     size_t cores;     /* number of cores that all workers share; 0: each worker
                        * has its own */
+    double narrow;    /* worker: what a multiply-add costs if the input has half
+                       * of the columns, as a multiple; 0: the same */
 } kofn_costs;
 #define KOFN_COSTS_INIT                                                        \
     {                                                                          \
-        sizeof(kofn_costs), 0, 0, 0, 0, 0, 0, 0, 0, 0                          \
+        sizeof(kofn_costs), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                       \
     }
 
-/* Measures work, plain, combine, copy, task and message on this machine, for
- * products of this shape, in about a second.  It sets `cores` to the number of
- * cores, and `latency` and `bandwidth` to 0: the costs of workers that are
- * threads of this process.
- * KOFN_NOMEM: no memory. */
+/* Measures work, plain, combine, copy, task, message and narrow on this
+ * machine, for products of this shape, in about a second.  It sets `cores` to
+ * the number of cores, and `latency` and `bandwidth` to 0: the costs of workers
+ * that are threads of this process. KOFN_NOMEM: no memory. */
 KOFN_API kofn_status kofn_costs_measure(kofn_costs *out, const kofn_problem *pb,
                                         size_t workers);
 

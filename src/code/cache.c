@@ -19,10 +19,12 @@ typedef struct entry {
 } entry;
 
 #define BUCKETS 1024
+#define NEAR 8 /* a set is like one from which it differs in an eighth */
 
 struct kf_cache {
     kf_code *code;
     size_t budget, bytes;
+    size_t sample; /* most systems of a size that are solved; 0: all */
     uint32_t trims;
     entry *bucket[BUCKETS], *newest, *oldest;
 };
@@ -78,6 +80,47 @@ static entry *lookup(kf_cache *cache, uint64_t h, const uint32_t *seats,
     return e;
 }
 
+void kf_cache_sample(kf_cache *cache, size_t sets)
+{
+    cache->sample = sets;
+}
+
+/* Returns the number of seats that two ascending lists of n have in common. */
+static size_t common(const uint32_t *a, const uint32_t *b, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t i = 0, k = 0; i < n && k < n;) {
+        count += a[i] == b[k];
+        if (a[i] <= b[k])
+            i++;
+        else
+            k++;
+    }
+    return count;
+}
+
+/* Returns the solved set of n that is nearest to this one; NULL if this one has
+ * to be solved. */
+static entry *stand_in(kf_cache *cache, const uint32_t *seats, size_t n,
+                       bool partial)
+{
+    entry *nearest = NULL;
+    size_t most = 0, solved = 0;
+
+    for (entry *e = cache->sample ? cache->oldest : NULL; e; e = e->newer)
+        if (e->decoder->seats == n && e->partial == partial) {
+            size_t same = common(e->decoder->seat, seats, n);
+
+            solved++;
+            if (same >= most) {
+                most = same;
+                nearest = e;
+            }
+        }
+    return solved >= cache->sample || most > n - n / NEAR ? nearest : NULL;
+}
+
 kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
                          bool partial, const kofn_decoder **out)
 {
@@ -86,6 +129,8 @@ kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
     kofn_status st;
 
     *out = NULL;
+    if (!e)
+        e = stand_in(cache, seats, n, partial);
     if (e) {
         unlink_use(cache, e);
     } else {

@@ -198,6 +198,10 @@ typedef struct kf_cache kf_cache;
 kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget);
 kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
                          bool partial, const kofn_decoder **out);
+/* From now on solves the systems of at most that number of survivor sets of a
+ * size.  Other sets get the decoder of the set that is most like them.  Its
+ * counts are about right; its seats and numbers are not. */
+void kf_cache_sample(kf_cache *cache, size_t sets);
 void kf_cache_trim(kf_cache *cache);
 void kf_cache_trim_idle(kf_cache *cache);
 const kofn_plan *kf_cache_plan(const kf_cache *cache);

@@ -10,7 +10,7 @@
 #include <assert.h>
 
 #define MOST 1000
-#define LEAST 24
+#define LEAST 48
 
 /* Returns the number of values of one parameter. */
 static size_t values(size_t workers)

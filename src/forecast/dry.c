@@ -15,10 +15,25 @@
 #include <assert.h>
 #include <math.h>
 
+/* Systems of survivor sets that are solved in a fleet of more than SAMPLED
+ * workers.  In a large one they would take nearly all of the time. */
+#define SAMPLED 64
+#define SETS 6
+#define HALVINGS 3 /* most for which the costs of narrow products grow */
+
 /* Lets the coordinator work for this time. */
 static void spend(dry *d, double s)
 {
     d->free = kf_later(d->free, seconds(s));
+}
+
+/* Lets the coordinator combine or copy.  If no core is free, a worker waits
+ * that long; messages count as part of the tasks. */
+static void labour(dry *d, double s)
+{
+    spend(d, s);
+    if (d->costs->cores && d->computing >= d->costs->cores)
+        d->lost += s;
 }
 
 /* Sends a message of that size, and returns when it arrives. */
@@ -67,9 +82,9 @@ static kofn_status store(dry *d, const kofn_action *a)
     double bytes = kf_dry_block(d->plan, d->opt->data), work;
 
     TRY(coding(d, a->seat, &work));
-    spend(d, 1e-9 * (work > 0       ? work * d->costs->combine
-                     : d->opt->away ? bytes * d->costs->copy
-                                    : 0));
+    labour(d, 1e-9 * (work > 0       ? work * d->costs->combine
+                      : d->opt->away ? bytes * d->costs->copy
+                                     : 0));
     return schedule(d, send(d, bytes), STORED, a->worker, 0);
 }
 
@@ -81,19 +96,18 @@ static kofn_status work(dry *d, const kofn_action *a)
     kf_dry_size size = kf_dry_task(p, a->row, a->lo, a->hi, d->opt->part);
 
     TRY(kf_grow(&d->task, &d->task_cap, d->tasks, sizeof *d->task));
-    d->task[d->tasks] =
-        (task){.number = a->task,
-               .worker = a->worker,
-               .product = a->product,
-               .round = p->op->stream ? d->rounds : a->product,
-               .row = (uint32_t)a->row,
-               .lo = a->lo,
-               .hi = a->hi,
-               .seconds = 1e-9 * size.work * d->costs->work + d->costs->task};
+    d->task[d->tasks] = (task){.number = a->task,
+                               .worker = a->worker,
+                               .product = a->product,
+                               .round = p->op->stream ? d->rounds : a->product,
+                               .row = (uint32_t)a->row,
+                               .lo = a->lo,
+                               .hi = a->hi,
+                               .seconds = size.work * d->each + d->costs->task};
     if (w->product != a->product || p->parts1 > 1)
         bytes = kf_dry_input(p);
     if (p->parts1 > 1)
-        spend(d, 1e-9 * d->costs->combine * bytes / 8 * (double)p->parts1);
+        labour(d, 1e-9 * d->costs->combine * bytes / 8 * (double)p->parts1);
     if (p->op->stream)
         bytes += kf_dry_block(p, 0);
     w->product = a->product;
@@ -127,7 +141,7 @@ static void decode(dry *d, const kofn_action *a)
     else
         s = (double)by->mixed * (double)by->results * each * d->costs->combine +
             (double)(by->wants - by->mixed) * each * 8 * d->costs->copy;
-    spend(d, 1e-9 * s);
+    labour(d, 1e-9 * s);
 }
 
 /* Keeps a check for its verdict, which follows the step. */
@@ -135,7 +149,7 @@ static kofn_status check(dry *d, const kofn_action *a)
 {
     kf_dry_size size = kf_dry_task(d->plan, 0, a->lo, a->hi, d->opt->part);
 
-    spend(d, 1e-9 * (double)a->count * size.elements * 8 * d->costs->copy);
+    labour(d, 1e-9 * (double)a->count * size.elements * 8 * d->costs->copy);
     TRY(kf_reach(&d->check, &d->check_cap, 2 * d->checks + 2,
                  sizeof *d->check));
     d->check[2 * d->checks] = a->task;
@@ -290,6 +304,18 @@ static kofn_status go_on(dry *d)
 
 /* ---- the run ------------------------------------------------------------- */
 
+/* Returns the seconds of a worker for a multiply-add of this plan.  They grow
+ * with each halving of the input. */
+static double each(const kofn_plan *plan, const kofn_costs *c)
+{
+    double whole = (double)plan->layout.problem.p,
+           halvings = log2(whole / kf_dry_width(plan));
+
+    if (c->narrow > 0)
+        return 1e-9 * c->work * pow(c->narrow, fmin(halvings, HALVINGS));
+    return 1e-9 * c->work;
+}
+
 static kofn_status open_core(dry *d)
 {
     kofn_options all = KOFN_OPTIONS_INIT;
@@ -305,7 +331,10 @@ static kofn_status open_core(dry *d)
 #undef X
     o.late_least = KOFN_SECOND / 1000;
     o.open = KOFN_OPEN_MOST;
-    return kf_core_new(&d->core, d->plan, &o);
+    TRY(kf_core_new(&d->core, d->plan, &o));
+    if (d->plan->workers > SAMPLED)
+        kf_cache_sample(kf_core_use(d->core, KOFN_USE_OWN)->cache, SETS);
+    return KOFN_OK;
 }
 
 /* Lets the first workers come and store their blocks. */
@@ -335,7 +364,7 @@ static kofn_status one_round(dry *d, uint32_t product, double *took)
     began = d->now;
     d->over = false;
     d->rounds++;
-    spend(d, 1e-9 * kf_dry_input(d->plan) * d->costs->copy);
+    labour(d, 1e-9 * kf_dry_input(d->plan) * d->costs->copy);
     TRY(step(d, (kofn_event){.type = KOFN_EV_BEGIN,
                              .product = product,
                              .m = pb->m,
@@ -382,6 +411,8 @@ kofn_status kf_dry_run(kf_dry_times *out, const kofn_plan *plan,
     dry d = {.plan = plan, .opt = opt, .costs = opt->costs, .times = out};
     kofn_status st;
 
+    d.each = each(plan, opt->costs);
+    d.stride = opt->costs->cores ? kf_dry_stride(plan) * d.each : 0;
     *out = (kf_dry_times){.status = KOFN_OK};
     TRY_ZERO(out->round, rounds);
     st = kf_given(&d.faults, sizeof d.faults, opt->faults, "KOFN_FAULTS_INIT");

@@ -32,6 +32,12 @@ typedef struct kf_dry_size {
 /* Returns the size of a task (size.c). */
 kf_dry_size kf_dry_task(const kofn_plan *p, size_t row, size_t lo, size_t hi,
                         double part);
+/* Returns the columns of the input of a task: it is cut into columns, or not.
+ */
+double kf_dry_width(const kofn_plan *p);
+/* Returns the multiply-adds after which a worker sees that its task was
+ * cancelled. */
+double kf_dry_stride(const kofn_plan *p);
 /* Returns bytes of a block that a seat stores, and of the input of a task.
  * `data`: bytes of all parts of a sum. */
 double kf_dry_block(const kofn_plan *p, double data);

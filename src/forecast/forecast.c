@@ -207,6 +207,14 @@ static size_t leave_best(kofn_forecast *f, size_t n)
     return kept;
 }
 
+/* Returns the number of rounds of a first, short simulation. */
+static unsigned few_rounds(const kofn_forecast_options *o, size_t workers)
+{
+    unsigned few = workers > LARGE ? 2 : SHORT;
+
+    return few < o->rounds ? few : o->rounds;
+}
+
 /* Simulates a few rounds of one candidate. Sets *fits to false if no such job
  * is possible, or if it is not asked for. */
 static kofn_status glance(kofn_forecast *f, const kofn_problem *pb,
@@ -220,9 +228,7 @@ static kofn_status glance(kofn_forecast *f, const kofn_problem *pb,
     *fits = false;
     if (st) /* KOFN_SHAPE: the problem itself is impossible */
         return st == KOFN_NOMEM || st == KOFN_SHAPE ? st : KOFN_OK;
-    few.rounds = workers > LARGE ? 2 : SHORT;
-    if (few.rounds > o->rounds)
-        few.rounds = o->rounds;
+    few.rounds = few_rounds(o, workers);
     *f = (kofn_forecast)KOFN_FORECAST_INIT;
     st = describe(f, plan, o->data);
     if (!st && suits(f, o)) {
@@ -254,18 +260,36 @@ static kofn_status glance_at_all(kofn_forecast *f, size_t *count,
     return st;
 }
 
-/* Simulates the finalists in full, and leaves those that keep the deadline. */
+/* Completes the name of a scheme. */
+static kofn_status name(kofn_forecast *f, const kofn_problem *pb,
+                        size_t workers, const kofn_forecast_options *o)
+{
+    kofn_plan *plan;
+    kofn_status st;
+
+    TRY(kofn_plan_new(&plan, pb, f->spec, workers, 1));
+    st = describe(f, plan, o->data);
+    kofn_plan_free(plan);
+    return st;
+}
+
+/* Simulates the finalists in full, unless the first simulation was, and leaves
+ * those that keep the deadline. */
 static kofn_status finish(kofn_forecast *f, size_t *count,
                           const kofn_problem *pb, size_t workers,
                           const kofn_forecast_options *o)
 {
+    bool again = few_rounds(o, workers) < o->rounds;
     size_t n = 0;
 
     for (size_t i = 0; i < *count; i++) {
         char spec[sizeof f->spec];
 
+        f[n] = f[i];
+
         memcpy(spec, f[i].spec, sizeof spec);
-        TRY(forecast(&f[n], pb, spec, workers, o));
+        TRY(again ? forecast(&f[n], pb, spec, workers, o)
+                  : name(&f[n], pb, workers, o));
         n += !(o->deadline > 0 && f[n].total > o->deadline);
     }
     *count = n;

@@ -30,7 +30,9 @@ typedef struct worker {
     bool on_core;     /* it computes now */
     bool waits;       /* it waits for a core */
     bool woke;        /* it has slept: it gets the next free core */
+    bool overdrawn;   /* it has computed, and needs a core again to say so */
     double used;      /* seconds on the core since it waited for one */
+    kofn_time until;  /* when it gives the core back, if it has one */
     uint32_t at;      /* index of the task, if busy */
     uint32_t product; /* whose input it has */
     uint32_t began;   /* round of the last task that it began */
@@ -46,9 +48,14 @@ typedef struct dry {
     kofn_faults faults;
     kf_heap heap;
     size_t computing; /* workers on a core */
+    double lost;      /* seconds of a core that the coordinator took from the
+                       * next worker */
     uint32_t *turn;   /* workers that wait for one, from `next` on; some wait no
                        * more */
     size_t next, turns, turn_cap;
+    double each;       /* seconds of a worker for a multiply-add */
+    double stride;     /* seconds after which it sees that it is cancelled; 0:
+                        * at once */
     kofn_time now;     /* present time */
     kofn_time free;    /* when the coordinator has done what it was asked for */
     kofn_time out, in; /* when its link is free */
@@ -94,7 +101,8 @@ kofn_status kf_machine_arrive(dry *d, uint32_t id, uint32_t at);
 /* Ends a worker's turn on a core; ends the sleep after a task. */
 kofn_status kf_machine_sliced(dry *d, const kf_heap_entry *e);
 kofn_status kf_machine_wake(dry *d, uint32_t id, uint32_t at);
-/* Stops the task that the worker computes, and starts the next. */
+/* Stops the task that the worker computes, once it sees that, and starts the
+ * next. */
 kofn_status kf_machine_drop(dry *d, uint32_t id);
 /* Stops a worker for good. */
 void kf_machine_stop(dry *d, uint32_t id);

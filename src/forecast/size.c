@@ -8,17 +8,17 @@
 #include "data/kernel.h"
 
 #include <assert.h>
+#include <math.h>
 
 #define WORKERS_MOST 100000
+#define ROWS_MOST 1024 /* of a product that a worker makes in one piece */
 
 static double bytes_each(const kofn_plan *p)
 {
     return (double)kf_dtype_size(p->layout.problem.dtype);
 }
 
-/* Returns the columns of the message of a task: the input is cut into columns,
- * or not. */
-static double width(const kofn_plan *p)
+double kf_dry_width(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;
     size_t parts = p->op->left ? L->cut[1].rows : L->cut[1].cols;
@@ -46,7 +46,7 @@ kf_dry_size kf_dry_task(const kofn_plan *p, size_t row, size_t lo, size_t hi,
     const kf_kernel *k = kf_kernel_for(p);
     kf_extent e = kf_extent_of(p);
     double strips = (double)(hi - lo), c = (double)e.components,
-           rows = (double)e.rows, cols = (double)e.cols, w = width(p);
+           rows = (double)e.rows, cols = (double)e.cols, w = kf_dry_width(p);
 
     assert(lo <= hi);
     if (p->op->factors == 0)
@@ -62,6 +62,22 @@ kf_dry_size kf_dry_task(const kofn_plan *p, size_t row, size_t lo, size_t hi,
         return (kf_dry_size){c * strips * cols * w, w * cols};
     default: /* both factors of A' A x */
         return (kf_dry_size){2 * c * rows * cols, cols};
+    }
+}
+
+double kf_dry_stride(const kofn_plan *p)
+{
+    kf_extent e = kf_extent_of(p);
+    double w = kf_dry_width(p), rows = (double)e.rows;
+
+    switch (kf_kernel_for(p)->how) {
+    case KF_HOW_ROWS:
+        rows = w > 1 ? fmin(rows, ROWS_MOST) : 0;
+        return fmax(KF_LOOK_UP_WORK, rows * w * KF_LOOK_UP_DEPTH);
+    case KF_HOW_INNER:
+        return fmax(KF_LOOK_UP_WORK, rows * w * KF_LOOK_UP_DEPTH);
+    default:
+        return KF_LOOK_UP_WORK;
     }
 }
 

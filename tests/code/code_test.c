@@ -487,6 +487,27 @@ static void cache_drops_the_least_recent(void **state)
     rig_down(&r);
 }
 
+/* One system is solved, and stands for others; of another size, one more. */
+static void cache_samples_sets(void **state)
+{
+    static const uint32_t sets[2][6] = {{0, 1, 5, 6, 7}, {0, 2, 3, 5, 6, 7}};
+    const kofn_decoder *d[3];
+    kf_cache *cache;
+    rig r;
+
+    (void)state;
+    rig_up(&r, "mds:k=5", 8, KOFN_F64);
+    assert_ok(kf_cache_new(&cache, r.code, SIZE_MAX));
+    kf_cache_sample(cache, 1);
+    assert_ok(kf_cache_get(cache, sets[0], 5, false, &d[0]));
+    assert_ok(kf_cache_get(cache, sets[1], 5, false, &d[1]));
+    assert_ok(kf_cache_get(cache, sets[1], 6, false, &d[2]));
+    assert_ptr_equal(d[1], d[0]);
+    assert_int_equal(d[2]->seats, 6);
+    kf_cache_free(cache);
+    rig_down(&r);
+}
+
 static void cache_survives_no_budget(void **state)
 {
     static const uint32_t set[5] = {0, 1, 5, 6, 7};
@@ -684,6 +705,8 @@ TEST_FILE(code_test)
              "cache: a set is found again, whatever else is asked"),
         TEST(cache_drops_the_least_recent,
              "cache: trimming drops the least recently used"),
+        TEST(cache_samples_sets,
+             "cache: of a forecast, one set stands for others"),
         TEST(cache_survives_no_budget, "cache: a budget of 0 works"),
         TEST(cache_keeps_what_is_in_use, "cache: decoders in use stay"),
         TEST(figure_1_decodes,

@@ -100,6 +100,32 @@ static void serial_workers_are_not_late(void **state)
     case_close(&b);
 }
 
+/* Of 32 workers the last two restart the wait of 50, and the last one does
+ * not. */
+static void the_last_do_not_restart_the_wait(void **state)
+{
+    kofn_core_options opt = {.size = sizeof opt, .late = 1.5};
+    core_case b;
+
+    (void)state;
+    open_workers(&b, "elastic:k=2,basis=gauss", 32, 16, &opt);
+    event(&b, KOFN_EV_BEGIN, 0);
+    b.now = 100;
+    for (uint32_t w = 0; w < 16; w++)
+        answer_worker(&b, w);
+    assert_int_equal(kf_core_alarm(b.core), 150);
+    b.now = 110;
+    for (uint32_t w = 16; w < 30; w++)
+        answer_worker(&b, w);
+    assert_int_equal(kf_core_alarm(b.core), 160);
+    b.now = 120;
+    answer_worker(&b, 30);
+    assert_int_equal(kf_core_alarm(b.core), 160);
+    answer_worker(&b, 31);
+    assert_int_equal(b.ended, KOFN_OK);
+    case_close(&b);
+}
+
 /* Shares have one strip or two. */
 static void larger_share_takes_longer(void **state)
 {
@@ -368,6 +394,8 @@ TEST_FILE(core_late_test)
              "core: workers that finish one by one are not late"),
         TEST(larger_share_takes_longer,
              "core: a worker with two strips is not late at 1.9 times"),
+        TEST(the_last_do_not_restart_the_wait,
+             "core: the last sixteenth of the workers restarts no wait"),
         TEST(hedge_factor_follows_experience,
              "core: the hedge factor follows past rounds"),
         TEST(small_shares_are_repeated,

@@ -100,6 +100,42 @@ static void two_cores(void **state)
                 3e-9 * 1334 * 1000, 1e-3);
 }
 
+/* A worker that had its core for long lets the others go before it reports.  So
+ * all eight have computed when the first result comes. */
+static void long_tasks(void **state)
+{
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 8000, 1500, 1, KOFN_F64, false);
+    kofn_forecast_options o = KOFN_FORECAST_OPTIONS_INIT;
+    kofn_options job = KOFN_OPTIONS_INIT;
+    kofn_costs c = costs_of(1);
+
+    (void)state;
+    job.pieces = 1;
+    o.job = &job;
+    o.costs = &c;
+    c.cores = 2;
+    assert_near(forecast(&pb, "mds:k=6,basis=gauss", &o).round50,
+                4e-9 * 1334 * 1500, 1e-3);
+}
+
+/* Each worker multiplies a half of A by a half of the input. */
+static void narrow_products(void **state)
+{
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 8000, 500, 10, KOFN_F64, false);
+    kofn_forecast_options o = KOFN_FORECAST_OPTIONS_INIT;
+    kofn_costs c = costs_of(2);
+
+    (void)state;
+    o.costs = &c;
+    c.narrow = 1.5;
+    assert_near(forecast(&pb, "polynomial:m=2,p=2", &o).round50,
+                1.5 * 2e-9 * 4000 * 500 * 5, 1e-3);
+    assert_near(forecast(&pb, "uncoded", &o).round50, 2e-9 * 1000 * 500 * 10,
+                1e-3);
+}
+
 /* ---- beside the simulator ------------------------------------------------ */
 
 typedef struct trial {
@@ -303,6 +339,10 @@ TEST_FILE(forecast_test)
         TEST(a_share, "forecast: a round takes the time of a share's work"),
         TEST(a_link, "forecast: inputs and answers share the link"),
         TEST(two_cores, "forecast: workers take turns on shared cores"),
+        TEST(long_tasks,
+             "forecast: on shared cores long tasks are reported after others"),
+        TEST(narrow_products,
+             "forecast: products with few columns take longer"),
         TEST(as_simulated, "forecast: rounds take as long as in the simulator"),
         TEST(streams, "forecast: streams take as long as in the simulator"),
         TEST(all_codes, "forecast: no code is listed that another one beats"),
