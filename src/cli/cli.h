@@ -452,10 +452,16 @@ void checkpoint_free(checkpoint *c);
 /* The result of --verify. */
 typedef struct cli_exactness {
     double rel_error; /* below 0: not verified */
-    double row_error; /* of a product: the largest error of an entry, relative
-                         to that entry of |A| |B| */
+    double row_error; /* the largest of an entry, relative to |A| |B| there */
     size_t worst_row; /* the row of that entry */
 } cli_exactness;
+
+/* Times of a session, by the wall clock. */
+typedef struct session_times {
+    double started, drawn, logged; /* drawn, logged: when that was last done */
+    double opened, first, last;    /* the job; its first round, its last one */
+    double tell; /* when to report next which workers are missing */
+} session_times;
 
 /* A job, its plan, and what its report will say. */
 typedef struct session {
@@ -469,19 +475,15 @@ typedef struct session {
     unsigned iterations;
     cli_exactness found;
     json_t *figures; /* figures of each step, for --json; NULL: not wanted */
-    char remark[80]; /* shown in the line of progress */
     kofn_status status;
-    double started, drawn;      /* wall clock; time of the last drawing */
-    double opened, first, last; /* when the job was opened, the first round
-                                   began and the last round ended */
-    double logged;              /* when changes were last written to the log */
-    double tell;    /* when to report next which workers are missing */
-    uint64_t moved; /* bytes transferred until then */
+    uint64_t moved; /* bytes transferred until time.tell */
     size_t expected_rounds, block_rows;
+    session_times time;
+    char remark[80];    /* shown in the line of progress */
     size_t events_left; /* events of the file that are still to be shown */
     const kofn_fault_event *next_event;
-    unsigned shown; /* rounds shown */
     size_t width, joiners;
+    unsigned shown; /* rounds */
 } session;
 
 struct cli_training;

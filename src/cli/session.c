@@ -27,9 +27,9 @@ static int begin(session *s, const cli_args *a, size_t rounds)
 {
     *s = (session){.args = a,
                    .found = {.rel_error = -1},
-                   .started = kf_clock_seconds(),
-                   .drawn = kf_clock_seconds(),
-                   .tell = kf_clock_seconds() + 2,
+                   .time.started = kf_clock_seconds(),
+                   .time.drawn = kf_clock_seconds(),
+                   .time.tell = kf_clock_seconds() + 2,
                    .expected_rounds = rounds};
     s->per_round = json_array();
     s->per_iteration = json_array();
@@ -81,7 +81,7 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
         cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port));
     TRY_CODE(cli_fail(kofn_open_all(&s->job, (const kofn_plan *const *)s->plan,
                                     s->operands, port, &o)));
-    s->opened = s->first = s->last = kf_clock_seconds();
+    s->time.opened = s->time.first = s->time.last = kf_clock_seconds();
     label(s);
     cli_tell_blas(a);
     return 0;
@@ -109,7 +109,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
 /* Writes "placing 1.2 of 2.4 GB, 14 s left". */
 static void say_placing(const session *s, const kofn_progress *p, char out[80])
 {
-    double past = kf_clock_seconds() - s->opened, all = (double)p->blocks,
+    double past = kf_clock_seconds() - s->time.opened, all = (double)p->blocks,
            done = fmin((double)p->placed, all);
     char of[20], so_far[20];
     int n;
@@ -129,7 +129,7 @@ static void say_where(const session *s, const kofn_progress *p, char out[80])
 {
     bool product = (s->args->command->bit & IN_PRODUCT) != 0;
     size_t at = product ? p->round : s->iterations + 1, of = s->expected_rounds;
-    double past = kf_clock_seconds() - s->first;
+    double past = kf_clock_seconds() - s->time.first;
     double done = (double)(at - 1) + (product ? p->done : 0);
     int n;
 
@@ -156,7 +156,7 @@ static void draw(session *s)
     uint64_t moved;
     char where[80], fleet[80] = "", owed[80] = "", mending[80] = "", rate[20];
 
-    if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
+    if (s->args->quiet || now - s->time.drawn < 0.1 || !isatty(STDERR_FILENO))
         return;
     kofn_job_progress(s->job, &p);
     say_where(s, &p, where);
@@ -170,16 +170,16 @@ static void draw(session *s)
         snprintf(owed, sizeof owed, "  %zu strips to come from %zu workers",
                  p.outstanding, p.awaited);
     moved = p.storing > 0 && p.round == 0 ? p.placed : p.sent + p.received;
-    cli_bytes_text(rate, moved > s->moved
-                             ? (double)(moved - s->moved) / (now - s->drawn)
-                             : 0);
+    cli_bytes_text(rate, moved > s->moved ? (double)(moved - s->moved) /
+                                                (now - s->time.drawn)
+                                          : 0);
     if (p.storing > 0 && p.round == 0)
         snprintf(owed, sizeof owed, ", %zu still store their blocks",
                  p.storing);
     cli_draw("%s%s  %zu workers live%s%s%s  %s/s", where, s->remark, p.live,
              fleet, mending, owed, rate);
     s->moved = moved;
-    s->drawn = now;
+    s->time.drawn = now;
 }
 
 /* Writes to the log what has changed, at most fifty times a second, and renews
@@ -193,9 +193,9 @@ static void log_changes(session *s, bool now)
     if (!cli_log_is_open() || !s->job)
         return;
     clock = kf_clock_seconds();
-    if (!now && clock - s->logged < 0.02)
+    if (!now && clock - s->time.logged < 0.02)
         return;
-    s->logged = clock;
+    s->time.logged = clock;
     cli_log_fleet(s->job);
 }
 
@@ -208,12 +208,12 @@ void session_tell_waiting(session *s, bool quiet)
     log_changes(s, false);
     kofn_job_progress(s->job, &p);
     if (quiet || (p.here >= p.expected && !p.needed)) {
-        s->tell = now + 2;
+        s->time.tell = now + 2;
         return;
     }
-    if (now < s->tell)
+    if (now < s->time.tell)
         return;
-    s->tell = now + 10;
+    s->time.tell = now + 10;
     if (p.crowd)
         snprintf(
             crowd, sizeof crowd,
@@ -248,9 +248,10 @@ static void know_times(session *s)
     kofn_report total = KOFN_REPORT_INIT;
 
     kofn_job_totals(s->job, &total);
-    s->last = kf_clock_seconds();
-    if (s->first == s->opened && !is_simulated(s))
-        s->first = fmax(s->opened, s->last - seconds(total.took));
+    s->time.last = kf_clock_seconds();
+    if (s->time.first == s->time.opened && !is_simulated(s))
+        s->time.first =
+            fmax(s->time.opened, s->time.last - seconds(total.took));
 }
 
 static json_t *round_json(const kofn_report *r)
@@ -325,8 +326,8 @@ static times times_of(const session *s, const kofn_report *t)
 
     if (!is_simulated(s)) {
         x.total = kf_clock_seconds() - cli_begun();
-        x.read = s->started - cli_begun();
-        x.start = s->opened - s->started;
+        x.read = s->time.started - cli_begun();
+        x.start = s->time.opened - s->time.started;
         x.verify = cli_spent(CLI_VERIFYING, NAN);
         x.write = cli_spent(CLI_WRITING, NAN);
     }

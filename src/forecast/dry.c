@@ -24,7 +24,7 @@
 /* Lets the coordinator work for this time. */
 static void spend(dry *d, double s)
 {
-    d->free = kf_later(d->free, seconds(s));
+    d->link.free = kf_later(d->link.free, seconds(s));
 }
 
 /* Lets the coordinator combine or copy.  If no core is free, a worker waits
@@ -43,12 +43,12 @@ static kofn_time send(dry *d, double bytes)
 
     spend(d, d->costs->message);
     if (!d->opt->away)
-        return d->free;
+        return d->link.free;
     d->times->sent += bytes;
-    if (d->out < d->free)
-        d->out = d->free;
-    d->out = kf_later(d->out, seconds(width > 0 ? bytes / width : 0));
-    return kf_later(d->out, seconds(d->costs->latency));
+    if (d->link.out < d->link.free)
+        d->link.out = d->link.free;
+    d->link.out = kf_later(d->link.out, seconds(width > 0 ? bytes / width : 0));
+    return kf_later(d->link.out, seconds(d->costs->latency));
 }
 
 /* ---- actions of the coordinator ------------------------------------------ */
@@ -95,15 +95,17 @@ static kofn_status work(dry *d, const kofn_action *a)
     double bytes = 0;
     kf_dry_size size = kf_dry_task(p, a->row, a->lo, a->hi, d->opt->part);
 
-    TRY(kf_grow(&d->task, &d->task_cap, d->tasks, sizeof *d->task));
-    d->task[d->tasks] = (task){.number = a->task,
-                               .worker = a->worker,
-                               .product = a->product,
-                               .round = p->op->stream ? d->rounds : a->product,
-                               .row = (uint32_t)a->row,
-                               .lo = a->lo,
-                               .hi = a->hi,
-                               .seconds = size.work * d->each + d->costs->task};
+    TRY(kf_grow(&d->task.task, &d->task.cap, d->task.count,
+                sizeof *d->task.task));
+    d->task.task[d->task.count] =
+        (task){.number = a->task,
+               .worker = a->worker,
+               .product = a->product,
+               .round = p->op->stream ? d->rounds : a->product,
+               .row = (uint32_t)a->row,
+               .lo = a->lo,
+               .hi = a->hi,
+               .seconds = size.work * d->each + d->costs->task};
     if (w->product != a->product || p->parts1 > 1)
         bytes = kf_dry_input(p);
     if (p->parts1 > 1)
@@ -111,19 +113,20 @@ static kofn_status work(dry *d, const kofn_action *a)
     if (p->op->stream)
         bytes += kf_dry_block(p, 0);
     w->product = a->product;
-    return schedule(d, send(d, bytes), ARRIVE, a->worker, (uint32_t)d->tasks++);
+    return schedule(d, send(d, bytes), ARRIVE, a->worker,
+                    (uint32_t)d->task.count++);
 }
 
 static kofn_status cancel(dry *d, const kofn_action *a)
 {
     worker *w = &d->worker[a->worker];
-    task *t = kf_core_find(d->task, d->tasks, sizeof *t, a->task);
+    task *t = kf_core_find(d->task.task, d->task.count, sizeof *t, a->task);
 
     spend(d, d->costs->message);
     if (!t || w->gone)
         return KOFN_OK;
     t->cancelled = true;
-    if (!w->busy || &d->task[w->at] != t)
+    if (!w->busy || &d->task.task[w->at] != t)
         return KOFN_OK;
     return kf_machine_drop(d, a->worker);
 }
@@ -150,10 +153,10 @@ static kofn_status check(dry *d, const kofn_action *a)
     kf_dry_size size = kf_dry_task(d->plan, 0, a->lo, a->hi, d->opt->part);
 
     labour(d, 1e-9 * (double)a->count * size.elements * 8 * d->costs->copy);
-    TRY(kf_reach(&d->check, &d->check_cap, 2 * d->checks + 2,
-                 sizeof *d->check));
-    d->check[2 * d->checks] = a->task;
-    d->check[2 * d->checks++ + 1] = a->product;
+    TRY(kf_reach(&d->check.check, &d->check.cap, 2 * d->check.count + 2,
+                 sizeof *d->check.check));
+    d->check.check[2 * d->check.count] = a->task;
+    d->check.check[2 * d->check.count++ + 1] = a->product;
     return KOFN_OK;
 }
 
@@ -206,15 +209,15 @@ static kofn_status step_once(dry *d, kofn_event *ev)
  * are right. */
 static kofn_status step(dry *d, kofn_event ev)
 {
-    if (d->free < d->now)
-        d->free = d->now;
+    if (d->link.free < d->now)
+        d->link.free = d->now;
     TRY(step_once(d, &ev));
-    while (d->checks > 0) {
+    while (d->check.count > 0) {
         kofn_event verdict = {.type = KOFN_EV_VERDICT};
 
-        d->checks--;
-        verdict.task = d->check[2 * d->checks];
-        verdict.product = d->check[2 * d->checks + 1];
+        d->check.count--;
+        verdict.task = d->check.check[2 * d->check.count];
+        verdict.product = d->check.check[2 * d->check.count + 1];
         TRY(step_once(d, &verdict));
     }
     return KOFN_OK;
@@ -235,7 +238,7 @@ static kofn_status join(dry *d)
 
 static kofn_status come(dry *d, const kf_heap_entry *e)
 {
-    const task *t = &d->task[e->task];
+    const task *t = &d->task.task[e->task];
 
     if (d->worker[e->worker].gone)
         return KOFN_OK;
@@ -287,8 +290,8 @@ static kofn_status go_on(dry *d)
               next = d->heap.count ? d->heap.entry[0].time : KOFN_NEVER;
     kf_heap_entry e;
 
-    if (alarm < d->free)
-        alarm = d->free;
+    if (alarm < d->link.free)
+        alarm = d->link.free;
     if (next == KOFN_NEVER && alarm == KOFN_NEVER)
         return KOFN_LATE;
     if (alarm < next) {
@@ -296,8 +299,8 @@ static kofn_status go_on(dry *d)
         return step(d, (kofn_event){.type = KOFN_EV_ALARM});
     }
     e = kf_heap_pop(&d->heap);
-    if (e.time < d->free && needs_coordinator(&e))
-        return schedule(d, d->free, e.kind, e.worker, e.task);
+    if (e.time < d->link.free && needs_coordinator(&e))
+        return schedule(d, d->link.free, e.kind, e.worker, e.task);
     wait_for(d, e.time);
     return happen(d, &e);
 }
@@ -349,7 +352,7 @@ static kofn_status place(dry *d)
     TRY(schedule(d, seconds(kf_faults_gap(&d->faults, 0)), JOIN, 0, 0));
     while (kf_core_storing(d->core) > 0)
         TRY(go_on(d));
-    wait_for(d, d->free);
+    wait_for(d, d->link.free);
     d->times->place = (double)d->now * 1e-9;
     return KOFN_OK;
 }
@@ -360,7 +363,7 @@ static kofn_status one_round(dry *d, uint32_t product, double *took)
     const kofn_problem *pb = &d->plan->layout.problem;
     kofn_time began;
 
-    wait_for(d, d->free);
+    wait_for(d, d->link.free);
     began = d->now;
     d->over = false;
     d->rounds++;
@@ -375,7 +378,7 @@ static kofn_status one_round(dry *d, uint32_t product, double *took)
             return KOFN_LATE;
         TRY(go_on(d));
     }
-    wait_for(d, d->free);
+    wait_for(d, d->link.free);
     *took = (double)(d->now - began) * 1e-9;
     return d->ended;
 }
@@ -397,10 +400,10 @@ static void release(dry *d)
     for (size_t i = 0; i < d->workers; i++)
         kf_free(d->worker[i].queue);
     kf_free(d->worker);
-    kf_free(d->task);
-    kf_free(d->check);
+    kf_free(d->task.task);
+    kf_free(d->check.check);
     kf_free(d->heap.entry);
-    kf_free(d->turn);
+    kf_free(d->turn.worker);
     kofn_core_free(d->core);
 }
 

@@ -40,7 +40,7 @@ static double slice_of(const task *t)
 static kofn_status run(dry *d, uint32_t id)
 {
     worker *w = &d->worker[id];
-    const task *t = &d->task[w->at];
+    const task *t = &d->task.task[w->at];
     double slice = t->left;
 
     if (d->costs->cores)
@@ -57,14 +57,14 @@ static kofn_status run(dry *d, uint32_t id)
 /* Gives free cores to those who wait longest. */
 static kofn_status fill_cores(dry *d)
 {
-    while (d->next < d->turns && d->computing < d->costs->cores) {
-        uint32_t id = d->turn[d->next++];
+    while (d->turn.next < d->turn.count && d->computing < d->costs->cores) {
+        uint32_t id = d->turn.worker[d->turn.next++];
 
         if (d->worker[id].waits)
             TRY(run(d, id));
     }
-    if (d->next == d->turns)
-        d->next = d->turns = 0;
+    if (d->turn.next == d->turn.count)
+        d->turn.next = d->turn.count = 0;
     return KOFN_OK;
 }
 
@@ -76,16 +76,17 @@ static kofn_status line_up(dry *d, uint32_t id)
 
     if (!d->costs->cores)
         return run(d, id);
-    if (w->used > 0 && w->used < slice_of(&d->task[w->at]) &&
+    if (w->used > 0 && w->used < slice_of(&d->task.task[w->at]) &&
         d->computing < d->costs->cores)
         return run(d, id);
     w->used = 0;
     w->waits = true;
-    TRY(kf_grow(&d->turn, &d->turn_cap, d->turns, sizeof *d->turn));
-    if (w->woke && d->next > 0)
-        d->turn[--d->next] = id;
+    TRY(kf_grow(&d->turn.worker, &d->turn.cap, d->turn.count,
+                sizeof *d->turn.worker));
+    if (w->woke && d->turn.next > 0)
+        d->turn.worker[--d->turn.next] = id;
     else
-        d->turn[d->turns++] = id;
+        d->turn.worker[d->turn.count++] = id;
     w->woke = false;
     return fill_cores(d);
 }
@@ -107,7 +108,7 @@ static kofn_status take_up(dry *d, uint32_t id)
     worker *w = &d->worker[id];
     task *t;
 
-    while (w->count && d->task[w->queue[w->first]].cancelled)
+    while (w->count && d->task.task[w->queue[w->first]].cancelled)
         w->first++, w->count--;
     if (w->busy || w->gone || w->count == 0)
         return KOFN_OK;
@@ -117,7 +118,7 @@ static kofn_status take_up(dry *d, uint32_t id)
         w->first = 0;
     w->busy = true;
     w->overdrawn = false;
-    t = &d->task[w->at];
+    t = &d->task.task[w->at];
     t->since = d->now;
     t->left = t->seconds;
     if (!d->costs->cores)
@@ -130,7 +131,7 @@ static kofn_status take_up(dry *d, uint32_t id)
 /* Sends the result of a task that was computed. */
 static kofn_status report(dry *d, uint32_t id, uint32_t at)
 {
-    task *t = &d->task[at];
+    task *t = &d->task.task[at];
     kf_dry_size size = kf_dry_task(d->plan, t->row, t->lo, t->hi, d->opt->part);
     double bytes = size.elements *
                    (double)kf_dtype_size(d->plan->layout.problem.dtype),
@@ -141,10 +142,11 @@ static kofn_status report(dry *d, uint32_t id, uint32_t at)
     d->times->work += size.work;
     if (d->opt->away) {
         d->times->received += bytes;
-        if (d->in < d->now)
-            d->in = d->now;
-        d->in = kf_later(d->in, seconds(width > 0 ? bytes / width : 0));
-        comes = kf_later(d->in, seconds(d->costs->latency));
+        if (d->link.in < d->now)
+            d->link.in = d->now;
+        d->link.in =
+            kf_later(d->link.in, seconds(width > 0 ? bytes / width : 0));
+        comes = kf_later(d->link.in, seconds(d->costs->latency));
     }
     d->worker[id].busy = false;
     TRY(schedule(d, comes, REPORT, id, at));
@@ -176,7 +178,7 @@ static kofn_status end_cancelled(dry *d, uint32_t id)
 kofn_status kf_machine_sliced(dry *d, const kf_heap_entry *e)
 {
     worker *w = &d->worker[e->worker];
-    task *t = &d->task[e->task];
+    task *t = &d->task.task[e->task];
     double ran, more;
 
     if (!w->on_core || w->at != e->task || w->until != e->time)
@@ -223,12 +225,13 @@ kofn_status kf_machine_arrive(dry *d, uint32_t id, uint32_t at)
     uint32_t *queue;
     size_t i;
 
-    if (w->gone || d->task[at].cancelled)
+    if (w->gone || d->task.task[at].cancelled)
         return KOFN_OK;
     TRY(kf_grow(&w->queue, &w->cap, w->first + w->count, sizeof *w->queue));
     queue = w->queue + w->first;
     for (i = w->count++;
-         i > 0 && d->task[queue[i - 1]].round > d->task[at].round; i--)
+         i > 0 && d->task.task[queue[i - 1]].round > d->task.task[at].round;
+         i--)
         queue[i] = queue[i - 1];
     queue[i] = at;
     return take_up(d, id);
@@ -247,7 +250,7 @@ void kf_machine_stop(dry *d, uint32_t id)
 kofn_status kf_machine_drop(dry *d, uint32_t id)
 {
     worker *w = &d->worker[id];
-    task *t = &d->task[w->at];
+    task *t = &d->task.task[w->at];
 
     if (d->stride <= 0 || (!w->on_core && (!w->waits || t->left >= t->seconds)))
         return end_cancelled(d, id); /* it sleeps, or has not begun */

@@ -40,6 +40,31 @@ typedef struct worker {
     size_t first, count, cap;
 } worker;
 
+/* The workers that wait for a core. */
+typedef struct dry_turns {
+    uint32_t *worker; /* workers that wait for one, from `next` on; some wait no
+                       * more */
+    size_t next, count, cap;
+} dry_turns;
+
+/* The tasks. */
+typedef struct dry_tasks {
+    task *task;
+    size_t count, cap;
+} dry_tasks;
+
+/* Checks without a verdict. */
+typedef struct dry_checks {
+    uint32_t *check; /* numbers of checks without a verdict, and products */
+    size_t count, cap;
+} dry_checks;
+
+/* When the coordinator and its link are free. */
+typedef struct dry_link {
+    kofn_time free;    /* when the coordinator has done what it was asked for */
+    kofn_time out, in; /* when its link is free */
+} dry_link;
+
 typedef struct dry {
     const kofn_plan *plan;
     const kofn_forecast_options *opt;
@@ -50,27 +75,22 @@ typedef struct dry {
     size_t computing; /* workers on a core */
     double lost;      /* seconds of a core that the coordinator took from the
                        * next worker */
-    uint32_t *turn;   /* workers that wait for one, from `next` on; some wait no
-                       * more */
-    size_t next, turns, turn_cap;
-    double each;       /* seconds of a worker for a multiply-add */
-    double stride;     /* seconds after which it sees that it is cancelled; 0:
-                        * at once */
-    kofn_time now;     /* present time */
-    kofn_time free;    /* when the coordinator has done what it was asked for */
-    kofn_time out, in; /* when its link is free */
+    double each;      /* seconds of a worker for a multiply-add */
+    double stride;    /* seconds after which it sees that it is cancelled; 0:
+                       * at once */
+    kofn_time now;    /* present time */
     worker *worker;
     size_t workers, cap;
-    task *task;
-    size_t tasks, task_cap;
     uint32_t joins;
     bool over;          /* the product or, in a stream, the round has ended */
     unsigned delivered; /* products */
     uint32_t rounds;    /* that began */
     kofn_status ended;
-    uint32_t *check; /* numbers of checks without a verdict, and products */
-    size_t checks, check_cap;
     kf_dry_times *times;
+    dry_turns turn;
+    dry_tasks task;
+    dry_checks check;
+    dry_link link;
 } dry;
 
 static inline kofn_time seconds(double s)

@@ -21,8 +21,9 @@
 
 static void trouble(kf_dial *d, const char *why)
 {
-    snprintf(d->t->trouble, sizeof d->t->trouble, "no answer at %s%s%s",
-             d->address, why ? ": " : "", why ? why : "");
+    snprintf(d->t->text.trouble, sizeof d->t->text.trouble,
+             "no answer at %s%s%s", d->address, why ? ": " : "",
+             why ? why : "");
 }
 
 static void due_now(uv_timer_t *timer)
@@ -46,7 +47,7 @@ static void pause_now(kf_dial *d)
         d->pause = PAUSE_MAX;
     d->welcome = false;
     if (d->pause < PAUSE_MIN) /* ticks are too far apart */
-        uv_timer_start(&d->t->dialing, due_now,
+        uv_timer_start(&d->t->uv.dialing, due_now,
                        (uint64_t)(d->pause / KF_MILLI) * 3 / 2 + 1, 0);
     (void)!getrandom(&spread, sizeof spread, GRND_NONBLOCK);
     d->next =
@@ -76,8 +77,8 @@ static void connected(uv_poll_t *poll, int status, int events)
     }
     l->state = l->t->keys ? KF_SHAKING : KF_STRANGE;
     /* OpenSSL begins when the socket is writable */
-    l->waits = l->t->keys ? KF_READS_WAIT : 0;
-    l->blocked = false;
+    l->secure.waits = l->t->keys ? KF_READS_WAIT : 0;
+    l->flag.blocked = false;
     l->ready = kf_net_ready;
     kf_link_watch(l);
     clear(l->dial);
@@ -157,8 +158,8 @@ static void begin(kf_dial *d)
     assert(!d->looking);
     if (st == KOFN_AGAIN) {
         d->look.data = d;
-        d->looking =
-            !uv_getaddrinfo(&d->t->loop, &d->look, found, host, port, &hints);
+        d->looking = !uv_getaddrinfo(&d->t->uv.loop, &d->look, found, host,
+                                     port, &hints);
         d->t->dirty = true;
         if (d->looking)
             return;
@@ -177,16 +178,16 @@ static bool is_known(const kf_dial *d)
 
     if (!d->t->mesh || memcmp(d->node, nobody, KF_NODE) == 0)
         return false;
-    for (size_t i = 0; i < d->t->peers; i++)
-        if (memcmp(d->t->peer[i]->node, d->node, KF_NODE) == 0)
+    for (size_t i = 0; i < d->t->in.count; i++)
+        if (memcmp(d->t->in.peer[i]->node, d->node, KF_NODE) == 0)
             return true;
     return false;
 }
 
 void kf_dial_due(kf_transport *t, kofn_time now)
 {
-    for (size_t i = 0; i < t->dials; i++) {
-        kf_dial *d = t->dial[i];
+    for (size_t i = 0; i < t->out.count; i++) {
+        kf_dial *d = t->out.dial[i];
 
         if (d->link || d->looking || d->lost || d->over || now < d->next)
             continue;
@@ -199,9 +200,9 @@ void kf_dial_due(kf_transport *t, kofn_time now)
 
 void kf_dial_again(kf_transport *t)
 {
-    t->redial = false;
-    for (size_t i = 0; i < t->dials; i++) {
-        kf_dial *d = t->dial[i];
+    t->out.redial = false;
+    for (size_t i = 0; i < t->out.count; i++) {
+        kf_dial *d = t->out.dial[i];
 
         bool goes_on = d->lost && !d->over;
 
@@ -217,7 +218,7 @@ kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who)
 {
     kf_dial *d;
 
-    TRY(kf_grow(&t->dial, &t->dials_cap, t->dials, sizeof *t->dial));
+    TRY(kf_grow(&t->out.dial, &t->out.cap, t->out.count, sizeof *t->out.dial));
     TRY_ZERO(d, 1);
     if (!(d->address = kf_strdup(address))) {
         kf_free(d);
@@ -225,7 +226,7 @@ kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who)
     }
     d->t = t;
     snprintf(d->who, sizeof d->who, "%s", who);
-    t->dial[t->dials++] = d;
+    t->out.dial[t->out.count++] = d;
     begin(d);
     return KOFN_OK;
 }

@@ -199,40 +199,40 @@ typedef struct kf_bundle {
     unsigned char bytes[KF_BUNDLE];
 } kf_bundle;
 
-struct kf_link {
-    struct kf_transport *t;
-    kf_link *before, *after; /* list of the transport's links */
-    struct kf_dial *dial;    /* NULL: the other end connected */
-    uv_poll_t poll;
-    uv_poll_cb ready; /* called when `fd` is ready */
-    int fd;
-    kf_link_state state;
-    kofn_peer number;
-    kf_tray *tray; /* NULL: it is no peer */
-    unsigned char node[KF_NODE];
+/* The signs of life of a connection. */
+typedef struct kf_life {
     kofn_time since, heard, spoke; /* values of transport.awake */
     kofn_time busy;  /* when more than a beat last came; by transport.awake */
     bool calm;       /* a beat alone does not wake the loop */
     kofn_time beat;  /* longest pause between signs of life sent to it */
     kofn_time until; /* KF_PARTING: when it is ended */
-    kf_channel channel[KF_CHANNELS];
+} kf_life;
 
+/* The received part of a frame. */
+typedef struct kf_frame_in {
     /* received part of a frame's header and head */
     unsigned char part[KF_HEADER + KOFN_HEAD_MAX];
     size_t have;
     size_t left; /* bytes of a body still to come in this frame */
     int into;    /* channel of that body */
+} kf_frame_in;
 
+/* The frame that is being sent, and what follows it. */
+typedef struct kf_frame_out {
     /* header and head being sent */
     unsigned char frame[KF_HEADER + KOFN_HEAD_MAX];
-    size_t frame_bytes, frame_at;
+    size_t bytes, at;
     const char *body; /* bytes of the body of `sending` in the frame */
     size_t body_bytes;
-    int sending; /* channel of the frame, or -1 */
+    int channel; /* channel of the frame, or -1 */
     /* its descriptor is sent with the frame; NULL: none */
     const kf_share *with;
     unsigned words; /* greetings and beats to be sent; a bit each, see send.c */
     unsigned skips; /* channels in which a SKIP is to be sent; a bit each */
+} kf_frame_out;
+
+/* What may still come and go. */
+typedef struct kf_link_flags {
     bool deaf;      /* the other end has closed */
     bool mum;       /* nothing more is sent */
     bool forgotten; /* nothing more is read */
@@ -241,7 +241,10 @@ struct kf_link {
     bool local;  /* descriptors may be received */
     bool shares; /* descriptors may be sent */
     int passed;  /* a received descriptor, or -1 */
+} kf_link_flags;
 
+/* The state of TLS on a connection. */
+typedef struct kf_secure {
     struct ssl_st *tls; /* NULL: no keys, or nothing was received */
     /* bytes received before the handshake ended, or after a refusal */
     size_t shaken;
@@ -258,8 +261,26 @@ struct kf_link {
     bool again;        /* OpenSSL holds bytes that were not read */
     unsigned records;  /* records sent */
     kf_bundle *bundle; /* NULL: the system has all that was encrypted */
+} kf_secure;
 
+struct kf_link {
+    struct kf_transport *t;
+    kf_link *before, *after; /* list of the transport's links */
+    struct kf_dial *dial;    /* NULL: the other end connected */
+    uv_poll_t poll;
+    uv_poll_cb ready; /* called when `fd` is ready */
+    int fd;
+    kf_link_state state;
+    kofn_peer number;
+    kf_tray *tray; /* NULL: it is no peer */
+    unsigned char node[KF_NODE];
+    kf_channel channel[KF_CHANNELS];
     char name[KF_NAME + 144], principal[KF_NAME];
+    kf_life life;
+    kf_frame_in in;
+    kf_frame_out out;
+    kf_link_flags flag;
+    kf_secure secure;
 };
 
 /* ---- dials: connections that are made again after every loss ------------- */
@@ -293,41 +314,48 @@ typedef struct kf_refused {
     uint64_t keyless;      /* no listed key */
 } kf_refused;
 
-#define KF_SPARE 8 /* free buffers kept for the next bodies */
-
-typedef struct kf_transport {
-    kofn_transport base;
-    pthread_mutex_t lock;
+#define KF_SPARE 8 /* The loop of libuv and its handles. */
+typedef struct kf_handles {
     uv_loop_t loop;
     bool looping; /* `loop` was made */
     uv_timer_t tick;
     uv_poll_t door;
-    bool open; /* `door` was made */
+    bool open;       /* `door` was made */
+    uv_timer_t look; /* timer: checks the list of keys */
+    uv_timer_t
+        dialing; /* timer of the next dial, if it is due before the next tick */
+    uv_idle_t again; /* OpenSSL holds bytes that were not read */
+    uv_async_t kick; /* wakes the keeper */
+} kf_handles;
+
+/* What listens for connections, and those that are not peers yet. */
+typedef struct kf_gate {
     /* file descriptors; `spare` is closed to accept and refuse one more
      * connection */
     int listening, spare;
-    kf_link *links;
     size_t strangers, strangers_most;
-    kf_link **peer; /* links that are peers, by number */
-    size_t peers, peers_cap;
-    kf_dial **dial;
-    size_t dials, dials_cap;
-    bool redial; /* a dial has lost its link */
-    kofn_peer next;
-    bool mesh, insecure;
-    struct kf_keys *keys; /* NULL: no encryption */
-    uv_timer_t look;      /* timer: checks the list of keys */
-    uv_timer_t
-        dialing; /* timer of the next dial, if it is due before the next tick */
-    uv_idle_t again;   /* OpenSSL holds bytes that were not read */
-    int shakes;        /* handshake steps in this pass */
-    kf_bundle *bundle; /* buffer for the next link, or NULL */
-    unsigned char node[KF_NODE];
-    size_t peer_bytes;
-    unsigned starved; /* failures for lack of memory, in a row */
-    kofn_time silence;
-    kofn_time patience; /* a silent peer is lost after this time */
+    kf_refused refused, known;
+    kofn_time reported_at;
+    ino_t file; /* inode of the Unix socket */
+} kf_gate;
 
+/* The dials of a transport. */
+typedef struct kf_dials {
+    kf_dial **dial;
+    size_t count, cap;
+    bool redial; /* a dial has lost its link */
+} kf_dials;
+
+/* The links, and those that are peers. */
+typedef struct kf_peers {
+    kf_link *links;
+    kf_link **peer; /* links that are peers, by number */
+    size_t count, cap;
+    kofn_peer next;
+} kf_peers;
+
+/* Packets that wait for their connection, and bodies that were sent. */
+typedef struct kf_traffic {
     kf_queue waiting[KF_CHANNELS]; /* accounts that have packets */
     unsigned hurry;                /* urgent packets taken in a row */
     kf_account *accounts;
@@ -339,19 +367,14 @@ typedef struct kf_transport {
     kf_departure *lingering;
     kf_share *shares;
     kf_arrival *kept[KF_SPARE];
-    bool dirty; /* the loop must update what it waits for */
-    bool full;  /* KOFN_AGAIN was returned since the last wait */
-    bool room;  /* and there is room now */
-    kf_refused refused, known;
-    /* the last stranger that was refused for its key: the name of a revoked
-     * key, or "", and the words about it */
-    char revoked[KF_NAME], keyless[340];
-    kofn_time reported_at;
+} kf_traffic;
 
+/* The thread that acts while the owner is away (loop.c). */
+typedef struct kf_keeper {
     /* loop.c */
-    pthread_t keeper;
+    pthread_t thread;
     pthread_cond_t wake;
-    bool kept_by; /* the keeper was started */
+    bool started; /* the keeper was started */
     bool here;    /* the owner's thread waits */
     bool asleep, ending;
     uint64_t turns; /* number of the owner's waits */
@@ -360,14 +383,49 @@ typedef struct kf_transport {
     int ready;       /* descriptor that alone ended the last sleep, or -1 */
     /* awake: running time, without long interruptions */
     kofn_time ticked, awake;
-    uv_async_t kick; /* wakes the keeper */
+} kf_keeper;
 
+/* Texts for the caller. */
+typedef struct kf_net_text {
+    /* the last stranger that was refused for its key: the name of a revoked
+     * key, or "", and the words about it */
+    char revoked[KF_NAME], keyless[340];
     char endpoint[160], trouble[2 * KF_NAME + 344], words[KF_NAME + 144];
     char asked[2 * KF_NAME + 344]; /* copy of `trouble` for the caller */
-    ino_t file;                    /* inode of the Unix socket */
+} kf_net_text;
+
+/* Bytes that were read. */
+typedef struct kf_net_bytes {
     unsigned char
         staging[64 << 10]; /* bytes that were read, before they are sorted */
     unsigned char record[16 << 10]; /* plaintext of a record */
+} kf_net_bytes;
+
+/* free buffers kept for the next bodies */
+
+typedef struct kf_transport {
+    kofn_transport base;
+    pthread_mutex_t lock;
+    bool mesh, insecure;
+    struct kf_keys *keys; /* NULL: no encryption */
+    int shakes;           /* handshake steps in this pass */
+    kf_bundle *bundle;    /* buffer for the next link, or NULL */
+    unsigned char node[KF_NODE];
+    size_t peer_bytes;
+    unsigned starved; /* failures for lack of memory, in a row */
+    kofn_time silence;
+    kofn_time patience; /* a silent peer is lost after this time */
+    bool dirty;         /* the loop must update what it waits for */
+    bool full;          /* KOFN_AGAIN was returned since the last wait */
+    bool room;          /* and there is room now */
+    kf_handles uv;
+    kf_gate gate;
+    kf_dials out;
+    kf_peers in;
+    kf_traffic traffic;
+    kf_keeper keep;
+    kf_net_text text;
+    kf_net_bytes bytes;
 } kf_transport;
 
 /* ---- low.c --------------------------------------------------------------- */

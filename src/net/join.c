@@ -20,21 +20,22 @@
 static bool come(kf_link *l)
 {
     kf_transport *t = l->t;
-    bool room = !kf_grow(&t->peer, &t->peers_cap, t->peers, sizeof *t->peer);
+    bool room =
+        !kf_grow(&t->in.peer, &t->in.cap, t->in.count, sizeof *t->in.peer);
 
     assert(l->state != KF_PEER);
-    assert(l->dial || t->strangers > 0);
+    assert(l->dial || t->gate.strangers > 0);
     t->starved += !room;
-    if (!room || t->next == UINT32_MAX)
+    if (!room || t->in.next == UINT32_MAX)
         return false;
-    l->number = t->next;
+    l->number = t->in.next;
     if (!kf_packets_open(l)) {
         t->starved++;
         return false;
     }
-    t->next++;
-    t->peer[t->peers++] = l;
-    t->strangers -= !l->dial;
+    t->in.next++;
+    t->in.peer[t->in.count++] = l;
+    t->gate.strangers -= !l->dial;
     l->state = KF_PEER;
     return true;
 }
@@ -45,12 +46,13 @@ static void learn(kf_link *l, const kf_greeting *g)
     kofn_time silence = (kofn_time)(kf_net_number(g->silence, 8) >> 1 << 1);
 
     memcpy(l->node, g->node, KF_NODE);
-    l->beat = silence / BEATS > LEAST ? silence / BEATS : LEAST;
+    l->life.beat = silence / BEATS > LEAST ? silence / BEATS : LEAST;
     l->channel[KF_BULK].may = kf_net_number(g->window, 8);
     l->channel[KF_URGENT].may = kf_net_number(g->urgent, 8);
-    l->shares = l->local && kf_net_number(g->takes, 8) & KF_TAKES_FILES;
+    l->flag.shares =
+        l->flag.local && kf_net_number(g->takes, 8) & KF_TAKES_FILES;
     if (l->t->mesh && !l->t->keys && !l->dial)
-        kf_place_rename(l->name, sizeof l->name, l->local, g->listens);
+        kf_place_rename(l->name, sizeof l->name, l->flag.local, g->listens);
 }
 
 /* Returns the peer that is the same node, or NULL. A node with another key is
@@ -59,19 +61,20 @@ static kf_link *same_node(const kf_link *l)
 {
     const kf_transport *t = l->t;
 
-    for (size_t i = 0; i < t->peers; i++)
-        if (memcmp(t->peer[i]->node, l->node, KF_NODE) == 0 &&
-            strcmp(t->peer[i]->principal, l->principal) == 0)
-            return t->peer[i];
+    for (size_t i = 0; i < t->in.count; i++)
+        if (memcmp(t->in.peer[i]->node, l->node, KF_NODE) == 0 &&
+            strcmp(t->in.peer[i]->principal, l->principal) == 0)
+            return t->in.peer[i];
     return NULL;
 }
 
 /* True if one of our own dials may lead to a node that is connecting to us. */
 static bool dialling(const kf_transport *t)
 {
-    for (size_t i = 0; i < t->dials; i++)
-        if ((t->dial[i]->link || t->dial[i]->looking || t->dial[i]->at) &&
-            !t->dial[i]->welcome)
+    for (size_t i = 0; i < t->out.count; i++)
+        if ((t->out.dial[i]->link || t->out.dial[i]->looking ||
+             t->out.dial[i]->at) &&
+            !t->out.dial[i]->welcome)
             return true;
     return false;
 }
@@ -92,7 +95,7 @@ static bool let_in(kf_link *l)
         return true;
     }
     if (t->mesh && memcmp(t->node, l->node, KF_NODE) < 0 && dialling(t) &&
-        t->awake - l->since < HOLD) {
+        t->keep.awake - l->life.since < HOLD) {
         l->state = KF_HELD;
         return true;
     }
@@ -104,7 +107,7 @@ static bool let_in(kf_link *l)
 
 void kf_join_held(kf_transport *t)
 {
-    for (kf_link *l = t->links, *after; l; l = after) {
+    for (kf_link *l = t->in.links, *after; l; l = after) {
         after = l->after;
         if (l->state == KF_HELD && !let_in(l))
             kf_link_end(l);
@@ -120,7 +123,7 @@ static bool welcomed(kf_link *l)
     assert(l->dial);
     memcpy(l->dial->node, l->node, KF_NODE);
     if (t->mesh && memcmp(l->node, t->node, KF_NODE) == 0) {
-        snprintf(t->trouble, sizeof t->trouble,
+        snprintf(t->text.trouble, sizeof t->text.trouble,
                  "%s is this node itself: it is not reached", l->dial->address);
         l->dial->over = true;
         return false;
@@ -132,7 +135,7 @@ static bool welcomed(kf_link *l)
     if (!come(l))
         return false;
     l->dial->welcome = l->dial->admitted = true;
-    t->trouble[0] = '\0';
+    t->text.trouble[0] = '\0';
     kf_net_send_on(l);
     return true;
 }
@@ -144,8 +147,8 @@ static void sent_away(kf_link *l)
     assert(l->dial);
     memcpy(l->dial->node, l->node, KF_NODE);
     if (!t->mesh || !same_node(l))
-        snprintf(t->trouble, sizeof t->trouble, "%s closed the connection",
-                 l->dial->address);
+        snprintf(t->text.trouble, sizeof t->text.trouble,
+                 "%s closed the connection", l->dial->address);
     kf_link_end(l);
 }
 
@@ -180,9 +183,9 @@ static void part(kf_link *l)
     kf_link_unlist(l);
     kf_packets_clear(l);
     kf_packets_close(l);
-    l->forgotten = true;
+    l->flag.forgotten = true;
     l->state = KF_PARTING;
-    if (!l->dial && l->body_bytes == 0)
+    if (!l->dial && l->out.body_bytes == 0)
         send_away(l);
     else
         kf_link_end(l);
@@ -194,7 +197,7 @@ void kf_join_look(uv_timer_t *timer)
 
     if (!kf_keys_renew(t->keys))
         return;
-    for (kf_link *l = t->links, *after; l; l = after) {
+    for (kf_link *l = t->in.links, *after; l; l = after) {
         after = l->after;
         if (!kf_keys_revoked(l))
             continue;

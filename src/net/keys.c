@@ -42,9 +42,9 @@ bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME])
 
 bool kf_keys_name(const kf_link *l, char name[KF_NAME])
 {
-    X509 *x = SSL_get0_peer_certificate(l->tls);
+    X509 *x = SSL_get0_peer_certificate(l->secure.tls);
 
-    assert(l->tls);
+    assert(l->secure.tls);
     return x && kf_keys_know(l, x, name);
 }
 
@@ -52,7 +52,7 @@ bool kf_keys_revoked(const kf_link *l)
 {
     char name[KF_NAME];
 
-    if (!l->tls || l->state < KF_STRANGE || l->state > KF_PEER ||
+    if (!l->secure.tls || l->state < KF_STRANGE || l->state > KF_PEER ||
         (l->dial && !l->dial->who[0]))
         return false;
     return !kf_keys_name(l, name) ||
@@ -125,7 +125,8 @@ static void name_revoked(const kf_link *l, const X509 *x)
 {
     const kf_card *was = kf_cards_find(&l->t->keys->revoked, x);
 
-    snprintf(l->t->revoked, sizeof l->t->revoked, "%s", was ? was->name : "");
+    snprintf(l->t->text.revoked, sizeof l->t->text.revoked, "%s",
+             was ? was->name : "");
 }
 
 static int verify(X509_STORE_CTX *store, void *ud)

@@ -20,7 +20,7 @@
 /* Updates the watch if OpenSSL now waits for something else. */
 static ssize_t rewatch(kf_link *l, unsigned waits, ssize_t n)
 {
-    if (l->waits != waits) {
+    if (l->secure.waits != waits) {
         kf_link_watch(l);
         errno = EAGAIN;
     }
@@ -30,15 +30,15 @@ static ssize_t rewatch(kf_link *l, unsigned waits, ssize_t n)
 ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
 {
     struct msghdr m = {.msg_iov = part, .msg_iovlen = (size_t)parts};
-    unsigned waits = l->waits;
+    unsigned waits = l->secure.waits;
     kf_passing room;
     ssize_t n;
 
-    assert(!l->tls || parts == 2);
-    if (l->tls)
+    assert(!l->secure.tls || parts == 2);
+    if (l->secure.tls)
         return rewatch(l, waits, kf_tls_write(l, part));
-    if (l->with && l->frame_at == 0)
-        kf_share_attach(&m, &room, l->with);
+    if (l->out.with && l->out.at == 0)
+        kf_share_attach(&m, &room, l->out.with);
     n = TEMP_FAILURE_RETRY(sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT));
     if (n < 0 && errno == ETOOMANYREFS)
         errno = EAGAIN; /* the receiver must read others first */
@@ -48,19 +48,19 @@ ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
 ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts)
 {
     struct msghdr m = {.msg_iov = part, .msg_iovlen = (size_t)parts};
-    unsigned waits = l->waits;
+    unsigned waits = l->secure.waits;
     kf_passing room;
     ssize_t n;
 
-    if (l->tls)
+    if (l->secure.tls)
         return rewatch(l, waits, kf_tls_read(l, part, parts));
-    if (l->local) {
+    if (l->flag.local) {
         m.msg_control = &room;
         m.msg_controllen = sizeof room;
     }
     n = TEMP_FAILURE_RETRY(recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
-    if (n > 0 && l->local && !kf_share_detach(&m, &l->passed)) {
-        l->t->refused.full += l->passed < 0;
+    if (n > 0 && l->flag.local && !kf_share_detach(&m, &l->flag.passed)) {
+        l->t->gate.refused.full += l->flag.passed < 0;
         errno = EPROTO;
         return -1;
     }
@@ -71,9 +71,9 @@ ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts)
 
 void kf_link_watch(kf_link *l)
 {
-    int read = l->waits & KF_READS_WAIT ? UV_WRITABLE : UV_READABLE;
-    int write = l->waits & KF_WRITES_WAIT ? UV_READABLE : UV_WRITABLE;
-    int events = (l->deaf ? 0 : read) | (l->blocked ? write : 0);
+    int read = l->secure.waits & KF_READS_WAIT ? UV_WRITABLE : UV_READABLE;
+    int write = l->secure.waits & KF_WRITES_WAIT ? UV_READABLE : UV_WRITABLE;
+    int events = (l->flag.deaf ? 0 : read) | (l->flag.blocked ? write : 0);
 
     if (l->state == KF_OVER)
         return;
@@ -92,10 +92,10 @@ void kf_link_calm(kf_link *l, bool calm)
 {
     const int least = calm ? KF_HEADER : 1;
 
-    if (!l->tls && !l->unix_socket)
-        l->calm = setsockopt(l->fd, SOL_SOCKET, SO_RCVLOWAT, &least,
-                             sizeof least) == 0 &&
-                  calm;
+    if (!l->secure.tls && !l->flag.unix_socket)
+        l->life.calm = setsockopt(l->fd, SOL_SOCKET, SO_RCVLOWAT, &least,
+                                  sizeof least) == 0 &&
+                       calm;
 }
 
 void kf_link_listen(kf_link *l)
@@ -106,9 +106,9 @@ void kf_link_listen(kf_link *l)
 
     if (getsockopt(l->fd, IPPROTO_TCP, TCP_INFO, &i, &bytes))
         return;
-    last = l->t->awake - (kofn_time)i.tcpi_last_data_recv * KF_MILLI;
-    if (last > l->heard)
-        l->heard = last;
+    last = l->t->keep.awake - (kofn_time)i.tcpi_last_data_recv * KF_MILLI;
+    if (last > l->life.heard)
+        l->life.heard = last;
 }
 
 /* ---- beginning ----------------------------------------------------------- */
@@ -143,8 +143,8 @@ static void set_up(kf_link *l, bool dialled)
     socklen_t bytes = sizeof at;
 
     (void)getsockname(l->fd, &at.any, &bytes);
-    l->unix_socket = at.any.sa_family == AF_UNIX;
-    if (l->unix_socket) {
+    l->flag.unix_socket = at.any.sa_family == AF_UNIX;
+    if (l->flag.unix_socket) {
         setsockopt(l->fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof unread);
         return;
     }
@@ -163,7 +163,7 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
 
     assert(fd >= 0);
     t->starved += !l;
-    if (!l || uv_poll_init(&t->loop, &l->poll, fd)) {
+    if (!l || uv_poll_init(&t->uv.loop, &l->poll, fd)) {
         kf_free(l);
         close(fd);
         return l ? kf_fail(KOFN_TRANSPORT, "a connection cannot be watched")
@@ -174,21 +174,22 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     l->fd = fd;
     l->state = state;
     l->ready = ready;
-    l->sending = l->passed = -1;
+    l->out.channel = l->flag.passed = -1;
     set_up(l, state == KF_DIALLING);
-    l->local = !t->keys && l->unix_socket;
-    l->since = l->heard = l->spoke = l->busy = t->awake;
-    l->beat = KOFN_NEVER;
+    l->flag.local = !t->keys && l->flag.unix_socket;
+    l->life.since = l->life.heard = l->life.spoke = l->life.busy =
+        t->keep.awake;
+    l->life.beat = KOFN_NEVER;
     for (int i = 0; i < KF_CHANNELS; i++) {
         l->channel[i].last = &l->channel[i].first;
         l->channel[i].window = i ? t->peer_bytes / 4 : t->peer_bytes;
         l->channel[i].given = l->channel[i].window;
     }
-    l->after = t->links;
-    if (t->links)
-        t->links->before = l;
-    t->links = l;
-    l->blocked = state == KF_DIALLING;
+    l->after = t->in.links;
+    if (t->in.links)
+        t->in.links->before = l;
+    t->in.links = l;
+    l->flag.blocked = state == KF_DIALLING;
     kf_link_watch(l);
     *out = l;
     return KOFN_OK;
@@ -209,32 +210,32 @@ void kf_link_end(kf_link *l)
     if (was == KF_OVER)
         return;
     l->state = KF_OVER;
-    *(l->before ? &l->before->after : &t->links) = l->after;
+    *(l->before ? &l->before->after : &t->in.links) = l->after;
     if (l->after)
         l->after->before = l->before;
     kf_packets_clear(l);
-    if (t->latest == l)
-        t->latest = NULL;
+    if (t->keep.latest == l)
+        t->keep.latest = NULL;
     if (was == KF_PEER)
         kf_link_unlist(l);
     if (l->tray)
         kf_packets_close(l);
     if (l->dial) {
         l->dial->link = NULL;
-        l->dial->lost = t->redial = true;
+        l->dial->lost = t->out.redial = true;
         l->dial = NULL;
     } else if (was >= KF_REFUSED && was <= KF_HELD) {
-        assert(t->strangers > 0);
-        t->strangers--;
-        t->refused.strange++;
+        assert(t->gate.strangers > 0);
+        t->gate.strangers--;
+        t->gate.refused.strange++;
     }
     kf_tls_free(l);
     uv_close((uv_handle_t *)&l->poll, closed);
-    if (l->local)
+    if (l->flag.local)
         kf_share_drain(l->fd);
     close(l->fd);
-    if (l->passed >= 0)
-        kf_low_discard(l->passed);
+    if (l->flag.passed >= 0)
+        kf_low_discard(l->flag.passed);
     t->dirty = true;
 }
 
@@ -243,9 +244,9 @@ void kf_link_make_room(kf_transport *t, bool shake, size_t most, uint64_t *why)
     kf_link *oldest = NULL;
     size_t n = 0;
 
-    for (kf_link *l = t->links; l; l = l->after) {
+    for (kf_link *l = t->in.links; l; l = l->after) {
         if (l->dial || l->state < KF_REFUSED || l->state > KF_HELD ||
-            (shake && (l->state != KF_SHAKING || !l->tls)))
+            (shake && (l->state != KF_SHAKING || !l->secure.tls)))
             continue;
         oldest = l; /* the newest is first in the list */
         n++;
@@ -262,20 +263,20 @@ void kf_link_refuse(kf_link *l)
     kf_tls_free(l);
     shutdown(l->fd, SHUT_WR);
     l->state = KF_REFUSED;
-    l->shaken = 0;
-    l->waits = 0;
+    l->secure.shaken = 0;
+    l->secure.waits = 0;
     kf_link_watch(l);
 }
 
 /* Returns the index of a peer in the list, or the index at which it belongs. */
 static size_t place_of(const kf_transport *t, kofn_peer number)
 {
-    size_t lo = 0, hi = t->peers;
+    size_t lo = 0, hi = t->in.count;
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
 
-        if (t->peer[mid]->number < number)
+        if (t->in.peer[mid]->number < number)
             lo = mid + 1;
         else
             hi = mid;
@@ -287,7 +288,8 @@ kf_link *kf_link_of(const kf_transport *t, kofn_peer number)
 {
     size_t i = place_of(t, number);
 
-    return i < t->peers && t->peer[i]->number == number ? t->peer[i] : NULL;
+    return i < t->in.count && t->in.peer[i]->number == number ? t->in.peer[i]
+                                                              : NULL;
 }
 
 void kf_link_unlist(kf_link *l)
@@ -295,7 +297,7 @@ void kf_link_unlist(kf_link *l)
     kf_transport *t = l->t;
     size_t i = place_of(t, l->number);
 
-    if (i < t->peers && t->peer[i] == l)
-        memmove(t->peer + i, t->peer + i + 1,
-                (--t->peers - i) * sizeof *t->peer);
+    if (i < t->in.count && t->in.peer[i] == l)
+        memmove(t->in.peer + i, t->in.peer + i + 1,
+                (--t->in.count - i) * sizeof *t->in.peer);
 }

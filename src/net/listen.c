@@ -50,18 +50,18 @@ static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
     kf_link *l;
 
     if (too_many(fd)) {
-        if (t->strangers == 0) { /* all others are peers */
-            t->refused.full++;
+        if (t->gate.strangers == 0) { /* all others are peers */
+            t->gate.refused.full++;
             close(fd);
             return;
         }
-        kf_link_make_room(t, false, 1, &t->refused.full);
+        kf_link_make_room(t, false, 1, &t->gate.refused.full);
     }
-    if (t->strangers >= t->strangers_most)
-        kf_link_make_room(t, false, 1, &t->refused.crowd);
+    if (t->gate.strangers >= t->gate.strangers_most)
+        kf_link_make_room(t, false, 1, &t->gate.refused.crowd);
     if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE, kf_net_ready))
         return;
-    t->strangers++;
+    t->gate.strangers++;
     kf_place_principal(fd, l->principal, sizeof l->principal);
     kf_place_text((const struct sockaddr *)from, l->name, sizeof l->name);
     if (from->ss_family == AF_UNIX)
@@ -82,15 +82,15 @@ static void turn_away(kf_transport *t)
 {
     int fd;
 
-    assert(t->listening >= 0);
+    assert(t->gate.listening >= 0);
     kf_low_begin();
-    close(t->spare);
-    fd = accept4(t->listening, NULL, NULL, SOCK_CLOEXEC);
+    close(t->gate.spare);
+    fd = accept4(t->gate.listening, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
     (void)kf_low_end(-1);
-    t->spare = open_spare();
-    kf_link_make_room(t, false, 1, &t->refused.full);
+    t->gate.spare = open_spare();
+    kf_link_make_room(t, false, 1, &t->gate.refused.full);
 }
 
 static void knocks(uv_poll_t *poll, int status, int events)
@@ -104,8 +104,8 @@ static void knocks(uv_poll_t *poll, int status, int events)
         int fd;
 
         kf_low_begin();
-        fd = kf_low_end(accept4(t->listening, (struct sockaddr *)&from, &bytes,
-                                SOCK_NONBLOCK | SOCK_CLOEXEC));
+        fd = kf_low_end(accept4(t->gate.listening, (struct sockaddr *)&from,
+                                &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd >= 0)
             comes(t, fd, &from);
         else if (errno == EMFILE || errno == ENFILE)
@@ -130,14 +130,14 @@ static void say_where(kf_transport *t, const char *address)
     char text[120];
     struct stat s;
 
-    snprintf(t->endpoint, sizeof t->endpoint, "%s", address);
-    if (getsockname(t->listening, (struct sockaddr *)&at, &bytes))
+    snprintf(t->text.endpoint, sizeof t->text.endpoint, "%s", address);
+    if (getsockname(t->gate.listening, (struct sockaddr *)&at, &bytes))
         return;
     if (at.ss_family != AF_UNIX) {
         kf_place_text((const struct sockaddr *)&at, text, sizeof text);
-        snprintf(t->endpoint, sizeof t->endpoint, "tcp://%s", text);
+        snprintf(t->text.endpoint, sizeof t->text.endpoint, "tcp://%s", text);
     } else if (lstat(address + 6, &s) == 0) {
-        t->file = s.st_ino;
+        t->gate.file = s.st_ino;
     }
 }
 
@@ -175,15 +175,15 @@ static kofn_status listen_there(kf_transport *t, const char *address)
 
     if (kf_place_everywhere(address)) {
         TRY(kf_place_here(address, true, &place));
-        t->listening = listens_at(&place);
-        if (t->listening >= 0 ||
+        t->gate.listening = listens_at(&place);
+        if (t->gate.listening >= 0 ||
             (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
             return KOFN_OK;
     }
     TRY(kf_place_here(address, false, &place));
     if (place.at.ss_family == AF_UNIX && address[6] != '@')
         unlink(address + 6); /* left by a process that is gone */
-    t->listening = listens_at(&place);
+    t->gate.listening = listens_at(&place);
     return KOFN_OK;
 }
 
@@ -191,19 +191,19 @@ kofn_status kf_listen(kf_transport *t, const char *address)
 {
     int error;
 
-    assert(!t->open);
+    assert(!t->uv.open);
     TRY(kf_place_vacant(address));
     TRY(listen_there(t, address));
     error = errno;
-    t->spare = open_spare();
-    if (t->listening < 0 || t->spare < 0)
-        return cannot(address, t->listening < 0 ? error : errno);
+    t->gate.spare = open_spare();
+    if (t->gate.listening < 0 || t->gate.spare < 0)
+        return cannot(address, t->gate.listening < 0 ? error : errno);
     say_where(t, address);
-    t->door.data = t;
-    if (uv_poll_init(&t->loop, &t->door, t->listening))
+    t->uv.door.data = t;
+    if (uv_poll_init(&t->uv.loop, &t->uv.door, t->gate.listening))
         return kf_fail(KOFN_TRANSPORT, "%s cannot be watched", address);
-    t->open = true;
-    uv_poll_start(&t->door, UV_READABLE, knocks);
+    t->uv.open = true;
+    uv_poll_start(&t->uv.door, UV_READABLE, knocks);
     t->dirty = true;
     return KOFN_OK;
 }
@@ -212,18 +212,19 @@ kofn_status kf_listen(kf_transport *t, const char *address)
  * removed, another process may have made its own. */
 void kf_listen_end(kf_transport *t)
 {
-    const char *path = t->endpoint + 6;
+    const char *path = t->text.endpoint + 6;
     struct stat s;
 
-    if (t->open)
-        uv_close((uv_handle_t *)&t->door, NULL);
-    if (t->open && strncmp(t->endpoint, "ipc://", 6) == 0 && *path != '@' &&
-        lstat(path, &s) == 0 && S_ISSOCK(s.st_mode) && s.st_ino == t->file)
+    if (t->uv.open)
+        uv_close((uv_handle_t *)&t->uv.door, NULL);
+    if (t->uv.open && strncmp(t->text.endpoint, "ipc://", 6) == 0 &&
+        *path != '@' && lstat(path, &s) == 0 && S_ISSOCK(s.st_mode) &&
+        s.st_ino == t->gate.file)
         unlink(path);
-    t->open = false;
-    if (t->listening >= 0)
-        close(t->listening);
-    if (t->spare >= 0)
-        close(t->spare);
-    t->listening = t->spare = -1;
+    t->uv.open = false;
+    if (t->gate.listening >= 0)
+        close(t->gate.listening);
+    if (t->gate.spare >= 0)
+        close(t->gate.spare);
+    t->gate.listening = t->gate.spare = -1;
 }

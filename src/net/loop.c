@@ -38,16 +38,17 @@
 static void look_after_peer(kf_link *l)
 {
     kf_transport *t = l->t;
-    kofn_time now = t->awake;
+    kofn_time now = t->keep.awake;
 
     assert(l->state == KF_PEER);
-    if (l->calm && now - l->heard > t->patience / 4 * 3)
+    if (l->life.calm && now - l->life.heard > t->patience / 4 * 3)
         kf_link_listen(l);
-    if (!l->calm && now - l->busy > t->patience && !l->have && !l->left)
+    if (!l->life.calm && now - l->life.busy > t->patience && !l->in.have &&
+        !l->in.left)
         kf_link_calm(l, true);
-    if (now - l->heard > t->patience)
+    if (now - l->life.heard > t->patience)
         kf_link_end(l);
-    else if (now - l->spoke >= l->beat)
+    else if (now - l->life.spoke >= l->life.beat)
         kf_net_send_word(l, KF_BEAT);
 }
 
@@ -60,10 +61,10 @@ static void look_after(kf_link *l)
     if (l->state == KF_PEER) {
         look_after_peer(l);
     } else if (l->state == KF_PARTING) {
-        if (t->ticked > l->until)
+        if (t->keep.ticked > l->life.until)
             kf_link_end(l);
-    } else if (t->awake - l->since > PATIENCE) {
-        t->refused.unresponsive += !l->dial && l->state != KF_REFUSED;
+    } else if (t->keep.awake - l->life.since > PATIENCE) {
+        t->gate.refused.unresponsive += !l->dial && l->state != KF_REFUSED;
         kf_link_end(l);
     }
 }
@@ -73,11 +74,12 @@ static void tick(uv_timer_t *timer)
     kf_transport *t = timer->data;
     kofn_time now = kf_clock();
 
-    assert(now >= t->ticked);
-    t->awake +=
-        now - t->ticked < t->silence / GAP ? now - t->ticked : t->silence / GAP;
-    t->ticked = now;
-    for (kf_link *l = t->links, *after; l; l = after) {
+    assert(now >= t->keep.ticked);
+    t->keep.awake += now - t->keep.ticked < t->silence / GAP
+                         ? now - t->keep.ticked
+                         : t->silence / GAP;
+    t->keep.ticked = now;
+    for (kf_link *l = t->in.links, *after; l; l = after) {
         after = l->after;
         look_after(l);
     }
@@ -95,21 +97,21 @@ void kf_net_loop_pass(kf_transport *t)
     t->shakes = 0;
     do {
         t->dirty = false;
-        uv_run(&t->loop, UV_RUN_NOWAIT);
-        if (t->redial)
+        uv_run(&t->uv.loop, UV_RUN_NOWAIT);
+        if (t->out.redial)
             kf_dial_again(t);
     } while (t->dirty && ++n < PASSES);
-    t->passed = kf_clock();
-    t->ready = -1;
+    t->keep.passed = kf_clock();
+    t->keep.ready = -1;
 }
 
 void kf_net_loop_unlock(kf_transport *t)
 {
-    kf_departure *done = t->finished;
+    kf_departure *done = t->traffic.finished;
 
     for (kf_departure *o = done; o; o = o->next)
         kf_share_leave(t, o->share);
-    t->finished = NULL;
+    t->traffic.finished = NULL;
     pthread_mutex_unlock(&t->lock);
     while (done) {
         kf_departure *o = done;
@@ -122,12 +124,12 @@ void kf_net_loop_unlock(kf_transport *t)
 
 void kf_net_loop_release(kf_transport *t)
 {
-    while (t->lingering) {
-        kf_departure *o = t->lingering;
+    while (t->traffic.lingering) {
+        kf_departure *o = t->traffic.lingering;
 
-        t->lingering = o->next;
-        o->next = t->finished;
-        t->finished = o;
+        t->traffic.lingering = o->next;
+        o->next = t->traffic.finished;
+        t->traffic.finished = o;
     }
 }
 
@@ -154,17 +156,17 @@ static int sleep_on(int loop, int timeout, int *what)
 static bool sleep_without(kf_transport *t, kofn_time atmost)
 {
     kofn_time ms = atmost / KF_MILLI + 1;
-    int timeout = uv_backend_timeout(&t->loop), n, what;
+    int timeout = uv_backend_timeout(&t->uv.loop), n, what;
 
     if (t->dirty)
         timeout = 0;
     if (ms <= INT32_MAX && (timeout < 0 || ms < timeout))
         timeout = (int)ms;
     kf_net_loop_unlock(t);
-    n = sleep_on(uv_backend_fd(&t->loop), timeout, &what);
+    n = sleep_on(uv_backend_fd(&t->uv.loop), timeout, &what);
     n = n < 0 && errno == EINTR;
     pthread_mutex_lock(&t->lock);
-    t->ready = what;
+    t->keep.ready = what;
     return !n;
 }
 
@@ -172,10 +174,10 @@ static bool sleep_without(kf_transport *t, kofn_time atmost)
 
 static bool nothing_left(const kf_transport *t)
 {
-    if (t->open)
+    if (t->uv.open)
         return false;
-    for (size_t i = 0; i < t->dials; i++)
-        if (!t->dial[i]->over)
+    for (size_t i = 0; i < t->out.count; i++)
+        if (!t->out.dial[i]->over)
             return false;
     return true;
 }
@@ -184,11 +186,12 @@ static bool nothing_left(const kf_transport *t)
  * by libuv would take a tenth of a short packet's time. */
 static bool hear_again(kf_transport *t)
 {
-    kf_link *l = t->latest;
-    int ready = t->ready;
+    kf_link *l = t->keep.latest;
+    int ready = t->keep.ready;
 
-    t->ready = -1;
-    if (!l || l->fd != ready || l->state != KF_PEER || l->waits || t->dirty)
+    t->keep.ready = -1;
+    if (!l || l->fd != ready || l->state != KF_PEER || l->secure.waits ||
+        t->dirty)
         return false;
     kf_net_ready(&l->poll, 0, UV_READABLE);
     return true;
@@ -199,30 +202,30 @@ static bool hear_again(kf_transport *t)
  * sleeps. */
 static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
 {
-    assert(t->here);
+    assert(t->keep.here);
     for (bool first = true;; first = false) {
         kofn_time now = kf_clock();
-        bool lately = now - t->passed < KF_MILLI;
+        bool lately = now - t->keep.passed < KF_MILLI;
 
         /* take packets that are here before the loop runs */
         if (first && lately && kf_net_receive_next(t, p))
             return KOFN_OK;
         /* run the loop, unless it just ran or a direct read was enough */
         if (!(lately && hear_again(t)) &&
-            (!first || !lately || t->asking || now >= until))
+            (!first || !lately || t->traffic.asking || now >= until))
             kf_net_loop_pass(t);
-        if (t->asking)
+        if (t->traffic.asking)
             kf_net_receive_ask(t);
         if (kf_net_receive_next(t, p))
             return KOFN_OK;
-        if (t->starved >= STARVED && !t->open)
+        if (t->starved >= STARVED && !t->uv.open)
             return kf_fail(KOFN_NOMEM,
                            "there is no memory for a connection to %s",
-                           t->endpoint);
+                           t->text.endpoint);
         if (nothing_left(t))
             return kf_fail(KOFN_TRANSPORT, "%s",
-                           t->trouble[0] ? t->trouble
-                                         : "no peer can be reached");
+                           t->text.trouble[0] ? t->text.trouble
+                                              : "no peer can be reached");
         now = kf_clock();
         if (now >= until || t->room) {
             t->room = t->full = false;
@@ -242,14 +245,14 @@ kofn_status kf_net_loop_wait(kofn_transport *base, kofn_time atmost,
 
     pthread_mutex_lock(&t->lock);
     kf_net_loop_release(t);
-    t->here = true;
+    t->keep.here = true;
     st = wait_here(t, until, p);
-    t->here = false;
-    t->turns++;
-    t->left = kf_clock();
-    t->base.dropped = t->refused.strange + t->refused.flood;
-    if (t->asleep)
-        pthread_cond_signal(&t->wake);
+    t->keep.here = false;
+    t->keep.turns++;
+    t->keep.left = kf_clock();
+    t->base.dropped = t->gate.refused.strange + t->gate.refused.flood;
+    if (t->keep.asleep)
+        pthread_cond_signal(&t->keep.wake);
     kf_net_loop_unlock(t);
     return st;
 }
@@ -258,12 +261,12 @@ void kf_net_loop_linger(kf_transport *t, kofn_time until)
 {
     kofn_time now;
 
-    t->here = true;
+    t->keep.here = true;
     kf_net_loop_release(t);
-    for (kf_net_loop_pass(t); t->links && (now = kf_clock()) < until;
+    for (kf_net_loop_pass(t); t->in.links && (now = kf_clock()) < until;
          kf_net_loop_pass(t))
         sleep_without(t, until - now);
-    t->here = false;
+    t->keep.here = false;
     kf_net_loop_unlock(t);
 }
 
@@ -279,25 +282,25 @@ static void *keep(void *ud)
     int calm = 0;
 
     pthread_mutex_lock(&t->lock);
-    while (!t->ending) {
-        if (!t->here && kf_clock() - t->left >= LOOK) {
+    while (!t->keep.ending) {
+        if (!t->keep.here && kf_clock() - t->keep.left >= LOOK) {
             kf_net_loop_pass(t);
-            if (!t->ending)
+            if (!t->keep.ending)
                 sleep_without(t, KOFN_NEVER);
             continue;
         }
-        calm = t->turns == turns ? calm + 1 : 0;
-        turns = t->turns;
-        if (!t->here || calm < CALM) {
+        calm = t->keep.turns == turns ? calm + 1 : 0;
+        turns = t->keep.turns;
+        if (!t->keep.here || calm < CALM) {
             kf_net_loop_unlock(t);
             nanosleep(&look, NULL);
             pthread_mutex_lock(&t->lock);
             continue;
         }
-        t->asleep = true;
-        while (t->here && !t->ending)
-            pthread_cond_wait(&t->wake, &t->lock);
-        t->asleep = false;
+        t->keep.asleep = true;
+        while (t->keep.here && !t->keep.ending)
+            pthread_cond_wait(&t->keep.wake, &t->lock);
+        t->keep.asleep = false;
     }
     kf_net_loop_unlock(t);
     return NULL;
@@ -312,12 +315,12 @@ kofn_status kf_net_loop_keep(kf_transport *t)
     sigset_t all, was;
     int error;
 
-    assert(!t->kept_by);
+    assert(!t->keep.started);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &was);
-    error = pthread_create(&t->keeper, NULL, keep, t);
+    error = pthread_create(&t->keep.thread, NULL, keep, t);
     pthread_sigmask(SIG_SETMASK, &was, NULL);
-    t->kept_by = !error;
+    t->keep.started = !error;
     return error ? kf_fail(KOFN_NOMEM, "no thread for connections: %s",
                            strerror(error))
                  : KOFN_OK;
@@ -329,48 +332,48 @@ kofn_status kf_net_loop_open(kf_transport *t)
     kf_low low;
     int error;
 
-    assert(!t->looping);
+    assert(!t->uv.looping);
     kf_low_fill(&low);
-    error = uv_loop_init(&t->loop);
+    error = uv_loop_init(&t->uv.loop);
     if (!error) /* this may open a pipe */
-        uv_async_init(&t->loop, &t->kick, NULL);
+        uv_async_init(&t->uv.loop, &t->uv.kick, NULL);
     kf_low_empty(&low);
     if (error)
         return kf_fail(KOFN_TRANSPORT, "no event loop: are there descriptors "
                                        "left? raise ulimit -n");
-    t->looping = true;
-    t->left = t->ticked = kf_clock();
-    uv_timer_init(&t->loop, &t->tick);
-    t->tick.data = t;
+    t->uv.looping = true;
+    t->keep.left = t->keep.ticked = kf_clock();
+    uv_timer_init(&t->uv.loop, &t->uv.tick);
+    t->uv.tick.data = t;
     ms = ms < TICK_MIN ? TICK_MIN : ms > TICK_MAX ? TICK_MAX : ms;
-    uv_timer_init(&t->loop, &t->look);
-    uv_timer_init(&t->loop, &t->dialing);
-    t->dialing.data = t;
-    uv_idle_init(&t->loop, &t->again);
-    t->look.data = t->again.data = t;
-    uv_timer_start(&t->tick, tick, (uint64_t)ms, (uint64_t)ms);
+    uv_timer_init(&t->uv.loop, &t->uv.look);
+    uv_timer_init(&t->uv.loop, &t->uv.dialing);
+    t->uv.dialing.data = t;
+    uv_idle_init(&t->uv.loop, &t->uv.again);
+    t->uv.look.data = t->uv.again.data = t;
+    uv_timer_start(&t->uv.tick, tick, (uint64_t)ms, (uint64_t)ms);
     return KOFN_OK;
 }
 
 /* Closes the loop. It is empty when all close callbacks have run. */
 void kf_net_loop_close(kf_transport *t)
 {
-    if (t->kept_by) {
+    if (t->keep.started) {
         pthread_mutex_lock(&t->lock);
-        t->ending = true;
-        pthread_cond_signal(&t->wake);
-        uv_async_send(&t->kick);
+        t->keep.ending = true;
+        pthread_cond_signal(&t->keep.wake);
+        uv_async_send(&t->uv.kick);
         kf_net_loop_unlock(t);
-        pthread_join(t->keeper, NULL);
+        pthread_join(t->keep.thread, NULL);
     }
-    if (t->looping) {
-        uv_close((uv_handle_t *)&t->tick, NULL);
-        uv_close((uv_handle_t *)&t->look, NULL);
-        uv_close((uv_handle_t *)&t->dialing, NULL);
-        uv_close((uv_handle_t *)&t->again, NULL);
-        uv_close((uv_handle_t *)&t->kick, NULL);
-        while (uv_run(&t->loop, UV_RUN_DEFAULT))
+    if (t->uv.looping) {
+        uv_close((uv_handle_t *)&t->uv.tick, NULL);
+        uv_close((uv_handle_t *)&t->uv.look, NULL);
+        uv_close((uv_handle_t *)&t->uv.dialing, NULL);
+        uv_close((uv_handle_t *)&t->uv.again, NULL);
+        uv_close((uv_handle_t *)&t->uv.kick, NULL);
+        while (uv_run(&t->uv.loop, UV_RUN_DEFAULT))
             ;
-        uv_loop_close(&t->loop);
+        uv_loop_close(&t->uv.loop);
     }
 }

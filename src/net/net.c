@@ -108,9 +108,9 @@ static void net_forget(kofn_transport *base, kofn_peer peer)
  * the name of our dial that leads to the same node, if there is one. */
 static const char *name_of(const kf_transport *t, const kf_link *l)
 {
-    for (size_t i = 0; t->mesh && !t->keys && !l->dial && i < t->dials; i++)
-        if (memcmp(t->dial[i]->node, l->node, KF_NODE) == 0)
-            return t->dial[i]->address;
+    for (size_t i = 0; t->mesh && !t->keys && !l->dial && i < t->out.count; i++)
+        if (memcmp(t->out.dial[i]->node, l->node, KF_NODE) == 0)
+            return t->out.dial[i]->address;
     return l->name;
 }
 
@@ -124,12 +124,12 @@ static const char *words_about(kofn_transport *base, kofn_peer peer,
 
     pthread_mutex_lock(&t->lock);
     l = kf_link_of(t, peer);
-    snprintf(t->words, sizeof t->words, "%s",
+    snprintf(t->text.words, sizeof t->text.words, "%s",
              !l          ? "a lost peer"
              : principal ? l->principal
                          : name_of(t, l));
     kf_net_loop_unlock(t);
-    return t->words;
+    return t->text.words;
 }
 
 static const char *net_name_of(kofn_transport *base, kofn_peer peer)
@@ -148,7 +148,7 @@ static const char *net_principal_of(kofn_transport *base, kofn_peer peer)
  * most every ten seconds. */
 static const char *words_of(kf_transport *t)
 {
-    const kf_refused is = t->refused, was = t->known;
+    const kf_refused is = t->gate.refused, was = t->gate.known;
     char crowd[160];
     const struct {
         uint64_t n;
@@ -172,19 +172,20 @@ static const char *words_of(kf_transport *t)
     snprintf(crowd, sizeof crowd,
              "ended: there were more than %zu strangers, or more than %zu "
              "of them shook hands",
-             t->strangers_most, kf_shake_most(t));
+             t->gate.strangers_most, kf_shake_most(t));
     if (of[i].why)
-        snprintf(t->words, sizeof t->words, "%llu connection%s %s",
+        snprintf(t->text.words, sizeof t->text.words, "%llu connection%s %s",
                  (unsigned long long)of[i].n, of[i].n == 1 ? " was" : "s were",
                  of[i].why);
     else if (of[i].n == 1)
-        snprintf(t->words, sizeof t->words, "%s", t->keyless);
+        snprintf(t->text.words, sizeof t->text.words, "%s", t->text.keyless);
     else
-        snprintf(t->words, sizeof t->words, "%.340s; %llu more were refused",
-                 t->keyless, (unsigned long long)of[i].n - 1);
-    t->known = is;
-    t->reported_at = kf_clock();
-    return t->words;
+        snprintf(t->text.words, sizeof t->text.words,
+                 "%.340s; %llu more were refused", t->text.keyless,
+                 (unsigned long long)of[i].n - 1);
+    t->gate.known = is;
+    t->gate.reported_at = kf_clock();
+    return t->text.words;
 }
 
 static const char *net_news(kofn_transport *base)
@@ -193,9 +194,9 @@ static const char *net_news(kofn_transport *base)
     const char *words = NULL;
 
     pthread_mutex_lock(&t->lock);
-    if (kf_keys_news(t->keys, t->words, sizeof t->words))
-        words = t->words;
-    else if (!t->reported_at || kf_clock() - t->reported_at >= NEWS)
+    if (kf_keys_news(t->keys, t->text.words, sizeof t->text.words))
+        words = t->text.words;
+    else if (!t->gate.reported_at || kf_clock() - t->gate.reported_at >= NEWS)
         words = words_of(t);
     kf_net_loop_unlock(t);
     return words;
@@ -228,10 +229,10 @@ static void take_leave(kf_transport *t, kofn_time linger)
     kofn_time until = kf_later(kf_clock(), linger);
 
     pthread_mutex_lock(&t->lock);
-    for (size_t i = 0; i < t->dials; i++)
-        t->dial[i]->over = true;
+    for (size_t i = 0; i < t->out.count; i++)
+        t->out.dial[i]->over = true;
     kf_listen_end(t);
-    for (kf_link *l = t->links, *after; l; l = after) {
+    for (kf_link *l = t->in.links, *after; l; l = after) {
         after = l->after;
         if (l->state != KF_PEER || linger <= 0) {
             kf_net_send_on(l); /* what the socket takes now */
@@ -247,24 +248,24 @@ static void net_close(kofn_transport *base, kofn_time linger)
 {
     kf_transport *t = (kf_transport *)base;
 
-    if (t->looping)
+    if (t->uv.looping)
         take_leave(t, linger);
     pthread_mutex_lock(&t->lock);
-    while (t->links)
-        kf_link_end(t->links);
+    while (t->in.links)
+        kf_link_end(t->in.links);
     kf_net_loop_release(t);
     kf_net_loop_unlock(t);
     kf_net_loop_close(t);
     kf_keys_free(t->keys);
     kf_packets_end(t);
-    for (size_t i = 0; i < t->dials; i++)
-        kf_dial_free(t->dial[i]);
+    for (size_t i = 0; i < t->out.count; i++)
+        kf_dial_free(t->out.dial[i]);
     for (int i = 0; i < KF_SPARE; i++)
-        kf_free(t->kept[i]);
+        kf_free(t->traffic.kept[i]);
     pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->wake);
-    kf_free(t->dial);
-    kf_free(t->peer);
+    pthread_cond_destroy(&t->keep.wake);
+    kf_free(t->out.dial);
+    kf_free(t->in.peer);
     kf_free(t->bundle);
     kf_free(t);
 }
@@ -326,14 +327,14 @@ static kofn_status make(kf_transport **out, const kofn_net_options *o)
                                .principal_of = net_principal_of,
                                .arriving = net_arriving,
                                .threads = true};
-    t->listening = t->spare = -1;
+    t->gate.listening = t->gate.spare = -1;
     t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;
     t->peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)32 << 20;
     t->silence = o->silence ? o->silence : 800 * KF_MILLI;
-    t->strangers_most = o->strangers ? o->strangers : 1024;
+    t->gate.strangers_most = o->strangers ? o->strangers : 1024;
     t->insecure = o->insecure;
     pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->wake, NULL);
+    pthread_cond_init(&t->keep.wake, NULL);
     *out = t;
     return kf_net_loop_open(t);
 }
@@ -352,7 +353,7 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     t->patience = r == DIALS ? 8 * t->silence : t->silence;
     TRY(kf_keys_open(t, r & LISTENS, r & DIALS, o));
     if (kf_keys_may_change(t->keys))
-        uv_timer_start(&t->look, kf_join_look, 1000, 1000);
+        uv_timer_start(&t->uv.look, kf_join_look, 1000, 1000);
     if (r == DIALS)
         TRY(kf_keys_expect(t, &address, who));
     TRY(kf_place_check(address, r & LISTENS, t->insecure || t->keys));
@@ -366,7 +367,7 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     if (r & LISTENS) {
         st = kf_listen(t, address);
     } else {
-        snprintf(t->endpoint, sizeof t->endpoint, "%s", address);
+        snprintf(t->text.endpoint, sizeof t->text.endpoint, "%s", address);
         st = kf_dial_new(t, address, who);
     }
     kf_net_loop_pass(t);
@@ -417,7 +418,7 @@ kofn_status kofn_net_mesh(kofn_transport **out, const char *address,
 
 const char *kofn_net_endpoint(const kofn_transport *t)
 {
-    return ((const kf_transport *)t)->endpoint;
+    return ((const kf_transport *)t)->text.endpoint;
 }
 
 const char *kofn_net_trouble(const kofn_transport *base)
@@ -425,7 +426,7 @@ const char *kofn_net_trouble(const kofn_transport *base)
     kf_transport *t = (kf_transport *)(uintptr_t)base;
 
     pthread_mutex_lock(&t->lock);
-    memcpy(t->asked, t->trouble, sizeof t->asked);
+    memcpy(t->text.asked, t->text.trouble, sizeof t->text.asked);
     pthread_mutex_unlock(&t->lock);
-    return t->asked;
+    return t->text.asked;
 }

@@ -30,10 +30,10 @@ kf_arrival *kf_packets_new(kf_transport *t, size_t bytes)
     kf_arrival *in = NULL;
 
     for (int i = 0; bytes > SMALL && i < KF_SPARE && !in; i++)
-        if (t->kept[i] && t->kept[i]->room >= bytes &&
-            t->kept[i]->room / 2 <= bytes) {
-            in = t->kept[i];
-            t->kept[i] = NULL;
+        if (t->traffic.kept[i] && t->traffic.kept[i]->room >= bytes &&
+            t->traffic.kept[i]->room / 2 <= bytes) {
+            in = t->traffic.kept[i];
+            t->traffic.kept[i] = NULL;
         }
     if (!in) {
         in = bytes <= SIZE_MAX - front ? kf_new(front + bytes, 1) : NULL;
@@ -52,8 +52,8 @@ void kf_packets_free(kf_transport *t, kf_arrival *in)
     if (in && in->mapped)
         munmap(in->body, in->mapped);
     for (int i = 0; in && in->room > SMALL && i < KF_SPARE; i++)
-        if (!t->kept[i]) {
-            t->kept[i] = in;
+        if (!t->traffic.kept[i]) {
+            t->traffic.kept[i] = in;
             return;
         }
     kf_free(in);
@@ -116,7 +116,7 @@ struct kf_tray {
 
 static kf_account *account_named(kf_transport *t, const char *name)
 {
-    kf_account *a = t->accounts;
+    kf_account *a = t->traffic.accounts;
 
     while (a && strcmp(a->name, name) != 0)
         a = a->next;
@@ -124,8 +124,8 @@ static kf_account *account_named(kf_transport *t, const char *name)
         return a;
     snprintf(a->name, sizeof a->name, "%s", name);
     a->turn[KF_BULK].of = a->turn[KF_URGENT].of = a;
-    a->next = t->accounts;
-    t->accounts = a;
+    a->next = t->traffic.accounts;
+    t->traffic.accounts = a;
     return a;
 }
 
@@ -135,14 +135,14 @@ static kf_account *account_of(const kf_link *l)
 
     if (l->dial)
         snprintf(name, sizeof name, "%.*s", KF_NAME - 1, l->dial->address);
-    else if (!l->tls || !kf_keys_name(l, name))
+    else if (!l->secure.tls || !kf_keys_name(l, name))
         kf_place_principal(l->fd, name, sizeof name);
     return account_named(l->t, name);
 }
 
 static void release_account(kf_transport *t, kf_account *a)
 {
-    kf_account **at = &t->accounts;
+    kf_account **at = &t->traffic.accounts;
 
     if (a->links || a->ended || a->turn[KF_BULK].waits ||
         a->turn[KF_URGENT].waits)
@@ -163,7 +163,7 @@ static void set_windows(kf_link *l, size_t links)
     size_t full = t->peer_bytes, own = full;
 
     assert(links > 0);
-    if (links > FULL && !l->dial && !l->local)
+    if (links > FULL && !l->dial && !l->flag.local)
         own = full * FULL * FULL / (links * links);
     own = kf_max(own, kf_min(full, LEAST));
     for (int i = 0; i < KF_CHANNELS; i++)
@@ -184,7 +184,7 @@ static void line_up_tray(kf_transport *t, kf_tray *b, int channel)
     if (!b->line[channel].first || b->held || (channel && !b->reported))
         return;
     line_up(&a->trays[channel], &b->turn[channel]);
-    line_up(&t->waiting[channel], &a->turn[channel]);
+    line_up(&t->traffic.waiting[channel], &a->turn[channel]);
 }
 
 /* Frees the tray if its connection is over and it is empty. */
@@ -196,7 +196,7 @@ static void release_tray(kf_transport *t, kf_tray *b)
         b->line[KF_URGENT].first || b->turn[KF_BULK].waits ||
         b->turn[KF_URGENT].waits)
         return;
-    *(b->before ? &b->before->after : &t->ended) = b->after;
+    *(b->before ? &b->before->after : &t->traffic.ended) = b->after;
     if (b->after)
         b->after->before = b->before;
     assert(b->account->ended > 0);
@@ -261,7 +261,7 @@ static kf_arrival *notice(const kf_tray *b, kofn_arrival what)
  * reported. */
 static void follow(kf_transport *t, kf_tray *b)
 {
-    for (kf_tray *was = t->ended; t->mesh && was; was = was->after)
+    for (kf_tray *was = t->traffic.ended; t->mesh && was; was = was->after)
         if (was->account == b->account && !was->then &&
             memcmp(was->node, b->node, KF_NODE) == 0) {
             was->then = b;
@@ -331,10 +331,10 @@ void kf_packets_close(kf_link *l)
         }
     }
     b->link = NULL;
-    b->after = t->ended;
-    if (t->ended)
-        t->ended->before = b;
-    t->ended = b;
+    b->after = t->traffic.ended;
+    if (t->traffic.ended)
+        t->traffic.ended->before = b;
+    t->traffic.ended = b;
     a->left_over += b->cost;
     if (b->farewell) {
         a->left_over += cost(b->farewell);
@@ -352,7 +352,7 @@ static kf_arrival *next_of(kf_transport *t, int channel)
     kf_account *a;
     kf_tray *b;
 
-    while (!in && (a = take_turn(&t->waiting[channel]))) {
+    while (!in && (a = take_turn(&t->traffic.waiting[channel]))) {
         a->links++; /* so that it is not freed */
         while (!in && (b = take_turn(&a->trays[channel]))) {
             int from = channel;
@@ -369,7 +369,7 @@ static kf_arrival *next_of(kf_transport *t, int channel)
         }
         a->links--;
         if (a->trays[channel].first)
-            line_up(&t->waiting[channel], &a->turn[channel]);
+            line_up(&t->traffic.waiting[channel], &a->turn[channel]);
         release_account(t, a);
     }
     return in;
@@ -377,12 +377,12 @@ static kf_arrival *next_of(kf_transport *t, int channel)
 
 kf_arrival *kf_packets_next(kf_transport *t)
 {
-    bool urgent = t->waiting[KF_URGENT].first != NULL;
+    bool urgent = t->traffic.waiting[KF_URGENT].first != NULL;
     kf_arrival *in = NULL;
 
-    if (urgent && t->hurry < HURRY)
+    if (urgent && t->traffic.hurry < HURRY)
         in = next_of(t, KF_URGENT);
-    t->hurry = in ? t->hurry + 1 : 0;
+    t->traffic.hurry = in ? t->traffic.hurry + 1 : 0;
     if (!in)
         in = next_of(t, KF_BULK);
     return in || !urgent ? in : next_of(t, KF_URGENT);
@@ -390,7 +390,7 @@ kf_arrival *kf_packets_next(kf_transport *t)
 
 kf_tray *kf_packets_ended(const kf_transport *t, kofn_peer peer)
 {
-    kf_tray *b = t->ended;
+    kf_tray *b = t->traffic.ended;
 
     while (b && b->peer != peer)
         b = b->after;
@@ -427,7 +427,7 @@ void kf_packets_sent(kf_transport *t, kf_channel *a)
     if (!a->first)
         a->last = &a->first;
     a->queued -= o->body.bytes + KF_COST;
-    list = o->share ? &t->lingering : &t->finished;
+    list = o->share ? &t->traffic.lingering : &t->traffic.finished;
     o->next = *list;
     *list = o;
     t->room |= t->full;
@@ -442,13 +442,13 @@ void kf_packets_clear(kf_link *l)
             kf_packets_sent(l->t, a);
         kf_packets_free(l->t, a->coming);
         a->coming = NULL;
-        assert(!a->asks || l->t->asking > 0);
-        l->t->asking -= a->asks;
+        assert(!a->asks || l->t->traffic.asking > 0);
+        l->t->traffic.asking -= a->asks;
         a->asks = false;
     }
-    l->sending = -1;
-    if (l->with && l->frame_at == 0)
-        l->frame_bytes = 0; /* nothing of the frame was sent, nor the file
+    l->out.channel = -1;
+    if (l->out.with && l->out.at == 0)
+        l->out.bytes = 0; /* nothing of the frame was sent, nor the file
                                descriptor that goes with it */
-    l->with = NULL;
+    l->out.with = NULL;
 }

@@ -87,13 +87,13 @@ static void answer(kf_link *l, int channel)
         return;
     }
     in->skipped = true;
-    l->skips |= 1u << channel;
+    l->out.skips |= 1u << channel;
     arrived(l, channel);
 }
 
 void kf_net_receive_ask(kf_transport *t)
 {
-    for (kf_link *l = t->links, *after; t->asking && l; l = after) {
+    for (kf_link *l = t->in.links, *after; t->traffic.asking && l; l = after) {
         after = l->after;
         for (int i = 0; i < KF_CHANNELS; i++) {
             kf_channel *a = &l->channel[i];
@@ -102,7 +102,7 @@ void kf_net_receive_ask(kf_transport *t)
             if (!a->asks || a->taken + KF_COST != a->got)
                 continue;
             a->asks = false;
-            t->asking--;
+            t->traffic.asking--;
             answer(l, i);
             kf_net_send_on(l);
             if (l->state == KF_OVER)
@@ -146,12 +146,12 @@ static bool packet(kf_link *l, int channel, size_t chunk, uint64_t bytes)
     in->peer = l->number;
     in->urgent = channel == KF_URGENT;
     in->bytes = (size_t)bytes;
-    in->head_bytes = kf_net_number(l->part + 2, 2);
-    memcpy(in->head, l->part + KF_HEADER, in->head_bytes);
+    in->head_bytes = kf_net_number(l->in.part + 2, 2);
+    memcpy(in->head, l->in.part + KF_HEADER, in->head_bytes);
     in->since = kf_clock();
     a->coming = in;
     a->asks = asks;
-    l->t->asking += asks;
+    l->t->traffic.asking += asks;
     if (!bytes)
         arrived(l, channel);
     return true;
@@ -162,13 +162,13 @@ static bool file(kf_link *l, int channel, uint64_t bytes)
 {
     kf_channel *a = &l->channel[channel];
     kf_arrival *in = a->coming;
-    int fd = l->passed;
+    int fd = l->flag.passed;
 
     if (!in || a->asks || in->body || bytes != in->bytes || fd < 0 ||
         bytes > a->given - a->got)
         return false;
     a->got += bytes;
-    l->passed = -1;
+    l->flag.passed = -1;
     in->body = kf_share_map(fd, in->bytes);
     if (!in->body)
         return false;
@@ -181,7 +181,7 @@ static bool skip(kf_link *l, int channel)
 {
     kf_departure *o = l->channel[channel].first;
 
-    if (!o || !o->begun || o->at || !o->body.bytes || l->sending == channel)
+    if (!o || !o->begun || o->at || !o->body.bytes || l->out.channel == channel)
         return false;
     kf_packets_sent(l->t, &l->channel[channel]);
     return true;
@@ -198,18 +198,18 @@ static bool credit(kf_link *l, int channel, uint64_t may)
 /* Handles a complete header and head; false if the frame is not allowed now. */
 static bool frame(kf_link *l)
 {
-    kf_word word = (kf_word)l->part[0];
-    int channel = l->part[1];
-    size_t chunk = kf_net_number(l->part + 4, 4);
-    uint64_t number = kf_net_number(l->part + 8, 8);
+    kf_word word = (kf_word)l->in.part[0];
+    int channel = l->in.part[1];
+    size_t chunk = kf_net_number(l->in.part + 4, 4);
+    uint64_t number = kf_net_number(l->in.part + 8, 8);
     kf_channel *a = &l->channel[channel & 1];
     kf_greeting g;
 
     if (channel > 1 || (chunk && word != KF_PACKET && word != KF_DATA))
         return false;
     if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO) {
-        memcpy(&g, l->part + KF_HEADER, sizeof g);
-        return kf_net_number(l->part + 2, 2) == sizeof g &&
+        memcpy(&g, l->in.part + KF_HEADER, sizeof g);
+        return kf_net_number(l->in.part + 2, 2) == sizeof g &&
                kf_join_greeting(l, word, &g);
     }
     if (l->state != KF_PEER && l->state != KF_PARTING)
@@ -228,8 +228,8 @@ static bool frame(kf_link *l)
     if (word != KF_PACKET && word != KF_DATA)
         return false;
     a->got += chunk;
-    l->left = chunk;
-    l->into = channel;
+    l->in.left = chunk;
+    l->in.into = channel;
     return !chunk || (chunk <= a->coming->bytes - a->coming->at &&
                       chunk <= KF_CHUNK && a->got <= a->given);
 }
@@ -239,9 +239,9 @@ static bool frame(kf_link *l)
 /* Reports that the process that was reached does not speak this protocol. */
 static void is_no_kofn(kf_link *l)
 {
-    if (l->dial && l->state == KF_STRANGE && !l->tls)
+    if (l->dial && l->state == KF_STRANGE && !l->secure.tls)
         snprintf(
-            l->t->trouble, sizeof l->t->trouble,
+            l->t->text.trouble, sizeof l->t->text.trouble,
             "%s: no TLS handshake: the coordinator may want --keys, have no "
             "descriptor left, or be another program",
             l->dial->address);
@@ -251,7 +251,7 @@ static void is_no_kofn(kf_link *l)
 static void closed(kf_link *l, bool orderly)
 {
     if (orderly && l->state == KF_PARTING && !kf_net_send_idle(l)) {
-        l->deaf = true;
+        l->flag.deaf = true;
         kf_link_watch(l);
         return;
     }
@@ -262,20 +262,20 @@ static void closed(kf_link *l, bool orderly)
 static void refuse(kf_link *l)
 {
     is_no_kofn(l);
-    l->t->refused.flood++;
+    l->t->gate.refused.flood++;
     kf_link_end(l);
 }
 
 static void chunk_came(kf_link *l, size_t n)
 {
-    kf_arrival *in = l->channel[l->into].coming;
+    kf_arrival *in = l->channel[l->in.into].coming;
 
-    assert(n <= l->left);
+    assert(n <= l->in.left);
     assert(in->at + n <= in->bytes);
     in->at += n;
-    l->left -= n;
-    if (l->left == 0 && in->at == in->bytes)
-        arrived(l, l->into);
+    l->in.left -= n;
+    if (l->in.left == 0 && in->at == in->bytes)
+        arrived(l, l->in.into);
 }
 
 /* Completes a header and its head. Returns how many of the bytes they take. */
@@ -286,43 +286,43 @@ static size_t take_part(kf_link *l, const unsigned char *p, size_t n)
     for (;;) {
         size_t want = KF_HEADER;
 
-        if (l->have >= KF_HEADER)
-            want += kf_net_number(l->part + 2, 2);
-        if (want > sizeof l->part) {
+        if (l->in.have >= KF_HEADER)
+            want += kf_net_number(l->in.part + 2, 2);
+        if (want > sizeof l->in.part) {
             refuse(l);
             return at;
         }
-        if (l->have == want) {
-            l->have = 0;
+        if (l->in.have == want) {
+            l->in.have = 0;
             if (!frame(l))
                 refuse(l);
             return at;
         }
         if (at == n)
             return at;
-        want = kf_min(want - l->have, n - at);
-        memcpy(l->part + l->have, p + at, want);
-        l->have += want;
+        want = kf_min(want - l->in.have, n - at);
+        memcpy(l->in.part + l->in.have, p + at, want);
+        l->in.have += want;
         at += want;
     }
 }
 
 static void take(kf_link *l, const unsigned char *p, size_t n)
 {
-    while (n > 0 && l->state != KF_OVER && !l->forgotten) {
+    while (n > 0 && l->state != KF_OVER && !l->flag.forgotten) {
         size_t m;
 
-        if (l->left > 0) {
-            kf_arrival *in = l->channel[l->into].coming;
+        if (l->in.left > 0) {
+            kf_arrival *in = l->channel[l->in.into].coming;
 
-            m = kf_min(l->left, n);
+            m = kf_min(l->in.left, n);
             memcpy(in->body + in->at, p, m);
             chunk_came(l, m);
-        } else if (l->have == 0 && *p == KF_BEAT && l->state >= KF_PEER) {
+        } else if (l->in.have == 0 && *p == KF_BEAT && l->state >= KF_PEER) {
             m = 1;
         } else {
-            l->busy = l->t->awake;
-            if (l->calm)
+            l->life.busy = l->t->keep.awake;
+            if (l->life.calm)
                 kf_link_calm(l, false);
             m = take_part(l, p, n);
         }
@@ -336,14 +336,14 @@ static void take(kf_link *l, const unsigned char *p, size_t n)
  * call. */
 static bool announced(const kf_link *l)
 {
-    return l->have > 0 && l->part[0] == KF_FILE;
+    return l->in.have > 0 && l->in.part[0] == KF_FILE;
 }
 
 static void unannounced(kf_link *l)
 {
-    if (l->forgotten) { /* its frames are not read */
-        kf_low_discard(l->passed);
-        l->passed = -1;
+    if (l->flag.forgotten) { /* its frames are not read */
+        kf_low_discard(l->flag.passed);
+        l->flag.passed = -1;
     } else {
         refuse(l);
     }
@@ -354,10 +354,12 @@ static void unannounced(kf_link *l)
 static size_t read_some(kf_link *l, bool *all)
 {
     kf_transport *t = l->t;
-    kf_arrival *in =
-        l->left >= DIRECT && !l->forgotten ? l->channel[l->into].coming : NULL;
-    struct iovec part[2] = {{in ? in->body + in->at : NULL, in ? l->left : 0},
-                            {t->staging, in ? LOOKAHEAD : sizeof t->staging}};
+    kf_arrival *in = l->in.left >= DIRECT && !l->flag.forgotten
+                         ? l->channel[l->in.into].coming
+                         : NULL;
+    struct iovec part[2] = {
+        {in ? in->body + in->at : NULL, in ? l->in.left : 0},
+        {t->bytes.staging, in ? LOOKAHEAD : sizeof t->bytes.staging}};
     size_t direct = part[0].iov_len, got;
     ssize_t n = kf_link_read(l, part, 2);
 
@@ -371,8 +373,8 @@ static size_t read_some(kf_link *l, bool *all)
     got = kf_min((size_t)n, direct);
     if (got)
         chunk_came(l, got);
-    take(l, t->staging, (size_t)n - got);
-    if (l->state != KF_OVER && l->passed >= 0 && !announced(l))
+    take(l, t->bytes.staging, (size_t)n - got);
+    if (l->state != KF_OVER && l->flag.passed >= 0 && !announced(l))
         unannounced(l);
     return (size_t)n;
 }
@@ -384,11 +386,11 @@ static void again(uv_idle_t *idle)
     kf_transport *t = idle->data;
 
     uv_idle_stop(idle);
-    for (kf_link *l = t->links, *after; l; l = after) {
+    for (kf_link *l = t->in.links, *after; l; l = after) {
         after = l->after;
-        if (!l->again || l->state == KF_OVER)
+        if (!l->secure.again || l->state == KF_OVER)
             continue;
-        l->again = false;
+        l->secure.again = false;
         receive(l);
     }
 }
@@ -396,8 +398,8 @@ static void again(uv_idle_t *idle)
 void kf_net_receive_rest(kf_link *l)
 {
     if (kf_tls_holds(l)) {
-        l->again = true;
-        uv_idle_start(&l->t->again, again);
+        l->secure.again = true;
+        uv_idle_start(&l->t->uv.again, again);
     }
 }
 
@@ -414,9 +416,9 @@ static void receive(kf_link *l)
     }
     if (l->state == KF_OVER)
         return;
-    l->t->latest = l;
+    l->t->keep.latest = l;
     if (got)
-        l->heard = l->t->awake;
+        l->life.heard = l->t->keep.awake;
     if (got >= TURN)
         kf_net_receive_rest(l);
     kf_net_send_on(l);
@@ -429,11 +431,11 @@ static void receive(kf_link *l)
  * read the refusal. */
 static void throw_away(kf_link *l)
 {
-    struct iovec all = {l->t->staging, sizeof l->t->staging};
+    struct iovec all = {l->t->bytes.staging, sizeof l->t->bytes.staging};
     ssize_t n = kf_link_read(l, &all, 1);
 
-    l->shaken += n > 0 ? (size_t)n : 0;
-    if (n == 0 || (n < 0 && errno != EAGAIN) || l->shaken > LEFTOVER)
+    l->secure.shaken += n > 0 ? (size_t)n : 0;
+    if (n == 0 || (n < 0 && errno != EAGAIN) || l->secure.shaken > LEFTOVER)
         kf_link_end(l);
 }
 
@@ -451,15 +453,15 @@ void kf_net_ready(uv_poll_t *poll, int status, int events)
             kf_link_watch(l);
         return;
     }
-    if (l->waits || status < 0)
+    if (l->secure.waits || status < 0)
         events = UV_READABLE | UV_WRITABLE;
-    l->waits = 0;
-    if ((events & UV_READABLE) && !l->deaf)
+    l->secure.waits = 0;
+    if ((events & UV_READABLE) && !l->flag.deaf)
         receive(l);
     if (l->state != KF_OVER && (events & UV_WRITABLE)) {
-        l->blocked = false;
+        l->flag.blocked = false;
         kf_net_send_on(l);
-        if (!l->blocked)
+        if (!l->flag.blocked)
             kf_link_watch(l);
     }
 }

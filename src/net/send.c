@@ -39,7 +39,7 @@ kf_greeting kf_net_send_greeting(const kf_transport *t)
     kf_net_put_number(g.urgent, t->peer_bytes / 4, 8);
     kf_net_put_number(g.takes, KF_TAKES_FILES, 8);
     if (t->mesh)
-        kf_place_listens(t->endpoint, g.listens);
+        kf_place_listens(t->text.endpoint, g.listens);
     return g;
 }
 
@@ -48,27 +48,27 @@ kf_greeting kf_net_send_greeting(const kf_transport *t)
 static void frame(kf_link *l, kf_word word, int channel, size_t chunk,
                   uint64_t number)
 {
-    assert(l->frame_at == l->frame_bytes);
-    assert(l->body_bytes == 0);
-    memset(l->frame, 0, KF_HEADER);
-    l->frame[0] = (unsigned char)word;
-    l->frame[1] = (unsigned char)channel;
-    kf_net_put_number(l->frame + 4, chunk, 4);
-    kf_net_put_number(l->frame + 8, number, 8);
-    l->frame_bytes = KF_HEADER;
-    l->frame_at = 0;
-    l->body_bytes = chunk;
-    l->sending = -1;
-    l->with = NULL;
+    assert(l->out.at == l->out.bytes);
+    assert(l->out.body_bytes == 0);
+    memset(l->out.frame, 0, KF_HEADER);
+    l->out.frame[0] = (unsigned char)word;
+    l->out.frame[1] = (unsigned char)channel;
+    kf_net_put_number(l->out.frame + 4, chunk, 4);
+    kf_net_put_number(l->out.frame + 8, number, 8);
+    l->out.bytes = KF_HEADER;
+    l->out.at = 0;
+    l->out.body_bytes = chunk;
+    l->out.channel = -1;
+    l->out.with = NULL;
 }
 
 static void frame_head(kf_link *l, const void *head, size_t bytes)
 {
-    assert(l->frame_bytes + bytes <= sizeof l->frame);
-    kf_net_put_number(l->frame + 2, bytes, 2);
+    assert(l->out.bytes + bytes <= sizeof l->out.frame);
+    kf_net_put_number(l->out.frame + 2, bytes, 2);
     if (bytes)
-        memcpy(l->frame + KF_HEADER, head, bytes);
-    l->frame_bytes += bytes;
+        memcpy(l->out.frame + KF_HEADER, head, bytes);
+    l->out.bytes += bytes;
 }
 
 /* Words in the order in which they are sent. */
@@ -77,14 +77,14 @@ static const char words[] = {KF_HELLO, KF_WELCOME, KF_GO, KF_BEAT};
 /* Makes the frame of the next greeting or beat; false if there is none. */
 static bool next_word(kf_link *l)
 {
-    int i = l->words ? __builtin_ctz(l->words) : 0;
+    int i = l->out.words ? __builtin_ctz(l->out.words) : 0;
 
-    if (!l->words)
+    if (!l->out.words)
         return false;
-    l->words &= l->words - 1;
+    l->out.words &= l->out.words - 1;
     frame(l, (kf_word)words[i], 0, 0, 0);
     if (words[i] == KF_BEAT) {
-        l->frame_bytes = 1;
+        l->out.bytes = 1;
     } else {
         kf_greeting g = kf_net_send_greeting(l->t);
 
@@ -97,11 +97,11 @@ static bool next_word(kf_link *l)
 
 static bool next_skip(kf_link *l)
 {
-    int channel = l->skips & 1 ? KF_BULK : KF_URGENT;
+    int channel = l->out.skips & 1 ? KF_BULK : KF_URGENT;
 
-    if (!l->skips)
+    if (!l->out.skips)
         return false;
-    l->skips &= ~(1u << channel);
+    l->out.skips &= ~(1u << channel);
     frame(l, KF_SKIP, channel, 0, 0);
     return true;
 }
@@ -155,8 +155,8 @@ static bool next_chunk(kf_link *l, int channel)
     if (o->begun && filed) { /* the whole body, which was announced */
         frame(l, KF_FILE, channel, 0, o->body.bytes);
         a->sent += o->body.bytes;
-        l->with = o->share;
-        l->sending = channel;
+        l->out.with = o->share;
+        l->out.channel = channel;
         return true;
     }
     assert(o->at <= o->body.bytes);
@@ -172,8 +172,8 @@ static bool next_chunk(kf_link *l, int channel)
         a->sent += KF_COST;
     }
     a->sent += chunk;
-    l->body = o->body.data ? (const char *)o->body.data + o->at : NULL;
-    l->sending = channel;
+    l->out.body = o->body.data ? (const char *)o->body.data + o->at : NULL;
+    l->out.channel = channel;
     o->begun = true;
     return true;
 }
@@ -194,24 +194,25 @@ static void frame_sent(kf_link *l)
 {
     kf_channel *a;
 
-    if (l->sending < 0)
+    if (l->out.channel < 0)
         return;
-    a = &l->channel[l->sending];
-    l->sending = -1;
+    a = &l->channel[l->out.channel];
+    l->out.channel = -1;
     if (!a->first)
         return; /* it was dropped meanwhile */
-    if (l->with)
+    if (l->out.with)
         a->first->at = a->first->body.bytes;
     else if (a->first->body.bytes)
-        a->first->at = (size_t)(l->body - (const char *)a->first->body.data);
+        a->first->at =
+            (size_t)(l->out.body - (const char *)a->first->body.data);
     if (a->first->at == a->first->body.bytes)
         kf_packets_sent(l->t, a);
 }
 
 bool kf_net_send_idle(const kf_link *l)
 {
-    return l->frame_at == l->frame_bytes && l->body_bytes == 0 && !l->words &&
-           !l->bundle && !l->channel[KF_BULK].first &&
+    return l->out.at == l->out.bytes && l->out.body_bytes == 0 &&
+           !l->out.words && !l->secure.bundle && !l->channel[KF_BULK].first &&
            !l->channel[KF_URGENT].first;
 }
 
@@ -221,27 +222,28 @@ bool kf_net_send_idle(const kf_link *l)
 static bool write_some(kf_link *l, size_t *written)
 {
     struct iovec part[2] = {
-        {l->frame + l->frame_at, l->frame_bytes - l->frame_at},
-        {NULL, l->body_bytes}};
+        {l->out.frame + l->out.at, l->out.bytes - l->out.at},
+        {NULL, l->out.body_bytes}};
     ssize_t n;
     size_t of_frame;
 
-    assert(l->frame_at <= l->frame_bytes);
-    memcpy(&part[1].iov_base, &l->body, sizeof l->body); /* it is not changed */
+    assert(l->out.at <= l->out.bytes);
+    memcpy(&part[1].iov_base, &l->out.body,
+           sizeof l->out.body); /* it is not changed */
     n = kf_link_write(l, part, 2);
     if (n < 0) {
-        l->blocked = true;
+        l->flag.blocked = true;
         if (errno != EAGAIN)
             kf_link_end(l);
         return false;
     }
     *written += (size_t)n;
     of_frame = kf_min((size_t)n, part[0].iov_len);
-    l->frame_at += of_frame;
+    l->out.at += of_frame;
     n -= (ssize_t)of_frame;
-    l->body_bytes -= (size_t)n;
+    l->out.body_bytes -= (size_t)n;
     if (n)
-        l->body += n;
+        l->out.body += n;
     return true;
 }
 
@@ -249,24 +251,25 @@ static bool write_some(kf_link *l, size_t *written)
  * read it. */
 static void say_no_more(kf_link *l)
 {
-    if (l->state != KF_PARTING || !kf_net_send_idle(l) || l->mum)
+    if (l->state != KF_PARTING || !kf_net_send_idle(l) || l->flag.mum)
         return;
     kf_tls_bye(l);
     shutdown(l->fd, SHUT_WR);
-    l->mum = true;
-    if (l->deaf)
+    l->flag.mum = true;
+    if (l->flag.deaf)
         kf_link_end(l);
 }
 
 void kf_net_send_on(kf_link *l)
 {
-    bool blocked = l->blocked;
+    bool blocked = l->flag.blocked;
     size_t written = 0;
 
-    if (l->state == KF_OVER || l->state <= KF_SHAKING || l->blocked || l->mum)
+    if (l->state == KF_OVER || l->state <= KF_SHAKING || l->flag.blocked ||
+        l->flag.mum)
         return;
     while (written < TURN) {
-        if (l->frame_at == l->frame_bytes && l->body_bytes == 0) {
+        if (l->out.at == l->out.bytes && l->out.body_bytes == 0) {
             frame_sent(l);
             if (!next_frame(l))
                 break;
@@ -274,25 +277,26 @@ void kf_net_send_on(kf_link *l)
         if (!write_some(l, &written))
             break;
     }
-    if (!l->blocked && l->state != KF_OVER && !kf_tls_flush(l)) {
-        l->blocked = true;
+    if (!l->flag.blocked && l->state != KF_OVER && !kf_tls_flush(l)) {
+        l->flag.blocked = true;
         if (errno != EAGAIN)
             kf_link_end(l);
     }
     if (written)
-        l->spoke = l->t->awake;
+        l->life.spoke = l->t->keep.awake;
     if (l->state == KF_OVER)
         return;
-    l->blocked |= written >= TURN; /* resume after other links had their turn */
+    l->flag.blocked |=
+        written >= TURN; /* resume after other links had their turn */
     say_no_more(l);
-    if (l->blocked != blocked)
+    if (l->flag.blocked != blocked)
         kf_link_watch(l);
 }
 
 void kf_net_send_word(kf_link *l, kf_word word)
 {
     for (unsigned i = 0; i < sizeof words; i++)
-        l->words |= (unsigned)(words[i] == (char)word) << i;
+        l->out.words |= (unsigned)(words[i] == (char)word) << i;
     kf_net_send_on(l);
 }
 
@@ -301,7 +305,7 @@ void kf_net_send_last(kf_link *l, kofn_time until)
     if (l->state == KF_OVER)
         return;
     l->state = KF_PARTING;
-    l->until = until;
+    l->life.until = until;
     kf_net_send_on(l);
 }
 
@@ -318,7 +322,7 @@ kofn_status kf_net_send_packet(kf_link *l, kf_departure *o, bool urgent)
         t->full = true;
         return KOFN_AGAIN;
     }
-    if (l->shares && t->peers > 1)
+    if (l->flag.shares && t->in.count > 1)
         o->share = kf_share_join(t, o->body.data, o->body.bytes);
     a->queued += o->body.bytes + KF_COST;
     *a->last = o;

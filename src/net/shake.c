@@ -26,8 +26,9 @@
  * each other. */
 size_t kf_shake_most(const kf_transport *t)
 {
-    size_t more =
-        t->strangers_most > STRANGERS ? t->strangers_most - STRANGERS : 0;
+    size_t more = t->gate.strangers_most > STRANGERS
+                      ? t->gate.strangers_most - STRANGERS
+                      : 0;
 
     return SHAKING + more;
 }
@@ -47,26 +48,28 @@ static void refuse_key(const kf_link *l, long why)
 {
     kf_transport *t = l->t;
 
-    t->refused.keyless++;
+    t->gate.refused.keyless++;
     if (t->keys->ca && why != X509_V_ERR_CERT_REVOKED)
-        snprintf(t->keyless, sizeof t->keyless, "refused %.180s: %.140s",
-                 l->name, X509_verify_cert_error_string(why));
-    else if (t->revoked[0])
-        snprintf(t->keyless, sizeof t->keyless,
-                 "refused %.120s (%.180s): key revoked", t->revoked, l->name);
+        snprintf(t->text.keyless, sizeof t->text.keyless,
+                 "refused %.180s: %.140s", l->name,
+                 X509_verify_cert_error_string(why));
+    else if (t->text.revoked[0])
+        snprintf(t->text.keyless, sizeof t->text.keyless,
+                 "refused %.120s (%.180s): key revoked", t->text.revoked,
+                 l->name);
     else
-        snprintf(t->keyless, sizeof t->keyless,
+        snprintf(t->text.keyless, sizeof t->text.keyless,
                  "refused %.180s: its key is not on the list", l->name);
-    t->revoked[0] = '\0';
+    t->text.revoked[0] = '\0';
 }
 
 static void has_failed(kf_link *l)
 {
-    assert(l->tls);
+    assert(l->secure.tls);
     kf_tls_say_why(l);
-    if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
-        refuse_key(l, SSL_get_verify_result(l->tls));
-    if (l->dial || l->wants == 'e')
+    if (!l->dial && SSL_get_verify_result(l->secure.tls) != X509_V_OK)
+        refuse_key(l, SSL_get_verify_result(l->secure.tls));
+    if (l->dial || l->secure.wants == 'e')
         kf_link_end(l);
     else
         kf_link_refuse(l);
@@ -78,7 +81,7 @@ static void is_done(kf_link *l)
     kf_transport *t = l->t;
     char name[KF_NAME];
     size_t n;
-    X509 *x = SSL_get0_peer_certificate(l->tls);
+    X509 *x = SSL_get0_peer_certificate(l->secure.tls);
 
     if (!x || !kf_keys_know(l, x, name)) { /* the list has just changed */
         kf_link_end(l);
@@ -90,8 +93,8 @@ static void is_done(kf_link *l)
         memcpy(l->principal, name, sizeof name);
     if (t->mesh && !t->keys->ca && strcmp(name, KF_COMMON) == 0)
         l->principal[0] = '\0'; /* a node is responsible for itself */
-    SSL_set_read_ahead(l->tls, 1);
-    SSL_set_default_read_buffer_len(l->tls, AHEAD);
+    SSL_set_read_ahead(l->secure.tls, 1);
+    SSL_set_default_read_buffer_len(l->secure.tls, AHEAD);
     l->state = KF_STRANGE;
     kf_link_watch(l);
     kf_net_send_on(l);
@@ -100,7 +103,7 @@ static void is_done(kf_link *l)
 void kf_shake(kf_link *l)
 {
     kf_errors errors;
-    unsigned waits = l->waits;
+    unsigned waits = l->secure.waits;
     bool done;
 
     assert(l->state == KF_SHAKING);
@@ -109,26 +112,26 @@ void kf_shake(kf_link *l)
     if (!l->dial && !waits && !gathered(l))
         return;
     l->t->shakes++;
-    if (!l->tls && !l->dial)
+    if (!l->secure.tls && !l->dial)
         kf_link_make_room(l->t, true, kf_shake_most(l->t),
-                          &l->t->refused.crowd);
-    if (!l->tls && !kf_tls_new(l)) {
+                          &l->t->gate.refused.crowd);
+    if (!l->secure.tls && !kf_tls_new(l)) {
         kf_link_end(l);
         return;
     }
-    l->waits = 0;
+    l->secure.waits = 0;
     kf_openssl_begin(&errors);
     do {
-        l->wants = 0;
-        done = SSL_do_handshake(l->tls) == 1;
-    } while (!done && l->wants == 'r' && !l->dial && gathered(l));
+        l->secure.wants = 0;
+        done = SSL_do_handshake(l->secure.tls) == 1;
+    } while (!done && l->secure.wants == 'r' && !l->dial && gathered(l));
     if (done)
         is_done(l);
-    else if (l->wants != 'r' && l->wants != 'w')
+    else if (l->secure.wants != 'r' && l->secure.wants != 'w')
         has_failed(l);
     else
-        l->waits = l->wants == 'w' ? KF_READS_WAIT : 0;
+        l->secure.waits = l->secure.wants == 'w' ? KF_READS_WAIT : 0;
     kf_openssl_end(&errors);
-    if (l->state == KF_SHAKING && l->waits != waits)
+    if (l->state == KF_SHAKING && l->secure.waits != waits)
         kf_link_watch(l);
 }

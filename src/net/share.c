@@ -93,15 +93,15 @@ void *kf_share_map(int fd, size_t bytes)
 
 kf_share *kf_share_join(kf_transport *t, const void *body, size_t bytes)
 {
-    kf_share *s = t->shares;
+    kf_share *s = t->traffic.shares;
 
     if (bytes < LEAST)
         return NULL;
     while (s && !(s->body == body && s->bytes == bytes))
         s = s->next;
     if (!s && (s = kf_new(1, sizeof *s))) {
-        *s = (kf_share){t->shares, body, bytes, 0, NONE_YET};
-        t->shares = s;
+        *s = (kf_share){t->traffic.shares, body, bytes, 0, NONE_YET};
+        t->traffic.shares = s;
     }
     if (s)
         s->users++;
@@ -114,7 +114,7 @@ bool kf_share_filed(kf_transport *t, kf_share *s)
 
     assert(s->users > 0);
     if (s->fd == NONE_YET && s->users > 1) {
-        for (const kf_share *k = t->shares; k; k = k->next)
+        for (const kf_share *k = t->traffic.shares; k; k = k->next)
             files += k->fd >= 0;
         s->fd = files < MOST ? file_of(s->body, s->bytes) : NONE;
     }
@@ -123,7 +123,7 @@ bool kf_share_filed(kf_transport *t, kf_share *s)
 
 void kf_share_leave(kf_transport *t, kf_share *s)
 {
-    kf_share **at = &t->shares;
+    kf_share **at = &t->traffic.shares;
 
     assert(!s || s->users > 0);
     if (!s || --s->users > 0)

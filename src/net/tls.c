@@ -35,7 +35,7 @@ static ssize_t send_now(const kf_link *l, const void *bytes, size_t n)
 /* Sends what the bundle holds; false, with errno: some is left. */
 static bool empty_bundle(kf_link *l)
 {
-    kf_bundle *b = l->bundle;
+    kf_bundle *b = l->secure.bundle;
 
     assert(b->at <= b->end);
     if (b->at < b->end) {
@@ -57,7 +57,7 @@ static bool empty_bundle(kf_link *l)
  * May take only a part. */
 static ssize_t add_to_bundle(kf_link *l, const void *bytes, size_t n)
 {
-    kf_bundle *b = l->bundle;
+    kf_bundle *b = l->secure.bundle;
 
     assert(b->end <= sizeof b->bytes);
     if (n > sizeof b->bytes - b->end && !empty_bundle(l))
@@ -73,12 +73,13 @@ static ssize_t add_to_bundle(kf_link *l, const void *bytes, size_t n)
 static int bio_write(BIO *b, const char *bytes, size_t n, size_t *done)
 {
     kf_link *l = BIO_get_data(b);
-    ssize_t m = l->bundle ? add_to_bundle(l, bytes, n) : send_now(l, bytes, n);
+    ssize_t m =
+        l->secure.bundle ? add_to_bundle(l, bytes, n) : send_now(l, bytes, n);
 
     BIO_clear_retry_flags(b);
     *done = m > 0 ? (size_t)m : 0;
     if (m < 0 && errno == EAGAIN) {
-        l->wants = 'w';
+        l->secure.wants = 'w';
         BIO_set_retry_write(b);
     }
     return m > 0;
@@ -86,9 +87,9 @@ static int bio_write(BIO *b, const char *bytes, size_t n, size_t *done)
 
 static void drop_record(kf_link *l)
 {
-    kf_free(l->record);
-    l->record = NULL;
-    l->record_have = l->record_at = 0;
+    kf_free(l->secure.record);
+    l->secure.record = NULL;
+    l->secure.record_have = l->secure.record_at = 0;
 }
 
 /* True if the stranger has sent too much. Bytes 6 to 8, after the header of a
@@ -96,10 +97,10 @@ static void drop_record(kf_link *l)
  * once. */
 static bool too_long(const kf_link *l, const unsigned char *p, size_t n)
 {
-    for (size_t i = 0, at = l->shaken; i < n && at < 8; i++, at++)
+    for (size_t i = 0, at = l->secure.shaken; i < n && at < 8; i++, at++)
         if ((at == 6 && p[i] > 0) || (at == 7 && p[i] >= HELLO_MOST >> 8))
             return true;
-    return l->shaken + n > SHAKEN;
+    return l->secure.shaken + n > SHAKEN;
 }
 
 static ssize_t receive_now(const kf_link *l, void *bytes, size_t room)
@@ -112,15 +113,15 @@ static ssize_t take_record(kf_link *l, void *bytes, size_t room)
 {
     size_t n;
 
-    if (!l->record) {
+    if (!l->secure.record) {
         errno = EAGAIN;
         return -1;
     }
-    assert(l->record_at <= l->record_have);
-    n = kf_min(room, l->record_have - l->record_at);
-    memcpy(bytes, l->record + l->record_at, n);
-    l->record_at += n;
-    if (l->record_at == l->record_have)
+    assert(l->secure.record_at <= l->secure.record_have);
+    n = kf_min(room, l->secure.record_have - l->secure.record_at);
+    memcpy(bytes, l->secure.record + l->secure.record_at, n);
+    l->secure.record_at += n;
+    if (l->secure.record_at == l->secure.record_have)
         drop_record(l);
     return (ssize_t)n;
 }
@@ -135,17 +136,17 @@ static int bio_read(BIO *b, char *bytes, size_t room, size_t *done)
     BIO_clear_retry_flags(b);
     *done = 0;
     if (n < 0 && errno == EAGAIN) {
-        l->wants = 'r';
+        l->secure.wants = 'r';
         BIO_set_retry_read(b);
     } else if (n == 0) {
-        l->wants = 'e';
+        l->secure.wants = 'e';
     }
     if (n <= 0)
         return 0;
     if (l->state == KF_SHAKING) {
         if (too_long(l, (const unsigned char *)bytes, (size_t)n))
             return 0;
-        l->shaken += (size_t)n;
+        l->secure.shaken += (size_t)n;
     }
     *done = (size_t)n;
     return 1;
@@ -171,8 +172,8 @@ static size_t record_bytes(const kf_link *l)
 {
     size_t n = RECORD;
 
-    if (l->record_have >= RECORD)
-        n += (size_t)l->record[3] << 8 | l->record[4];
+    if (l->secure.record_have >= RECORD)
+        n += (size_t)l->secure.record[3] << 8 | l->secure.record[4];
     return n;
 }
 
@@ -181,19 +182,20 @@ int kf_tls_gather(kf_link *l)
     size_t most = RECORD + HELLO_MOST, want;
     ssize_t n;
 
-    if (l->tls) /* a chain of certificates may come */
-        most += (size_t)SSL_get_max_cert_list(l->tls);
-    if (!l->record)
-        l->record = kf_new(most, 1);
-    while (l->record && (want = record_bytes(l)) <= most) {
-        if (l->record_have == want && want > RECORD)
+    if (l->secure.tls) /* a chain of certificates may come */
+        most += (size_t)SSL_get_max_cert_list(l->secure.tls);
+    if (!l->secure.record)
+        l->secure.record = kf_new(most, 1);
+    while (l->secure.record && (want = record_bytes(l)) <= most) {
+        if (l->secure.record_have == want && want > RECORD)
             return 1;
-        n = receive_now(l, l->record + l->record_have, want - l->record_have);
+        n = receive_now(l, l->secure.record + l->secure.record_have,
+                        want - l->secure.record_have);
         if (n < 0 && errno == EAGAIN)
             return 0;
         if (n <= 0)
             break;
-        l->record_have += (size_t)n;
+        l->secure.record_have += (size_t)n;
     }
     return -1;
 }
@@ -202,22 +204,22 @@ bool kf_tls_new(kf_link *l)
 {
     BIO *b;
 
-    assert(!l->tls);
+    assert(!l->secure.tls);
     pthread_once(&once, begin);
     b = BIO_new(method);
-    l->tls = SSL_new(l->t->keys->context);
-    if (!b || !l->tls) {
+    l->secure.tls = SSL_new(l->t->keys->context);
+    if (!b || !l->secure.tls) {
         BIO_free(b);
         return false;
     }
     BIO_set_data(b, l);
     BIO_set_init(b, 1);
-    SSL_set_bio(l->tls, b, b);
-    SSL_set_app_data(l->tls, l);
+    SSL_set_bio(l->secure.tls, b, b);
+    SSL_set_app_data(l->secure.tls, l);
     if (l->dial)
-        SSL_set_connect_state(l->tls);
+        SSL_set_connect_state(l->secure.tls);
     else
-        SSL_set_accept_state(l->tls);
+        SSL_set_accept_state(l->secure.tls);
     return true;
 }
 
@@ -232,7 +234,7 @@ static const char *alert_words(const kf_link *l, int alert,
 
     switch (alert) {
     case SSL_AD_BAD_CERTIFICATE:
-        kf_keys_begins(SSL_get_certificate(l->tls), date);
+        kf_keys_begins(SSL_get_certificate(l->secure.tls), date);
         snprintf(room, KF_DATE + 40, "its certificate is valid from %s on",
                  date);
         return date[0] ? room : UNLISTED;
@@ -272,7 +274,8 @@ static void say_who(const kf_link *l, char *to, size_t room)
         return;
     }
     if (l->t->keys->ca)
-        why = X509_verify_cert_error_string(SSL_get_verify_result(l->tls));
+        why =
+            X509_verify_cert_error_string(SSL_get_verify_result(l->secure.tls));
     snprintf(to, room, "%s has another key than is expected there: %s",
              d->address, why);
 }
@@ -283,8 +286,8 @@ void kf_tls_say_why(const kf_link *l)
     int why = ERR_GET_LIB(e) == ERR_LIB_SSL ? ERR_GET_REASON(e) : 0;
     char words[KF_DATE + 40];
     const char *refused = alert_words(l, why - SSL_AD_REASON_OFFSET, words);
-    char *to = l->t->trouble;
-    size_t room = sizeof l->t->trouble;
+    char *to = l->t->text.trouble;
+    size_t room = sizeof l->t->text.trouble;
 
     if (!l->dial || l->state > KF_STRANGE)
         return;
@@ -308,7 +311,7 @@ void kf_tls_say_why(const kf_link *l)
  * none. */
 static bool waits(const kf_link *l)
 {
-    return l->wants == 'r' || l->wants == 'w';
+    return l->secure.wants == 'r' || l->secure.wants == 'w';
 }
 
 /* Prepares to send many records at a time; one system call for each would take
@@ -318,12 +321,13 @@ static void take_bundle(kf_link *l)
 {
     kf_transport *t = l->t;
 
-    if (l->bundle)
+    if (l->secure.bundle)
         return;
-    l->bundle = t->bundle ? t->bundle : kf_new(1, sizeof *l->bundle);
+    l->secure.bundle =
+        t->bundle ? t->bundle : kf_new(1, sizeof *l->secure.bundle);
     t->bundle = NULL;
-    if (l->bundle)
-        l->bundle->at = l->bundle->end = 0;
+    if (l->secure.bundle)
+        l->secure.bundle->at = l->secure.bundle->end = 0;
 }
 
 static void drop_bundle(kf_link *l)
@@ -331,15 +335,15 @@ static void drop_bundle(kf_link *l)
     kf_transport *t = l->t;
 
     if (t->bundle)
-        kf_free(l->bundle);
+        kf_free(l->secure.bundle);
     else
-        t->bundle = l->bundle;
-    l->bundle = NULL;
+        t->bundle = l->secure.bundle;
+    l->secure.bundle = NULL;
 }
 
 bool kf_tls_flush(kf_link *l)
 {
-    if (!l->bundle)
+    if (!l->secure.bundle)
         return true;
     if (!empty_bundle(l))
         return false;
@@ -358,16 +362,17 @@ static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
 
     assert(at < part[0].iov_len + part[1].iov_len);
     if (front) { /* a short packet goes in one record */
-        bytes = kf_min(bytes, sizeof t->record);
-        memcpy(t->record, (const char *)part[0].iov_base + at, front);
+        bytes = kf_min(bytes, sizeof t->bytes.record);
+        memcpy(t->bytes.record, (const char *)part[0].iov_base + at, front);
         if (bytes > front)
-            memcpy(t->record + front, from, bytes - front);
-        from = (const char *)t->record;
+            memcpy(t->bytes.record + front, from, bytes - front);
+        from = (const char *)t->bytes.record;
     } else {
         from += at - part[0].iov_len;
     }
-    if (SSL_write_ex(l->tls, from, bytes, &n) && ++l->records % KF_REKEY == 0)
-        SSL_key_update(l->tls, SSL_KEY_UPDATE_NOT_REQUESTED);
+    if (SSL_write_ex(l->secure.tls, from, bytes, &n) &&
+        ++l->secure.records % KF_REKEY == 0)
+        SSL_key_update(l->secure.tls, SSL_KEY_UPDATE_NOT_REQUESTED);
     return n;
 }
 
@@ -376,7 +381,7 @@ ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
     kf_errors errors;
     size_t bytes = part[0].iov_len + part[1].iov_len, at = 0, n = 1;
 
-    l->wants = 0;
+    l->secure.wants = 0;
     take_bundle(l);
     kf_openssl_begin(&errors);
     while (at < bytes && n) {
@@ -386,8 +391,8 @@ ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
     kf_openssl_end(&errors);
     if (at)
         return kf_tls_flush(l) || errno == EAGAIN ? (ssize_t)at : -1;
-    if (l->wants == 'r')
-        l->waits |= KF_WRITES_WAIT;
+    if (l->secure.wants == 'r')
+        l->secure.waits |= KF_WRITES_WAIT;
     errno = waits(l) ? EAGAIN : ECONNRESET;
     return -1;
 }
@@ -395,15 +400,16 @@ ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
 /* Ends a read that gets no more; bytes that came before are returned first. */
 static ssize_t no_more(kf_link *l, size_t got)
 {
-    if (l->wants == 'w')
-        l->waits |= KF_READS_WAIT;
+    if (l->secure.wants == 'w')
+        l->secure.waits |= KF_READS_WAIT;
     if (got)
         return (ssize_t)got;
     errno = EAGAIN;
     if (waits(l))
         return -1;
     kf_tls_say_why(l);
-    if (l->wants == 'e' || SSL_get_shutdown(l->tls) & SSL_RECEIVED_SHUTDOWN)
+    if (l->secure.wants == 'e' ||
+        SSL_get_shutdown(l->secure.tls) & SSL_RECEIVED_SHUTDOWN)
         return 0;
     errno = ECONNRESET;
     return -1;
@@ -419,9 +425,9 @@ ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts)
     kf_openssl_begin(&errors);
     for (int i = 0; i < parts && more; i++)
         for (size_t at = 0; at < part[i].iov_len && more; at += n, got += n) {
-            l->wants = 0;
+            l->secure.wants = 0;
             n = 0;
-            more = SSL_read_ex(l->tls, (char *)part[i].iov_base + at,
+            more = SSL_read_ex(l->secure.tls, (char *)part[i].iov_base + at,
                                part[i].iov_len - at, &n);
         }
     result = more ? (ssize_t)got : no_more(l, got);
@@ -431,7 +437,7 @@ ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts)
 
 bool kf_tls_holds(const kf_link *l)
 {
-    return l->tls && SSL_has_pending(l->tls);
+    return l->secure.tls && SSL_has_pending(l->secure.tls);
 }
 
 /* ---- ending -------------------------------------------------------------- */
@@ -439,10 +445,10 @@ bool kf_tls_holds(const kf_link *l)
 void kf_tls_bye(kf_link *l)
 {
     kf_errors errors;
-    if (!l->tls)
+    if (!l->secure.tls)
         return;
     kf_openssl_begin(&errors);
-    (void)SSL_shutdown(l->tls);
+    (void)SSL_shutdown(l->secure.tls);
     kf_openssl_end(&errors);
 }
 
@@ -450,6 +456,6 @@ void kf_tls_free(kf_link *l)
 {
     drop_bundle(l);
     drop_record(l);
-    SSL_free(l->tls);
-    l->tls = NULL;
+    SSL_free(l->secure.tls);
+    l->secure.tls = NULL;
 }

@@ -92,6 +92,8 @@ typedef struct worker_block {
     size_t need_first, asked;
     /* bytes of its block sent, plus SLICE_COST for each slice */
     uint64_t served;
+    /* Time that it spent on its block without waiting for slices, less an
+     * allowance for the block's size; see port.h. */
     kofn_time storing;
     /* when a slice, or the specification of the block, was last sent to it */
     kofn_time alone;
@@ -109,8 +111,6 @@ typedef struct worker {
     bool noticed;       /* it has announced that it will leave */
     bool dismissed;     /* a dismissal was sent, or it is gone */
     uint64_t process;   /* process number on its machine */
-    /* Time that it spent on its block without waiting for slices, less an
-     * allowance for the block's size; see port.h. */
     kf_bucket strikes;
     kf_badge badge;
     bool staged; /* fault events may slow it and corrupt its results */
@@ -139,6 +139,8 @@ typedef struct port_clock {
     kofn_time missed; /* since when a started worker is missing; 0: none is */
     size_t never;     /* started workers that ended before they connected */
     kofn_time asked;  /* when that was last checked */
+    /* listened: total time in which packets were awaited; turned: end of the
+     * last wait */
     kofn_time listened, turned;
 } port_clock;
 
@@ -181,8 +183,6 @@ typedef struct port {
     kofn_transport *t;
     kofn_away_options opt;
     char *source;
-    /* listened: total time in which packets were awaited; turned: end of the
-     * last wait */
     uint64_t job;
     worker **worker;
     size_t workers, worker_cap;

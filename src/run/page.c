@@ -74,18 +74,26 @@ typedef struct caption {
     char *name, *text;
 } caption;
 
+/* What is known of a journal that is drawn. */
+typedef struct page_journal {
+    kofn_report total;          /* of a journal, if it has a verdict */
+    char verdict[KOFN_VERDICT]; /* of a journal; "": it has none */
+    kf_telling telling;         /* of a journal */
+} page_journal;
+
+/* The workers that are here. */
+typedef struct page_here {
+    bool *is; /* by worker */
+    size_t count, cap;
+} page_here;
+
 typedef struct page {
     kf_observer base;
     kf_out out;
     const kofn_job *job; /* NULL: of a journal */
     const kofn_core *core;
     const kofn_plan *plan;
-    kofn_report total;          /* of a journal, if it has a verdict */
-    char verdict[KOFN_VERDICT]; /* of a journal; "": it has none */
-    kf_telling telling;         /* of a journal */
     char *port;
-    bool *here; /* by worker */
-    size_t heres, here_cap;
     share *share;
     size_t shares, share_cap;
     column *column;
@@ -98,6 +106,8 @@ typedef struct page {
     kofn_time spent[2];   /* encoding, decoding */
     unsigned least, most; /* codes of times */
     bool uneven;
+    page_journal of;
+    page_here here;
 } page;
 
 /* ---- moments ------------------------------------------------------------- */
@@ -107,10 +117,10 @@ static kofn_status know(page *x, uint32_t worker)
 {
     size_t n = (size_t)worker + 1;
 
-    if (n <= x->heres)
+    if (n <= x->here.count)
         return KOFN_OK;
-    TRY(kf_reach(&x->here, &x->here_cap, n, sizeof *x->here));
-    x->heres = n;
+    TRY(kf_reach(&x->here.is, &x->here.cap, n, sizeof *x->here.is));
+    x->here.count = n;
     return KOFN_OK;
 }
 
@@ -195,7 +205,7 @@ static kofn_status note_work(page *x, column *c)
 /* Returns the fate of a worker that was asked for nothing. */
 static uint16_t unasked(const page *x, size_t w)
 {
-    return !x->here[w] ? ABSENT
+    return !x->here.is[w] ? ABSENT
            : kf_core_worker(x->core, (uint32_t)w) == KOFN_WORKER_QUARANTINED
                ? EXCLUDED
                : IDLE;
@@ -204,7 +214,7 @@ static uint16_t unasked(const page *x, size_t w)
 static kofn_status note_round(page *x, const kf_moment *m)
 {
     column *c;
-    size_t n = x->heres;
+    size_t n = x->here.count;
 
     TRY(kf_grow(&x->column, &x->column_cap, x->columns, sizeof *c));
     c = &x->column[x->columns++];
@@ -232,7 +242,7 @@ static kofn_status note_worker(page *x, const kf_moment *m)
     bool joined = m->type == KF_JOINED;
 
     TRY(know(x, m->worker));
-    x->here[m->worker] = joined;
+    x->here.is[m->worker] = joined;
     if (joined && !x->columns && m->worker < x->plan->workers)
         return KOFN_OK;
     TRY(kf_grow(&x->mark, &x->mark_cap, x->marks, sizeof *x->mark));
@@ -257,7 +267,7 @@ static kofn_status see(kf_observer *base, const kf_moment *m)
     if (base->failed)
         return KOFN_OK;
     if (!x->job)
-        TRY(kf_telling_see(&x->telling, m));
+        TRY(kf_telling_see(&x->of.telling, m));
     switch (m->type) {
     case KF_TASK:
         return note_task(x, m);
@@ -354,8 +364,8 @@ static kofn_status put_figures(page *x)
     TRY(text(x, "\"figures\":[\n"));
     if (x->job)
         TRY(kofn_job_totals(x->job, &r));
-    if (x->job || *x->verdict)
-        TRY(put_report(x, x->job ? &r : &x->total));
+    if (x->job || *x->of.verdict)
+        TRY(put_report(x, x->job ? &r : &x->of.total));
     else
         TRY(put_sums(x));
     return text(x, "[]],\n");
@@ -365,20 +375,20 @@ static kofn_status put_figures(page *x)
 static const char *name_of(const page *x, size_t worker)
 {
     return x->job ? kofn_job_name(x->job, worker)
-                  : kf_telling_name_of(&x->telling, worker);
+                  : kf_telling_name_of(&x->of.telling, worker);
 }
 
 /* Writes the sentence, and whether the figures are all there. */
 static kofn_status put_verdict(page *x)
 {
-    bool whole = x->job || *x->verdict;
+    bool whole = x->job || *x->of.verdict;
 
     if (x->job)
-        TRY(kofn_job_verdict(x->job, x->verdict, sizeof x->verdict));
+        TRY(kofn_job_verdict(x->job, x->of.verdict, sizeof x->of.verdict));
     else if (!whole)
-        kf_telling_write(&x->telling, x->verdict, sizeof x->verdict);
+        kf_telling_write(&x->of.telling, x->of.verdict, sizeof x->of.verdict);
     TRY(text(x, "\"verdict\":"));
-    TRY(quoted(x, x->verdict));
+    TRY(quoted(x, x->of.verdict));
     return kf_out_text(&x->out, ",\"whole\":%s,\n", whole ? "true" : "false");
 }
 
@@ -558,12 +568,12 @@ static kofn_status end(kf_observer *base, bool keep)
         kf_free(x->caption[i].name);
         kf_free(x->caption[i].text);
     }
-    kf_telling_free(&x->telling);
+    kf_telling_free(&x->of.telling);
     kf_free(x->column);
     kf_free(x->caption);
     kf_free(x->mark);
     kf_free(x->share);
-    kf_free(x->here);
+    kf_free(x->here.is);
     kf_free(x->port);
     kf_free(x);
     return keep ? st : KOFN_OK;
@@ -582,9 +592,9 @@ kofn_status kf_page_new(kf_observer **list, const kofn_job *j,
         (kf_observer){.next = *list, .name = "report", .see = see, .end = end};
     x->job = j;
     x->core = core;
-    x->telling.core = core;
-    x->telling.sum.plan = plan;
-    x->telling.sum.simulated = !strcmp(port, "sim");
+    x->of.telling.core = core;
+    x->of.telling.sum.plan = plan;
+    x->of.telling.sum.simulated = !strcmp(port, "sim");
     x->plan = plan;
     st = kf_out_open(&x->out, path);
     if (st) {
@@ -612,7 +622,7 @@ kofn_status kf_page_name(kf_observer *list, uint32_t worker, const char *name)
 {
     page *x = page_of(list);
 
-    return x ? kf_telling_name(&x->telling, worker, name) : KOFN_OK;
+    return x ? kf_telling_name(&x->of.telling, worker, name) : KOFN_OK;
 }
 
 kofn_status kf_page_totals(kf_observer *list, const kofn_report *total,
@@ -622,8 +632,8 @@ kofn_status kf_page_totals(kf_observer *list, const kofn_report *total,
 
     if (!x)
         return KOFN_OK;
-    x->total = *total;
-    snprintf(x->verdict, sizeof x->verdict, "%s", verdict);
+    x->of.total = *total;
+    snprintf(x->of.verdict, sizeof x->of.verdict, "%s", verdict);
     return KOFN_OK;
 }
 

@@ -513,10 +513,10 @@ static size_t links(const connection *p)
     size_t n = 0;
 
     pthread_mutex_lock(&t->lock);
-    for (kf_link *l = t->links; l; l = l->after)
+    for (kf_link *l = t->in.links; l; l = l->after)
         n++;
     if (p->dials && p->other && !p->mesh) { /* it need not wait */
-        t->dial[0]->next = 0;
+        t->out.dial[0]->next = 0;
         kf_dial_due(t, kf_clock());
     }
     pthread_mutex_unlock(&t->lock);
@@ -543,7 +543,7 @@ static void compare(const connection *p)
     uint64_t flood;
 
     pthread_mutex_lock(&inside(p)->lock);
-    flood = inside(p)->refused.flood;
+    flood = inside(p)->gate.refused.flood;
     pthread_mutex_unlock(&inside(p)->lock);
     MUST(flood <= 1 && p->came <= p->j.peer);
     if (p->j.unsure)

@@ -55,7 +55,7 @@ static void wait_for_cost(kofn_transport *t, uint64_t cost)
     for (bool all = false; !all;) {
         nap(MILLI);
         pthread_mutex_lock(&inside(t)->lock);
-        all = inside(t)->links->channel[KF_BULK].got >= cost;
+        all = inside(t)->in.links->channel[KF_BULK].got >= cost;
         pthread_mutex_unlock(&inside(t)->lock);
     }
 }
@@ -66,7 +66,7 @@ static void wait_for_end(kofn_transport *t)
     for (bool gone = false; !gone;) {
         nap(MILLI);
         pthread_mutex_lock(&inside(t)->lock);
-        gone = inside(t)->links == NULL;
+        gone = inside(t)->in.links == NULL;
         pthread_mutex_unlock(&inside(t)->lock);
     }
 }
@@ -107,8 +107,8 @@ static void reconnecting(void **state)
         packets = waiting_packets(t);
         assert_true(packets > 0);
         assert_true(packets <= (WINDOW + WINDOW / 4) / KF_COST);
-        assert_null(inside(t)->accounts);
-        assert_null(inside(t)->ended);
+        assert_null(inside(t)->traffic.accounts);
+        assert_null(inside(t)->traffic.ended);
         t->close(t, 0);
     }
 }
@@ -172,7 +172,7 @@ static void turns(void **state)
     t->forget(t, first);
     went(t, second);
     assert_int_equal(t->wait(t, 0, &p), KOFN_AGAIN);
-    assert_null(inside(t)->accounts);
+    assert_null(inside(t)->traffic.accounts);
     t->close(t, 0);
 }
 

@@ -468,7 +468,7 @@ static void ca_unusable(void **state)
     wait_for_news(hub, "hub.crt: No such file");
     for (int i = 0; i < 3; i++) {
         locked(hub);
-        kf_join_look(&inside(hub)->look);
+        kf_join_look(&inside(hub)->uv.look);
         unlock(hub);
         assert_null(hub->news(hub)); /* it was reported before */
     }

@@ -319,7 +319,7 @@ static bool has_urgent(kofn_transport *base)
     bool has;
 
     pthread_mutex_lock(&t->lock);
-    has = t->waiting[KF_URGENT].first != NULL;
+    has = t->traffic.waiting[KF_URGENT].first != NULL;
     pthread_mutex_unlock(&t->lock);
     return has;
 }

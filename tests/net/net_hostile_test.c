@@ -23,7 +23,7 @@ static bool has_links(kofn_transport *t)
     bool has;
 
     pthread_mutex_lock(&inside(t)->lock);
-    has = inside(t)->links != NULL;
+    has = inside(t)->in.links != NULL;
     pthread_mutex_unlock(&inside(t)->lock);
     return has;
 }
@@ -247,7 +247,7 @@ static void forgotten_sender(void **state)
     while (left != sizeof body - 1000) {
         assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
         pthread_mutex_lock(&inside(t)->lock);
-        left = inside(t)->links->left;
+        left = inside(t)->in.links->in.left;
         pthread_mutex_unlock(&inside(t)->lock);
     }
     t->forget(t, 0);
@@ -365,7 +365,7 @@ static void idle_crowd(void **state)
     for (int i = 0; i < 100; i++)
         fd[i] = plain(kofn_net_endpoint(t));
     visit(t);
-    assert_true(inside(t)->strangers <= 8);
+    assert_true(inside(t)->gate.strangers <= 8);
     assert_true(refused_by(t).crowd >= 92);
     assert_non_null(strstr(t->news(t), "more than 8 strangers"));
     assert_null(t->news(t)); /* not again at once */
@@ -385,7 +385,7 @@ static void idle_timeout(void **state)
     while (!has_links(t))
         assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
     pthread_mutex_lock(&inside(t)->lock);
-    inside(t)->links->since -= 11 * KOFN_SECOND;
+    inside(t)->in.links->life.since -= 11 * KOFN_SECOND;
     pthread_mutex_unlock(&inside(t)->lock);
     while (has_links(t))
         assert_int_equal(t->wait(t, 10 * MILLI, &p), KOFN_AGAIN);
@@ -591,7 +591,7 @@ static void dialler_noise(void **state)
             if (!t->wait(t, MILLI, &p) && p.what == KOFN_PACKET)
                 t->release(t, p.own);
         pthread_mutex_lock(&inside(t)->lock);
-        inside(t)->dial[0]->next = 0; /* dials again at once */
+        inside(t)->out.dial[0]->next = 0; /* dials again at once */
         pthread_mutex_unlock(&inside(t)->lock);
     }
     assert_true(came_in > 5);

@@ -291,7 +291,7 @@ static kf_link only_link(kofn_transport *base)
     kf_link l;
 
     pthread_mutex_lock(&t->lock);
-    l = *t->links;
+    l = *t->in.links;
     pthread_mutex_unlock(&t->lock);
     return l;
 }
@@ -304,11 +304,11 @@ static void make_calm(kofn_transport *base)
     kofn_packet p;
 
     pthread_mutex_lock(&t->lock);
-    t->links->busy = t->awake - t->silence - KOFN_SECOND;
+    t->in.links->life.busy = t->keep.awake - t->silence - KOFN_SECOND;
     pthread_mutex_unlock(&t->lock);
-    for (int i = 0; i < 10000 && !only_link(base).calm; i++)
+    for (int i = 0; i < 10000 && !only_link(base).life.calm; i++)
         assert_int_equal(base->wait(base, 10 * MILLI, &p), KOFN_AGAIN);
-    assert_true(only_link(base).calm);
+    assert_true(only_link(base).life.calm);
 }
 
 /* Pretends that the last heartbeat came `ago` before now. Waits until a newer
@@ -320,11 +320,11 @@ static void wait_for_beat(kofn_transport *base, kofn_time ago)
     kofn_packet p;
 
     pthread_mutex_lock(&t->lock);
-    then = t->links->heard = t->awake - ago;
+    then = t->in.links->life.heard = t->keep.awake - ago;
     pthread_mutex_unlock(&t->lock);
-    for (int i = 0; i < 10000 && only_link(base).heard == then; i++)
+    for (int i = 0; i < 10000 && only_link(base).life.heard == then; i++)
         assert_int_equal(base->wait(base, 10 * MILLI, &p), KOFN_AGAIN);
-    assert_true(only_link(base).heard > then);
+    assert_true(only_link(base).life.heard > then);
 }
 
 /* A peer that only sends heartbeats is heard, but wakes no thread. Any other
@@ -345,7 +345,7 @@ static void heartbeats(void **state)
     assert_int_equal(unread, 1);
     put_frame(fd, KF_PACKET, 0, "word", 4, 0, 0);
     hear(t, 0, "word");
-    assert_false(only_link(t).calm);
+    assert_false(only_link(t).life.calm);
     make_calm(t);
     close(fd);
     went(t, 0);

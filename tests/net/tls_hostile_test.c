@@ -93,7 +93,7 @@ static int next_call(int l, kofn_transport *t)
     int fd;
 
     locked(t);
-    inside(t)->dial[0]->next = 0;
+    inside(t)->out.dial[0]->next = 0;
     unlock(t);
     while ((fd = accept4(l, NULL, NULL, SOCK_NONBLOCK)) < 0)
         assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
@@ -179,7 +179,7 @@ static void noise_and_crowds(void **state)
     for (int i = 0; i < 100; i++)
         idle[i] = plain(kofn_net_endpoint(t));
     visit(t);
-    assert_true(locked(t)->strangers <= 8);
+    assert_true(locked(t)->gate.strangers <= 8);
     unlock(t);
     for (int i = 0; i < 100; i++)
         close(idle[i]);
@@ -240,7 +240,7 @@ static void handshake_noise(void **state)
         h.fd = -1;
         tls_peer_free(&h);
         until(t, NULL, nobody_is_left);
-        assert_int_equal(locked(t)->next, honest);
+        assert_int_equal(locked(t)->in.next, honest);
         unlock(t);
     }
     visit(t);
@@ -257,7 +257,7 @@ static bool expected_linger(kofn_transport *a, kofn_transport *b)
     size_t n = 0;
 
     (void)b;
-    for (kf_link *l = locked(a)->links; l; l = l->after)
+    for (kf_link *l = locked(a)->in.links; l; l = l->after)
         n += l->state == KF_REFUSED;
     unlock(a);
     return n == lingering;
@@ -353,7 +353,7 @@ static void refused_linger(void **state)
     lingering = 6;
     until(t, NULL, expected_linger);
     locked(t);
-    inside(t)->awake += 11 * KOFN_SECOND;
+    inside(t)->keep.awake += 11 * KOFN_SECOND;
     unlock(t);
     until(t, NULL, nobody_is_left);
     assert_int_equal(refused_by(t).unresponsive,

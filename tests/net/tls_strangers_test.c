@@ -35,10 +35,10 @@ static bool wanted_shake(kofn_transport *a, kofn_transport *b)
     bool seen;
 
     (void)b;
-    for (kf_link *l = locked(a)->links; l; l = l->after)
-        n += l->state == KF_SHAKING && (l->tls != NULL) == begun &&
-             l->shaken + l->record_have >= shaking;
-    seen = n == wanted && inside(a)->refused.crowd == crowd;
+    for (kf_link *l = locked(a)->in.links; l; l = l->after)
+        n += l->state == KF_SHAKING && (l->secure.tls != NULL) == begun &&
+             l->secure.shaken + l->secure.record_have >= shaking;
+    seen = n == wanted && inside(a)->gate.refused.crowd == crowd;
     unlock(a);
     return seen;
 }
@@ -226,9 +226,9 @@ static void few_at_once(void **state)
     for (int i = 0; i < MANY; i++)
         assert_int_equal(send(fd[i], text, first, MSG_NOSIGNAL), first);
     inside(t)->shakes = 0;
-    uv_run(&inside(t)->loop, UV_RUN_NOWAIT);
-    for (kf_link *l = inside(t)->links; l; l = l->after)
-        began += l->tls != NULL;
+    uv_run(&inside(t)->uv.loop, UV_RUN_NOWAIT);
+    for (kf_link *l = inside(t)->in.links; l; l = l->after)
+        began += l->secure.tls != NULL;
     unlock(t);
     assert_true(began > 0 && began <= AT_ONCE);
     shaking = first;
@@ -308,7 +308,7 @@ static void handshake_timeout(void **state)
 
     (void)state;
     locked(t);
-    inside(t)->awake += 11 * KOFN_SECOND;
+    inside(t)->keep.awake += 11 * KOFN_SECOND;
     unlock(t);
     until(t, NULL, nobody_is_left);
     assert_int_equal(refused_by(t).unresponsive, 1);

@@ -104,7 +104,7 @@ static void much_at_once(void **state)
 
 static bool holds_a_bundle(kofn_transport *t)
 {
-    const kf_bundle *b = locked(t)->links->bundle;
+    const kf_bundle *b = locked(t)->in.links->secure.bundle;
     bool holds = b && b->at < b->end;
 
     unlock(t);
@@ -138,7 +138,7 @@ static void waiting_records(void **state)
         body[i] = (unsigned char)(i * 7 >> 4);
     locked(b); /* the other end does not read */
     for (; sent < MANY && !holds_a_bundle(a); sent++) {
-        locked(a)->links->records = KF_REKEY - 20;
+        locked(a)->in.links->secure.records = KF_REKEY - 20;
         unlock(a);
         assert_ok(a->send(a, 0, &sent, sizeof sent,
                           &(kofn_lent){.data = body + sent, .bytes = EACH},
@@ -168,9 +168,9 @@ static void renewed_keys(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        SSL *tls = locked(m.a)->links->tls;
+        SSL *tls = locked(m.a)->in.links->secure.tls;
 
-        inside(m.a)->links->records = KF_REKEY - 1;
+        inside(m.a)->in.links->secure.records = KF_REKEY - 1;
         unlock(m.a);
         say(m.a, m.of_b, "the last under this key");
         locked(m.a);
@@ -207,8 +207,8 @@ static void buffered_bytes(void **state)
     locked(b);
     assert_ok(a->send(a, 0, "held", 4, NULL, false));
     while (got <= 0)
-        got = SSL_peek(inside(b)->links->tls, &byte, 1);
-    kf_net_receive_rest(inside(b)->links);
+        got = SSL_peek(inside(b)->in.links->secure.tls, &byte, 1);
+    kf_net_receive_rest(inside(b)->in.links);
     unlock(b);
     hear(b, 0, "held");
     b->close(b, 0);
@@ -233,7 +233,7 @@ static void injected_bytes(void **state)
     locked(b);
     say(a, 0, "before");
     assert_int_equal(
-        send(locked(a)->links->fd, junk, sizeof junk, MSG_NOSIGNAL),
+        send(locked(a)->in.links->fd, junk, sizeof junk, MSG_NOSIGNAL),
         sizeof junk);
     unlock(a);
     say(a, 0, "after");
@@ -501,9 +501,9 @@ static void revoked_when_lost(void **state)
     came(hub, NULL);
     came(anna, NULL);
     locked(hub);
-    assert_int_equal(shutdown(inside(hub)->links->fd, SHUT_WR), 0);
+    assert_int_equal(shutdown(inside(hub)->in.links->fd, SHUT_WR), 0);
     assert_int_equal(unlink(in(&k, "anna.crt")), 0);
-    kf_join_look(&inside(hub)->look);
+    kf_join_look(&inside(hub)->uv.look);
     unlock(hub);
     went(hub, 0);
     assert_status(KOFN_AGAIN, hub->wait(hub, 0, &p));

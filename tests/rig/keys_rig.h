@@ -122,7 +122,7 @@ static inline void unlock(kofn_transport *t)
 
 static inline size_t peers_of(kofn_transport *t)
 {
-    size_t n = locked(t)->peers;
+    size_t n = locked(t)->in.count;
 
     unlock(t);
     return n;
@@ -130,7 +130,7 @@ static inline size_t peers_of(kofn_transport *t)
 
 static inline kofn_peer only_peer(kofn_transport *t)
 {
-    kofn_peer n = locked(t)->peer[0]->number;
+    kofn_peer n = locked(t)->in.peer[0]->number;
 
     unlock(t);
     return n;
@@ -138,7 +138,7 @@ static inline kofn_peer only_peer(kofn_transport *t)
 
 static inline kf_refused refused_by(kofn_transport *t)
 {
-    kf_refused r = locked(t)->refused;
+    kf_refused r = locked(t)->gate.refused;
 
     unlock(t);
     return r;
@@ -147,8 +147,8 @@ static inline kf_refused refused_by(kofn_transport *t)
 /* Looks at the keys now, if t looks at them every second. */
 static inline void look_now(kofn_transport *t)
 {
-    if (t && uv_is_active((uv_handle_t *)&locked(t)->look))
-        kf_join_look(&inside(t)->look);
+    if (t && uv_is_active((uv_handle_t *)&locked(t)->uv.look))
+        kf_join_look(&inside(t)->uv.look);
     if (t)
         unlock(t);
 }

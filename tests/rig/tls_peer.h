@@ -120,7 +120,7 @@ static inline size_t hello_and_half(char *text, size_t room, size_t *first)
 
 static inline bool nobody_is_left(kofn_transport *a, kofn_transport *b)
 {
-    bool none = locked(a)->links == NULL;
+    bool none = locked(a)->in.links == NULL;
 
     (void)b;
     unlock(a);
