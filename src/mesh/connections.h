@@ -10,6 +10,7 @@
 #include "partials.h"
 
 #include "base/blame.h"
+#include "wire/outbox.h"
 
 #define KF_PRINTS 16
 #define KF_KEPT 4 /* latest announced checkpoints of a connection */
@@ -43,6 +44,12 @@ typedef struct kf_witness {
     bool agrees; /* its fingerprint fits the iterate to be confirmed */
 } kf_witness;
 
+/* The sender of a note. */
+typedef struct kf_sender {
+    kofn_peer peer;
+    uint64_t principal;
+} kf_sender;
+
 /* A connection.  It speaks for one incarnation, the first that it names, until
  * it ends; 0: it has named none.  Two connections may name the same
  * incarnation, one perhaps falsely.  So misbehaviour counts against the
@@ -57,6 +64,7 @@ typedef struct kf_route {
         kofn_iterate_id at;
         kofn_time when;
     } last_sent[2];       /* the last sent: our iterate, and its fingerprint */
+    kf_outbox outbox;     /* what waits for it */
     kf_buffer *telling;   /* the iterate that is being sent to it, or NULL */
     kofn_iterate_id base; /* it has this, and needs later changes; or 0 */
     int64_t credit;       /* notes that it may still send */
@@ -74,7 +82,6 @@ typedef struct kf_route {
     bool met;         /* it has sent a note of this attempt */
     bool lends_none;  /* it has no blocks, or did not answer in time */
 } kf_route;
-#define KF_PAST 16 /* iterates that a node remembers by their marks */
 
 /* A faulty principal or incarnation, and how often it was found. */
 typedef struct kf_quarantine {
@@ -84,16 +91,6 @@ typedef struct kf_quarantine {
     kofn_time until; /* ignored until this time */
 } kf_quarantine;
 
-/* A packet that waits until the connection can take it. */
-typedef struct kf_waiting {
-    kofn_peer peer;
-    kf_note_type type;
-    unsigned char head[KF_NOTE_HEAD];
-    kf_buffer *body; /* or NULL */
-    size_t bytes;
-    bool urgent;
-} kf_waiting;
-
 typedef struct kf_connections {
     kf_route *route;
     size_t routes, route_cap;
@@ -102,8 +99,6 @@ typedef struct kf_connections {
     /* found faulty in this iterate, and excluded when it is complete */
     kofn_peer accused[KF_MOST_LIARS];
     size_t accusations;
-    kf_waiting *waiting;
-    size_t waits, wait_cap;
     kofn_time greeted;
     kofn_time looked; /* when bodies that arrive were last examined */
     /* packets that were dropped: no note of the job, not for us, or too many */
@@ -142,14 +137,14 @@ bool kf_route_is_held(const kf_host *h, kofn_peer peer,
  * continues although it has sent far too many. */
 bool kf_route_spend(kf_host *h, kf_route *r, bool *floods);
 
-/* outbox.c */
-/* Drops all packets that wait for the peer. */
-void kf_outbox_drop(kf_host *h, kofn_peer peer);
-/* Sends a packet or lets it wait; takes over the body.  A packet that cannot be
- * sent is lost: notes are repeated, and nodes repeat their requests. */
-kofn_status kf_outbox_post(kf_host *h, kf_waiting w);
+/* queue.c */
+/* Returns the number of packets that wait for connections. */
+size_t kf_mail_waits(const kf_host *h);
 /* Sends each peer's packets in order, until the transport takes no more. */
-void kf_outbox_send(kf_host *h);
+void kf_mail_flush(kf_host *h);
+/* Sends a packet or lets it wait; takes over the body.  It is lost if too much
+ * waits for this peer. */
+kofn_status kf_mail_post(kf_host *h, kf_route *r, const kf_letter *l);
 
 /* mail.c */
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note);

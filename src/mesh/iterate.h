@@ -17,7 +17,7 @@ typedef struct kf_vector_quorum {
     /* the node that was asked last; only its vector is taken */
     kofn_incarnation asked;
     kofn_iterate_id from; /* our iterate when it was asked */
-    kf_route sender; /* the connection that sent the vector, as it was then */
+    kf_sender sender;     /* of the vector */
     kf_note note;
     kf_buffer *body; /* NULL: none came */
     /* allowed difference of its fingerprints, because of the votes */

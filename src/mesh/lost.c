@@ -32,7 +32,7 @@ kofn_status kf_mail_part(kf_host *h, kf_route *r, bool forget,
     if (r->over)
         return KOFN_OK;
     r->over = true;
-    kf_outbox_drop(h, r->peer);
+    kf_outbox_empty(&r->outbox);
     if (forget && h->t->forget)
         h->t->forget(h->t, r->peer);
     return lose(h, r, how);
@@ -76,9 +76,9 @@ kofn_status kf_mail_went(kf_host *h, kofn_peer peer)
 {
     kf_route *r = kf_route_of(h, peer), was;
 
-    kf_outbox_drop(h, peer);
     if (!r)
         return KOFN_OK;
+    kf_outbox_free(&r->outbox);
     kf_buffer_drop(r->telling);
     was = *r;
     *r = h->net.route[--h->net.routes];

@@ -82,30 +82,51 @@ static bool too_soon(const kf_host *h, kf_route *r, const kf_note *note)
     return false;
 }
 
+static void drop_body(void *buffer)
+{
+    kf_buffer_drop(buffer);
+}
+
+/* Writes the head, and takes over the body. */
+static kofn_status post(kf_host *h, kf_route *r, const kf_note *note,
+                        uint64_t job, const kofn_lent *body)
+{
+    kf_letter l = {.head_bytes = KF_NOTE_HEAD,
+                   .type = note->type,
+                   .body = *body,
+                   .urgent = note->type == KF_NOTE_DECIDE ||
+                             note->type == KF_NOTE_ENOUGH ||
+                             note->type == KF_NOTE_EPOCH};
+
+    kf_note_write(l.head, note, job, body->data, h->t->whole ? 0 : body->bytes);
+    return kf_mail_post(h, r, &l);
+}
+
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
 {
     kf_note out = *note;
-    kf_waiting w = {.peer = peer, .type = note->type};
     kf_route *r = kf_route_of(h, peer);
+    kf_buffer *body;
+    size_t bytes;
     kofn_status st;
 
     assert(peer != KF_LOCAL);
-    if (r && too_soon(h, r, note))
+    if (!r || too_soon(h, r, note))
         return KOFN_OK;
-    if (r && note->type == KF_NOTE_VECTOR)
+    if (note->type == KF_NOTE_VECTOR)
         kf_mesh_part_choose(h, r, &out);
-    st = body_of(h, &out, &w.body, &w.bytes);
-    if (!st && r && note->type == KF_NOTE_VECTOR)
-        st = kf_route_tell(r, &w.body);
+    st = body_of(h, &out, &body, &bytes);
+    if (!st && note->type == KF_NOTE_VECTOR)
+        st = kf_route_tell(r, &body);
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     if (note->type == KF_NOTE_PRINT)
         out.print.value = kf_print_local(h, note->print.key);
-    w.urgent = note->type == KF_NOTE_DECIDE || note->type == KF_NOTE_ENOUGH ||
-               note->type == KF_NOTE_EPOCH;
-    kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
-                  h->t->whole ? 0 : w.bytes);
-    return kf_outbox_post(h, w);
+    return post(h, r, &out, h->job,
+                &(kofn_lent){.data = body ? body->m.data : NULL,
+                             .bytes = bytes,
+                             .done = body ? drop_body : NULL,
+                             .ud = body});
 }
 
 kofn_status kf_mail_to_all(kf_host *h, const kf_note *note)
@@ -132,14 +153,9 @@ kofn_status kf_mail_announce(kf_host *h, uint64_t job)
     const kf_note hello = {
         .type = KF_NOTE_BEAT, .from = h->opt.incarnation, .seat = KOFN_NO_SEAT};
 
-    for (size_t i = 0; i < h->net.routes; i++) {
-        kf_waiting w = {.peer = h->net.route[i].peer, .type = hello.type};
-
-        if (h->net.route[i].over)
-            continue;
-        kf_note_write(w.head, &hello, job, NULL, 0);
-        TRY(kf_outbox_post(h, w));
-    }
+    for (size_t i = 0; i < h->net.routes; i++)
+        if (!h->net.route[i].over)
+            TRY(post(h, &h->net.route[i], &hello, job, &(kofn_lent){0}));
     return KOFN_OK;
 }
 
@@ -160,10 +176,9 @@ kofn_status kf_mail_greet(kf_host *h)
 
 void kf_mail_free(kf_host *h)
 {
-    for (size_t i = 0; i < h->net.waits; i++)
-        kf_buffer_drop(h->net.waiting[i].body);
-    for (size_t i = 0; i < h->net.routes; i++)
+    for (size_t i = 0; i < h->net.routes; i++) {
+        kf_outbox_free(&h->net.route[i].outbox);
         kf_buffer_drop(h->net.route[i].telling);
-    kf_free(h->net.waiting);
+    }
     kf_free(h->net.route);
 }

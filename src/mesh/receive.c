@@ -123,13 +123,13 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kf_note *note,
 
 /* ---- notes --------------------------------------------------------------- */
 
-static kofn_status tell_node(kf_host *h, const kf_route *from,
-                             const kf_note *note, bool *take)
+static kofn_status tell_node(kf_host *h, kf_sender from, const kf_note *note,
+                             bool *take)
 {
     kf_node_event ev = {.type = KF_NODE_NOTE,
                         .now = kf_host_now(h),
                         .note = note,
-                        .principal = from->principal};
+                        .principal = from.principal};
 
     *take = false;
     TRY(kf_node_step(h->node, &ev));
@@ -177,14 +177,13 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
     return kf_host_keep(h, note->group, note->seat, from, kf_buffer_keep(body));
 }
 
-static kofn_status receive_note(kf_host *h, const kf_route *from,
-                                const kf_note *note, kf_buffer *body)
+static kofn_status receive_note(kf_host *h, kf_sender from, const kf_note *note,
+                                kf_buffer *body)
 {
-    kofn_peer peer = from->peer;
     bool take;
 
     TRY(tell_node(h, from, note, &take));
-    return take ? keep(h, peer, note, body) : KOFN_OK;
+    return take ? keep(h, from.peer, note, body) : KOFN_OK;
 }
 
 /* Stores an iterate or a fingerprint.  An iterate is handed over only when it
@@ -208,7 +207,7 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
                                   kf_at(&its->m, KOFN_SCALARS, 0));
     if (sent.exact == ready.digest.exact)
         ready.digest.way = sent.way;
-    st = receive_note(h, &h->it.quorum.sender, &ready, its);
+    st = receive_note(h, h->it.quorum.sender, &ready, its);
     kf_buffer_drop(its);
     return st;
 }
@@ -290,7 +289,7 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
     case KF_NOTE_SKETCH:
         return kf_sketch_take(h, r, note, body);
     default:
-        return receive_note(h, r, note, body);
+        return receive_note(h, (kf_sender){r->peer, r->principal}, note, body);
     }
 }
 
@@ -353,7 +352,7 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost)
         else
             TRY(receive_packet(h, &p));
     }
-    kf_outbox_send(h);
+    kf_mail_flush(h);
     return KOFN_OK;
 }
 

@@ -158,7 +158,7 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
     kf_buffer_drop(h->it.quorum.body);
     for (size_t i = 0; i < h->net.routes; i++)
         h->net.route[i].witness.expected.made = false;
-    h->it.quorum.sender = *r;
+    h->it.quorum.sender = (kf_sender){r->peer, r->principal};
     h->it.quorum.note = *note;
     h->it.quorum.body = kf_buffer_keep(body);
     h->it.quorum.room = kf_print_room(h, body->m.data);

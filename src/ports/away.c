@@ -218,7 +218,7 @@ static void dismiss(port *p)
 
     for (size_t i = 0; i < p->workers; i++)
         if (!p->worker[i]->gone) {
-            kf_post_empty(&p->worker[i]->line.outbox);
+            kf_outbox_empty(&p->worker[i]->line.outbox);
             there++;
         }
     for (size_t i = 0; i < p->crowd.count; i++)
@@ -256,7 +256,7 @@ static void port_close(kofn_port *base)
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
             kf_away_close_peer(p, p->worker[i]);
-        kf_post_free(&p->worker[i]->line.outbox);
+        kf_outbox_free(&p->worker[i]->line.outbox);
         kf_free(p->worker[i]->tasks.pending);
         kf_free(p->worker[i]);
     }
@@ -298,7 +298,7 @@ static uint64_t port_backlog(kofn_port *base, uint32_t id)
     const port *p = (const port *)base;
 
     return id < p->workers && !p->worker[id]->gone
-               ? kf_post_bytes(&p->worker[id]->line.outbox)
+               ? kf_outbox_bytes(&p->worker[id]->line.outbox)
                : 0;
 }
 

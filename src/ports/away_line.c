@@ -88,7 +88,7 @@ void kf_away_close_peer(port *p, worker *w)
     for (size_t i = 0; i < w->tasks.count; i++)
         kf_buffer_drop(w->tasks.pending[i].result);
     w->tasks.count = 0;
-    kf_post_empty(&w->line.outbox);
+    kf_outbox_empty(&w->line.outbox);
     kf_block_drop(w->held.block);
     kf_block_drop(w->held.to_store);
     p->stores -= w->held.to_store != NULL;
@@ -143,7 +143,7 @@ kofn_status kf_away_flush(port *p)
         worker *w = p->worker[i];
 
         if (w->line.outbox.count)
-            TRY(watch(p, i, kf_post_flush(&w->line.outbox, p->t, w->peer)));
+            TRY(watch(p, i, kf_outbox_flush(&w->line.outbox, p->t, w->peer)));
     }
     return KOFN_OK;
 }

@@ -1,25 +1,10 @@
-/* post.c -- letters that wait for the transport, received bodies, and how both
- * are packed.
+/* post.c -- letters of tasks, received bodies, and how both are packed.
  *
  * A letter owns its bytes and holds a reference to its buffer until it is sent.
  */
 #include "post.h"
 
 #include <assert.h>
-
-kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
-                         size_t size)
-{
-    char *queue;
-
-    assert(*first + count <= *cap);
-    if (*first + count == *cap && *first > *cap / 2) {
-        memcpy(&queue, p, sizeof queue);
-        memmove(queue, queue + *first * size, count * size);
-        *first = 0;
-    }
-    return kf_grow(p, cap, *first + count, size);
-}
 
 void kf_post_drop(kf_msg *m)
 {
@@ -37,7 +22,7 @@ void kf_post_drop(kf_msg *m)
 
 kofn_status kf_inbox_put(kf_inbox *b, kf_msg m)
 {
-    if (kf_post_room(&b->msg, &b->first, b->count, &b->cap, sizeof *b->msg)) {
+    if (kf_outbox_room(&b->msg, &b->first, b->count, &b->cap, sizeof *b->msg)) {
         kf_post_drop(&m);
         return KOFN_NOMEM;
     }
@@ -142,25 +127,6 @@ void kf_post_strips(const kofn_matrix *in, const kf_msg *task,
 
 /* ---- sending ------------------------------------------------------------- */
 
-kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
-{
-    while (b->count > 0) {
-        kf_letter *l = &b->letter[b->first];
-        kofn_status st =
-            t->send(t, peer, l->head, sizeof l->head, &l->body, false);
-
-        if (st == KOFN_AGAIN)
-            return st;
-        b->first++;
-        b->count--;
-        b->sent++;
-        if (st == KOFN_NOMEM)
-            return st;
-    }
-    b->first = 0;
-    return KOFN_OK;
-}
-
 uint64_t kf_post_sum(const kofn_transport *t, uint64_t job, const void *body,
                      size_t n)
 {
@@ -177,22 +143,24 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
                     const kf_head *h, const kofn_lent *body)
 {
     kf_head head = *h;
-    kf_letter *l;
+    kf_letter l = {.head_bytes = KF_HEAD,
+                   .type = h->type,
+                   .task = h->task,
+                   .input = h->input};
 
-    if (kf_post_room(&b->letter, &b->first, b->count, &b->cap,
-                     sizeof *b->letter)) {
-        kf_give_back(body);
-        return KOFN_NOMEM;
-    }
-    l = &b->letter[b->first + b->count++];
-    *l = (kf_letter){
-        .task = h->task, .input = h->input, .work = h->type == KF_WIRE_WORK};
     if (body)
-        l->body = *body;
+        l.body = *body;
     if (body && !head.body_sum)
         head.body_sum = kf_post_sum(t, h->job, body->data, body->bytes);
-    kf_head_write(l->head, &head);
-    return kf_post_flush(b, t, peer);
+    kf_head_write(l.head, &head);
+    TRY(kf_outbox_add(b, &l));
+    return kf_outbox_flush(b, t, peer);
+}
+
+/* True if it is a task. */
+static bool is_work(const kf_letter *l)
+{
+    return l->type == KF_WIRE_WORK;
 }
 
 /* Finds the next task that has the same input as letter i, with or without a
@@ -206,9 +174,9 @@ static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
     for (size_t k = i + 1; k < b->count; k++) {
         kf_letter *l = &b->letter[b->first + k];
 
-        if (l->work && l->input == from->input)
+        if (is_work(l) && l->input == from->input)
             return l;
-        *swapped |= l->work && l->body.bytes;
+        *swapped |= is_work(l) && l->body.bytes;
     }
     return NULL;
 }
@@ -233,7 +201,7 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
     bool swapped;
 
     *lost = 0;
-    while (i < b->count && !(b->letter[b->first + i].work &&
+    while (i < b->count && !(is_work(&b->letter[b->first + i]) &&
                              b->letter[b->first + i].task == task))
         i++;
     if (i == b->count)
@@ -253,32 +221,6 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
     memmove(l, l + 1, (b->count - i - 1) * sizeof *l);
     b->count--;
     return true;
-}
-
-uint64_t kf_post_bytes(const kf_outbox *b)
-{
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < b->count; i++)
-        bytes += b->letter[b->first + i].body.bytes;
-    return bytes;
-}
-
-void kf_post_empty(kf_outbox *b)
-{
-    for (size_t i = 0; i < b->count; i++) {
-        kf_letter *l = &b->letter[b->first + i];
-
-        kf_give_back(&l->body);
-    }
-    b->first = b->count = 0;
-}
-
-void kf_post_free(kf_outbox *b)
-{
-    kf_post_empty(b);
-    kf_free(b->letter);
-    *b = (kf_outbox){0};
 }
 
 /* ---- receiving ----------------------------------------------------------- */

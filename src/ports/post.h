@@ -1,8 +1,7 @@
 /* post.h -- queues of messages to and from a peer, and how bodies are packed.
  *
- * An outbox belongs to its peer and owns its letters until they are sent or
- * taken back. An inbox owns its messages until they are taken. Only the owner
- * of a message may free its contents, once. */
+ * A letter can be taken back until it is sent. An inbox owns its messages until
+ * they are taken. Only the owner of a message may free its contents, once. */
 #ifndef KF_PORTS_POST_H
 #define KF_PORTS_POST_H
 
@@ -10,26 +9,11 @@
 
 #include "base/lent.h"
 #include "data/kernel.h"
+#include "wire/outbox.h"
 #include "wire/wire.h"
 
 /* tasks that a worker accepts before it has done the first */
 #define KF_WAITING 4096
-
-/* A packet that waits to be sent. */
-typedef struct kf_letter {
-    unsigned char head[KF_HEAD];
-    kofn_lent body;
-    uint32_t task;  /* task that may be taken back */
-    uint64_t input; /* number of the task's input */
-    bool work;
-} kf_letter;
-
-/* Letters to one peer, in order of sending. */
-typedef struct kf_outbox {
-    kf_letter *letter;
-    size_t first, count, cap;
-    uint64_t sent; /* letters sent in total */
-} kf_outbox;
 
 /* Received messages that wait to be taken, in order. */
 typedef struct kf_inbox {
@@ -37,9 +21,6 @@ typedef struct kf_inbox {
     size_t first, count, cap;
 } kf_inbox;
 
-/* Sends waiting letters until the transport is full, then returns KOFN_AGAIN. A
- * letter to a lost peer counts as sent. */
-kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer);
 /* Sends a packet after those that wait. Takes the body over, even on failure;
  * NULL: no body. Computes its checksum unless the head has one. KOFN_AGAIN: the
  * packet waits in the outbox. */
@@ -58,14 +39,6 @@ kofn_status kf_post_check(const kofn_transport *t, const kf_head *h,
  * such task, the input is not sent and *lost is its number. Otherwise *lost is
  * 0. */
 bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost);
-/* Returns the bytes of bodies that wait. */
-uint64_t kf_post_bytes(const kf_outbox *b);
-void kf_post_empty(kf_outbox *b);
-void kf_post_free(kf_outbox *b);
-
-/* Makes room for one more at the end of a queue of `count` from `*first`. */
-kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
-                         size_t size);
 /* Frees what a message owns. */
 void kf_post_drop(kf_msg *m);
 /* Appends a message and takes over what it owns, even on failure. */

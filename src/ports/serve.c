@@ -82,8 +82,8 @@ static kofn_status make_pending(server *s, const kf_head *h, kofn_packet *k,
     TRY(kf_serve_can_do(s, h, m));
     TRY(kf_serve_operands(s, h, k, m));
     TRY(kf_buffer_new(&m->result, h->out_rows, h->out_cols, h->dtype));
-    return kf_post_room(&s->pending, &s->first, s->pending_count, &s->cap,
-                        sizeof *s->pending);
+    return kf_outbox_room(&s->pending, &s->first, s->pending_count, &s->cap,
+                          sizeof *s->pending);
 }
 
 static void take_work(server *s, const kf_head *h, kofn_packet *k)
@@ -424,7 +424,7 @@ static void consider_leaving(visit *w)
 static void look_up(visit *w)
 {
     w->looked = kf_clock();
-    if (kf_post_flush(&w->outbox, w->t, w->head) == KOFN_NOMEM)
+    if (kf_outbox_flush(&w->outbox, w->t, w->head) == KOFN_NOMEM)
         kf_serve_end(w, KOFN_NOMEM);
     for (int i = 0; i < 64 && !w->over && listen(w, 0); i++)
         ;
@@ -627,8 +627,8 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
     live(&w);
     st = w.end;
     if (st != KOFN_AGAIN)
-        kf_post_empty(&w.outbox);
-    kf_post_free(&w.outbox);
+        kf_outbox_empty(&w.outbox);
+    kf_outbox_free(&w.outbox);
     while (w.servers)
         kf_serve_drop(&w, w.servers - 1);
     kf_free(w.server);

@@ -127,8 +127,8 @@ static kofn_status make_pending(server *s, const kf_head *h, kofn_packet *k,
 {
     if (s->pending_count >= KF_WAITING)
         return kf_fail(KOFN_STATE, "%zu tasks wait already", s->pending_count);
-    TRY(kf_post_room(&s->pending, &s->first, s->pending_count, &s->cap,
-                     sizeof *s->pending));
+    TRY(kf_outbox_room(&s->pending, &s->first, s->pending_count, &s->cap,
+                       sizeof *s->pending));
     if (h->type == KF_WIRE_WHOLE)
         return block_of(s, h) ? KOFN_OK
                               : kf_fail(KOFN_STATE, "there is no block");

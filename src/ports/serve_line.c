@@ -130,7 +130,7 @@ void kf_serve_disconnected(visit *w)
     w->lost = kf_clock();
     for (size_t i = 0; i < w->servers; i++)
         forget_connection(w->server[i]);
-    kf_post_empty(&w->outbox);
+    kf_outbox_empty(&w->outbox);
     kf_serve_news(w, "the coordinator is gone; waiting for it");
 }
 

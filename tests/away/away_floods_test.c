@@ -290,7 +290,7 @@ static void untaken_slices(void **state)
 
             for (size_t k = 0; k < b->count; k++)
                 slices += b->letter[b->first + k].body.bytes &&
-                          !b->letter[b->first + k].work;
+                          b->letter[b->first + k].type != KF_WIRE_WORK;
             assert_true(slices <= 1);
         }
     }

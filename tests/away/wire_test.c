@@ -571,7 +571,7 @@ static void whole_bodies(void **state)
                          whole ? KOFN_OK : KOFN_FORMAT);
         h.body_sum = sum;
         assert_ok(kf_post_check(&t, &h, body, sizeof body));
-        kf_post_free(&b);
+        kf_outbox_free(&b);
     }
 }
 

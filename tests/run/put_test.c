@@ -153,7 +153,7 @@ static void repeated_input(void **state)
     assert_int_equal(lost, 0);
     assert_true(kf_post_take_back(&b, 1, &lost));
     assert_int_equal(lost, 2);
-    kf_post_free(&b);
+    kf_outbox_free(&b);
 }
 
 /* A later letter may rely on the input of a cancelled one. It then gets the
@@ -198,7 +198,7 @@ static void needed_input(void **state)
             assert_int_equal(l->input, 1);
             assert_int_equal(l->body.bytes, sizeof body);
         }
-        kf_post_free(&b);
+        kf_outbox_free(&b);
     }
 }
 
