@@ -6,25 +6,25 @@
 
 #include <assert.h>
 
-uint64_t kf_attempt_job(const kf_host *h, unsigned attempt)
+uint64_t kf_attempt_job(const kf_mesh_disk *disk, unsigned attempt)
 {
     uint64_t number = attempt;
 
     assert(attempt <= KF_MOST_ATTEMPTS);
-    return attempt ? kf_hash(h->disk.back.job, &number, sizeof number)
-                   : h->disk.back.job;
+    return attempt ? kf_hash(disk->back.job, &number, sizeof number)
+                   : disk->back.job;
 }
 
 void kf_attempt_hear(kf_host *h, kofn_peer peer, const kofn_packet *p)
 {
-    kf_route *r = kf_route_of(h, peer);
+    kf_route *r = kf_route_of(&h->net, peer);
     kf_note note;
 
     if (!h->disk.back.start || !r)
         return;
     for (unsigned a = 0; a <= KF_MOST_ATTEMPTS; a++)
         if (!kf_note_read(&note, p->head, p->head_bytes,
-                          kf_attempt_job(h, a)) &&
+                          kf_attempt_job(&h->disk, a)) &&
             kf_route_is_of(h, r, note.from))
             r->attempt = a;
 }
@@ -44,16 +44,16 @@ static bool leader_wants(const kf_host *h)
 }
 
 /* True if another attempt is possible. */
-bool kf_attempt_can_go(const kf_host *h)
+bool kf_attempt_can_go(const kf_mesh_disk *disk)
 {
-    return h->disk.back.start && h->disk.back.vain < KF_MOST_VAIN &&
-           h->disk.back.attempt < KF_MOST_ATTEMPTS;
+    return disk->back.start && disk->back.vain < KF_MOST_VAIN &&
+           disk->back.attempt < KF_MOST_ATTEMPTS;
 }
 
 /* True if this node cannot continue in this attempt. */
 bool kf_attempt_has_failed(const kf_host *h)
 {
-    return kf_attempt_can_go(h) &&
+    return kf_attempt_can_go(&h->disk) &&
            (kf_node_failed(h->node) ||
             (kf_node_is_stuck(h->node) && leader_wants(h)));
 }
@@ -61,7 +61,7 @@ bool kf_attempt_has_failed(const kf_host *h)
 kofn_time kf_attempt_patience(const kf_host *h)
 {
     return h->opt.give_up +
-           (kf_attempt_can_go(h) ? KF_WANTS * kf_host_silence(h) : 0);
+           (kf_attempt_can_go(&h->disk) ? KF_WANTS * kf_host_silence(h) : 0);
 }
 
 bool kf_attempt_waits(const kf_host *h)

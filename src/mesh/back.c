@@ -30,35 +30,34 @@ kofn_status kf_back_new(kf_host *h)
     return kf_mesh_vector_body(h, &b->start, &bytes);
 }
 
-void kf_back_free(kf_host *h)
+void kf_back_free(kf_mesh_disk *disk)
 {
-    kf_buffer_drop(h->disk.back.start);
-    h->disk.back.start = NULL;
+    kf_buffer_drop(disk->back.start);
+    disk->back.start = NULL;
 }
 
 /* ---- requests for another attempt ---------------------------------------- */
 
 /* True if route i wants that attempt and is the first live connection of its
  * principal that does. */
-static bool counts(const kf_host *h, size_t i, unsigned attempt)
+static bool counts(const kf_connections *net, size_t i, unsigned attempt)
 {
-    const kf_route *r = &h->net.route[i];
+    const kf_route *r = &net->route[i];
 
-    assert(i < h->net.routes);
+    assert(i < net->routes);
     for (size_t j = 0; j < i; j++)
-        if (h->net.route[j].principal == r->principal &&
-            !h->net.route[j].over && h->net.route[j].incarnation &&
-            h->net.route[j].attempt >= attempt)
+        if (net->route[j].principal == r->principal && !net->route[j].over &&
+            net->route[j].incarnation && net->route[j].attempt >= attempt)
             return false;
     return r->incarnation && !r->over && r->attempt >= attempt;
 }
 
-static size_t count(const kf_host *h, unsigned attempt, bool ourselves)
+static size_t count(const kf_connections *net, unsigned attempt, bool ourselves)
 {
     size_t n = ourselves;
 
-    for (size_t i = 0; i < h->net.routes; i++)
-        n += counts(h, i, attempt);
+    for (size_t i = 0; i < net->routes; i++)
+        n += counts(net, i, attempt);
     return n;
 }
 
@@ -76,10 +75,10 @@ static void add(kofn_node_view *sum, const kofn_node_view *v)
     sum->outvoted += v->outvoted;
 }
 
-void kf_back_add(const kf_host *h, kofn_node_view *view)
+void kf_back_add(const kf_mesh_disk *disk, kofn_node_view *view)
 {
-    add(view, &h->disk.back.before);
-    view->back = h->disk.back.times;
+    add(view, &disk->back.before);
+    view->back = disk->back.times;
 }
 
 /* Starts from a copy of the first vector, because a vector is changed in
@@ -122,9 +121,9 @@ static void forget(kf_host *h)
 {
     kf_changing *c = &h->blocks.changing;
 
-    kf_borrowed_forget(h);
-    kf_sketch_forget(h);
-    kf_vector_quorum_drop(h);
+    kf_borrowed_forget(&h->blocks);
+    kf_sketch_forget(&h->blocks);
+    kf_vector_quorum_drop(&h->it);
     h->it.quorum.merged = 0;
     c->turn = c->changed = 0;
     memset(c->line, 0, h->program.recalls * sizeof *c->line);
@@ -147,7 +146,7 @@ static void forget(kf_host *h)
 static kofn_status go(kf_host *h, unsigned attempt)
 {
     kf_backing *b = &h->disk.back;
-    uint64_t kept = kf_keep_last(h, UINT64_MAX);
+    uint64_t kept = kf_keep_last(&h->disk, UINT64_MAX);
     bool vain = b->times > 0 && kept == b->kept;
     uint64_t before = vain ? b->turn : UINT64_MAX;
     kf_node *was = h->node;
@@ -164,8 +163,8 @@ static kofn_status go(kf_host *h, unsigned attempt)
     kf_node_look(was, &view);
     h->node = NULL;
     forget(h);
-    h->job = kf_attempt_job(h, attempt);
-    b->turn = kf_keep_last(h, before);
+    h->job = kf_attempt_job(&h->disk, attempt);
+    b->turn = kf_keep_last(&h->disk, before);
     st = begin(h, before);
     if (!h->node) {
         h->node = was;
@@ -190,9 +189,9 @@ static bool any_wants(const kf_host *h)
 static unsigned wanted(const kf_host *h, bool failed)
 {
     unsigned a = KF_MOST_ATTEMPTS, now = h->disk.back.attempt;
-    size_t all = kf_max(count(h, 0, true), h->opt.nodes / 2 + 1);
+    size_t all = kf_max(count(&h->net, 0, true), h->opt.nodes / 2 + 1);
 
-    while (a > now && 2 * count(h, a, failed && a == now + 1) < all)
+    while (a > now && 2 * count(&h->net, a, failed && a == now + 1) < all)
         a--;
     return a;
 }
@@ -213,7 +212,7 @@ kofn_status kf_back_pass(kf_host *h)
         b->since = now ? now : 1;
     if (failed && now - b->announced >= kf_host_beat(h)) {
         b->announced = now;
-        TRY(kf_mail_announce(h, kf_attempt_job(h, b->attempt + 1)));
+        TRY(kf_mail_announce(h, kf_attempt_job(&h->disk, b->attempt + 1)));
     }
     next = wanted(h, failed);
     return next > b->attempt ? go(h, next) : KOFN_OK;

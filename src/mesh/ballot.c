@@ -81,18 +81,18 @@ static double weighted_sum(uint64_t key, const double *x, size_t n,
     return all;
 }
 
-static double room_of(const kf_host *h, double noise, size_t numbers,
+static double room_of(const kf_mesh_work *work, double noise, size_t numbers,
                       double most)
 {
     assert(most >= 0);
-    noise = fmax(noise, h->work.single ? NOISE_F32 : NOISE);
+    noise = fmax(noise, work->single ? NOISE_F32 : NOISE);
     return DEVIATIONS * sqrt((double)numbers) * 2 * noise * most;
 }
 
 double kf_host_room(const kf_host *h, size_t numbers, double most)
 {
     assert(numbers > 0);
-    return room_of(h, h->it.noise, numbers, most);
+    return room_of(&h->work, h->it.noise, numbers, most);
 }
 
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
@@ -112,7 +112,7 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
     d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +
             weighted_sum(kf_mix64(key), v + first, rows, &most);
     d.room = kf_host_room(h, rows + KOFN_SCALARS, most);
-    d.tight = room_of(h, h->it.rounding, rows + KOFN_SCALARS, most);
+    d.tight = room_of(&h->work, h->it.rounding, rows + KOFN_SCALARS, most);
     return d;
 }
 
@@ -140,9 +140,9 @@ void kf_host_way_go(kf_host *h)
         kf_hash(h->it.way, h->it.from, h->work.on->groups * sizeof *h->it.from);
 }
 
-void kf_host_way_take(kf_host *h, const kf_node_digest *digest)
+void kf_host_way_take(kf_mesh_iterate *it, const kf_node_digest *digest)
 {
-    h->it.way = digest->way;
+    it->way = digest->way;
 }
 
 kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,

@@ -53,7 +53,7 @@ static kofn_status look(kf_host *h, uint32_t operand)
     for (size_t i = 0; i < c->lents && !st; i++) {
         const kf_borrowed *l = &c->lent[i];
 
-        if (kf_borrowed_serves(h, l))
+        if (kf_borrowed_serves(&h->blocks, l))
             kf_reading_add(&r, l->seat,
                            (kf_read){l->from, l->block->component[0].data,
                                      l->block->velocity});

@@ -142,13 +142,13 @@ void kf_mesh_norms_take(kf_host *h, const char *from);
 
 /* windows.c */
 /* True if this window can serve to rebuild ours. */
-bool kf_borrowed_serves(const kf_host *h, const kf_borrowed *l);
+bool kf_borrowed_serves(const kf_mesh_blocks *blocks, const kf_borrowed *l);
 /* True if no node had such blocks to lend for some silences. */
 bool kf_borrowed_lacks(const kf_host *h);
 /* Drops window i. */
 void kf_borrowed_drop(kf_changing *c, size_t i);
 /* Drops all windows, and requests none. */
-void kf_borrowed_forget(kf_host *h);
+void kf_borrowed_forget(kf_mesh_blocks *blocks);
 /* Returns the bytes of these rows in a packet, without the velocity: a multiple
  * of 8, with zeros at the end.  0 if there are no such rows. */
 size_t kf_borrowed_bytes(const kf_host *h, uint32_t operand, size_t lo,
@@ -164,7 +164,7 @@ size_t kf_borrowed_row(const kf_host *h, uint32_t operand);
 
 /* change.c */
 kofn_status kf_changing_new(kf_host *h);
-void kf_changing_free(kf_host *h);
+void kf_changing_free(kf_mesh_blocks *blocks);
 /* Brings all blocks that are here to the iterate that this node has made. */
 kofn_status kf_changing_turn(kf_host *h);
 /* Brings our blocks to the iterate that this node took, with the lineages of
@@ -203,7 +203,7 @@ kofn_status kf_borrowed_compare(kf_host *h, uint32_t operand);
 
 /* sketches.c */
 /* Drops all sketches; counts stay. */
-void kf_sketch_forget(kf_host *h);
+void kf_sketch_forget(kf_mesh_blocks *blocks);
 /* True if our present blocks were found to agree with those of the others, or
  * blocks are not compared. */
 bool kf_sketch_vouches(const kf_host *h);
@@ -218,7 +218,7 @@ void kf_sketch_drop(kf_sketches *s, size_t i);
 /* True if it is a sketch of the blocks of that iterate. */
 bool kf_sketch_is_of(const kf_sketch *k, const kf_sketched *of);
 /* Stores a sketch, and takes over its data. */
-kofn_status kf_sketch_put(kf_host *h, kf_sketch k);
+kofn_status kf_sketch_put(kf_mesh_blocks *blocks, kf_sketch k);
 
 /* sketch.c */
 /* Handles the end of a turn: starts a comparison of blocks if it is due. */

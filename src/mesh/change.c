@@ -40,11 +40,11 @@ kofn_status kf_changing_new(kf_host *h)
     return kf_mesh_norms_new(h);
 }
 
-void kf_changing_free(kf_host *h)
+void kf_changing_free(kf_mesh_blocks *blocks)
 {
-    kf_borrowed_forget(h);
-    kf_free(h->blocks.changing.lent);
-    kf_free(h->blocks.changing.line);
+    kf_borrowed_forget(blocks);
+    kf_free(blocks->changing.lent);
+    kf_free(blocks->changing.line);
 }
 
 /* ---- a turn -------------------------------------------------------------- */
@@ -222,7 +222,7 @@ static kofn_status bring(kf_host *h, uint32_t seat, uint64_t owned)
 
 void kf_changing_lose(kf_host *h)
 {
-    kf_borrowed_forget(h);
+    kf_borrowed_forget(&h->blocks);
     if (h->blocks.seat == KOFN_NO_SEAT)
         return;
     h->blocks.sketches.right = 0;
@@ -285,7 +285,7 @@ kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
 {
     assert(seat != KOFN_NO_SEAT);
     assert(turn <= h->blocks.changing.turn);
-    kf_borrowed_forget(h);
+    kf_borrowed_forget(&h->blocks);
     /* they were made from the vector */
     h->blocks.changing.unsure = h->blocks.changing.turn > 0;
     return lose_halfway(h, bring(h, seat, turn));

@@ -36,28 +36,29 @@ static kofn_status know_input(kf_host *h)
         &h->work.lowered->m, 1, &h->work.comparison.input);
 }
 
-void kf_comparison_forget(kf_host *h)
+void kf_comparison_forget(kf_mesh_work *work)
 {
-    kf_free(h->work.comparison.input);
-    h->work.comparison.input = NULL;
+    kf_free(work->comparison.input);
+    work->comparison.input = NULL;
 }
 
-void kf_comparison_free(kf_host *h)
+void kf_comparison_free(kf_mesh_work *work)
 {
-    kf_comparison_forget(h);
-    kf_free(h->work.comparison.bad);
+    kf_comparison_forget(work);
+    kf_free(work->comparison.bad);
 }
 
 /* ---- a verdict ----------------------------------------------------------- */
 
 /* Draws the weights of one comparison. */
-static kofn_status draw_weights(kf_host *h, uint64_t *secret, uint32_t *number)
+static kofn_status draw_weights(kf_mesh_work *work, uint64_t *secret,
+                                uint32_t *number)
 {
-    while (h->work.comparison.secret == 0)
-        TRY(kf_host_random(&h->work.comparison.secret,
-                           sizeof h->work.comparison.secret));
-    *secret = h->work.comparison.secret;
-    *number = h->work.comparison.number++;
+    while (work->comparison.secret == 0)
+        TRY(kf_host_random(&work->comparison.secret,
+                           sizeof work->comparison.secret));
+    *secret = work->comparison.secret;
+    *number = work->comparison.number++;
     return KOFN_OK;
 }
 
@@ -77,7 +78,7 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     rows = o->norms ? kf_mesh_norms_rows(o, false) : h->work.on->norms;
     cols = o->norms ? kf_mesh_norms_cols(o) : h->work.on->norms;
     TRY(know_input(h));
-    TRY(draw_weights(h, &c->secret, &c->number));
+    TRY(draw_weights(&h->work, &c->secret, &c->number));
     c->plan = h->work.on->plan;
     c->code = h->work.on->code;
     c->decoder = t->decoder;
@@ -97,7 +98,7 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
 /* Records that the peer sent something wrong. */
 static void strike(kf_host *h, kofn_peer peer, uint32_t seat)
 {
-    kf_route *r = peer == KF_LOCAL ? NULL : kf_route_of(h, peer);
+    kf_route *r = peer == KF_LOCAL ? NULL : kf_route_of(&h->net, peer);
 
     h->work.comparison.local |= peer == KF_LOCAL;
     if (!r)
@@ -121,7 +122,7 @@ kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
     r->errors = h->opt.errors;
     r->hidden = kf_mesh_hidden(r->plan);
     r->changes = h->blocks.changing.turn;
-    TRY(draw_weights(h, &r->secret, &r->number));
+    TRY(draw_weights(&h->work, &r->secret, &r->number));
     return kf_reading_judge(r, velocity, found);
 }
 
@@ -174,13 +175,13 @@ void kf_comparison_advance(kf_host *h)
 {
     for (size_t i = 0; i < h->net.routes; i++)
         if (judge_route(h, &h->net.route[i]))
-            kf_route_accuse(h, h->net.route[i].peer);
+            kf_route_accuse(&h->net, h->net.route[i].peer);
 }
 
-void kf_comparison_void(kf_host *h)
+void kf_comparison_void(kf_connections *net)
 {
-    for (size_t i = 0; i < h->net.routes; i++)
-        h->net.route[i].errs = h->net.route[i].right = false;
+    for (size_t i = 0; i < net->routes; i++)
+        net->route[i].errs = net->route[i].right = false;
 }
 
 /* Records whether the partial product of the i-th seat is right, certainly
@@ -189,7 +190,7 @@ static void judge_partial(kf_host *h, const kf_found *found, uint32_t i,
                           const kf_partial *p, bool sure)
 {
     kofn_peer from = p->from;
-    kf_route *r = from == KF_LOCAL ? NULL : kf_route_of(h, from);
+    kf_route *r = from == KF_LOCAL ? NULL : kf_route_of(&h->net, from);
     size_t k = 0;
 
     while (k < found->count && found->bad[k] != i)

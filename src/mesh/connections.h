@@ -108,9 +108,9 @@ typedef struct kf_connections {
 /* route.c */
 /* Accuses a peer, which is excluded when the iterate is complete.  If there is
  * no room, it will be found at its next error. */
-void kf_route_accuse(kf_host *h, kofn_peer peer);
+void kf_route_accuse(kf_connections *net, kofn_peer peer);
 /* Returns NULL if there is no such connection. */
-kf_route *kf_route_of(const kf_host *h, kofn_peer peer);
+kf_route *kf_route_of(const kf_connections *net, kofn_peer peer);
 /* Finds or adds the connection. */
 kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out);
 /* True if this connection may speak for that incarnation. */
@@ -123,7 +123,7 @@ bool kf_route_is_announced(kf_route *r);
  * which shows when the transport releases it. */
 kofn_status kf_route_tell(kf_route *r, kf_buffer **body);
 /* Releases the iterates that are no longer being sent. */
-void kf_route_recall(kf_host *h);
+void kf_route_recall(kf_connections *net);
 /* True if a body from it is arriving that will be complete within KF_SLOWEST
  * silences of its start, at its present rate. */
 bool kf_route_is_arriving(const kf_host *h, const kf_route *r);
@@ -139,7 +139,7 @@ bool kf_route_spend(kf_host *h, kf_route *r, bool *floods);
 
 /* queue.c */
 /* Returns the number of packets that wait for connections. */
-size_t kf_mail_waits(const kf_host *h);
+size_t kf_mail_waits(const kf_connections *net);
 /* Sends each peer's packets in order, until the transport takes no more. */
 void kf_mail_flush(kf_host *h);
 /* Sends a packet or lets it wait; takes over the body.  It is lost if too much
@@ -155,7 +155,7 @@ kofn_status kf_mail_announce(kf_host *h, uint64_t job);
 /* Sends a heartbeat, from time to time, to each peer that has sent no note of
  * this attempt. */
 kofn_status kf_mail_greet(kf_host *h);
-void kf_mail_free(kf_host *h);
+void kf_mail_free(kf_connections *net);
 /* Sends the heartbeat of this node to a peer. */
 kofn_status kf_mail_hello(kf_host *h, kofn_peer peer);
 

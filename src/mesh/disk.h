@@ -72,7 +72,7 @@ kofn_status kf_kept_vector(kf_host *h, const kf_kept *k, kf_buffer **body);
 /* keep.c */
 /* Finds the checkpoints, if the node resumes, and starts from the last. */
 kofn_status kf_keep_open(kf_host *h);
-void kf_keep_close(kf_host *h);
+void kf_keep_close(kf_mesh_disk *disk);
 /* Handles the end of a turn. */
 kofn_status kf_keep_turn(kf_host *h);
 /* Starts from the last checkpoint before that turn.  Does nothing if there is
@@ -80,7 +80,7 @@ kofn_status kf_keep_turn(kf_host *h);
 kofn_status kf_keep_rewind(kf_host *h, uint64_t before);
 /* Returns the last turn before that one that is kept, here or by enough others;
  * or 0. */
-uint64_t kf_keep_last(const kf_host *h, uint64_t before);
+uint64_t kf_keep_last(const kf_mesh_disk *disk, uint64_t before);
 /* True if this turn will be kept. */
 bool kf_keep_is_due(const kf_host *h);
 /* Records that our blocks of that turn, and of earlier ones, agree with those
@@ -109,18 +109,18 @@ bool kf_attempt_waits(const kf_host *h);
  * same at all nodes, and different from all marks of other attempts. */
 kofn_iterate_id kf_attempt_iterate(const kf_host *h, kofn_iterate_id kept);
 /* True if another attempt is possible. */
-bool kf_attempt_can_go(const kf_host *h);
+bool kf_attempt_can_go(const kf_mesh_disk *disk);
 /* True if this node cannot continue in this attempt. */
 bool kf_attempt_has_failed(const kf_host *h);
 /* Returns the job number of an attempt. */
-uint64_t kf_attempt_job(const kf_host *h, unsigned attempt);
+uint64_t kf_attempt_job(const kf_mesh_disk *disk, unsigned attempt);
 
 /* back.c */
 kofn_status kf_back_new(kf_host *h);
-void kf_back_free(kf_host *h);
+void kf_back_free(kf_mesh_disk *disk);
 /* Starts another attempt, if enough nodes want one. */
 kofn_status kf_back_pass(kf_host *h);
 /* Adds the counts of earlier attempts. */
-void kf_back_add(const kf_host *h, kofn_node_view *view);
+void kf_back_add(const kf_mesh_disk *disk, kofn_node_view *view);
 
 #endif

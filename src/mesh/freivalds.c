@@ -33,9 +33,9 @@
 #define MAY_DIFFER 1e-9
 #define SHOULD_DIFFER 1e-13
 
-void kf_mesh_freivalds_widen(kf_host *h)
+void kf_mesh_freivalds_widen(kf_mesh_work *work)
 {
-    h->work.freivalds.noise = fmax(h->work.freivalds.noise, SHOULD_DIFFER);
+    work->freivalds.noise = fmax(work->freivalds.noise, SHOULD_DIFFER);
 }
 
 /* ---- a product ----------------------------------------------------------- */
@@ -47,49 +47,50 @@ typedef struct line {
     size_t n, step;
 } line;
 
-static line line_of(const kf_host *h, const kofn_matrix *m, size_t which)
+static line line_of(const kf_mesh_work *work, const kofn_matrix *m,
+                    size_t which)
 {
-    assert(which < (h->work.on->plan->op->left ? m->rows : m->cols));
-    if (h->work.on->plan->op->left)
+    assert(which < (work->on->plan->op->left ? m->rows : m->cols));
+    if (work->on->plan->op->left)
         return (line){kf_at(m, which, 0), m->cols, 1};
     return (line){kf_at(m, 0, which), m->rows, m->ld};
 }
 
-static size_t lines(const kf_host *h)
+static size_t lines(const kf_mesh_work *work)
 {
-    assert(h->work.in);
-    return h->work.on->plan->op->left ? h->work.in->m.rows : h->work.in->m.cols;
+    assert(work->in);
+    return work->on->plan->op->left ? work->in->m.rows : work->in->m.cols;
 }
 
 /* Returns |row| |A| |v|.  It is at least half of any entry of |A| |v|, and of
  * their sum. */
-static double weight(const kf_host *h, size_t which)
+static double weight(const kf_mesh_work *work, size_t which)
 {
-    line v = line_of(h, &h->work.in->m, which);
+    line v = line_of(work, &work->in->m, which);
     double sum = 0;
 
-    assert(h->work.on->secret.most);
+    assert(work->on->secret.most);
     for (size_t j = 0; j < v.n; j++)
-        sum += h->work.on->secret.most[j] * fabs(v.at[j * v.step]);
+        sum += work->on->secret.most[j] * fabs(v.at[j * v.step]);
     return sum;
 }
 
 /* Returns the number of terms in each entry of the product. */
-static double terms(const kf_host *h)
+static double terms(const kf_mesh_work *work)
 {
-    return (double)line_of(h, &h->work.in->m, 0).n +
-           (double)h->work.on->plan->layout.enough;
+    return (double)line_of(work, &work->in->m, 0).n +
+           (double)work->on->plan->layout.enough;
 }
 
-static bool right_line(const kf_host *h, size_t which)
+static bool right_line(const kf_mesh_work *work, size_t which)
 {
-    const kf_secret *s = &h->work.on->secret;
-    line v = line_of(h, &h->work.in->m, which);
-    line out = line_of(h, &h->work.on->out->m, which);
+    const kf_secret *s = &work->on->secret;
+    line v = line_of(work, &work->in->m, which);
+    line out = line_of(work, &work->on->out->m, which);
     double sum[KF_FREIVALDS_SUMS] = {0},
-           noise = h->work.freivalds.noise + terms(h) * UNIT;
+           noise = work->freivalds.noise + terms(work) * UNIT;
     double room =
-        2 * (double)h->work.on->plan->layout.wants * noise * weight(h, which);
+        2 * (double)work->on->plan->layout.wants * noise * weight(work, which);
 
     for (size_t i = 0; i < out.n; i++)
         for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
@@ -104,10 +105,10 @@ static bool right_line(const kf_host *h, size_t which)
     return true;
 }
 
-static bool right(const kf_host *h)
+static bool right(const kf_mesh_work *work)
 {
-    for (size_t i = 0; i < lines(h); i++)
-        if (!right_line(h, i))
+    for (size_t i = 0; i < lines(work); i++)
+        if (!right_line(work, i))
             return false;
     return true;
 }
@@ -147,31 +148,31 @@ static double sum_of(const kf_row *row, size_t rows)
 
 /* Returns a bound of the entries of all products of parts.  If the input is
  * cut, a partial product also contains products that are not part of A v. */
-static double largest(const kf_host *h)
+static double largest(const kf_mesh_work *work)
 {
-    const kf_mesh_operand *o = h->work.on->of;
+    const kf_mesh_operand *o = work->on->of;
     double most = 0;
 
-    if (h->work.on->plan->parts1 > 1)
-        return o->resident.most * terms(h) * kf_mat_most(&h->work.lowered->m);
-    for (size_t i = 0; i < lines(h); i++)
-        most = fmax(most, weight(h, i));
+    if (work->on->plan->parts1 > 1)
+        return o->resident.most * terms(work) * kf_mat_most(&work->lowered->m);
+    for (size_t i = 0; i < lines(work); i++)
+        most = fmax(most, weight(work, i));
     return most;
 }
 
 /* Sets *room to the largest error of a right partial product of that seat: its
  * blocks and messages are mixtures. */
-static kofn_status room_of(kf_host *h, size_t seat, double *room)
+static kofn_status room_of(kf_mesh_work *work, size_t seat, double *room)
 {
-    const kofn_layout *L = &h->work.on->plan->layout;
+    const kofn_layout *L = &work->on->plan->layout;
     const kf_seat *rows;
 
-    TRY(kf_code_seat(h->work.on->of->code, seat, &rows));
+    TRY(kf_code_seat(work->on->of->code, seat, &rows));
     *room = 4 * MAY_DIFFER * sum_of(rows->E0, L->components * L->inner) *
-            h->work.on->of->resident.by * largest(h);
-    if (h->work.on->plan->parts1 == 1)
+            work->on->of->resident.by * largest(work);
+    if (work->on->plan->parts1 == 1)
         return KOFN_OK;
-    TRY(kf_code_seat(h->work.on->code, seat, &rows));
+    TRY(kf_code_seat(work->on->code, seat, &rows));
     *room *= sum_of(rows->E1, L->inner);
     return KOFN_OK;
 }
@@ -199,7 +200,7 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
     double room;
 
     assert(from != KF_LOCAL);
-    TRY(room_of(h, seat, &room));
+    TRY(room_of(&h->work, seat, &room));
     TRY(kf_host_encode(h->work.on->of, seat, &block));
     st = KOFN_OK;
     for (size_t g = 0; g < h->work.on->groups && !wrong && !st; g++)
@@ -211,17 +212,18 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
         }
     kf_block_drop(block);
     if (wrong && !st)
-        kf_route_accuse(h, from);
+        kf_route_accuse(&h->net, from);
     return st;
 }
 
 /* True if it was checked with an earlier group. */
-static bool seen(const kf_host *h, size_t group, const kf_partial *p)
+static bool seen(const kf_pieces_here *pieces, size_t group,
+                 const kf_partial *p)
 {
     for (size_t g = 0; g < group; g++)
-        for (size_t i = 0; i < h->pieces.now[g].count; i++)
-            if (h->pieces.now[g].partial[i].seat == p->seat &&
-                h->pieces.now[g].partial[i].from == p->from)
+        for (size_t i = 0; i < pieces->now[g].count; i++)
+            if (pieces->now[g].partial[i].seat == p->seat &&
+                pieces->now[g].partial[i].from == p->from)
                 return true;
     return false;
 }
@@ -234,7 +236,8 @@ static kofn_status find_liars(kf_host *h)
 
             /* a node that decoded a wrong result may have got wrong partial
              * products */
-            if (p.from != KF_LOCAL && p.seat != KOFN_NO_SEAT && !seen(h, g, &p))
+            if (p.from != KF_LOCAL && p.seat != KOFN_NO_SEAT &&
+                !seen(&h->pieces, g, &p))
                 TRY(try_seat(h, p.seat, p.from));
         }
     return KOFN_OK;
@@ -252,7 +255,7 @@ kofn_status kf_mesh_freivalds_next(kf_host *h)
                          (unsigned long long)h->it.at.step)
                    : KOFN_OK;
     TRY(kf_host_input(h));
-    if (!h->work.freivalds.odd && right(h))
+    if (!h->work.freivalds.odd && right(&h->work))
         return KOFN_OK;
     h->work.freivalds.remade++;
     TRY(kf_mesh_freivalds_make(h));

@@ -107,7 +107,7 @@ static kofn_status compute(kf_host *h, const kf_node_task *t)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
     kf_host_fault(h, KOFN_FAULT_IN_PRODUCT, t->at.step, &out->m);
-    TRY(kf_host_keep(h, t->group, h->blocks.seat, KF_LOCAL, out));
+    TRY(kf_host_keep(&h->pieces, t->group, h->blocks.seat, KF_LOCAL, out));
     return done(h, t, false);
 }
 
@@ -121,7 +121,7 @@ static kofn_status keep_result(kf_host *h, size_t group)
 
     TRY(kf_buffer_new(&p, m.rows, m.cols, m.dtype));
     kf_data_gather(on->plan, 0, lo, lo + strips, &on->out->m, p->m.data);
-    return kf_host_keep(h, group, KOFN_NO_SEAT, KF_LOCAL, p);
+    return kf_host_keep(&h->pieces, group, KOFN_NO_SEAT, KF_LOCAL, p);
 }
 
 /* Decodes a group from the partial products that the decision names; all are
@@ -268,7 +268,7 @@ void kf_host_look(const kf_host *h, kofn_node_view *out)
     out->scrubs = h->blocks.sketches.done;
     out->drift = h->blocks.sketches.drift;
     out->rebuilt = h->blocks.changing.rebuilt;
-    kf_back_add(h, out);
+    kf_back_add(&h->disk, out);
 }
 
 bool kf_host_is_over(const kf_host *h)
@@ -498,21 +498,21 @@ void kf_host_free(kf_host *h)
 {
     if (!h)
         return;
-    kf_mail_free(h);
-    kf_vector_quorum_drop(h);
-    kf_comparison_free(h);
-    kf_sketch_forget(h);
-    kf_back_free(h);
+    kf_mail_free(&h->net);
+    kf_vector_quorum_drop(&h->it);
+    kf_comparison_free(&h->work);
+    kf_sketch_forget(&h->blocks);
+    kf_back_free(&h->disk);
     kf_buffer_drop(h->it.packed);
-    kf_host_forget_input(h);
+    kf_host_forget_input(&h->work);
     kf_messages_free(&h->work.messages);
     free_partials(h->pieces.now);
     free_partials(h->pieces.before);
     kf_buffer_drop(h->it.v);
     kf_pool_free(&h->it.vectors);
     kf_node_free(h->node);
-    kf_keep_close(h);
-    kf_changing_free(h);
+    kf_keep_close(&h->disk);
+    kf_changing_free(&h->blocks);
     kf_host_products_free(h);
     kf_scratch_free(&h->work.scratch);
     kf_free(h);

@@ -14,21 +14,21 @@ void kf_host_advance(kf_host *h, kofn_iterate_id at)
     if (at.step > h->it.at.step)
         kf_comparison_advance(h);
     else
-        kf_comparison_void(h);
-    kf_mesh_part_remember(h);
+        kf_comparison_void(&h->net);
+    kf_mesh_part_remember(&h->it);
     h->pieces.before = h->pieces.now;
     h->pieces.before_at = h->it.at;
     h->pieces.now = p;
     h->it.at = at;
-    h->work.on = kf_host_product(h, at.step);
+    h->work.on = kf_host_product(&h->work, at.step);
     kf_host_drop_partials(h->pieces.now);
     kf_buffer_drop(h->it.packed);
     h->it.packed = NULL;
-    kf_route_recall(h);
-    kf_host_forget_input(h);
+    kf_route_recall(&h->net);
+    kf_host_forget_input(&h->work);
     h->work.freivalds.noise = 0;
     h->work.freivalds.odd = false;
-    kf_comparison_forget(h);
+    kf_comparison_forget(&h->work);
 }
 
 /* ---- the vector of another node ------------------------------------------ */
@@ -51,7 +51,7 @@ static void doubt(kf_host *h, bool *blocks)
     *blocks = h->opt.errors != KOFN_ERRORS_NONE && h->blocks.changing.unsure;
     if (!outvoted)
         return;
-    kf_borrowed_forget(h);
+    kf_borrowed_forget(&h->blocks);
     *blocks = h->blocks.changing.changed >= kf_node_doubted(h->node);
 }
 

@@ -66,11 +66,11 @@ void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d);
 /* Adds these records to our way: the next iterate is made from all groups. */
 void kf_host_way_go(kf_host *h);
 /* Sets our way to that of an iterate from another node. */
-void kf_host_way_take(kf_host *h, const kf_node_digest *digest);
+void kf_host_way_take(kf_mesh_iterate *it, const kf_node_digest *digest);
 
 /* print.c */
 /* Returns the fingerprint of our vector under this key. */
-double kf_print_local(const kf_host *h, uint64_t key);
+double kf_print_local(const kf_mesh_iterate *it, uint64_t key);
 /* True if n numbers differ by at most `room` each.  A NaN differs from
  * everything. */
 bool kf_print_alike(const double *x, const double *y, size_t n, double room);
@@ -91,10 +91,11 @@ double kf_print_room(const kf_host *h, const double *body);
 size_t kf_mesh_vector_bytes(const kf_host *h);
 /* Provides memory for a body of `bytes` bytes, used again when nothing refers
  * to it. */
-kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
+kofn_status kf_mesh_vector_room(kf_mesh_iterate *it, size_t bytes,
+                                kf_buffer **out);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 /* Records the mark of our iterate, from which the next is made. */
-void kf_mesh_part_remember(kf_host *h);
+void kf_mesh_part_remember(kf_mesh_iterate *it);
 /* True if a request for an iterate needs only what was written since ours. */
 bool kf_mesh_part_suffices(const kf_host *h);
 /* Chooses whether our iterate goes to that connection as a part.  If so, the
@@ -127,7 +128,8 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
 void kf_vector_quorum_print(kf_route *r, const kf_note *note);
 /* Reads a request for fingerprints, of one iterate and some later ones, or a
  * heartbeat: a peer that is not behind any more gets none. */
-void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note);
+void kf_vector_quorum_hear(const kf_mesh_iterate *it, kf_route *r,
+                           const kf_note *note);
 /* Sends the fingerprint of our new iterate to the peers that asked. */
 kofn_status kf_vector_quorum_tell(kf_host *h);
 void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
@@ -135,7 +137,7 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
 /* True if the iterate that came can be taken, and hands it over.  Enough others
  * have confirmed it, or it agrees with ours. */
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body);
-void kf_vector_quorum_drop(kf_host *h);
+void kf_vector_quorum_drop(kf_mesh_iterate *it);
 
 /* result.c */
 /* True if our vector, with these numbers, still has the digest that was sent.

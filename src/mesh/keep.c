@@ -101,19 +101,19 @@ static kofn_status sweep(kf_host *h, uint64_t last)
 }
 
 /* Returns the number of other nodes that have announced it. */
-static size_t count_holders(const kf_host *h, kofn_iterate_id at)
+static size_t count_holders(const kf_connections *net, kofn_iterate_id at)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < h->net.routes; i++) {
-        const kf_route *r = &h->net.route[i];
+    for (size_t i = 0; i < net->routes; i++) {
+        const kf_route *r = &net->route[i];
         bool has = false, twice = false;
 
         for (size_t s = 0; s < KF_KEPT && !r->over; s++)
             has |=
                 r->kept[s].step == at.step && r->kept[s].lineage == at.lineage;
         for (size_t j = 0; j < i; j++)
-            twice |= h->net.route[j].incarnation == r->incarnation;
+            twice |= net->route[j].incarnation == r->incarnation;
         n += has && !twice;
     }
     return n;
@@ -147,7 +147,7 @@ static kofn_status keep_those_that_suffice(kf_host *h)
         kf_kept now = *f;
 
         if (f->whole || !f->sound ||
-            !suffice(h, count_holders(h, f->at) + 1, f->at))
+            !suffice(h, count_holders(&h->net, f->at) + 1, f->at))
             continue;
         now.whole = true;
         TRY(kf_kept_rename(h, f, &now));
@@ -158,9 +158,9 @@ static kofn_status keep_those_that_suffice(kf_host *h)
     return KOFN_OK;
 }
 
-uint64_t kf_keep_last(const kf_host *h, uint64_t before)
+uint64_t kf_keep_last(const kf_mesh_disk *disk, uint64_t before)
 {
-    const kf_keeping *k = &h->disk.keeping;
+    const kf_keeping *k = &disk->keeping;
     uint64_t last = kept_before(k, before);
 
     return k->others < before && k->others > last ? k->others : last;
@@ -175,7 +175,7 @@ static bool is_missed(const kf_host *h, uint64_t turn)
 
     assert(h->opt.every > 0);
     return turn > after && after % again == 0 &&
-           kf_keep_last(h, turn) < turn - after &&
+           kf_keep_last(&h->disk, turn) < turn - after &&
            kf_host_now(h) - h->disk.keeping.tried >= HEDGES * kf_host_hedge(h);
 }
 
@@ -264,7 +264,7 @@ kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_iterate_id at)
     if (!h->opt.keep)
         return KOFN_OK;
     r->kept[r->tells++ % KF_KEPT] = at;
-    if (suffice(h, count_holders(h, at), at))
+    if (suffice(h, count_holders(&h->net, at), at))
         h->disk.keeping.others =
             kf_max(h->disk.keeping.others, turn_at(h, at.step));
     return keep_those_that_suffice(h);
@@ -390,7 +390,7 @@ kofn_status kf_keep_open(kf_host *h)
     return begin(h, UINT64_MAX);
 }
 
-void kf_keep_close(kf_host *h)
+void kf_keep_close(kf_mesh_disk *disk)
 {
-    kf_free(h->disk.keeping.file);
+    kf_free(disk->keeping.file);
 }

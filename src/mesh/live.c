@@ -29,7 +29,7 @@ static kofn_status live(kf_host *h, double *v)
             return KOFN_OK;
         }
         atmost = kf_node_alarm(h->node) - wall_clock(NULL);
-        if (kf_mail_waits(h) && atmost > WAY_MAY_BE_FREE)
+        if (kf_mail_waits(&h->net) && atmost > WAY_MAY_BE_FREE)
             atmost = WAY_MAY_BE_FREE;
         if (!worked && atmost > 0)
             TRY(kf_host_hear(h, atmost));

@@ -6,18 +6,18 @@
 #include <assert.h>
 
 /* True if this node has another connection to it. */
-static bool can_reach(const kf_host *h, const kf_route *r)
+static bool can_reach(const kf_connections *net, const kf_route *r)
 {
-    for (size_t i = 0; i < h->net.routes; i++)
-        if (h->net.route[i].incarnation == r->incarnation &&
-            !h->net.route[i].over && h->net.route[i].principal == r->principal)
+    for (size_t i = 0; i < net->routes; i++)
+        if (net->route[i].incarnation == r->incarnation &&
+            !net->route[i].over && net->route[i].principal == r->principal)
             return true;
     return false;
 }
 
 static kofn_status lose(kf_host *h, const kf_route *r, kf_node_event_type how)
 {
-    if (r->incarnation == 0 || (how == KF_NODE_WENT && can_reach(h, r)))
+    if (r->incarnation == 0 || (how == KF_NODE_WENT && can_reach(&h->net, r)))
         return KOFN_OK;
     return kf_host_step(h, &(kf_node_event){.type = how,
                                             .now = kf_host_now(h),
@@ -40,7 +40,7 @@ kofn_status kf_mail_part(kf_host *h, kf_route *r, bool forget,
 
 kofn_status kf_mail_exclude(kf_host *h, kofn_peer peer)
 {
-    kf_route *liar = kf_route_of(h, peer);
+    kf_route *liar = kf_route_of(&h->net, peer);
     uint64_t principal;
 
     if (!liar)
@@ -74,7 +74,7 @@ kofn_status kf_mail_came(kf_host *h, kofn_peer peer)
 
 kofn_status kf_mail_went(kf_host *h, kofn_peer peer)
 {
-    kf_route *r = kf_route_of(h, peer), was;
+    kf_route *r = kf_route_of(&h->net, peer), was;
 
     if (!r)
         return KOFN_OK;

@@ -105,7 +105,7 @@ static kofn_status post(kf_host *h, kf_route *r, const kf_note *note,
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
 {
     kf_note out = *note;
-    kf_route *r = kf_route_of(h, peer);
+    kf_route *r = kf_route_of(&h->net, peer);
     kf_buffer *body;
     size_t bytes;
     kofn_status st;
@@ -121,7 +121,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     if (note->type == KF_NOTE_PRINT)
-        out.print.value = kf_print_local(h, note->print.key);
+        out.print.value = kf_print_local(&h->it, note->print.key);
     return post(h, r, &out, h->job,
                 &(kofn_lent){.data = body ? body->m.data : NULL,
                              .bytes = bytes,
@@ -174,11 +174,11 @@ kofn_status kf_mail_greet(kf_host *h)
     return KOFN_OK;
 }
 
-void kf_mail_free(kf_host *h)
+void kf_mail_free(kf_connections *net)
 {
-    for (size_t i = 0; i < h->net.routes; i++) {
-        kf_outbox_free(&h->net.route[i].outbox);
-        kf_buffer_drop(h->net.route[i].telling);
+    for (size_t i = 0; i < net->routes; i++) {
+        kf_outbox_free(&net->route[i].outbox);
+        kf_buffer_drop(net->route[i].telling);
     }
-    kf_free(h->net.route);
+    kf_free(net->route);
 }

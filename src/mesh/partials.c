@@ -21,10 +21,10 @@ kf_buffer *kf_host_partial(const kf_partials *p, uint32_t seat)
     return NULL;
 }
 
-kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
+kofn_status kf_host_keep(kf_pieces_here *pieces, size_t group, uint32_t seat,
                          kofn_peer from, kf_buffer *data)
 {
-    kf_partials *p = &h->pieces.now[group];
+    kf_partials *p = &pieces->now[group];
     kofn_status st = KOFN_OK;
 
     for (size_t i = 0; i < p->count; i++)

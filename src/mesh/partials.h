@@ -34,7 +34,7 @@ typedef struct kf_pieces_here {
 
 /* partials.c */
 /* Stores a partial product, and takes over the buffer. */
-kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
+kofn_status kf_host_keep(kf_pieces_here *pieces, size_t group, uint32_t seat,
                          kofn_peer from, kf_buffer *data);
 /* Returns the partial product of that seat; NULL if it is not here. */
 kf_buffer *kf_host_partial(const kf_partials *p, uint32_t seat);

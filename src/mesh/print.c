@@ -127,9 +127,9 @@ kf_print kf_print_of(uint64_t key, const double *scalar, const double *v,
     return p;
 }
 
-double kf_print_local(const kf_host *h, uint64_t key)
+double kf_print_local(const kf_mesh_iterate *it, uint64_t key)
 {
-    return kf_print_of(key, h->it.scalar, h->it.v->m.data, h->it.v->m.rows).sum;
+    return kf_print_of(key, it->scalar, it->v->m.data, it->v->m.rows).sum;
 }
 
 bool kf_print_alike(const double *x, const double *y, size_t n, double room)

@@ -11,9 +11,9 @@
 #include <assert.h>
 #include <stdio.h>
 
-kf_host_product_data *kf_host_product(const kf_host *h, uint64_t t)
+kf_host_product_data *kf_host_product(const kf_mesh_work *work, uint64_t t)
 {
-    return &h->work.product[kf_course_product(&h->work.course, t)];
+    return &work->product[kf_course_product(&work->course, t)];
 }
 
 /* ---- sizes --------------------------------------------------------------- */
@@ -418,15 +418,15 @@ kofn_status kf_host_input(kf_host *h)
     return kf_mesh_spread_measure(h);
 }
 
-void kf_host_forget_input(kf_host *h)
+void kf_host_forget_input(kf_mesh_work *work)
 {
-    kf_messages_release(&h->work.messages);
-    kf_buffer_drop(h->work.in);
-    kf_buffer_drop(h->work.lowered);
-    kf_free(h->work.square);
-    h->work.in = h->work.lowered = NULL;
-    h->work.square = NULL;
-    h->work.encoded = false;
+    kf_messages_release(&work->messages);
+    kf_buffer_drop(work->in);
+    kf_buffer_drop(work->lowered);
+    kf_free(work->square);
+    work->in = work->lowered = NULL;
+    work->square = NULL;
+    work->encoded = false;
 }
 
 /* Returns the message for a seat, with a new reference. */

@@ -86,7 +86,7 @@ kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
 kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v);
 void kf_host_products_free(kf_host *h);
 /* Returns the product that is computed from iterate t. */
-kf_host_product_data *kf_host_product(const kf_host *h, uint64_t t);
+kf_host_product_data *kf_host_product(const kf_mesh_work *work, uint64_t t);
 /* Returns the number of strips in a group, and the first in *lo. */
 size_t kf_host_strips(const kf_host_product_data *p, size_t group, size_t *lo);
 /* Returns the shape of a partial product with that number of strips;
@@ -102,7 +102,7 @@ kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
                            kf_block **block);
 /* Makes h->work.in, if it is not there. */
 kofn_status kf_host_input(kf_host *h);
-void kf_host_forget_input(kf_host *h);
+void kf_host_forget_input(kf_mesh_work *work);
 /* Computes the partial product of a group, from the block of that seat of the
  * present operand.  KOFN_AGAIN if it was stopped. */
 kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
@@ -148,10 +148,10 @@ kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
 /* Discards the findings for an iterate that is repeated.  It was not clear
  * which partial products were wrong, so right ones may have been taken for
  * wrong. */
-void kf_comparison_void(kf_host *h);
+void kf_comparison_void(kf_connections *net);
 /* Drops the scale of the input, because the input is another one. */
-void kf_comparison_forget(kf_host *h);
-void kf_comparison_free(kf_host *h);
+void kf_comparison_forget(kf_mesh_work *work);
+void kf_comparison_free(kf_mesh_work *work);
 
 /* freivalds.c */
 /* Checks the product.  If it is wrong, it is made from A, and the senders that
@@ -160,6 +160,6 @@ kofn_status kf_mesh_freivalds_next(kf_host *h);
 /* Makes the product from A alone. */
 kofn_status kf_mesh_freivalds_make(kf_host *h);
 /* Records that other nodes decoded some of it. */
-void kf_mesh_freivalds_widen(kf_host *h);
+void kf_mesh_freivalds_widen(kf_mesh_work *work);
 
 #endif

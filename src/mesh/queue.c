@@ -13,12 +13,12 @@
 /* bytes for one peer, in addition to vectors and partial products */
 #define MOST_SMALL 65536
 
-size_t kf_mail_waits(const kf_host *h)
+size_t kf_mail_waits(const kf_connections *net)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < h->net.routes; i++)
-        n += h->net.route[i].outbox.count;
+    for (size_t i = 0; i < net->routes; i++)
+        n += net->route[i].outbox.count;
     return n;
 }
 
@@ -65,7 +65,7 @@ static bool has_room(const kf_host *h, const kf_outbox *b, const kf_letter *l,
     if (old)
         bytes -= old->body.bytes;
     return others < MOST_FOR_ONE && bytes <= 5 * h->largest + MOST_SMALL &&
-           (old || kf_mail_waits(h) < MOST_WAITING);
+           (old || kf_mail_waits(&h->net) < MOST_WAITING);
 }
 
 kofn_status kf_mail_post(kf_host *h, kf_route *r, const kf_letter *l)

@@ -79,12 +79,12 @@ static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
 
 /* ---- borrowing ----------------------------------------------------------- */
 
-static size_t count_lent(const kf_host *h)
+static size_t count_lent(const kf_mesh_blocks *blocks)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < h->blocks.changing.lents; i++)
-        n += kf_borrowed_serves(h, &h->blocks.changing.lent[i]);
+    for (size_t i = 0; i < blocks->changing.lents; i++)
+        n += kf_borrowed_serves(blocks, &blocks->changing.lent[i]);
     return n;
 }
 
@@ -94,7 +94,7 @@ static size_t missing(const kf_host *h)
 {
     const kofn_plan *p =
         h->blocks.operand[h->blocks.changing.window.operand].plan;
-    size_t have = count_lent(h);
+    size_t have = count_lent(&h->blocks);
     size_t enough = kf_ceil_div(p->parts, p->layout.components) +
                     (h->opt.errors != KOFN_ERRORS_NONE);
 
@@ -181,11 +181,11 @@ kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
 
 /* ---- asking -------------------------------------------------------------- */
 
-static bool lends(const kf_host *h, kofn_peer peer)
+static bool lends(const kf_mesh_blocks *blocks, kofn_peer peer)
 {
-    for (size_t i = 0; i < h->blocks.changing.lents; i++)
-        if (h->blocks.changing.lent[i].from == peer &&
-            kf_borrowed_serves(h, &h->blocks.changing.lent[i]))
+    for (size_t i = 0; i < blocks->changing.lents; i++)
+        if (blocks->changing.lent[i].from == peer &&
+            kf_borrowed_serves(blocks, &blocks->changing.lent[i]))
             return true;
     return false;
 }
@@ -200,7 +200,8 @@ static bool may_come(const kf_host *h, kofn_time wait)
         return false;
     for (size_t i = 0; i < h->net.routes; i++)
         if (h->net.route[i].incarnation && !h->net.route[i].over &&
-            !h->net.route[i].lends_none && !lends(h, h->net.route[i].peer))
+            !h->net.route[i].lends_none &&
+            !lends(&h->blocks, h->net.route[i].peer))
             return true;
     return false;
 }
@@ -222,7 +223,7 @@ static kofn_status ask_some(kf_host *h, bool lenders, size_t *blocks)
         kf_route *r = &h->net.route[c->next++ % h->net.routes];
 
         if (r->incarnation == 0 || r->over || r->lends_none == lenders ||
-            lends(h, r->peer) || (again && kf_route_is_arriving(h, r)))
+            lends(&h->blocks, r->peer) || (again && kf_route_is_arriving(h, r)))
             continue;
         --*blocks;
         TRY(kf_mail_to(h, r->peer,
@@ -266,22 +267,23 @@ static kofn_status ask(kf_host *h, size_t blocks)
 /* ---- our own ------------------------------------------------------------- */
 
 /* Computes the window of our block.  KOFN_TOOFEW: more are needed. */
-static kofn_status make_rows(const kf_host *h, const kf_borrowed *local)
+static kofn_status make_rows(const kf_mesh_blocks *blocks,
+                             const kf_borrowed *local)
 {
-    const kf_changing *c = &h->blocks.changing;
+    const kf_changing *c = &blocks->changing;
     kf_others o = {.seat = kf_new(c->lents, sizeof *o.seat),
                    .block = kf_new(c->lents, sizeof *o.block)};
     kofn_status st = o.seat && o.block ? KOFN_OK : KOFN_NOMEM;
 
     assert(local->from == KF_LOCAL);
     for (size_t i = 0; i < c->lents && !st; i++)
-        if (kf_borrowed_serves(h, &c->lent[i])) {
+        if (kf_borrowed_serves(blocks, &c->lent[i])) {
             o.seat[o.n] = c->lent[i].seat;
             o.block[o.n++] = c->lent[i].block;
         }
     if (!st)
         st = kf_block_regenerate(local->block,
-                                 h->blocks.operand[local->operand].code,
+                                 blocks->operand[local->operand].code,
                                  local->seat, c->window.lo, &o);
     kf_free(o.seat);
     kf_free((void *)(uintptr_t)o.block);
@@ -344,7 +346,7 @@ static kofn_status begin(kf_host *h, uint32_t seat)
     size_t which = seat;
 
     assert(seat != KOFN_NO_SEAT);
-    kf_borrowed_forget(h);
+    kf_borrowed_forget(&h->blocks);
     for (size_t i = 0; i < h->net.routes; i++)
         h->net.route[i].lends_none = false;
     for (uint32_t i = next_operand(h, 0); i < h->program.operands;
@@ -373,7 +375,7 @@ static void close_window(kf_host *h)
 
     assert(c->turn >= c->window.turn);
     for (size_t i = 0; i < h->net.routes; i++)
-        h->net.route[i].lends_none = !lends(h, h->net.route[i].peer);
+        h->net.route[i].lends_none = !lends(&h->blocks, h->net.route[i].peer);
     for (size_t i = c->lents; i > 0; i--)
         if (c->lent[i - 1].from != KF_LOCAL)
             kf_borrowed_drop(c, i - 1);
@@ -406,7 +408,7 @@ static kofn_status finish(kf_host *h, uint32_t seat)
         o->block = c->lent[i].block;
         c->lent[i].block = NULL;
     }
-    kf_borrowed_forget(h);
+    kf_borrowed_forget(&h->blocks);
     c->rebuilt++;
     c->changed =
         h->it.at.step; /* the turns that changed the windows changed it */
@@ -432,7 +434,7 @@ kofn_status kf_borrowed_make(kf_host *h, uint32_t seat)
         return KOFN_AGAIN;
     st = kf_borrowed_compare(h, c->window.operand);
     if (!st)
-        st = make_rows(h, being_made(c, c->window.operand));
+        st = make_rows(&h->blocks, being_made(c, c->window.operand));
     if (st == KOFN_TOOFEW) { /* the number suffices, but not these */
         c->disagreed = true;
         return ask(h, SIZE_MAX);

@@ -41,7 +41,7 @@ static kofn_status take_body(kf_host *h, const kf_note *note, kofn_packet *p,
         return KOFN_OK;
     }
     if (note->type == KF_NOTE_VECTOR)
-        TRY(kf_mesh_vector_room(h, p->body_bytes, body));
+        TRY(kf_mesh_vector_room(&h->it, p->body_bytes, body));
     else
         TRY(kf_buffer_new(body, numbers, 1, KOFN_F64));
     if (!p->body)
@@ -68,7 +68,7 @@ static kofn_status fetch(kf_host *h, const kf_note *note, kofn_packet *p,
  * SIZE_MAX: any. */
 static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
 {
-    const kf_host_product_data *p = kf_host_product(h, note->at.step);
+    const kf_host_product_data *p = kf_host_product(&h->work, note->at.step);
     size_t lo, strips;
 
     switch (note->type) {
@@ -163,7 +163,7 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
     if (kf_mesh_part_is(note))
         return take_part(h, note, body);
     if (note->type == KF_NOTE_VECTOR) {
-        kf_host_way_take(h, &note->digest);
+        kf_host_way_take(&h->it, &note->digest);
         return take_vector(h, note->at, body);
     }
     assert(note->group < on->groups);
@@ -172,9 +172,10 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
     if (note->seat == KOFN_NO_SEAT) { /* it stays, to be sent to others */
         kf_data_scatter(on->plan, 0, lo, lo + strips, body->m.data,
                         &on->out->m);
-        kf_mesh_freivalds_widen(h);
+        kf_mesh_freivalds_widen(&h->work);
     }
-    return kf_host_keep(h, note->group, note->seat, from, kf_buffer_keep(body));
+    return kf_host_keep(&h->pieces, note->group, note->seat, from,
+                        kf_buffer_keep(body));
 }
 
 static kofn_status receive_note(kf_host *h, kf_sender from, const kf_note *note,
@@ -271,7 +272,7 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
         h->net.foreign++;
         return KOFN_OK;
     }
-    kf_vector_quorum_hear(h, r, note);
+    kf_vector_quorum_hear(&h->it, r, note);
     if (note->type == KF_NOTE_BEAT)
         TRY(meet(h, note->at));
     switch (note->type) {

@@ -11,10 +11,10 @@
 
 #include <assert.h>
 
-static void spoil(kf_host *h, kf_node_digest digest)
+static void spoil(kf_told *told, kf_node_digest digest)
 {
-    h->told.spoilt = true;
-    h->told.digest = digest;
+    told->spoilt = true;
+    told->digest = digest;
 }
 
 bool kf_host_confirm_local(kf_host *h, const double *scalar, const double *v)
@@ -24,7 +24,7 @@ bool kf_host_confirm_local(kf_host *h, const double *scalar, const double *v)
 
     if (sent == 0 || now.exact == sent)
         return true;
-    spoil(h, now);
+    spoil(&h->told, now);
     return false;
 }
 
@@ -33,7 +33,8 @@ kofn_status kf_host_doubt(kf_host *h)
     if (h->opt.errors == KOFN_ERRORS_NONE)
         return KOFN_NONFINITE;
     h->it.blown = h->it.at;
-    spoil(h, kf_host_digest(h, h->it.at.step, h->it.scalar, h->it.v->m.data));
+    spoil(&h->told,
+          kf_host_digest(h, h->it.at.step, h->it.scalar, h->it.v->m.data));
     return KOFN_OK;
 }
 

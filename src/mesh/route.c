@@ -31,11 +31,11 @@
 
 /* ---- identities ---------------------------------------------------------- */
 
-kf_route *kf_route_of(const kf_host *h, kofn_peer peer)
+kf_route *kf_route_of(const kf_connections *net, kofn_peer peer)
 {
-    for (size_t i = 0; i < h->net.routes; i++)
-        if (h->net.route[i].peer == peer)
-            return &h->net.route[i];
+    for (size_t i = 0; i < net->routes; i++)
+        if (net->route[i].peer == peer)
+            return &net->route[i];
     return NULL;
 }
 
@@ -51,7 +51,7 @@ static uint64_t principal_of(const kf_host *h, kofn_peer peer)
 kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out)
 {
     assert(peer != KF_LOCAL);
-    *out = kf_route_of(h, peer);
+    *out = kf_route_of(&h->net, peer);
     if (*out)
         return KOFN_OK;
     TRY(kf_grow(&h->net.route, &h->net.route_cap, h->net.routes,
@@ -66,14 +66,13 @@ kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out)
 }
 
 /* True if its principal may have one more incarnation. */
-static bool may_live(const kf_host *h, const kf_route *r)
+static bool may_live(const kf_connections *net, const kf_route *r)
 {
     size_t incarnations = 0;
 
-    for (size_t i = 0; i < h->net.routes; i++)
-        incarnations += h->net.route[i].incarnation != 0 &&
-                        !h->net.route[i].over &&
-                        h->net.route[i].principal == r->principal;
+    for (size_t i = 0; i < net->routes; i++)
+        incarnations += net->route[i].incarnation != 0 && !net->route[i].over &&
+                        net->route[i].principal == r->principal;
     return incarnations < MOST_INCARNATIONS;
 }
 
@@ -86,10 +85,10 @@ bool kf_route_is_announced(kf_route *r)
     return false;
 }
 
-void kf_route_recall(kf_host *h)
+void kf_route_recall(kf_connections *net)
 {
-    for (size_t i = 0; i < h->net.routes; i++)
-        (void)kf_route_is_announced(&h->net.route[i]);
+    for (size_t i = 0; i < net->routes; i++)
+        (void)kf_route_is_announced(&net->route[i]);
 }
 
 kofn_status kf_route_tell(kf_route *r, kf_buffer **body)
@@ -117,38 +116,37 @@ bool kf_route_is_arriving(const kf_host *h, const kf_route *r)
 /* ---- quarantine ---------------------------------------------------------- */
 
 /* Returns its entry in the quarantine list, or NULL. */
-static kf_quarantine *find_liar(const kf_host *h, const kf_route *r,
+static kf_quarantine *find_liar(const kf_connections *net, const kf_route *r,
                                 kofn_incarnation incarnation)
 {
     bool named = !(r->principal & NO_NAME);
     uint64_t who = named ? r->principal : incarnation;
 
-    for (size_t i = 0; i < h->net.quarantined; i++)
-        if (h->net.quarantine[i].named == named &&
-            h->net.quarantine[i].who == who)
-            return (kf_quarantine *)(uintptr_t)&h->net.quarantine[i];
+    for (size_t i = 0; i < net->quarantined; i++)
+        if (net->quarantine[i].named == named && net->quarantine[i].who == who)
+            return (kf_quarantine *)(uintptr_t)&net->quarantine[i];
     return NULL;
 }
 
 /* Returns a free entry, or the one that expires first. */
-static kf_quarantine *place_for_liar(kf_host *h)
+static kf_quarantine *place_for_liar(kf_connections *net)
 {
-    kf_quarantine *least = h->net.quarantine;
+    kf_quarantine *least = net->quarantine;
 
-    assert(h->net.quarantined <= KF_MOST_QUARANTINED);
-    if (h->net.quarantined < KF_MOST_QUARANTINED)
-        return &h->net.quarantine[h->net.quarantined++];
-    for (size_t i = 1; i < h->net.quarantined; i++)
-        if (h->net.quarantine[i].until < least->until)
-            least = &h->net.quarantine[i];
+    assert(net->quarantined <= KF_MOST_QUARANTINED);
+    if (net->quarantined < KF_MOST_QUARANTINED)
+        return &net->quarantine[net->quarantined++];
+    for (size_t i = 1; i < net->quarantined; i++)
+        if (net->quarantine[i].until < least->until)
+            least = &net->quarantine[i];
     return least;
 }
 
-static bool another_names_it(const kf_host *h, const kf_route *r)
+static bool another_names_it(const kf_connections *net, const kf_route *r)
 {
-    for (size_t i = 0; i < h->net.routes; i++)
-        if (&h->net.route[i] != r && !h->net.route[i].over &&
-            h->net.route[i].incarnation == r->incarnation)
+    for (size_t i = 0; i < net->routes; i++)
+        if (&net->route[i] != r && !net->route[i].over &&
+            net->route[i].incarnation == r->incarnation)
             return true;
     return false;
 }
@@ -158,11 +156,11 @@ void kf_route_quarantine(kf_host *h, const kf_route *r)
     bool named = !(r->principal & NO_NAME);
     kf_quarantine *q;
 
-    if (!named && (r->incarnation == 0 || another_names_it(h, r)))
+    if (!named && (r->incarnation == 0 || another_names_it(&h->net, r)))
         return;
-    q = find_liar(h, r, r->incarnation);
+    q = find_liar(&h->net, r, r->incarnation);
     if (!q) {
-        q = place_for_liar(h);
+        q = place_for_liar(&h->net);
         *q = (kf_quarantine){.named = named,
                              .who = named ? r->principal : r->incarnation};
     }
@@ -175,9 +173,9 @@ void kf_route_quarantine(kf_host *h, const kf_route *r)
 bool kf_route_is_held(const kf_host *h, kofn_peer peer,
                       kofn_incarnation incarnation)
 {
-    const kf_route *r = kf_route_of(h, peer);
+    const kf_route *r = kf_route_of(&h->net, peer);
     const kf_quarantine *q =
-        r && !r->incarnation ? find_liar(h, r, incarnation) : NULL;
+        r && !r->incarnation ? find_liar(&h->net, r, incarnation) : NULL;
 
     return q && kf_host_now(h) < q->until;
 }
@@ -186,10 +184,10 @@ bool kf_route_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation)
 {
     if (r->over || incarnation == 0)
         return false;
-    if (r->incarnation == 0 && may_live(h, r) &&
+    if (r->incarnation == 0 && may_live(&h->net, r) &&
         !kf_route_is_held(h, r->peer, incarnation)) {
         r->incarnation = incarnation;
-        if (find_liar(h, r, incarnation))
+        if (find_liar(&h->net, r, incarnation))
             kf_blame_warn(&r->blame, h->opt.quarantine);
     }
     return r->incarnation == incarnation;
@@ -226,9 +224,9 @@ bool kf_route_spend(kf_host *h, kf_route *r, bool *floods)
     return r->credit >= 0;
 }
 
-void kf_route_accuse(kf_host *h, kofn_peer peer)
+void kf_route_accuse(kf_connections *net, kofn_peer peer)
 {
-    kf_connections *c = &h->net;
+    kf_connections *c = net;
 
     assert(peer != KF_LOCAL);
     assert(c->accusations <= KF_MOST_LIARS);

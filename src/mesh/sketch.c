@@ -66,7 +66,7 @@ static kofn_status make(kf_host *h, uint32_t operand)
         kf_block_sketch(b, false, w, at);
         if (halves == 2)
             kf_block_sketch(b, true, w, at + rows);
-        st = kf_sketch_put(h, own);
+        st = kf_sketch_put(&h->blocks, own);
     }
     kf_free(w);
     return st;
@@ -168,19 +168,20 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
     }
     if (turn < h->blocks.sketches.of.turn)
         return KOFN_OK;
-    return kf_sketch_put(h, (kf_sketch){.operand = note->group,
-                                        .seat = note->seat,
-                                        .from = r->peer,
-                                        .turn = turn,
-                                        .line = note->at.lineage,
-                                        .data = kf_buffer_keep(body)});
+    return kf_sketch_put(&h->blocks, (kf_sketch){.operand = note->group,
+                                                 .seat = note->seat,
+                                                 .from = r->peer,
+                                                 .turn = turn,
+                                                 .line = note->at.lineage,
+                                                 .data = kf_buffer_keep(body)});
 }
 
 /* ---- comparing ----------------------------------------------------------- */
 
-static size_t count(const kf_host *h, const kf_sketched *of, uint32_t operand)
+static size_t count(const kf_mesh_blocks *blocks, const kf_sketched *of,
+                    uint32_t operand)
 {
-    const kf_sketches *s = &h->blocks.sketches;
+    const kf_sketches *s = &blocks->sketches;
     size_t n = 0;
 
     for (size_t i = 0; i < s->sketches; i++)
@@ -196,7 +197,7 @@ static size_t count_least(const kf_host *h, const kf_sketched *of)
 
     for (uint32_t i = 0; i < h->program.operands; i++)
         if (kf_borrowed_whole(h, i))
-            least = kf_min(least, count(h, of, i));
+            least = kf_min(least, count(&h->blocks, of, i));
     return least;
 }
 
@@ -259,10 +260,9 @@ static kofn_status compare(kf_host *h, uint32_t operand)
 
 /* True if the sketched blocks are still ours.  They may have been rebuilt
  * since. */
-static bool are_local(const kf_host *h, const kf_sketched *of)
+static bool are_local(const kf_mesh_blocks *blocks, const kf_sketched *of)
 {
-    return of->seat == h->blocks.seat &&
-           of->rebuilt == h->blocks.changing.rebuilt;
+    return of->seat == blocks->seat && of->rebuilt == blocks->changing.rebuilt;
 }
 
 static kofn_status conclude(kf_host *h)
@@ -271,7 +271,7 @@ static kofn_status conclude(kf_host *h)
 
     assert(s->on);
     s->done++;
-    if (!are_local(h, &s->of))
+    if (!are_local(&h->blocks, &s->of))
         return KOFN_OK;
     if (h->work.comparison.local) {
         kf_changing_wrong(h);
@@ -288,7 +288,7 @@ static void end_comparing(kf_host *h)
     kf_sketches *s = &h->blocks.sketches;
 
     s->on = false;
-    if (s->last.turn > s->of.turn && are_local(h, &s->last))
+    if (s->last.turn > s->of.turn && are_local(&h->blocks, &s->last))
         begin_comparing(h);
 }
 

@@ -16,9 +16,9 @@ void kf_sketch_drop(kf_sketches *s, size_t i)
     s->sketch[i] = s->sketch[--s->sketches];
 }
 
-void kf_sketch_forget(kf_host *h)
+void kf_sketch_forget(kf_mesh_blocks *blocks)
 {
-    kf_sketches *s = &h->blocks.sketches;
+    kf_sketches *s = &blocks->sketches;
 
     while (s->sketches > 0)
         kf_sketch_drop(s, 0);
@@ -65,9 +65,9 @@ static kf_sketch *replaced_by(const kf_sketches *s, const kf_sketch *k)
     return others > 1 ? oldest : NULL;
 }
 
-kofn_status kf_sketch_put(kf_host *h, kf_sketch k)
+kofn_status kf_sketch_put(kf_mesh_blocks *blocks, kf_sketch k)
 {
-    kf_sketches *s = &h->blocks.sketches;
+    kf_sketches *s = &blocks->sketches;
     kf_sketch *was = replaced_by(s, &k);
     kofn_status st;
 

@@ -74,16 +74,16 @@ static double spread_of(const double *square, size_t lines, size_t each)
 }
 
 /* Computes the squares of the norms of lines, once for each input. */
-static kofn_status know_squares(kf_host *h)
+static kofn_status know_squares(kf_mesh_work *work)
 {
-    assert(h->work.lowered);
-    bool left = h->work.on->plan->op->left;
-    const kofn_matrix *in = &h->work.lowered->m;
+    assert(work->lowered);
+    bool left = work->on->plan->op->left;
+    const kofn_matrix *in = &work->lowered->m;
 
-    if (h->work.square)
+    if (work->square)
         return KOFN_OK;
-    TRY_ZERO(h->work.square, lines_of(in, left));
-    squares_of(in, left, h->work.square);
+    TRY_ZERO(work->square, lines_of(in, left));
+    squares_of(in, left, work->square);
     return KOFN_OK;
 }
 
@@ -94,7 +94,7 @@ kofn_status kf_mesh_spread_measure(kf_host *h)
     h->work.spread = 1;
     if (!h->work.on->mixes || !h->program.change)
         return KOFN_OK;
-    TRY(know_squares(h));
+    TRY(know_squares(&h->work));
     h->work.spread = spread_of(
         h->work.square, lines_of(&h->work.lowered->m, left),
         left ? h->work.messages.parts.rows : h->work.messages.parts.cols);
@@ -136,7 +136,7 @@ kofn_status kf_mesh_spread_clear(kf_host *h)
 
     if (!h->work.on->mixes || !h->program.change)
         return KOFN_OK;
-    TRY(know_squares(h));
+    TRY(know_squares(&h->work));
     for (size_t i = 0; i < lines_of(&h->work.lowered->m, left); i++)
         if (h->work.square[i] == 0)
             clear(&h->work.on->out->m, left, i);

@@ -32,9 +32,9 @@ static kofn_status begin_again(kf_host *h)
     h->it.again = view.again;
     h->it.at = view.at;
     kf_host_drop_partials(h->pieces.now);
-    kf_host_forget_input(h);
-    kf_comparison_void(h);
-    kf_comparison_forget(h);
+    kf_host_forget_input(&h->work);
+    kf_comparison_void(&h->net);
+    kf_comparison_forget(&h->work);
     return kf_sketch_begin(h);
 }
 

@@ -26,11 +26,12 @@ size_t kf_mesh_vector_bytes(const kf_host *h)
            sizeof(double);
 }
 
-kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out)
+kofn_status kf_mesh_vector_room(kf_mesh_iterate *it, size_t bytes,
+                                kf_buffer **out)
 {
     assert(bytes % sizeof(double) == 0);
-    TRY(kf_pool_take(&h->it.vectors, bytes / sizeof(double), 1, KOFN_F64, out));
-    kf_pool_give(&h->it.vectors, kf_buffer_keep(*out));
+    TRY(kf_pool_take(&it->vectors, bytes / sizeof(double), 1, KOFN_F64, out));
+    kf_pool_give(&it->vectors, kf_buffer_keep(*out));
     return KOFN_OK;
 }
 
@@ -53,7 +54,7 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 
     *bytes = kf_mesh_vector_bytes(h);
     if (!h->it.packed) {
-        TRY(kf_mesh_vector_room(h, *bytes, &h->it.packed));
+        TRY(kf_mesh_vector_room(&h->it, *bytes, &h->it.packed));
         pack(h, h->it.packed->m.data, rows);
         memcpy(kf_at(&h->it.packed->m, KOFN_SCALARS, 0), h->it.v->m.data,
                rows * sizeof(double));
@@ -70,19 +71,18 @@ bool kf_mesh_part_suffices(const kf_host *h)
            h->opt.errors == KOFN_ERRORS_NONE;
 }
 
-void kf_mesh_part_remember(kf_host *h)
+void kf_mesh_part_remember(kf_mesh_iterate *it)
 {
-    h->it.past[h->it.at.step % KF_PAST] = h->it.at;
+    it->past[it->at.step % KF_PAST] = it->at;
 }
 
 /* True if our iterate is that one, or was made from it. */
-static bool is_past(const kf_host *h, kofn_iterate_id base)
+static bool is_past(const kf_mesh_iterate *it, kofn_iterate_id base)
 {
-    const kofn_iterate_id *was = base.step == h->it.at.step
-                                     ? &h->it.at
-                                     : &h->it.past[base.step % KF_PAST];
+    const kofn_iterate_id *was =
+        base.step == it->at.step ? &it->at : &it->past[base.step % KF_PAST];
 
-    return base.step <= h->it.at.step && h->it.at.step - base.step <= KF_PAST &&
+    return base.step <= it->at.step && it->at.step - base.step <= KF_PAST &&
            base.lineage != 0 && was->step == base.step &&
            was->lineage == base.lineage;
 }
@@ -133,7 +133,7 @@ void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note)
 {
     assert(note->type == KF_NOTE_VECTOR);
     note->vector.after = note->vector.lineage = 0;
-    if (!h->program.wrote || !is_past(h, r->base) ||
+    if (!h->program.wrote || !is_past(&h->it, r->base) ||
         r->base.step == h->it.at.step ||
         bytes_since(h, r->base.step, h->it.at.step) >
             kf_mesh_vector_bytes(h) / 2)
@@ -146,7 +146,7 @@ size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note)
 {
     kofn_iterate_id base = kf_mesh_part_base(note);
 
-    return kf_mesh_part_suffices(h) && is_past(h, base) &&
+    return kf_mesh_part_suffices(h) && is_past(&h->it, base) &&
                    note->at.step > h->it.at.step &&
                    note->at.step - base.step <= KF_PAST
                ? bytes_since(h, base.step, note->at.step)
@@ -160,7 +160,7 @@ kofn_status kf_mesh_part_body(kf_host *h, const kf_note *note, kf_buffer **body,
     double *to;
 
     *bytes = bytes_since(h, base, h->it.at.step);
-    TRY(kf_mesh_vector_room(h, *bytes, body));
+    TRY(kf_mesh_vector_room(&h->it, *bytes, body));
     to = (*body)->m.data;
     pack(h, to,
          kf_mesh_part_rows(h, base, h->it.at.step, to + KOFN_SCALARS, false));

@@ -96,7 +96,8 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
 
 /* A node that asked, and has made or taken the iterate that it lacked, asks
  * again if that is not enough. */
-void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
+void kf_vector_quorum_hear(const kf_mesh_iterate *it, kf_route *r,
+                           const kf_note *note)
 {
     bool stands = note->type == KF_NOTE_BEAT || note->type == KF_NOTE_WANT;
     uint64_t t = note->at.step;
@@ -109,8 +110,8 @@ void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
         r->witness.asked_from = t;
         r->witness.more = KF_PRINTS;
     } else if (stands &&
-               (since > 1 || (since == 1 && (t >= h->it.at.step ||
-                                             h->it.at.step - t == 1)))) {
+               (since > 1 ||
+                (since == 1 && (t >= it->at.step || it->at.step - t == 1)))) {
         r->witness.more = 0;
     }
 }
@@ -166,15 +167,15 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
 
 /* Computes the fingerprint of the vector that came, under the key of this peer.
  * It is made once, and compared whenever something comes. */
-static void expect(const kf_host *h, kf_route *r)
+static void expect(const kf_mesh_iterate *it, kf_route *r)
 {
-    assert(h->it.quorum.body);
+    assert(it->quorum.body);
     assert(r->witness.key != 0);
-    const double *body = h->it.quorum.body->m.data;
+    const double *body = it->quorum.body->m.data;
 
     if (!r->witness.expected.made)
         r->witness.expected.print = kf_print_of(
-            r->witness.key, body, body + KOFN_SCALARS, h->it.v->m.rows);
+            r->witness.key, body, body + KOFN_SCALARS, it->v->m.rows);
     r->witness.expected.made = true;
 }
 
@@ -195,7 +196,7 @@ static bool confirms(const kf_host *h, kf_route *r)
             r->witness.print[i].final != c->note.final ||
             follows(h, c->note.final, r->witness.print[i].taken))
             continue;
-        expect(h, r);
+        expect(&h->it, r);
         if (fabs(r->witness.expected.print.sum - r->witness.print[i].value) <=
                 fmin(kf_print_may_differ(h) * r->witness.expected.print.most,
                      c->room) &&
@@ -206,15 +207,15 @@ static bool confirms(const kf_host *h, kf_route *r)
 }
 
 /* True if the vector has our number, and the same numbers as ours. */
-static bool is_local(const kf_host *h)
+static bool is_local(const kf_mesh_iterate *it)
 {
-    const kf_vector_quorum *c = &h->it.quorum;
+    const kf_vector_quorum *c = &it->quorum;
     const double *body = c->body->m.data;
 
-    return c->note.at.step == h->it.at.step &&
-           memcmp(body, h->it.scalar, sizeof h->it.scalar) == 0 &&
-           memcmp(body + KOFN_SCALARS, h->it.v->m.data,
-                  h->it.v->m.rows * sizeof *body) == 0;
+    return c->note.at.step == it->at.step &&
+           memcmp(body, it->scalar, sizeof it->scalar) == 0 &&
+           memcmp(body + KOFN_SCALARS, it->v->m.data,
+                  it->v->m.rows * sizeof *body) == 0;
 }
 
 /* True if the vector agrees with our own of the same number.  It then needs no
@@ -262,7 +263,7 @@ bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
 {
     if (!h->it.quorum.body)
         return false;
-    if (!is_confirmed(h) && !is_local(h)) {
+    if (!is_confirmed(h) && !is_local(&h->it)) {
         if (!like_local(h))
             return false;
         h->it.quorum.merged = h->it.at.step;
@@ -273,8 +274,8 @@ bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
     return true;
 }
 
-void kf_vector_quorum_drop(kf_host *h)
+void kf_vector_quorum_drop(kf_mesh_iterate *it)
 {
-    kf_buffer_drop(h->it.quorum.body);
-    h->it.quorum = (kf_vector_quorum){0};
+    kf_buffer_drop(it->quorum.body);
+    it->quorum = (kf_vector_quorum){0};
 }

@@ -74,9 +74,9 @@ void kf_borrowed_drop(kf_changing *c, size_t i)
         c->lent[i] = c->lent[i + 1];
 }
 
-void kf_borrowed_forget(kf_host *h)
+void kf_borrowed_forget(kf_mesh_blocks *blocks)
 {
-    kf_changing *c = &h->blocks.changing;
+    kf_changing *c = &blocks->changing;
 
     while (c->lents > 0)
         kf_borrowed_drop(c, c->lents - 1);
@@ -85,10 +85,9 @@ void kf_borrowed_forget(kf_host *h)
 }
 
 /* True if it is from another node, and for our iterate. */
-bool kf_borrowed_serves(const kf_host *h, const kf_borrowed *l)
+bool kf_borrowed_serves(const kf_mesh_blocks *blocks, const kf_borrowed *l)
 {
-    return l->from != KF_LOCAL && l->local &&
-           l->turn == h->blocks.changing.turn;
+    return l->from != KF_LOCAL && l->local && l->turn == blocks->changing.turn;
 }
 
 bool kf_borrowed_lacks(const kf_host *h)

@@ -252,7 +252,7 @@ static bool agrees(kf_host *h, kofn_peer peer)
         r, &(kf_note){.type = KF_NOTE_PRINT,
                       .from = r->incarnation,
                       .at = {1, 1},
-                      .print.value = kf_print_local(h, r->witness.key)});
+                      .print.value = kf_print_local(&h->it, r->witness.key)});
     if (!kf_vector_quorum_ready(h, &ready, &body))
         return false;
     kf_buffer_drop(body);
@@ -351,10 +351,10 @@ static void fingerprints_show_every_number(void **state)
         double share[KEYS];
 
         for (uint64_t key = 0; key < KEYS; key++) {
-            double was = kf_print_local(h, key + 1);
+            double was = kf_print_local(&h->it, key + 1);
 
             *x += 1;
-            share[key] = fabs(kf_print_local(h, key + 1) - was);
+            share[key] = fabs(kf_print_local(&h->it, key + 1) - was);
             *x -= 1;
             assert_true(share[key] > 0.2499 && share[key] < 1.0001);
             for (uint64_t other = 0; other < key; other++)
@@ -405,7 +405,7 @@ static void waiting_vectors(void **state)
         kf_host_advance(h, (kofn_iterate_id){t, 1});
     }
     hostile_check_waiting(h, ONE_PEER);
-    assert_true(kf_mail_waits(h) > 0);
+    assert_true(kf_mail_waits(&h->net) > 0);
     assert_true(held - before < 256 << 10);
     node_down(h, &s);
 }
@@ -428,7 +428,7 @@ static void waiting_bytes(void **state)
                                         .list = list,
                                         .listed = 4096}));
     hostile_check_waiting(h, ONE_PEER);
-    assert_in_range(kf_mail_waits(h), 1, 16);
+    assert_in_range(kf_mail_waits(&h->net), 1, 16);
     node_down(h, &s);
 }
 
@@ -473,12 +473,12 @@ static void floods(void **state)
     assert_int_equal(h->net.foreign, foreign);
     assert_int_equal(l.forgotten[ANOTHER], 0);
     hear_times(&l, h, ONE_PEER, KF_NOTE_ASK, 1);
-    assert_int_equal(kf_mail_waits(h), 1);
+    assert_int_equal(kf_mail_waits(&h->net), 1);
     hear_times(&l, h, ONE_PEER, KF_NOTE_BEAT, 1000000);
     assert_int_equal(l.forgotten[ONE_PEER], 1);
     kf_node_look(h->node, &v);
     assert_int_equal(v.liars, 0); /* its notes were not wrong */
-    assert_int_equal(kf_route_of(h, ONE_PEER)->outbox.count, 0);
+    assert_int_equal(kf_route_of(&h->net, ONE_PEER)->outbox.count, 0);
     hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 10);
     assert_int_equal(l.forgotten[ANOTHER], 0);
     foreign = h->net.foreign;

@@ -344,7 +344,7 @@ static inline void hostile_check_waiting(const kf_host *h, kofn_peer peer)
 {
     size_t letters = 0, vectors = 0, bytes = 0;
 
-    const kf_route *r = kf_route_of(h, peer);
+    const kf_route *r = kf_route_of(&h->net, peer);
 
     for (size_t i = 0; r && i < r->outbox.count; i++) {
         const kf_letter *l = &r->outbox.letter[r->outbox.first + i];
@@ -368,7 +368,7 @@ static inline void hostile_check(sim *s)
         kf_node *n = s->node[i].host->node;
 
         assert_true(n->table.count <= KF_MOST_LIVES);
-        assert_true(kf_mail_waits(s->node[i].host) <= 4096);
+        assert_true(kf_mail_waits(&s->node[i].host->net) <= 4096);
         for (uint32_t p = 0; p < s->node[i].peers; p++)
             hostile_check_waiting(s->node[i].host, p);
         for (size_t j = 0; j < e->honest; j++) {

@@ -481,7 +481,7 @@ static inline void sim_turn(sim *s, size_t id)
     } else {
         sim_wake(s, id, kf_node_alarm(n->host->node));
     }
-    if (s->retries && kf_mail_waits(n->host))
+    if (s->retries && kf_mail_waits(&n->host->net))
         sim_wake(s, id, s->now + MS);
 }
 
