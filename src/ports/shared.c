@@ -47,6 +47,7 @@ static kofn_status begin(kofn_fleet *f, kofn_port **out, kofn_away_options *o)
     TRY(number_of(f, o->job, &number));
     TRY(kf_shared_channel(f, &c, number, o->weight ? o->weight : 1));
     kf_spawn_serve(c, o);
+    kf_shared_serve(c, o);
     TRY(kf_away_open(&c->port, &c->base, o, number)); /* closes c if it fails */
     pthread_mutex_lock(&f->shape);
     c->next = f->channels;

@@ -39,7 +39,7 @@ typedef struct channel {
     bool news;          /* something was passed to the port while it waited */
     kofn_status failed; /* of a packet that was passed to the port */
     size_t largest;     /* bytes of the largest result that was asked for */
-    /* Of a job on spawned workers: where its news go. */
+    /* where the news of the job go */
     void (*tell)(void *ud, const char *words);
     void *tell_ud;
 } channel;
@@ -60,6 +60,7 @@ struct kofn_fleet {
     spawned *spawned; /* NULL: it has started none */
     member *member;   /* by peer */
     size_t members;
+    size_t most; /* members that were there at once, at most */
     uint64_t dropped, transport_dropped;
     char words[400];
 };
@@ -70,6 +71,9 @@ struct kofn_fleet {
 /* Handles what arrived. True if it is for this channel, which may be NULL; the
  * packet then belongs to the caller. */
 bool kf_shared_arrived(kofn_fleet *f, kofn_packet *k, const channel *own);
+/* Lets a job stop waiting for members that are gone, and have its news sent to
+ * the job's owner. */
+void kf_shared_serve(channel *c, kofn_away_options *o);
 /* Invites the members that can be invited now. */
 void kf_shared_invite(channel *c);
 /* Sends a packet without a body. False if the member's buffer is full. */

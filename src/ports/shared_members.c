@@ -179,6 +179,16 @@ static void refuse(kofn_fleet *f, kofn_peer peer, const kf_head *h)
     f->member[peer].refused = true;
 }
 
+/* Returns the number of members that are there. */
+static size_t count_here(const kofn_fleet *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->members; i++)
+        n += f->member[i].here && f->member[i].known;
+    return n;
+}
+
 static void take_hello(kofn_fleet *f, const kf_head *h, kofn_packet *k)
 {
     member *m = &f->member[k->peer];
@@ -187,10 +197,43 @@ static void take_hello(kofn_fleet *f, const kf_head *h, kofn_packet *k)
     pthread_mutex_lock(&f->shape);
     m->known = true;
     pthread_mutex_unlock(&f->shape);
+    f->most = kf_max(f->most, count_here(f));
     tell(f, "came", m);
     for (channel *c = f->channels; c; c = c->next)
         if (c->job != h->job) /* that job answers this hello */
             kf_shared_invite(c);
+}
+
+/* ---- what a job's port asks; with the fleet's lock ----------------------- */
+
+/* Returns how many members are gone that no other has replaced.  At least one
+ * is awaited: it may come back. */
+static size_t lost(void *ud)
+{
+    const kofn_fleet *f = ((channel *)ud)->f;
+    size_t here = count_here(f);
+
+    assert(f->most >= here);
+    return f->most - kf_max(here, kf_min(f->most, 1));
+}
+
+static void news(void *ud, const char *words)
+{
+    const channel *c = ud;
+
+    if (c->tell)
+        c->tell(c->tell_ud, words);
+}
+
+void kf_shared_serve(channel *c, kofn_away_options *o)
+{
+    if (o->start || o->kill || o->ended)
+        return;
+    c->tell = o->news;
+    c->tell_ud = o->ud;
+    o->news = news;
+    o->ud = c;
+    o->ended = lost;
 }
 
 /* ---- questions ----------------------------------------------------------- */

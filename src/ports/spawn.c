@@ -152,22 +152,11 @@ static int kill_one(void *ud, uint64_t process)
     return -1; /* not one of these processes */
 }
 
-static void tell(void *ud, const char *words)
-{
-    const channel *c = ud;
-
-    if (c->tell)
-        c->tell(c->tell_ud, words);
-}
-
 void kf_spawn_serve(channel *c, kofn_away_options *o)
 {
     if (!c->f->spawned || o->start || o->kill || o->ended)
         return;
-    c->tell = o->news;
-    c->tell_ud = o->ud;
-    o->news = tell;
-    o->ud = c;
+    kf_shared_serve(c, o);
     o->ended = ended;
     o->start = start;
     o->kill = kill_one;

@@ -315,6 +315,41 @@ static void come_and_go(void **state)
     close_crew(&c);
 }
 
+static void keep_words(void *ud, const char *words)
+{
+    snprintf(ud, 256, "%s", words);
+}
+
+/* A worker that is lost between two jobs may never come back.  The job waits
+ * for it for two seconds. */
+static void lost_before(void **state)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    char words[256] = "";
+    crew c;
+    task t;
+
+    (void)state;
+    if (test_scale() < 1)
+        skip(); /* it waits in real time */
+    open_crew(&c);
+    begin(&t, c.f, "mds:k=2", 1);
+    multiply(&t, 2);
+    finish(&t);
+    c.hand[0].leaves = true;
+    pthread_join(c.hand[0].thread, NULL);
+    while (kofn_fleet_workers(c.f) == WORKERS)
+        assert_ok(kofn_fleet_poll(c.f, KOFN_SECOND));
+    o.workers = WORKERS;
+    o.news = keep_words;
+    o.ud = words;
+    begin_weighing(&t, c.f, "mds:k=2", 3, &o);
+    multiply(&t, 4);
+    assert_string_equal(words, "1 of 4 workers ended before they came");
+    finish(&t);
+    close_crew(&c);
+}
+
 static void described_and_drained(void **state)
 {
     kofn_fleet_worker w = KOFN_FLEET_WORKER_INIT;
@@ -567,6 +602,8 @@ TEST_FILE(fleet_jobs_test)
         TEST(on_threads, "fleet: three threads have jobs of their own"),
         TEST(come_and_go,
              "fleet: a worker that leaves or joins does so in all jobs"),
+        TEST(lost_before,
+             "fleet: a job does not wait for a worker that was lost before"),
         TEST(described_and_drained,
              "fleet: workers are described, and leave when they are drained"),
         TEST(blocks_stay,
