@@ -3,7 +3,9 @@
  *
  * For each operation, code and set of faults it prints the predicted and the
  * measured median time of a round, and their ratio; at last the median and the
- * 90 % quantile of the errors. */
+ * 90 % quantile of the errors.
+ *
+ *     plan_bench [threads|processes] */
 #include "net.h"
 
 #include <kofn/forecast.h>
@@ -18,10 +20,9 @@
 #define TURNS 3
 #define CASES 400
 #define WORKERS 8
-#define MESSAGE 3e-5 /* seconds for a message to a process, ... */
-#define COPIED                                                                 \
-    0.4e9 /* ... and bytes a second for a copy of 1 s: as plan has             \
-           */
+/* as src/cli/cmd_plan.c has them */
+#define MESSAGE 3e-5 /* seconds for a message to a process */
+#define COPIES 10    /* times of a copy that each end takes for bytes */
 
 static double error[CASES];
 static int errors;
@@ -134,7 +135,7 @@ static void compare(const kofn_problem *pb, const char *spec, size_t n,
         o.away = away;
         if (away) {
             costs.message = MESSAGE;
-            costs.bandwidth = COPIED / costs.copy;
+            costs.bandwidth = 1e9 / (COPIES * costs.copy);
         }
         check(kofn_forecast_job(&f, pb, spec, n, &o), spec);
         took[i] = measure(pb, spec, n, &faults, away, &placed[i]);
@@ -153,14 +154,17 @@ static void compare(const kofn_problem *pb, const char *spec, size_t n,
 /* Prints the median and the 90 % quantile of the errors, and forgets them. */
 static void sum_up(const char *where)
 {
+    if (errors == 0)
+        return;
     qsort(error, (size_t)errors, sizeof *error, by_value);
     printf("errors on %s: median %.0f %%, 90 %% quantile %.0f %%\n", where,
            100 * error[errors / 2], 100 * error[errors * 9 / 10]);
     errors = 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const char *only = argc > 1 ? argv[1] : "";
     static const char *const words[] = {"", "straggle=0.2,factor=5",
                                         "spread=0.5"};
     static const struct {
@@ -184,13 +188,13 @@ int main(void)
     printf("predicted and measured median of a round, milliseconds\n");
     for (size_t t = 0; t < sizeof table / sizeof *table; t++)
         for (size_t s = 0; s < 10 && table[t].spec[s]; s++)
-            for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+            for (size_t w = 0; w < 3 && strcmp(only, "processes"); w++)
                 compare(&table[t].pb, table[t].spec[s], WORKERS, words[w],
                         false);
     sum_up("threads");
     for (size_t t = 0; t < sizeof table / sizeof *table; t++)
         for (size_t s = 0; s < 4 && table[t].away[s]; s++)
-            for (size_t w = 0; w < 2; w++)
+            for (size_t w = 0; w < 2 && strcmp(only, "threads"); w++)
                 compare(&table[t].pb, table[t].away[s], WORKERS, words[w],
                         true);
     sum_up("processes");

@@ -39,15 +39,17 @@ static void labour(dry *d, double s)
 /* Sends a message of that size, and returns when it arrives. */
 static kofn_time send(dry *d, double bytes)
 {
-    double width = d->costs->bandwidth;
-
     spend(d, d->costs->message);
     if (!d->opt->away)
         return d->link.free;
     d->times->sent += bytes;
+    if (d->costs->cores) { /* of this machine: the coordinator copies */
+        labour(d, kf_dry_moving(d, bytes));
+        return d->link.free;
+    }
     if (d->link.out < d->link.free)
         d->link.out = d->link.free;
-    d->link.out = kf_later(d->link.out, seconds(width > 0 ? bytes / width : 0));
+    d->link.out = kf_later(d->link.out, seconds(kf_dry_moving(d, bytes)));
     return kf_later(d->link.out, seconds(d->costs->latency));
 }
 
@@ -113,6 +115,12 @@ static kofn_status work(dry *d, const kofn_action *a)
     if (p->op->stream)
         bytes += kf_dry_block(p, 0);
     w->product = a->product;
+    if (d->opt->away && d->costs->cores) /* it copies, too */
+        d->task.task[d->task.count].seconds +=
+            2 * d->costs->message +
+            kf_dry_moving(
+                d, bytes + size.elements *
+                               (double)kf_dtype_size(p->layout.problem.dtype));
     return schedule(d, send(d, bytes), ARRIVE, a->worker,
                     (uint32_t)d->task.count++);
 }

@@ -133,19 +133,19 @@ static kofn_status report(dry *d, uint32_t id, uint32_t at)
 {
     task *t = &d->task.task[at];
     kf_dry_size size = kf_dry_task(d->plan, t->row, t->lo, t->hi, d->opt->part);
-    double bytes = size.elements *
-                   (double)kf_dtype_size(d->plan->layout.problem.dtype),
-           width = d->costs->bandwidth;
+    double bytes =
+        size.elements * (double)kf_dtype_size(d->plan->layout.problem.dtype);
     kofn_time comes = d->now;
 
     t->took = d->now - t->since;
     d->times->work += size.work;
     if (d->opt->away) {
         d->times->received += bytes;
+        if (d->costs->cores && d->computing >= d->costs->cores)
+            d->lost += kf_dry_moving(d, bytes);
         if (d->link.in < d->now)
             d->link.in = d->now;
-        d->link.in =
-            kf_later(d->link.in, seconds(width > 0 ? bytes / width : 0));
+        d->link.in = kf_later(d->link.in, seconds(kf_dry_moving(d, bytes)));
         comes = kf_later(d->link.in, seconds(d->costs->latency));
     }
     d->worker[id].busy = false;

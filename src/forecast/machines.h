@@ -108,6 +108,15 @@ static inline kofn_status schedule(dry *d, kofn_time at, uint32_t kind,
         (kf_heap_entry){.time = at, .kind = kind, .worker = w, .task = index});
 }
 
+/* Returns the seconds that the coordinator's link takes for these bytes.  If
+ * workers are processes of this machine, each end takes a core for as long. */
+static inline double kf_dry_moving(const dry *d, double bytes)
+{
+    double width = d->costs->bandwidth;
+
+    return width > 0 ? bytes / width : 0;
+}
+
 static inline void wait_for(dry *d, kofn_time t)
 {
     if (d->now < t)
