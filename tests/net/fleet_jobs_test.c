@@ -346,6 +346,11 @@ static void lost_before(void **state)
     begin_weighing(&t, c.f, "mds:k=2", 3, &o);
     multiply(&t, 4);
     assert_string_equal(words, "1 of 4 workers ended before they came");
+    c.hand[0].leaves = false; /* it may come back */
+    pthread_create(&c.hand[0].thread, NULL, work, &c.hand[0]);
+    while (kofn_fleet_workers(c.f) < WORKERS)
+        assert_ok(kofn_fleet_poll(c.f, KOFN_SECOND));
+    multiply(&t, 5);
     finish(&t);
     close_crew(&c);
 }
