@@ -226,8 +226,8 @@ static kofn_status gc_decode(const kofn_layout *L, const uint32_t *seats,
 {
     if (kofn_arg(L, "construction") != FRACTIONAL)
         return kf_gradient_decode(L, seats, n, D);
-    return kf_gradient_first_of_each(L, L->seats / (size_t)kofn_arg(L, "d"),
-                                     group_of, seats, n, D);
+    return kf_code_first_of_each(L, L->seats / (size_t)kofn_arg(L, "d"),
+                                 group_of, seats, n, D);
 }
 
 /* ---- cgc ----------------------------------------------------------------- */

@@ -109,15 +109,6 @@ kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t *d);
 #define KF_D_PARAM                                                             \
     "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL
 
-/* ---- gradient_plain.c ---------------------------------------------------- */
-
-/* Decodes answers that are sums of one class of parts, 0..classes-1.  All seats
- * of a class answer the same; the first answer of each class counts. */
-kofn_status
-kf_gradient_first_of_each(const kofn_layout *L, size_t classes,
-                          size_t (*class_of)(const kofn_layout *, size_t),
-                          const uint32_t *seats, size_t n, double *D);
-
 /* ---- gradient_paper.c: as they were published ---------------------------- */
 
 /* Fill E, seats x parts (x m segments).  Here H is (d-1) x n with rows that sum

@@ -394,7 +394,7 @@ kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
         if (E1)
             real_row(L, seat, s->p, E1);
     }
-    kf_outer(4, width, s->p, E0, E1, G);
+    kf_code_outer(4, width, s->p, E0, E1, G);
     return KOFN_OK;
 }
 
