@@ -66,7 +66,7 @@ class BuildWithLibrary(build_ext):
         run("cmake", "--install", str(build), "--strip")
         package = pathlib.Path(self.build_lib).resolve() / "kofn"
         for name in ("lib/libkofn.so.0", "lib/kofn/libkofn-net.so",
-                     "lib/kofn/libkofn-mesh.so",
+                     "lib/kofn/libkofn-mesh.so", "lib/kofn/libkofn-schemes.so",
                      *(f"bin/{c}" for c in COMMANDS)):
             (package / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(made / name, package / name)

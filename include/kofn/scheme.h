@@ -236,7 +236,8 @@ KOFN_API kofn_status kofn_scheme_add(const kofn_scheme *scheme);
  * list that ends with NULL. */
 #define KOFN_SCHEMES_SYMBOL "kofn_schemes"
 
-/* Returns scheme i, from 0: those of the library, then those that were added.
+/* Returns scheme i, from 0: those of the library, those of its plugin for
+ * comparison if it is installed, then those that were added.
  * NULL: there is no such scheme. */
 KOFN_API const kofn_scheme *kofn_scheme_at(size_t i);
 /* Returns the scheme of this name; NULL if there is none. */

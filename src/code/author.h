@@ -2,8 +2,8 @@
  * <kofn/scheme.h>: arrays, points, small systems, and single rows of the
  * families of coefficients.
  *
- * Only files of src/schemes may use these declarations.  Memory that outlives a
- * call belongs to the layout or to a list of arrays. */
+ * Only files of src/schemes and papers/schemes may use these declarations.
+ * Memory that outlives a call belongs to the layout or to a list of arrays. */
 #ifndef KF_CODE_AUTHOR_H
 #define KF_CODE_AUTHOR_H
 
@@ -81,6 +81,18 @@ static inline double kf_code_left_entry(const double *q, size_t l, size_t t)
     return sign[l][t] * q[l ^ t];
 }
 
+/* Computes rows over the products of parts if nothing is summed.  E1 is one row
+ * of `cols`, or NULL for a whole input. */
+static inline void kf_code_outer(size_t components, size_t rows, size_t cols,
+                                 const double *E0, const double *E1, double *G)
+{
+    for (size_t l = 0; l < components; l++)
+        for (size_t b = 0; b < cols; b++)
+            for (size_t a = 0; a < rows; a++)
+                G[(l * cols + b) * rows + a] =
+                    E0[l * rows + a] * (E1 ? E1[b] : 1);
+}
+
 /* ---- points -------------------------------------------------------------- */
 
 /* Returns the i-th of n Chebyshev points, in an order that separates neighbours
@@ -106,6 +118,15 @@ typedef struct kf_equation {
 /* Computes D = W G^+.  This is the smallest of all D that come closest to D G =
  * W, for any shape and rank of G (pseudo.c). */
 kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition);
+
+/* ---- decoders (first.c) -------------------------------------------------- */
+
+/* Decodes answers that are sums of one class of parts, 0..classes-1.  All seats
+ * of a class answer the same; the first answer of each class counts. */
+kofn_status kf_code_first_of_each(const kofn_layout *L, size_t classes,
+                                  size_t (*class_of)(const kofn_layout *,
+                                                     size_t),
+                                  const uint32_t *seats, size_t n, double *D);
 
 /* ---- families of coefficients -------------------------------------------- */
 

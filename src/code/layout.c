@@ -1,12 +1,13 @@
 /* layout.c -- the table of schemes, their argument strings, and plans.
  *
- * Owns the table. Its first part is constant. Schemes that the program adds
- * follow, and stay until the process ends. */
+ * Owns the table. Its first part is constant. Those of the plugin follow, and
+ * then those that the program adds. They stay until the process ends. */
 #include "code.h"
 
 #include "base/near.h"
 #include "base/number.h"
 #include "operation.h"
+#include "outside.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -15,17 +16,15 @@
 
 /* ---- the schemes --------------------------------------------------------- */
 
-extern const kofn_scheme kf_agc, kf_bcc, kf_cgc, kf_distr_bgd, kf_elastic,
-    kf_g_agc, kf_g_cgc, kf_gc, kf_gpd, kf_grid, kf_ignore, kf_matdot, kf_mds,
-    kf_pcr, kf_polydot, kf_polynomial, kf_product, kf_replication, kf_uncoded,
-    kf_dip, kf_idip;
+extern const kofn_scheme kf_agc, kf_cgc, kf_dip, kf_elastic, kf_g_agc, kf_g_cgc,
+    kf_gc, kf_gpd, kf_idip, kf_matdot, kf_mds, kf_pcr, kf_polydot,
+    kf_polynomial, kf_replication, kf_uncoded;
 
 static const kofn_scheme *const schemes[] = {
-    &kf_agc,     &kf_bcc,     &kf_cgc,        &kf_dip,     &kf_distr_bgd,
-    &kf_elastic, &kf_g_agc,   &kf_g_cgc,      &kf_gc,      &kf_gpd,
-    &kf_grid,    &kf_idip,    &kf_ignore,     &kf_matdot,  &kf_mds,
-    &kf_pcr,     &kf_polydot, &kf_polynomial, &kf_product, &kf_replication,
-    &kf_uncoded,
+    &kf_agc,     &kf_cgc,        &kf_dip,         &kf_elastic,
+    &kf_g_agc,   &kf_g_cgc,      &kf_gc,          &kf_gpd,
+    &kf_idip,    &kf_matdot,     &kf_mds,         &kf_pcr,
+    &kf_polydot, &kf_polynomial, &kf_replication, &kf_uncoded,
 };
 
 enum { SCHEMES = sizeof schemes / sizeof *schemes, ADDED = 64 };
@@ -34,9 +33,16 @@ static _Atomic(kofn_scheme *) added[ADDED]; /* no gaps */
 
 const kofn_scheme *kofn_scheme_at(size_t i)
 {
+    const kofn_scheme *const *outside;
+
     if (i < SCHEMES)
         return schemes[i];
-    return i < SCHEMES + ADDED ? atomic_load(&added[i - SCHEMES]) : NULL;
+    i -= SCHEMES;
+    outside = kf_plug_schemes();
+    for (; outside && *outside; outside++, i--)
+        if (i == 0)
+            return *outside;
+    return i < ADDED ? atomic_load(&added[i]) : NULL;
 }
 
 static const kofn_scheme *find(const char *name, size_t length)
@@ -494,6 +500,8 @@ kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
     if (s)
         return kofn_plan_new_for(out, pb, s, spec[n] ? spec + n + 1 : NULL,
                                  workers, seed);
+    if (choice(KF_CODE_OUTSIDE, spec, n) >= 0 && kf_plug_schemes_absent())
+        return KOFN_NOSCHEME; /* with its message */
     for (size_t i = 0; (s = kofn_scheme_at(i)); i++) {
         append(known, sizeof known, "%s%s", i ? ", " : "", s->name);
         kf_near_try(&near, s->name, strlen(s->name));

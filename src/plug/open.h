@@ -15,6 +15,9 @@ typedef struct kf_plug {
     _Atomic(const void *) table;
 } kf_plug;
 
+/* Returns the table of the plugin, as kf_plug_load; NULL, without a message, if
+ * there is none. */
+const void *kf_plug_try(kf_plug *p);
 /* Sets *table to the table of the plugin, which stays until the process ends.
  * Fails with KOFN_UNSUITED if its file is not in the folder of libkofn, and
  * with KOFN_TRANSPORT if it cannot be loaded. */

@@ -9,8 +9,8 @@
  *             length.
  *     g-cgc   cgc in groups of d workers.
  *
- * The constructions of the papers can be chosen.  The default is an accurate
- * construction (gradient_dual.c, docs/gradients.md).
+ * gc is cgc with m = 1.  The constructions of the papers can be chosen.  The
+ * default is an accurate construction (gradient_dual.c, docs/gradients.md).
  *
  * Its state belongs to the layout and is freed with it.  Any seats may be
  * missing. */
@@ -87,15 +87,15 @@ static kofn_status make_dual(const kofn_layout *L, kf_dual *u, size_t m,
     return st ? st : kf_dual_level(u);
 }
 
-static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
-                               size_t m, construction kind, bool groups)
+static kofn_status dual_layout(kofn_layout *L, const kf_preset *p, size_t d,
+                               size_t m, construction kind)
 {
-    kf_gradient *g = kf_gradient_new(L, d, groups);
+    kf_gradient *g = kf_gradient_new(L, d, p->groups);
     size_t field = kind == DUAL || d == 1 ? kf_gradient_best_field(d)
                    : kind == DFT          ? 2
                                           : 4;
 
-    TRY(g ? kf_gradient_sizes(L, who, m, field, 1) : KOFN_NOMEM);
+    TRY(g ? kf_gradient_sizes(L, p->name, m, field, 1) : KOFN_NOMEM);
     TRY(make_dual(L, &g->code[1], m, field, L->seed));
     if (g->codes > 1)
         TRY(make_dual(L, &g->code[0], m, field, kf_state64(L->seed, 1000)));
@@ -194,15 +194,11 @@ static kofn_status refuse_fractional(size_t n, size_t d)
                     d, n, less);
 }
 
-static kofn_status gc_layout(kofn_layout *L)
+static kofn_status gc_of_papers(kofn_layout *L, size_t d, long kind)
 {
-    long kind = kofn_arg(L, "construction");
-    size_t d, n = L->workers;
+    size_t n = L->workers;
     kf_gradient *g;
 
-    TRY(kf_gradient_d(L, "gc", &d));
-    if (kind < FIRST_OF_PAPERS)
-        return dual_layout(L, "gc", d, 1, (construction)kind, false);
     if (kind == FRACTIONAL && n % d)
         return refuse_fractional(n, d);
     TRY(table_layout(L, "gc", d, 1, &g));
@@ -226,8 +222,8 @@ static kofn_status gc_decode(const kofn_layout *L, const uint32_t *seats,
 {
     if (kofn_arg(L, "construction") != FRACTIONAL)
         return kf_gradient_decode(L, seats, n, D);
-    return kf_gradient_first_of_each(L, L->seats / (size_t)kofn_arg(L, "d"),
-                                     group_of, seats, n, D);
+    return kf_code_first_of_each(L, L->seats / (size_t)kofn_arg(L, "d"),
+                                 group_of, seats, n, D);
 }
 
 /* ---- cgc ----------------------------------------------------------------- */
@@ -263,64 +259,37 @@ static kofn_status split(const kofn_layout *L, const char *who, size_t d,
     return KOFN_OK;
 }
 
-static kofn_status cgc_layout(kofn_layout *L)
+static kofn_status cgc_of_papers(kofn_layout *L, size_t d, size_t m, long kind)
 {
-    long kind = kofn_arg(L, "construction");
-    size_t d, m;
     kf_gradient *g;
 
-    TRY(kf_gradient_d(L, "cgc", &d));
-    TRY(split(L, "cgc", d, &m));
-    if (kind < FIRST_OF_PAPERS)
-        return dual_layout(L, "cgc", d, m, (construction)kind, false);
     if (kind == RANDOM)
         return random_layout(L, d, m);
     TRY(table_layout(L, "cgc", d, m, &g));
     return polynomial(L, d, m, false, g->E);
 }
 
-static kofn_status g_cgc_layout(kofn_layout *L)
-{
-    size_t d, m;
+/* ---- the schemes --------------------------------------------------------- */
 
-    TRY(kf_gradient_d(L, "g-cgc", &d));
-    TRY(split(L, "g-cgc", d, &m));
-    return dual_layout(L, "g-cgc", d, m,
-                       (construction)kofn_arg(L, "construction"), true);
+static kofn_status layout(kofn_layout *L, const kf_preset *p)
+{
+    long kind = kofn_arg(L, "construction");
+    size_t d, m = 1;
+
+    TRY(kf_gradient_d(L, p->name, &d));
+    if (!p->whole)
+        TRY(split(L, p->name, d, &m));
+    if (kind < FIRST_OF_PAPERS)
+        return dual_layout(L, p, d, m, (construction)kind);
+    return p->whole ? gc_of_papers(L, d, kind) : cgc_of_papers(L, d, m, kind);
 }
 
-const kofn_scheme kf_gc = {
-    .size = sizeof(kofn_scheme),
-    .name = "gc",
-    .summary = "sums of gradients; any d-1 stragglers, whole messages",
-    .cite = "Tandon et al. 2017, arXiv:1612.03301",
-    .ops = KOFN_SUM,
-    .params = gc_params,
-    .layout = gc_layout,
-    .seat = kf_gradient_seat,
-    .decode = gc_decode,
-};
-
-const kofn_scheme kf_cgc = {
-    .size = sizeof(kofn_scheme),
-    .name = "cgc",
-    .summary = "sums of gradients; any d-m stragglers, messages 1/m as long",
-    .cite = "Ye, Abbe 2018, arXiv:1802.03475",
-    .ops = KOFN_SUM,
-    .params = cgc_params,
-    .layout = cgc_layout,
-    .seat = kf_gradient_seat,
-    .decode = kf_gradient_decode,
-};
-
-const kofn_scheme kf_g_cgc = {
-    .size = sizeof(kofn_scheme),
-    .name = "g-cgc",
-    .summary = "cgc in groups of d; any d-m stragglers of each group",
-    .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
-    .ops = KOFN_SUM,
-    .params = g_cgc_params,
-    .layout = g_cgc_layout,
-    .seat = kf_gradient_seat,
-    .decode = kf_gradient_decode,
-};
+KF_PRESET(gc, "gc", true, false, gc_params, gc_decode,
+          "sums of gradients; any d-1 stragglers, whole messages",
+          "Tandon et al. 2017, arXiv:1612.03301");
+KF_PRESET(cgc, "cgc", false, false, cgc_params, kf_gradient_decode,
+          "sums of gradients; any d-m stragglers, messages 1/m as long",
+          "Ye, Abbe 2018, arXiv:1802.03475");
+KF_PRESET(g_cgc, "g-cgc", false, true, g_cgc_params, kf_gradient_decode,
+          "cgc in groups of d; any d-m stragglers of each group",
+          "Cao, Yan, Tang, Han 2021, arXiv:2006.04845");

@@ -109,14 +109,31 @@ kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t *d);
 #define KF_D_PARAM                                                             \
     "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL
 
-/* ---- gradient_plain.c ---------------------------------------------------- */
-
-/* Decodes answers that are sums of one class of parts, 0..classes-1.  All seats
- * of a class answer the same; the first answer of each class counts. */
-kofn_status
-kf_gradient_first_of_each(const kofn_layout *L, size_t classes,
-                          size_t (*class_of)(const kofn_layout *, size_t),
-                          const uint32_t *seats, size_t n, double *D);
+/* What a scheme fixes of its family. */
+typedef struct kf_preset {
+    const char *name;
+    bool whole;  /* vectors are not cut: m = 1         */
+    bool groups; /* codes side by side on d seats each */
+} kf_preset;
+/* Defines the scheme kf_WHICH.  The function layout(L, preset) of its file
+ * makes the layout. */
+#define KF_PRESET(which, spelled, whole, groups, table, decoder, about,        \
+                  source)                                                      \
+    static kofn_status which##_layout(kofn_layout *L)                          \
+    {                                                                          \
+        return layout(L, &(const kf_preset){spelled, whole, groups});          \
+    }                                                                          \
+    const kofn_scheme kf_##which = {                                           \
+        .size = sizeof(kofn_scheme),                                           \
+        .name = spelled,                                                       \
+        .summary = about,                                                      \
+        .cite = source,                                                        \
+        .ops = KOFN_SUM,                                                       \
+        .params = table,                                                       \
+        .layout = which##_layout,                                              \
+        .seat = kf_gradient_seat,                                              \
+        .decode = decoder,                                                     \
+    }
 
 /* ---- gradient_paper.c: as they were published ---------------------------- */
 

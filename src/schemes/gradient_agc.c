@@ -393,22 +393,22 @@ static kofn_status make_code(const kofn_layout *L, kf_dual *u, form f,
                            : make_random(L, u, seed);
 }
 
-static kofn_status layout(kofn_layout *L, const char *who, bool groups)
+static kofn_status layout(kofn_layout *L, const kf_preset *p)
 {
     form f;
     size_t d, lam, field;
     kf_gradient *g;
 
-    TRY(kf_gradient_d(L, who, &d));
+    TRY(kf_gradient_d(L, p->name, &d));
     f = choose_form(L, d);
-    TRY(choose_lam(L, who, d, f, &lam));
+    TRY(choose_lam(L, p->name, d, f, &lam));
     if (f == STAIRCASE)
-        TRY(check_staircase(L, who, d, lam, groups));
-    g = kf_gradient_new(L, d, groups);
+        TRY(check_staircase(L, p->name, d, lam, p->groups));
+    g = kf_gradient_new(L, d, p->groups);
     if (!g)
         return KOFN_NOMEM;
     field = f == STAIRCASE ? 1 : kf_gradient_best_field(d);
-    TRY(kf_gradient_sizes(L, who, lam, field, lam));
+    TRY(kf_gradient_sizes(L, p->name, lam, field, lam));
     TRY(make_code(L, &g->code[1], f, field, L->seed));
     if (g->codes > 1)
         TRY(make_code(L, &g->code[0], f, field, kf_state64(L->seed, 1000)));
@@ -420,36 +420,9 @@ static kofn_status layout(kofn_layout *L, const char *who, bool groups)
     return KOFN_OK;
 }
 
-static kofn_status agc_layout(kofn_layout *L)
-{
-    return layout(L, "agc", false);
-}
-
-static kofn_status g_agc_layout(kofn_layout *L)
-{
-    return layout(L, "g-agc", true);
-}
-
-const kofn_scheme kf_agc = {
-    .size = sizeof(kofn_scheme),
-    .name = "agc",
-    .summary = "sums of gradients; messages grow with the stragglers there are",
-    .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
-    .ops = KOFN_SUM,
-    .params = params,
-    .layout = agc_layout,
-    .seat = kf_gradient_seat,
-    .decode = kf_gradient_decode,
-};
-
-const kofn_scheme kf_g_agc = {
-    .size = sizeof(kofn_scheme),
-    .name = "g-agc",
-    .summary = "agc in groups of d; any d-1 stragglers of each group",
-    .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
-    .ops = KOFN_SUM,
-    .params = params,
-    .layout = g_agc_layout,
-    .seat = kf_gradient_seat,
-    .decode = kf_gradient_decode,
-};
+KF_PRESET(agc, "agc", false, false, params, kf_gradient_decode,
+          "sums of gradients; messages grow with the stragglers there are",
+          "Cao, Yan, Tang, Han 2021, arXiv:2006.04845");
+KF_PRESET(g_agc, "g-agc", false, true, params, kf_gradient_decode,
+          "agc in groups of d; any d-1 stragglers of each group",
+          "Cao, Yan, Tang, Han 2021, arXiv:2006.04845");

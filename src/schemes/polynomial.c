@@ -108,11 +108,6 @@ static const char *axis_name(const kofn_layout *L, size_t axis)
                        : input_axis(L, L->problem.op == KOFN_LEFT);
 }
 
-static const kind polynomial = {"polynomial", {true, true, false}, false};
-static const kind matdot = {"matdot", {false, false, true}, false};
-static const kind polydot = {"polydot", {true, true, true}, true};
-static const kind gpd = {"gpd", {true, true, true}, false};
-
 /* Computes the other sizes from m, n and p.  In PolyDot all exponents of A B
  * are different; B A does not need that. */
 static void complete(kf_cut_shape *s, bool vum, bool dot)
@@ -394,7 +389,7 @@ kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
         if (E1)
             real_row(L, seat, s->p, E1);
     }
-    kf_outer(4, width, s->p, E0, E1, G);
+    kf_code_outer(4, width, s->p, E0, E1, G);
     return KOFN_OK;
 }
 
@@ -410,7 +405,11 @@ static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
 
 /* ---- the schemes --------------------------------------------------------- */
 
-#define SCHEME(which)                                                          \
+/* A scheme: the sides of m, p and n that it cuts, and whether the products of
+ * blocks keep apart, as in PolyDot.  A side that is not cut is one part: matdot
+ * is gpd with m = p = 1. */
+#define PRESET(which, m, p, n, dot, about, source)                             \
+    static const kind which = {#which, {m, p, n}, dot};                        \
     static kofn_status which##_layout(kofn_layout *L)                          \
     {                                                                          \
         return layout(L, &which);                                              \
@@ -419,54 +418,27 @@ static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
                                     double *E0, double *E1, double *G)         \
     {                                                                          \
         return seat_of(L, &which, seat, E0, E1, G);                            \
+    }                                                                          \
+    const kofn_scheme kf_##which = {                                           \
+        .size = sizeof(kofn_scheme),                                           \
+        .name = #which,                                                        \
+        .summary = about,                                                      \
+        .cite = source,                                                        \
+        .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,            \
+        .params = which##_params,                                              \
+        .layout = which##_layout,                                              \
+        .seat = which##_seat,                                                  \
     }
 
-SCHEME(polynomial)
-SCHEME(matdot)
-SCHEME(polydot)
-SCHEME(gpd)
-
-const kofn_scheme kf_polynomial = {
-    .size = sizeof(kofn_scheme),
-    .name = "polynomial",
-    .summary = "A B with rows of A and columns of B cut; any m p answers",
-    .cite = "Yu et al. 2017, arXiv:1705.10464",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,
-    .params = polynomial_params,
-    .layout = polynomial_layout,
-    .seat = polynomial_seat,
-};
-
-const kofn_scheme kf_matdot = {
-    .size = sizeof(kofn_scheme),
-    .name = "matdot",
-    .summary = "A B cut along the sum; fewest answers, 2n-1, each full size",
-    .cite = "Dutta et al. 2018, arXiv:1801.10292",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,
-    .params = matdot_params,
-    .layout = matdot_layout,
-    .seat = matdot_seat,
-};
-
-const kofn_scheme kf_polydot = {
-    .size = sizeof(kofn_scheme),
-    .name = "polydot",
-    .summary = "A B cut along all sides; any m p (2n-1) answers",
-    .cite = "Dutta et al. 2018, arXiv:1801.10292",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,
-    .params = polydot_params,
-    .layout = polydot_layout,
-    .seat = polydot_seat,
-};
-
-const kofn_scheme kf_gpd = {
-    .size = sizeof(kofn_scheme),
-    .name = "gpd",
-    .summary = "A B cut along all sides; any m n p + n - 1 answers",
-    .cite = "Dutta et al. 2018, arXiv:1811.10751; Yu et al. 2018, "
-            "arXiv:1801.07487",
-    .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM,
-    .params = gpd_params,
-    .layout = gpd_layout,
-    .seat = gpd_seat,
-};
+PRESET(polynomial, true, true, false, false,
+       "A B with rows of A and columns of B cut; any m p answers",
+       "Yu et al. 2017, arXiv:1705.10464");
+PRESET(matdot, false, false, true, false,
+       "A B cut along the sum; fewest answers, 2n-1, each full size",
+       "Dutta et al. 2018, arXiv:1801.10292");
+PRESET(polydot, true, true, true, true,
+       "A B cut along all sides; any m p (2n-1) answers",
+       "Dutta et al. 2018, arXiv:1801.10292");
+PRESET(gpd, true, true, true, false,
+       "A B cut along all sides; any m n p + n - 1 answers",
+       "Dutta et al. 2018, arXiv:1811.10751; Yu et al. 2018, arXiv:1801.07487");

@@ -1,6 +1,5 @@
 /* polynomial.h -- the shape of a polynomial code, which polynomial.c settles
- * and points.c turns into the rows of a seat.  Also the rows of codes that sum
- * nothing.
+ * and points.c turns into the rows of a seat.
  *
  * Shapes are values without an owner; nothing in a shape may depend on a seat.
  */
@@ -40,18 +39,6 @@ typedef struct kf_cut_shape {
     size_t points;   /* different points in use */
     kf_points basis;
 } kf_cut_shape;
-
-/* Computes rows over the products of parts if nothing is summed.  E1 is one row
- * of `cols`, or NULL for a whole input. */
-static inline void kf_outer(size_t components, size_t rows, size_t cols,
-                            const double *E0, const double *E1, double *G)
-{
-    for (size_t l = 0; l < components; l++)
-        for (size_t b = 0; b < cols; b++)
-            for (size_t a = 0; a < rows; a++)
-                G[(l * cols + b) * rows + a] =
-                    E0[l * rows + a] * (E1 ? E1[b] : 1);
-}
 
 /* Returns the number of answers that determine the coefficients; a complex
  * answer counts twice. */

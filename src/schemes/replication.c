@@ -4,7 +4,7 @@
  * As a code: k groups of threshold 1.
  *
  * Owns nothing: rows are unit vectors. */
-#include "gradient.h"
+#include "code/author.h"
 
 static const kofn_param params[] = {
     {"k", KOFN_AUTO, 1, 1000000, "row bands; auto: half the workers", 0},
@@ -56,7 +56,7 @@ static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
                           double *D)
 {
     return L->problem.op == KOFN_SUM
-               ? kf_gradient_first_of_each(L, L->symbols, part_of, seats, n, D)
+               ? kf_code_first_of_each(L, L->symbols, part_of, seats, n, D)
                : KOFN_UNSUITED;
 }
 

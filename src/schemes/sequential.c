@@ -185,7 +185,7 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
     E0[i % s.m] = 1;
     if (E1)
         E1[i / s.m] = 1;
-    kf_outer(1, s.m, s.p, E0, E1, G);
+    kf_code_outer(1, s.m, s.p, E0, E1, G);
     return KOFN_OK;
 }
 

@@ -49,3 +49,26 @@ setup() {
     cp "$beside/libkofn-mesh.so" alone/
     LD_LIBRARY_PATH=alone run -0 alone/kofn power a.npy --masterless -n 3
 }
+
+@test "library: schemes for comparison are loaded by their plugin only, at their name" {
+    beside=$(dirname "$KOFN")
+    [ -e "$beside/libkofn-schemes.so" ] || skip "it was built without these schemes"
+    mkdir alone elsewhere
+    cp -L "$beside"/libkofn.so.0 "$beside"/kofn alone/
+    cp "$beside/libkofn-schemes.so" elsewhere/
+    LD_LIBRARY_PATH=alone run -0 alone/kofn schemes --all
+    [[ $output != *"product  "*"a code of their own"* ]]
+    for name in bcc distr-bgd grid ignore product; do
+        LD_LIBRARY_PATH=alone run -2 alone/kofn schemes "$name"
+        [[ $output == *"no schemes"*"$name"*"libkofn-schemes.so is not in the folder of libkofn"* ]]
+    done
+    LD_LIBRARY_PATH=alone run -2 alone/kofn schemes gridd
+    [[ $output == *'no scheme "gridd"'* && $output != *libkofn-schemes* ]]
+    LD_LIBRARY_PATH=alone run -0 alone/kofn schemes elsewhere/libkofn-schemes.so:r=2
+    [[ $output == bcc* ]]
+    cp elsewhere/libkofn-schemes.so alone/
+    LD_LIBRARY_PATH=alone run -0 alone/kofn schemes grid:m=2,n=2 -n 8
+    [[ $output == grid* ]]
+    LD_LIBRARY_PATH=alone run -0 alone/kofn schemes --all
+    [ "$(grep -c '^[a-z]' <<<"$output")" = 21 ]
+}

@@ -4,6 +4,8 @@
 #include <kofn.h>
 #include <kofn/scheme.h>
 
+#include "code/outside.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -116,12 +118,28 @@ static void as_many_as_there_is_room(void **state)
     assert_true(count() > before);
 }
 
+/* The message without the plugin is for its schemes, and for no other. */
+static void outside(void **state)
+{
+    const kofn_scheme *const *s = kf_plug_schemes();
+    char names[200] = "";
+
+    (void)state;
+    for (; *s; s++) {
+        strcat(strcat(names, *names ? "|" : ""), (*s)->name);
+        assert_ptr_equal(kofn_scheme_find((*s)->name), *s);
+    }
+    assert_string_equal(names, KF_CODE_OUTSIDE);
+}
+
 TEST_FILE(own_scheme_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(by_name, "own scheme: plans know an added scheme by its name"),
         TEST(refused, "own scheme: an unfit scheme is refused with the reason"),
         TEST(as_many_as_there_is_room, "own scheme: the number is limited"),
+        TEST(outside, "own scheme: schemes of the plugin are known, and named "
+                      "where it is absent"),
     };
 
     return cmocka_run_group_tests_name("own_scheme", tests, NULL, NULL);

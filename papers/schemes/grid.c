@@ -16,6 +16,7 @@
  *
  * Its codes belong to the layout.  Answers that are zero by construction must
  * not be counted as agreeing with others. */
+#include "schemes.h"
 #include "systematic.h"
 
 static const kofn_param params[] = {

@@ -14,7 +14,7 @@
  *
  * Its state, the code of B's side, belongs to the layout.  Shared code finds
  * which answers decode. */
-#include "polynomial.h"
+#include "schemes.h"
 #include "systematic.h"
 
 static const kofn_param params[] = {
@@ -114,7 +114,7 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
     kf_basis_rows(&rows, at % s.m2, E0);
     if (E1)
         kf_schemes_systematic_row(s.p2, s.p, L->state, at / s.m2, E1);
-    kf_outer(4, 4 * s.m, s.p, E0, E1, G);
+    kf_code_outer(4, 4 * s.m, s.p, E0, E1, G);
     return KOFN_OK;
 }
 

@@ -1,0 +1,30 @@
+# schemes.cmake -- schemes that papers compare theirs with.  They are a plugin, and can be
+# given as -s ./libkofn-schemes.so.  -DKOFN_SCHEMES=OFF leaves them out.
+option(KOFN_SCHEMES "schemes for comparison: bcc, distr-bgd, grid, ignore, product" ON)
+
+# Sets KOFN_SCHEMES_INSIDE: what a program takes that has them inside.
+function(kofn_schemes_objects)
+  set(inside src/plug/schemes.c)
+  if(KOFN_SCHEMES)
+    file(GLOB sources CONFIGURE_DEPENDS papers/schemes/*.c)
+    list(FILTER sources EXCLUDE REGEX "/(plugin|inside)[.]c$")
+    add_library(kofn_schemes_objects OBJECT ${sources})
+    kofn_compile(kofn_schemes_objects)
+    set(inside $<TARGET_OBJECTS:kofn_schemes_objects> papers/schemes/inside.c)
+  endif()
+  set(KOFN_SCHEMES_INSIDE ${inside} PARENT_SCOPE)
+endfunction()
+
+function(kofn_schemes_plugin)
+  if(KOFN_SCHEMES AND BUILD_SHARED_LIBS)
+    add_library(kofn_schemes MODULE $<TARGET_OBJECTS:kofn_schemes_objects>
+      papers/schemes/plugin.c)
+    set_target_properties(kofn_schemes PROPERTIES OUTPUT_NAME kofn-schemes
+      INSTALL_RPATH "$ORIGIN/..")
+    target_include_directories(kofn_schemes PRIVATE include src)
+    target_link_libraries(kofn_schemes PRIVATE kofn m)
+    target_link_options(kofn_schemes PRIVATE LINKER:-z,defs)
+    kofn_exports(kofn_schemes plugin.map)
+    install(TARGETS kofn_schemes DESTINATION ${CMAKE_INSTALL_LIBDIR}/kofn)
+  endif()
+endfunction()
