@@ -16,10 +16,11 @@ kofn_status kf_plug_load(kf_plug *p, const void **table)
     if (*table)
         return KOFN_OK;
     if (!kf_plugin_path(path, sizeof path, p->file))
-        return kf_fail(KOFN_UNSUITED,
-                       "this kofn has no %s: %s is not in the folder of libkofn; "
-                       "install it, or build kofn with %s",
-                       p->absent, p->file, p->needs);
+        return kf_fail(
+            KOFN_UNSUITED,
+            "this kofn has no %s: %s is not in the folder of libkofn; "
+            "install it, or build kofn with %s",
+            p->absent, p->file, p->needs);
     so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!so)
         return kf_fail(KOFN_TRANSPORT,

@@ -16,8 +16,8 @@ typedef struct kf_plug {
 } kf_plug;
 
 /* Sets *table to the table of the plugin, which stays until the process ends.
- * Fails with KOFN_UNSUITED if its file is not in the folder of libkofn, and with
- * KOFN_TRANSPORT if it cannot be loaded. */
+ * Fails with KOFN_UNSUITED if its file is not in the folder of libkofn, and
+ * with KOFN_TRANSPORT if it cannot be loaded. */
 kofn_status kf_plug_load(kf_plug *p, const void **table);
 
 #endif
