@@ -315,10 +315,10 @@ static void no_code(const all *l, const cli_args *a, char *out, size_t room)
     const struct {
         bool given;
         const char *words;
-    } option[] = {{a->memory > 0, ", more --memory"},
-                  {a->deadline > 0, ", a longer --deadline"},
-                  {a->tolerate > 0, ", a lower --tolerate"},
-                  {a->faulty > 0, ", a lower --faulty"}};
+    } option[] = {{a->memory > 0, ", or more --memory"},
+                  {a->deadline > 0, ", or a longer --deadline"},
+                  {a->tolerate > 0, ", or a lower --tolerate"},
+                  {a->faulty > 0, ", or a lower --faulty"}};
     size_t n;
 
     for (size_t i = 1; i < l->count; i++)
@@ -327,6 +327,10 @@ static void no_code(const all *l, const cli_args *a, char *out, size_t room)
                      kofn_strerror(l->row[i].status));
             return;
         }
+    if (a->scheme_given) {
+        snprintf(out, room, "%s survives no loss of a worker", a->scheme);
+        return;
+    }
     n = (size_t)snprintf(out, room,
                          "no code that survives a loss fits; take more "
                          "workers");

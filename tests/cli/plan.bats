@@ -27,8 +27,8 @@ END
   run "$KOFN" plan matvec 800x40 -s mds:k=4
   [ "$status" -eq 0 ] && [ "${#lines[@]}" -eq 7 ]
   [[ "${lines[3]}" == mds:k=4* ]]
-  run "$KOFN" plan matvec 80x40 -s uncoded --deadline 1
-  [[ "$output" == *"No code that survives a loss fits; take more workers, a longer --deadline."* ]]
+  run "$KOFN" plan matvec 80x40 -n 1 --deadline 1
+  [[ "$output" == *"No code that survives a loss fits; take more workers, or a longer --deadline."* ]]
   for words in "regress 4000x20" "stream 200x200 200x20 -n 4" "train 600x64 64-32-10"; do
     run "$KOFN" plan $words
     [ "$status" -eq 0 ]
