@@ -565,7 +565,7 @@ function workersPart(run) {
 
 function figuresPart(run) {
   const parts = run.figures.filter(([key, kind]) => kind === "seconds" && key !== "seconds");
-  const sum = parts.reduce((s, [, , v]) => s + v, 0), hue = ["#2f7fb0", "#c9ced3", "#c98a2b", "#7a62ad", "#4c9a6a", "#b4602c", "#888"];
+  const sum = parts.reduce((s, [, , v]) => s + v, 0), hue = ["#2f7fb0", "#c9ced3", "#c98a2b", "#7a62ad", "#4c9a6a", "#b4602c", "#888", "#b58db6"];
   const label = (key) => key.replace(/_seconds$/, "").replace(/_/g, " ");
   const show = (kind, v, key) => v === null ? "–" : kind === "seconds" ? time(v) : /bytes/.test(key) ? size(v)
     : kind === "number" ? (v === 0 ? "0" : v.toPrecision(3)) : v.toLocaleString("en");

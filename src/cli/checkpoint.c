@@ -566,7 +566,8 @@ int checkpoint_end(const checkpoint *c, int code)
 {
     if (c && c->behind && !code)
         code = cli_say(EXIT_FAILED,
-                       "--checkpoint %s: the last state could not be kept",
+                       "--checkpoint %s: the job is done, but its last state "
+                       "could not be kept",
                        c->folder);
     if (c && code && c->done == 0 && !c->failures && !cli_caught())
         undo(c);

@@ -44,19 +44,24 @@ static void print_all(const trial_words *w, const trial *t, size_t n)
 {
     double best = best_of(t, n);
     const trial *first = NULL;
+    size_t done = 0;
     char spec[KF_SPEC_SHORT];
 
     printf("%-28s %9s %9s %9s %6s %10s %5s %6s\n", w->command->name,
            "round 50%", "90%", "in all", "times", "MB sent", "lost", "wrong");
     for (size_t i = 0; i < n; i++) {
         print(&t[i], best);
+        done += !t[i].error[0];
         if (!first && !t[i].error[0] && t[i].total <= best)
             first = &t[i];
     }
     if (!first)
         return;
     kf_spec_short(spec, first->scheme);
-    printf("%s is the fastest of %zu with these faults\n", spec, n);
+    printf("%s is the fastest of %zu with these faults", spec, done);
+    if (done < n)
+        printf("; %zu could not run", n - done);
+    putchar('\n');
 }
 
 static void print_list(const trial_words *w, const trial *t, size_t n)
@@ -136,6 +141,8 @@ static int compare(const trial_words *w, trial *t)
         print_list(w, t, n);
     else
         print_all(w, t, n);
+    if (code >= 128)
+        cli_say(0, "interrupted: %zu of %zu runs are done", n, w->picks);
     if (w->given.csv && !code)
         code = write_csv(w, t, n);
     if (w->given.svg && !code)

@@ -135,6 +135,11 @@ static int problem_of(const cli_args *a, const operation *o, int i,
                            a->operand[1], a->operand[2]);
         pb->p = p;
     }
+    if (!strcmp(o->name, "power") && pb->m != pb->n)
+        return cli_say(EXIT_USAGE,
+                       "%s is not square, and only a square matrix has "
+                       "eigenvectors; give NxN",
+                       a->operand[1]);
     opt->part = o->passes * (double)pb->m * (double)pb->n;
     opt->data = (double)pb->m * (double)pb->n * each;
     if (o->sum[i])
@@ -306,6 +311,36 @@ static const kofn_forecast *best_of(const all *l)
     return NULL;
 }
 
+/* Writes why no code is recommended, and which options to change. */
+static void no_code(const all *l, const cli_args *a, char *out, size_t room)
+{
+    const struct {
+        bool given;
+        const char *words;
+    } option[] = {{a->memory > 0, ", or more --memory"},
+                  {a->deadline > 0, ", or a longer --deadline"},
+                  {a->tolerate > 0, ", or a lower --tolerate"},
+                  {a->faulty > 0, ", or a lower --faulty"}};
+    size_t n;
+
+    for (size_t i = 1; i < l->count; i++)
+        if (l->row[i].status) {
+            snprintf(out, room, "no code can be recommended: %s",
+                     kofn_strerror(l->row[i].status));
+            return;
+        }
+    if (a->scheme_given) {
+        snprintf(out, room, "%s survives no loss of a worker", a->scheme);
+        return;
+    }
+    n = (size_t)snprintf(out, room,
+                         "no code that survives a loss fits; take more "
+                         "workers");
+    for (size_t i = 0; i < sizeof option / sizeof *option && n < room; i++)
+        if (option[i].given)
+            n += (size_t)snprintf(out + n, room - n, "%s", option[i].words);
+}
+
 /* Writes one sentence: what to use, and from which number of rounds on. */
 static void advise(const all *l, const cli_args *a, char *out, size_t room)
 {
@@ -314,9 +349,7 @@ static void advise(const all *l, const cli_args *a, char *out, size_t room)
     double gain, rounds;
 
     if (!best) {
-        snprintf(out, room,
-                 "no code fits; take more workers, more --memory, or a longer "
-                 "--deadline");
+        no_code(l, a, out, room);
         return;
     }
     kf_spec_short(spec, best->spec);
@@ -344,9 +377,24 @@ static void advise(const all *l, const cli_args *a, char *out, size_t room)
                  best->survives == 1 ? "" : "s");
 }
 
+/* Prints how far such times were from those of jobs (bench/plan_bench). */
+static void print_accuracy(const cli_transport *to)
+{
+    if (to->here)
+        puts("Half of such times were right to 13 %, and nine of ten to 26 %; "
+             "a load makes them worse (docs/choosing.md).");
+    else if (to->ours)
+        puts("Half of such times were right to 22 %, and nine of ten to 39 %; "
+             "most were too short (docs/choosing.md).");
+    else
+        puts("Such times were not compared with rounds on several machines "
+             "(docs/choosing.md).");
+}
+
 static void print_table(const cli_args *a, const all *l)
 {
     const kofn_forecast *best = best_of(l);
+    const cli_transport *to = cli_transport_of(a->port);
     char advice[400], spec[KF_SPEC_SHORT];
 
     printf("%-28s %26s %9s %8s %7s %7s  %s\n", "", "seconds of a round",
@@ -362,12 +410,14 @@ static void print_table(const cli_args *a, const all *l)
                       sizeof advice);
         printf("%c%s.\n", toupper((unsigned char)*advice), advice + 1);
     }
-    printf("Half of such times were right to 20 %%, and nine of ten to 50 %% "
-           "(docs/choosing.md).\n");
+    print_accuracy(to);
     if (!best)
         return;
     kf_spec_short(spec, best->spec);
-    printf("\n  kofn %s ... -n %zu -s %s\n", a->operand[0], a->workers, spec);
+    printf("\n  kofn %s ... -n %zu -s %s", a->operand[0], a->workers, spec);
+    if (!to->here)
+        printf(strpbrk(a->port, "*?[") ? " -p '%s'" : " -p %s", a->port);
+    putchar('\n');
 }
 
 static void print_all(const cli_args *a, const all *l)
@@ -423,7 +473,8 @@ int cmd_plan(cli_args *a)
                        "stream, regress, train",
                        a->operand[0]);
     if (a->operands != o->sizes + 1)
-        return cli_say(EXIT_USAGE, "plan %s takes %s", o->name, o->form);
+        return cli_say(EXIT_USAGE, "plan %s takes %s, not %d size%s", o->name,
+                       o->form, a->operands - 1, a->operands == 2 ? "" : "s");
     TRY_CODE(know_workers(a, l.run));
     cli_busy("forecasting", o->name);
     code = forecast(a, o, 0, &l);

@@ -445,7 +445,8 @@ static int prepare(sweep *s)
     take_scheme(s);
     TRY_CODE(know_scheme(s));
     if (s->w.picks == 0)
-        return cli_say(EXIT_USAGE, "nothing is varied; give as --over k=2..8");
+        return cli_say(EXIT_USAGE,
+                       "nothing is varied; give what is, as --over k=2..8");
     for (size_t i = 0; i < s->w.picks; i++)
         TRY_CODE(read_over(s, s->w.picked[i]));
     s->runs = 1;

@@ -117,7 +117,6 @@ static kofn_status take_up(dry *d, uint32_t id)
     if (w->count == 0)
         w->first = 0;
     w->busy = true;
-    w->overdrawn = false;
     t = &d->task.task[w->at];
     t->since = d->now;
     t->left = t->seconds;
@@ -187,9 +186,8 @@ kofn_status kf_machine_sliced(dry *d, const kf_heap_entry *e)
     rest(d, w);
     t->left -= ran;
     w->used += ran;
-    if (t->left > 0 || (d->costs->cores && !t->cancelled && !w->overdrawn &&
-                        w->used > LEAST_SLICE)) {
-        w->overdrawn = t->left <= 0;
+    if (t->left > 0 ||
+        (d->costs->cores && !t->cancelled && w->used > LEAST_SLICE)) {
         w->used = 0;
         return line_up(d, e->worker);
     }

@@ -30,7 +30,6 @@ typedef struct worker {
     bool on_core;     /* it computes now */
     bool waits;       /* it waits for a core */
     bool woke;        /* it has slept: it gets the next free core */
-    bool overdrawn;   /* it has computed, and needs a core again to say so */
     double used;      /* seconds on the core since it waited for one */
     kofn_time until;  /* when it gives the core back, if it has one */
     uint32_t at;      /* index of the task, if busy */

@@ -5,7 +5,7 @@ load helpers
   run "$KOFN" plan matmul 4000x500 500x20 -n 6 --rounds 10 -w straggle=0.1 -p 'tcp://*:5555'
   [ "$status" -eq 0 ]
   [[ "${lines[2]}" == "plain BLAS, one machine "* ]]
-  [[ "$output" == *"  kofn matmul ... -n 6 -s "* ]]
+  [[ "$output" == *"  kofn matmul ... -n 6 -s "*" -p 'tcp://*:5555'" ]]
 }
 
 @test "plan: --json has the codes in order, and each keeps what is demanded" {
@@ -27,6 +27,8 @@ END
   run "$KOFN" plan matvec 800x40 -s mds:k=4
   [ "$status" -eq 0 ] && [ "${#lines[@]}" -eq 7 ]
   [[ "${lines[3]}" == mds:k=4* ]]
+  run "$KOFN" plan matvec 80x40 -n 1 --deadline 1
+  [[ "$output" == *"No code that survives a loss fits; take more workers, or a longer --deadline."* ]]
   for words in "regress 4000x20" "stream 200x200 200x20 -n 4" "train 600x64 64-32-10"; do
     run "$KOFN" plan $words
     [ "$status" -eq 0 ]
@@ -37,7 +39,8 @@ END
 @test "plan: what is wrong is said, with what to give" {
   refused() { run "$KOFN" plan "${@:2}"; [ "$status" -eq 2 ] && [[ "$output" == *"$1"* ]]; }
   refused "there are matvec, matmul" sums 3x3
-  refused "plan matmul takes MxN NxP" matmul 3x3
+  refused "plan matmul takes MxN NxP, not 1 size" matmul 3x3
+  refused "3x4 is not square" power 3x4
   refused "3x-3 is no size of a matrix" matvec 3x-3
   refused "columns are more than 2^31-1" matvec 999999999999x999999999999
   refused "the number of columns of the first" matmul 3x4 5x6

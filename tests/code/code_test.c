@@ -487,23 +487,38 @@ static void cache_drops_the_least_recent(void **state)
     rig_down(&r);
 }
 
-/* One system is solved, and stands for others; of another size, one more. */
+/* Two systems are solved, and stand for others: a set gets the nearest. A set
+ * that differs in less than an eighth is not solved, one of another size is. */
 static void cache_samples_sets(void **state)
 {
-    static const uint32_t sets[2][6] = {{0, 1, 5, 6, 7}, {0, 2, 3, 5, 6, 7}};
-    const kofn_decoder *d[3];
+    static const uint32_t set[][17] = {
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19},
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 17, 18, 19},
+        {0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15, 16, 17, 18, 19},
+        {0, 1, 2, 3, 4, 8, 9, 10, 12, 13, 14, 15, 16, 17, 18, 19},
+        {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19},
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 17, 18, 19}};
+    const kofn_decoder *a, *b, *d;
     kf_cache *cache;
     rig r;
 
     (void)state;
-    rig_up(&r, "mds:k=5", 8, KOFN_F64);
+    rig_up(&r, "mds:k=16", 20, KOFN_F64);
     assert_ok(kf_cache_new(&cache, r.code, SIZE_MAX));
-    kf_cache_sample(cache, 1);
-    assert_ok(kf_cache_get(cache, sets[0], 5, false, &d[0]));
-    assert_ok(kf_cache_get(cache, sets[1], 5, false, &d[1]));
-    assert_ok(kf_cache_get(cache, sets[1], 6, false, &d[2]));
-    assert_ptr_equal(d[1], d[0]);
-    assert_int_equal(d[2]->seats, 6);
+    kf_cache_sample(cache, 2);
+    assert_ok(kf_cache_get(cache, set[0], 16, false, &a));
+    assert_ok(kf_cache_get(cache, set[1], 16, false, &d)); /* 15 of set 0 */
+    assert_ptr_equal(d, a);
+    assert_ok(kf_cache_get(cache, set[2], 16, false, &b)); /* 12 of set 0 */
+    assert_ptr_not_equal(b, a);
+    assert_ok(kf_cache_get(cache, set[3], 16, false, &d)); /* 12, and 13 */
+    assert_ptr_equal(d, b);
+    assert_ok(kf_cache_get(cache, set[4], 16, false, &d)); /* 13, and 12 */
+    assert_ptr_equal(d, a);
+    assert_ok(kf_cache_get(cache, set[5], 17, false, &d));
+    assert_int_equal(d->seats, 17);
+    assert_ok(kf_cache_get(cache, set[0], 16, true, &d));
+    assert_true(d != a && d != b);
     kf_cache_free(cache);
     rig_down(&r);
 }

@@ -147,6 +147,9 @@ static void narrow_products(void **state)
 {
     const kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, 8000, 500, 10, KOFN_F64, false);
+    const kofn_problem twelfths =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 8000, 50, 12, KOFN_F64, false);
+    kofn_forecast f = KOFN_FORECAST_INIT;
     kofn_forecast_options o = KOFN_FORECAST_OPTIONS_INIT;
     kofn_costs c = costs_of(2);
 
@@ -157,6 +160,9 @@ static void narrow_products(void **state)
                 1.5 * 2e-9 * 4000 * 500 * 5, 1e-3);
     assert_near(forecast(&pb, "uncoded", &o).round50, 2e-9 * 1000 * 500 * 10,
                 1e-3);
+    /* twelve parts are more than three halvings, the most that count */
+    assert_ok(kofn_forecast_job(&f, &twelfths, "polynomial:m=1,p=12", 12, &o));
+    assert_near(f.round50, 1.5 * 1.5 * 1.5 * 2e-9 * 8000 * 50 * 1, 1e-3);
 }
 
 /* ---- beside the simulator ------------------------------------------------ */
