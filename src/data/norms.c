@@ -4,7 +4,7 @@
  *
  * The norm of a row of U' V is at most the norm of U's column times the largest
  * singular value of V.  The same holds for columns.  The bounds grow with every
- * change.
+ * change, but for decay without momentum.
  *
  * Norms are changed in the caller's array.  They must not be too small, because
  * honest workers would then be accused. */
@@ -138,7 +138,11 @@ static void grow(const growth *g, const double *square, const kf_norms *n,
         double M = momentum * speed[i] + G;
         double step = fabs(c->step) * (c->nesterov ? G + momentum * M : M);
 
-        norm[i] += step;
+        if (momentum > 0) /* its direction is unknown */
+            norm[i] += step;
+        else
+            norm[i] =
+                kept * norm[i] + fabs(c->step) * g->gain * sqrt(square[i]);
         speed[i] = momentum > 0 ? M : 0;
         if (n->least)
             n->least[line][i] = kf_larger(kept * n->least[line][i], step);

@@ -115,16 +115,21 @@ static kofn_status let_grow(kf_held *h, const kofn_change *c, double gain)
     double A = h->resident.most, G = gain + fabs(c->decay) * A;
     double M = fabs(c->momentum) * h->most + G;
     double step = c->nesterov ? G + fabs(c->momentum) * M : M;
-    double most = A + fabs(c->step) * step;
+    /* without momentum, decay changes what is there by a known factor */
+    double most = c->momentum != 0
+                      ? A + fabs(c->step) * step
+                      : fabs(1 - c->step * c->decay) * A + fabs(c->step) * gain;
+    double by = kf_range_resident(most, 1, h->plan->layout.problem.dtype);
 
     assert(gain >= 0);
-    if (!(most - most == 0) ||
-        kf_range_resident(most, 1, h->plan->layout.problem.dtype) !=
-            h->resident.by)
+    if (!(most - most == 0) || by != h->resident.by)
         return kf_fail(KOFN_NONFINITE,
-                       "an operand with elements up to %g would change by up "
-                       "to %g: mixtures may not fit; divide by a power of two",
-                       A, fabs(c->step) * step);
+                       "an operand with elements up to %g would then have "
+                       "elements up to %g: %s by a power of two",
+                       A, most,
+                       by > h->resident.by
+                           ? "mixtures may lose digits; place it multiplied"
+                           : "mixtures may not fit; place it divided");
     h->resident.most = most;
     h->most = c->momentum != 0 ? M : 0;
     return KOFN_OK;
