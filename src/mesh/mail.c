@@ -94,9 +94,7 @@ static kofn_status post(kf_host *h, kf_route *r, const kf_note *note,
     kf_letter l = {.head_bytes = KF_NOTE_HEAD,
                    .type = note->type,
                    .body = *body,
-                   .urgent = note->type == KF_NOTE_DECIDE ||
-                             note->type == KF_NOTE_ENOUGH ||
-                             note->type == KF_NOTE_EPOCH};
+                   .urgent = kf_note_kind_of(note->type).urgent};
 
     kf_note_write(l.head, note, job, body->data, h->t->whole ? 0 : body->bytes);
     return kf_mail_post(h, r, &l);

@@ -63,13 +63,29 @@ static uint32_t head_sum(const unsigned char *head)
     return (uint32_t)kf_hash(0, copy, sizeof copy);
 }
 
+/* ---- types --------------------------------------------------------------- */
+
+kf_note_kind kf_note_kind_of(kf_note_type type)
+{
+    static const kf_note_kind of[KF_NOTE_LAST + 1] = {
+        [KF_NOTE_BEAT] = {.state = true},
+        [KF_NOTE_EPOCH] = {.state = true, .urgent = true},
+        [KF_NOTE_DECIDE] = {.urgent = true},
+        [KF_NOTE_ENOUGH] = {.urgent = true},
+        [KF_NOTE_VECTOR] = {.state = true},
+    };
+
+    assert(type >= KF_NOTE_BEAT && type <= KF_NOTE_LAST);
+    return of[type];
+}
+
 /* ---- heads --------------------------------------------------------------- */
 
 void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
                    uint64_t job, const void *body, size_t body_bytes)
 {
     assert(note->type >= KF_NOTE_BEAT);
-    assert(note->type <= KF_NOTE_SKETCH);
+    assert(note->type <= KF_NOTE_LAST);
     assert(body_bytes == 0 || body);
     put(head, MAGIC, 4);
     put(head + 4, KF_NOTE_VERSION, 2);
@@ -119,7 +135,7 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
 
     TRY(check_head(head, head_bytes, job));
     type = get(head + 6, 2);
-    if (type < KF_NOTE_BEAT || type > KF_NOTE_SKETCH)
+    if (type < KF_NOTE_BEAT || type > KF_NOTE_LAST)
         return kf_fail(KOFN_FORMAT, "a note has the unknown type %u",
                        (unsigned)type);
     flags = get32(head + 80);

@@ -46,6 +46,14 @@
 #define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 
+/* How notes of a type are sent. */
+typedef struct kf_note_kind {
+    bool state;  /* it reports a state: of those that wait for a connection only
+                    the newest is sent */
+    bool urgent; /* it is sent before bodies that are on their way */
+} kf_note_kind;
+kf_note_kind kf_note_kind_of(kf_note_type type);
+
 /* Writes the head; `body` is the body that is sent with it. */
 void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
                    uint64_t job, const void *body, size_t body_bytes);

@@ -31,15 +31,13 @@ void kf_mail_flush(kf_host *h)
                               h->net.route[i].peer);
 }
 
-/* True if the new packet replaces one that waits.  Vectors, epochs and
- * heartbeats report a state, so the newest is enough.  Other notes replace only
- * equal ones. */
+/* True if the new packet replaces one that waits.  Of notes that report a state
+ * the newest is enough.  Other notes replace only equal ones. */
 static bool replaces(const kf_letter *l, const kf_letter *old)
 {
     if (l->type != old->type)
         return false;
-    return l->type == KF_NOTE_VECTOR || l->type == KF_NOTE_EPOCH ||
-           l->type == KF_NOTE_BEAT ||
+    return kf_note_kind_of((kf_note_type)l->type).state ||
            memcmp(l->head, old->head, l->head_bytes) == 0;
 }
 

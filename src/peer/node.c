@@ -107,10 +107,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     case KF_NOTE_PRINT: /* for the host */
         place(o, note);
         return KOFN_OK;
-    case KF_NOTE_READ: /* for the host, too; they never come here */
-    case KF_NOTE_BLOCK:
-    case KF_NOTE_KEPT:
-    case KF_NOTE_SKETCH:
+    default: /* for the host, too; they never come here */
         break;
     }
     return kf_drop(n);

@@ -112,6 +112,7 @@ typedef enum kf_note_type {
      * `at`, times a vector. */
     KF_NOTE_SKETCH
 } kf_note_type;
+#define KF_NOTE_LAST KF_NOTE_SKETCH
 
 /* What a node requests of an iterate, as sets of groups. */
 typedef struct kf_request {
