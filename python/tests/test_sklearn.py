@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 import types
+import unittest
 import warnings
 
 import numpy as np
@@ -44,6 +45,8 @@ def test_check_estimator(name):
         called, count = getattr(check, "func", check).__name__, count + 1
         try:
             check(model)
+        except unittest.SkipTest: # it needs pandas
+            continue
         except Exception as e:
             failed[called] = e
     assert count >= 39 and set(failed) == set(UNMET.get(name, {})), failed
