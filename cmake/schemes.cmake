@@ -14,17 +14,3 @@ function(kofn_schemes_objects)
   endif()
   set(KOFN_SCHEMES_INSIDE ${inside} PARENT_SCOPE)
 endfunction()
-
-function(kofn_schemes_plugin)
-  if(KOFN_SCHEMES AND BUILD_SHARED_LIBS)
-    add_library(kofn_schemes MODULE $<TARGET_OBJECTS:kofn_schemes_objects>
-      papers/schemes/plugin.c)
-    set_target_properties(kofn_schemes PROPERTIES OUTPUT_NAME kofn-schemes
-      INSTALL_RPATH "$ORIGIN/..")
-    target_include_directories(kofn_schemes PRIVATE include src)
-    target_link_libraries(kofn_schemes PRIVATE kofn m)
-    target_link_options(kofn_schemes PRIVATE LINKER:-z,defs)
-    kofn_exports(kofn_schemes plugin.map)
-    install(TARGETS kofn_schemes DESTINATION ${CMAKE_INSTALL_LIBDIR}/kofn)
-  endif()
-endfunction()

@@ -1,6 +1,6 @@
 /* plugin.c -- the table of the plugin for meshes.
  *
- * Owns nothing. It is in the plugin only (cmake/mesh.cmake). */
+ * Owns nothing. It is in the plugin only (cmake/plugin.cmake). */
 #include "plug/mesh.h"
 
 const kf_mesh_plugin kofn_mesh_plugin = {

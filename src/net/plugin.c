@@ -1,6 +1,6 @@
 /* plugin.c -- the table of the plugin for sockets.
  *
- * Owns nothing. It is in the plugin only (cmake/net.cmake). */
+ * Owns nothing. It is in the plugin only (cmake/plugin.cmake). */
 #include "plug/net.h"
 
 const kf_net_plugin kofn_net_plugin = {

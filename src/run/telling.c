@@ -84,12 +84,7 @@ kofn_status kf_telling_see(kf_telling *a, const kf_moment *m)
     case KF_ROUND:
         note_round(a, m);
         break;
-    case KF_PASS:
-    case KF_STORED:
-    case KF_LEAVING:
-    case KF_LISTS:
-    case KF_STORING:
-    case KF_SPENT:
+    default:
         break;
     }
     return KOFN_OK;

@@ -81,27 +81,9 @@ static void a_link(void **state)
                 2e-3 + 8 * input / 1e8 + work + answer / 1e8, 1e-5);
     c.latency = 0;
     assert_near(forecast(&pb, "uncoded", &o).received, 8 * answer, 1e-12);
-}
-
-/* A process of this machine copies its input and its answer itself, on the core
- * that computes. */
-static void processes_copy(void **state)
-{
-    const kofn_problem pb =
-        KOFN_PROBLEM_INIT(KOFN_MATMUL, 800, 100, 20, KOFN_F64, false);
-    kofn_forecast_options o = KOFN_FORECAST_OPTIONS_INIT;
-    kofn_options job = KOFN_OPTIONS_INIT;
-    kofn_costs c = costs_of(1);
-    double input = 8.0 * 100 * 20, answer = 8.0 * 100 * 20,
-           work = 1e-9 * 100 * 100 * 20;
-
-    (void)state;
-    c.bandwidth = 1e8;
+    /* a process of this machine copies both itself, on the core that computes
+     */
     c.cores = 8;
-    job.pieces = 1;
-    o.job = &job;
-    o.costs = &c;
-    o.away = true;
     assert_near(forecast(&pb, "uncoded", &o).round50,
                 9 * input / 1e8 + work + 2 * answer / 1e8, 1e-5);
 }
@@ -367,9 +349,6 @@ TEST_FILE(forecast_test)
     const struct CMUnitTest tests[] = {
         TEST(a_share, "forecast: a round takes the time of a share's work"),
         TEST(a_link, "forecast: inputs and answers share the link"),
-        TEST(
-            processes_copy,
-            "forecast: processes of this machine copy on the cores they share"),
         TEST(two_cores, "forecast: workers take turns on shared cores"),
         TEST(long_tasks,
              "forecast: on shared cores long tasks are reported after others"),

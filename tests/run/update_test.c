@@ -520,22 +520,6 @@ static void no_factors(void **state)
         }
 }
 
-/* Decay alone multiplies by a known factor, here -1: nothing grows, however
- * often. */
-static void decay_is_bounded(void **state)
-{
-    held h = {.spec = "elastic:k=4", .workers = 8, .dtype = KOFN_F32};
-    kofn_change c = KOFN_CHANGE_INIT;
-
-    (void)state;
-    held_up(&h, NULL);
-    c.decay = 2;
-    for (size_t i = 0; i < 100; i++)
-        assert_ok(kofn_update(h.job, 0, &c, NULL, NULL));
-    held_right(&h, 0, 1e-5); /* the operand is that of before */
-    held_down(&h);
-}
-
 static void refused(held *h, kofn_status st, const kofn_change *c,
                     const kofn_matrix *U, const kofn_matrix *V)
 {
@@ -697,8 +681,6 @@ TEST_FILE(update_test)
         TEST(other_products,
              "update: products of other operands do not prevent an update"),
         TEST(no_factors, "update: decay and momentum alone change an operand"),
-        TEST(decay_is_bounded,
-             "update: an operand that decays is not taken for one that grows"),
         TEST(refusals,
              "update: invalid updates are refused and change nothing"),
     };
