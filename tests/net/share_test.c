@@ -359,6 +359,19 @@ static void pass(int to, int word, uint64_t number, const int *fd,
     pass_beside(to, f, word == KF_BEAT ? 1 : sizeof f, fd, copies);
 }
 
+/* Announces a file, and gives its descriptor away. A header that is not whole
+ * is not acted upon, so the receiver holds the last open copy. */
+static void give(int to, int file)
+{
+    unsigned char f[KF_HEADER] = {KF_FILE};
+
+    kf_net_put_number(f + 8, BYTES, 8);
+    pass_beside(to, f, 1, &file, file >= 0);
+    if (file >= 0)
+        close(file);
+    assert_int_equal(send(to, f + 1, sizeof f - 1, MSG_NOSIGNAL), sizeof f - 1);
+}
+
 /* Waits until this process has n descriptors. Other threads may close some. */
 static void has_descriptors(size_t n)
 {
@@ -374,18 +387,14 @@ static void sealed_only(void **state)
     (void)state;
     before = descriptors();
     for (kind k = GOOD; k < KINDS; k++) {
-        int fd = plain(kofn_net_endpoint(t)), file = -1;
+        int fd = plain(kofn_net_endpoint(t));
         kofn_peer peer;
         kofn_packet p;
 
         assert_true(hello(fd, NULL));
         peer = came(t, NULL);
         put_frame(fd, KF_PACKET, 0, "x", 1, 0, BYTES);
-        if (k != NOTHING)
-            file = file_of(k);
-        pass(fd, KF_FILE, BYTES, &file, k != NOTHING);
-        if (file >= 0)
-            close(file); /* the last open copy is the listener's */
+        give(fd, k == NOTHING ? -1 : file_of(k));
         p = next_of(t, NULL);
         if (p.what != (k == GOOD ? KOFN_PACKET : KOFN_WENT))
             fail_msg("%s: %d", kinds[k], p.what);
