@@ -360,7 +360,7 @@ static size_t pieces[TURN]; /* pieces sent to each node, besides the question */
 
 static void exchange(void *ud, kofn_transport *t)
 {
-    unsigned char head[KF_NOTE_HEAD] = {0};
+    unsigned char head[KF_HEAD] = {0};
     kofn_peer others[NODES];
     size_t known = 0;
 

@@ -84,14 +84,14 @@ static kofn_status send_wrong(kofn_transport *t, kofn_peer peer,
                               const void *head, size_t head_bytes,
                               const kofn_lent *body, bool urgent)
 {
-    unsigned char other[KF_NOTE_HEAD];
+    unsigned char other[KF_HEAD];
     size_t bytes = body ? body->bytes : 0;
     kofn_lent false_body = {.bytes = bytes, .done = free};
     kofn_status st;
     uint64_t job;
     kf_note note;
 
-    memcpy(&job, (const char *)head + 8, sizeof job);
+    memcpy(&job, (const char *)head + KF_AT_JOB, sizeof job);
     if (kf_note_read(&note, head, head_bytes, job) || note.at.step < since ||
         (kinds && !(kinds >> note.type & 1)))
         return send_right(t, peer, head, head_bytes, body, urgent);

@@ -352,7 +352,7 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
 {
     const kofn_program *p = &h->program;
     uint64_t course[] = {turns, p->after, p->recalls, p->change != NULL,
-                         KF_NOTE_VERSION};
+                         KF_WIRE_VERSION};
     uint64_t d =
         kf_hash(p->digest, h->it.v->m.data, h->it.v->m.rows * sizeof(double));
 

@@ -10,6 +10,7 @@
 #ifndef KF_MESH_HOST_H
 #define KF_MESH_HOST_H
 
+#include "base/hash.h"
 #include "blocks.h"
 #include "disk.h"
 #include "iterate.h"

@@ -91,8 +91,7 @@ static void drop_body(void *buffer)
 static kofn_status post(kf_host *h, kf_route *r, const kf_note *note,
                         uint64_t job, const kofn_lent *body)
 {
-    kf_letter l = {.head_bytes = KF_NOTE_HEAD,
-                   .type = note->type,
+    kf_letter l = {.type = note->type,
                    .body = *body,
                    .urgent = kf_note_kind_of(note->type).urgent};
 

@@ -6,30 +6,6 @@
 
 #include <assert.h>
 
-#define MAGIC UINT32_C(0x6e666f6b) /* "kofn" */
-#define SUM_AT 84
-#define BODY_SUM_AT 88
-
-/* The fields that are sent unchanged, and their offsets. */
-#define FIELDS(X)                                                              \
-    X(from, 16)                                                                \
-    X(epoch.number, 24)                                                        \
-    X(epoch.proposer, 32)                                                      \
-    X(at.step, 40)                                                             \
-    X(at.lineage, 48)                                                          \
-    X(word, 56)                                                                \
-    X(group, 72)                                                               \
-    X(seat, 76)                                                                \
-    X(digest.exact, 96)                                                        \
-    X(digest.machine, 104)                                                     \
-    X(digest.sum, 112)                                                         \
-    X(digest.way, 120)
-
-/* Fields, partial products and vectors are sent in their representation in
- * memory. */
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "heads and bodies are little-endian");
-
 /* ---- numbers ------------------------------------------------------------- */
 
 static void put(unsigned char *p, uint64_t x, size_t bytes)
@@ -54,15 +30,6 @@ static uint32_t get32(const unsigned char *p)
     return (uint32_t)get(p, 4);
 }
 
-static uint32_t head_sum(const unsigned char *head)
-{
-    unsigned char copy[KF_NOTE_HEAD];
-
-    memcpy(copy, head, sizeof copy);
-    put(copy + SUM_AT, 0, 4);
-    return (uint32_t)kf_hash(0, copy, sizeof copy);
-}
-
 /* ---- types --------------------------------------------------------------- */
 
 kf_note_kind kf_note_kind_of(kf_note_type type)
@@ -81,78 +48,73 @@ kf_note_kind kf_note_kind_of(kf_note_type type)
 
 /* ---- heads --------------------------------------------------------------- */
 
-void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
-                   uint64_t job, const void *body, size_t body_bytes)
+/* A note as it is sent. */
+typedef struct sent {
+    kf_note note;
+    uint64_t job, body_sum;
+} sent;
+
+static bool has(unsigned type)
 {
-    assert(note->type >= KF_NOTE_BEAT);
-    assert(note->type <= KF_NOTE_LAST);
-    assert(body_bytes == 0 || body);
-    put(head, MAGIC, 4);
-    put(head + 4, KF_NOTE_VERSION, 2);
-    put(head + 6, (uint64_t)note->type, 2);
-    put(head + 8, job, 8);
-#define X(field, at) memcpy(head + (at), &note->field, sizeof note->field);
-    FIELDS(X)
-#undef X
-    put(head + 80,
-        (uint64_t)note->final | (uint64_t)note->idle << 1 |
-            (uint64_t)note->stranded << 2 | (uint64_t)note->digest.taken << 3,
-        4);
-    put(head + BODY_SUM_AT, body_bytes ? kf_hash(0, body, body_bytes) : 0, 8);
-    put(head + SUM_AT, head_sum(head), 4);
+    return type >= KF_NOTE_BEAT && type <= KF_NOTE_LAST;
 }
 
-static kofn_status check_head(const unsigned char *head, size_t bytes,
-                              uint64_t job)
+static const kf_head_field field[] = {
+    KF_HEAD_FIELD(sent, note.type, KF_AT_TYPE, 1, 0),
+    KF_HEAD_FIELD(sent, note.final, 7, 1, 1),
+    KF_HEAD_FIELD(sent, note.idle, 8, 1, 1),
+    KF_HEAD_FIELD(sent, note.stranded, 9, 1, 1),
+    KF_HEAD_FIELD(sent, note.digest.taken, 10, 1, 1),
+    KF_HEAD_FIELD(sent, note.group, 12, 4, 0),
+    KF_HEAD_FIELD(sent, note.seat, 16, 4, 0),
+    KF_HEAD_FIELD(sent, note.from, 24, 8, 0),
+    KF_HEAD_FIELD(sent, job, KF_AT_JOB, 8, 0),
+    KF_HEAD_FIELD(sent, note.epoch.number, 40, 8, 0),
+    KF_HEAD_FIELD(sent, note.epoch.proposer, 48, 8, 0),
+    KF_HEAD_FIELD(sent, note.at.step, 56, 8, 0),
+    KF_HEAD_FIELD(sent, note.at.lineage, 64, 8, 0),
+    KF_HEAD_FIELD(sent, note.word[0], 72, 8, 0),
+    KF_HEAD_FIELD(sent, note.word[1], 80, 8, 0),
+    KF_HEAD_FIELD(sent, note.digest.exact, 88, 8, 0),
+    KF_HEAD_FIELD(sent, note.digest.machine, 96, 8, 0),
+    KF_HEAD_FIELD(sent, note.digest.sum, 104, 8, 0),
+    KF_HEAD_FIELD(sent, note.digest.way, 112, 8, 0),
+    KF_HEAD_FIELD(sent, body_sum, KF_AT_BODY_SUM, 8, 0),
+};
+
+static const kf_head_fields notes = {"nodes of a mesh", field,
+                                     sizeof field / sizeof *field, has};
+
+void kf_note_write(unsigned char head[KF_HEAD], const kf_note *note,
+                   uint64_t job, const void *body, size_t body_bytes)
 {
-    if (bytes < 8 || get32(head) != MAGIC)
-        return kf_fail(KOFN_FORMAT,
-                       "a packet that is not kofn's: %zu bytes of head", bytes);
-    if (get(head + 4, 2) != KF_NOTE_VERSION)
-        return kf_fail(KOFN_FORMAT,
-                       "another node uses protocol version %u, this one "
-                       "version %d; run the same release on all nodes",
-                       (unsigned)get(head + 4, 2), KF_NOTE_VERSION);
-    if (bytes != KF_NOTE_HEAD || head_sum(head) != get32(head + SUM_AT))
-        return kf_fail(KOFN_FORMAT,
-                       "a note was damaged on its way: head of %zu bytes",
-                       bytes);
-    if (get(head + 8, 8) != job)
-        return kf_fail(KOFN_FORMAT,
-                       "a node works on job %016llx, this one on %016llx; "
-                       "give all nodes the same matrix, scheme, nodes, seed "
-                       "and options",
-                       (unsigned long long)get(head + 8, 8),
-                       (unsigned long long)job);
-    return KOFN_OK;
+    const sent s = {*note, job, kf_wire_sum(job, body, body_bytes)};
+
+    assert(body_bytes == 0 || body);
+    kf_head_fields_write(&notes, head, &s);
 }
 
 kofn_status kf_note_read(kf_note *note, const unsigned char *head,
                          size_t head_bytes, uint64_t job)
 {
-    uint32_t flags;
-    uint64_t type;
+    sent s = {0};
+    unsigned version;
 
-    TRY(check_head(head, head_bytes, job));
-    type = get(head + 6, 2);
-    if (type < KF_NOTE_BEAT || type > KF_NOTE_LAST)
-        return kf_fail(KOFN_FORMAT, "a note has the unknown type %u",
-                       (unsigned)type);
-    flags = get32(head + 80);
-    *note = (kf_note){.type = (kf_note_type)type,
-                      .final = flags & 1,
-                      .idle = flags & 2,
-                      .stranded = flags & 4,
-                      .digest.taken = flags & 8};
-#define X(field, at) memcpy(&note->field, head + (at), sizeof note->field);
-    FIELDS(X)
-#undef X
+    TRY(kf_head_fields_read(&notes, &s, head, head_bytes, &version));
+    if (s.job != job)
+        return kf_fail(KOFN_FORMAT,
+                       "a node works on job %016llx, this one on %016llx; "
+                       "give all nodes the same matrix, scheme, nodes, seed "
+                       "and options",
+                       (unsigned long long)s.job, (unsigned long long)job);
+    *note = s.note;
     return KOFN_OK;
 }
 
 bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes)
 {
-    return get(head + BODY_SUM_AT, 8) == (bytes ? kf_hash(0, body, bytes) : 0);
+    return !kf_wire_check(get(head + KF_AT_JOB, 8),
+                          get(head + KF_AT_BODY_SUM, 8), body, bytes);
 }
 
 /* ---- bodies -------------------------------------------------------------- */

@@ -1,21 +1,7 @@
 /* note.h -- notes between the nodes of a mesh, as bytes.
  *
- * Little-endian.  The head has KF_NOTE_HEAD bytes:
- *
- *      0  u32  "kofn"              48  u64  lineage of the iterate
- *      4  u16  version             56  u64  first word of the type
- *      6  u16  type                64  u64  second word of the type
- *      8  u64  job                 72  u32  group
- *     16  u64  the sender's incarnation   76  u32  seat
- *     24  u64  epoch: number       80  u32  flags: 1 final, 2 idle, 4 stranded,
- *                                           8 taken
- *     32  u64  epoch: proposer     84  u32  low half of XXH3 of the head,
- *     40  u64  number of the                with zeros here
- *              iterate             88  u64  XXH3 of the body
- *     96  u64  digest: exact      112  f64  digest: sum
- *    104  u64  digest: machine    120  u64  digest: way
- *
- * The body:
+ * The head of a note is one of all heads (wire/fields.h); docs/wire.md has its
+ * fields.  The body:
  *
  *   - EPOCH: per member u64 incarnation, u32 seat, u32 prompt.
  *   - DECIDE: the note's list, as u32.
@@ -39,11 +25,9 @@
 
 #include "peer/peer.h"
 
-#include "base/hash.h"
 #include "data/data.h"
+#include "wire/fields.h"
 
-#define KF_NOTE_VERSION 13
-#define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 
 /* How notes of a type are sent. */
@@ -55,7 +39,7 @@ typedef struct kf_note_kind {
 kf_note_kind kf_note_kind_of(kf_note_type type);
 
 /* Writes the head; `body` is the body that is sent with it. */
-void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
+void kf_note_write(unsigned char head[KF_HEAD], const kf_note *note,
                    uint64_t job, const void *body, size_t body_bytes);
 /* Reads the head.  Fails with KOFN_FORMAT, and a message, unless it is a
  * complete note of this version and job. */

@@ -38,7 +38,7 @@ static bool replaces(const kf_letter *l, const kf_letter *old)
     if (l->type != old->type)
         return false;
     return kf_note_kind_of((kf_note_type)l->type).state ||
-           memcmp(l->head, old->head, l->head_bytes) == 0;
+           memcmp(l->head, old->head, sizeof l->head) == 0;
 }
 
 /* Returns the waiting letter that this one replaces, or NULL. */

@@ -79,11 +79,12 @@ typedef struct kf_node_digest {
     bool taken;
 } kf_node_digest;
 
+/* Types of packets between nodes; those of workers are in wire/wire.h. */
 typedef enum kf_note_type {
     /* The state of the sender, sent every heartbeat period.  `at`: its iterate.
      * `seat`: the seat of its blocks; if it has none and is no member, the seat
      * that it wishes. */
-    KF_NOTE_BEAT = 1,
+    KF_NOTE_BEAT = 16,
     KF_NOTE_EPOCH, /* The epoch of the sender, with its members. */
     /* The decision of the leader: the groups of `at` in `decide` are decoded
      * from the seats in `list`. */

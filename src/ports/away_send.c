@@ -4,6 +4,8 @@
  * waits for a worker: what the transport does not take stays in the outbox. */
 #include "away.h"
 
+#include "base/hash.h"
+
 #include "data/kernel.h"
 
 #include <assert.h>

@@ -130,23 +130,20 @@ void kf_post_strips(const kofn_matrix *in, const kf_msg *task,
 uint64_t kf_post_sum(const kofn_transport *t, uint64_t job, const void *body,
                      size_t n)
 {
-    return t->whole || n == 0 ? 0 : kf_hash(job, body, n);
+    return t->whole ? 0 : kf_wire_sum(job, body, n);
 }
 
 kofn_status kf_post_check(const kofn_transport *t, const kf_head *h,
                           const void *body, size_t n)
 {
-    return t->whole ? KOFN_OK : kf_wire_check_body(h, body, n);
+    return t->whole ? KOFN_OK : kf_wire_check(h->job, h->body_sum, body, n);
 }
 
 kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
                     const kf_head *h, const kofn_lent *body)
 {
     kf_head head = *h;
-    kf_letter l = {.head_bytes = KF_HEAD,
-                   .type = h->type,
-                   .task = h->task,
-                   .input = h->input};
+    kf_letter l = {.type = h->type, .task = h->task, .input = h->input};
 
     if (body)
         l.body = *body;

@@ -5,6 +5,8 @@
  * byte order of the machine.  Owns nothing. */
 #include "wire.h"
 
+#include "base/hash.h"
+
 #define XXH_INLINE_ALL
 #include <assert.h>
 #include <xxhash.h>

@@ -21,7 +21,6 @@ kofn_status kf_outbox_room(void *p, size_t *first, size_t count, size_t *cap,
 
 kofn_status kf_outbox_add(kf_outbox *b, const kf_letter *l)
 {
-    assert(l->head_bytes > 0 && l->head_bytes <= sizeof l->head);
     if (kf_outbox_room(&b->letter, &b->first, b->count, &b->cap,
                        sizeof *b->letter)) {
         kf_give_back(&l->body);
@@ -36,7 +35,7 @@ kofn_status kf_outbox_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
     while (b->count > 0) {
         kf_letter *l = &b->letter[b->first];
         kofn_status st =
-            t->send(t, peer, l->head, l->head_bytes, &l->body, l->urgent);
+            t->send(t, peer, l->head, sizeof l->head, &l->body, l->urgent);
 
         if (st == KOFN_AGAIN)
             return st;

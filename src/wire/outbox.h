@@ -9,13 +9,11 @@
 
 #include "base/base.h"
 #include "base/lent.h"
-
-#define KF_LETTER_HEAD 144 /* bytes of the longest head */
+#include "fields.h"
 
 /* A packet that waits to be sent. */
 typedef struct kf_letter {
-    unsigned char head[KF_LETTER_HEAD];
-    size_t head_bytes;
+    unsigned char head[KF_HEAD];
     kofn_lent body;
     unsigned type;  /* of the packet, for its owner */
     uint32_t task;  /* task that may be taken back */

@@ -1,127 +1,56 @@
-/* wire.c -- heads of packets, and their checksums.
+/* wire.c -- heads of packets between coordinator and workers.
  *
- * Owns nothing; heads go into the caller's bytes.  A head that is damaged, or
- * of another version, is refused here. */
+ * Owns nothing.  A head that is damaged, or of another version, is refused. */
 #include "wire.h"
 
 #include "data/kernel.h"
 
 #include <math.h>
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "bodies of packets are sent as they are in memory: little-endian"
-#endif
-
-static const char magic[4] = {'k', 'o', 'f', 'n'};
-
-enum {
-    AT_VELOCITY = 9,
-    AT_SUM = 136, /* the checksum of all bytes before it */
-    SHORTEST = 15 /* head of any version */
-};
-
-/* The fields of a head: how each is stored, and where. */
-#define FIELDS(X)                                                              \
-    X(version, uint16_t, 4)                                                    \
-    X(type, uint8_t, 6)                                                        \
-    X(how, uint8_t, 7)                                                         \
-    X(dtype, uint8_t, 8)                                                       \
-    X(velocity, uint8_t, AT_VELOCITY)                                          \
-    X(operand, uint16_t, 10)                                                   \
-    X(status, int32_t, 12)                                                     \
-    X(task, uint32_t, 16)                                                      \
-    X(round, uint32_t, 20)                                                     \
-    X(product, uint32_t, 24)                                                   \
-    X(row, uint32_t, 28)                                                       \
-    X(job, uint64_t, 32)                                                       \
-    X(block, uint64_t, 40)                                                     \
-    X(input, uint64_t, 48)                                                     \
-    X(updates, uint64_t, 56)                                                   \
-    X(lo, uint64_t, 64)                                                        \
-    X(hi, uint64_t, 72)                                                        \
-    X(which, uint64_t, 80)                                                     \
-    X(took, uint64_t, 88)                                                      \
-    X(rows, uint64_t, 96)                                                      \
-    X(cols, uint64_t, 104)                                                     \
-    X(out_rows, uint64_t, 112)                                                 \
-    X(out_cols, uint64_t, 120)                                                 \
-    X(body_sum, uint64_t, 128)
-
-void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
-{
-    kf_head whole = *h;
-    uint64_t sum;
-
-    whole.version = KF_WIRE_VERSION;
-    memset(bytes, 0, KF_HEAD);
-    memcpy(bytes, magic, sizeof magic);
-#define X(field, type, at)                                                     \
-    memcpy(bytes + (at), &(type){(type)whole.field}, sizeof(type));
-    FIELDS(X)
-#undef X
-    sum = kf_hash(0, bytes, AT_SUM);
-    memcpy(bytes + AT_SUM, &sum, sizeof sum);
-}
-
-/* As they are stored, whatever they mean. */
-static void read_fields(kf_head *h, const unsigned char *bytes)
-{
-#define X(field, type, at)                                                     \
-    {                                                                          \
-        type field##_;                                                         \
-                                                                               \
-        memcpy(&field##_, bytes + (at), sizeof field##_);                      \
-        h->field = field##_;                                                   \
-    }
-    FIELDS(X)
-#undef X
-}
-
-static bool known(unsigned type)
+static bool has(unsigned type)
 {
     return (type >= KF_WIRE_HELLO && type <= KF_WIRE_ASK) ||
            (type >= KF_WIRE_WELCOME && type <= KF_WIRE_TOLD);
 }
 
-kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
-{
-    unsigned char bytes[KF_HEAD] = {0};
-    uint64_t sum;
+static const kf_head_field field[] = {
+    KF_HEAD_FIELD(kf_head, type, KF_AT_TYPE, 1, 0),
+    KF_HEAD_FIELD(kf_head, how, 7, 1, KF_HOW_PART),
+    KF_HEAD_FIELD(kf_head, dtype, 8, 1, KOFN_F32),
+    KF_HEAD_FIELD(kf_head, velocity, 9, 1, 1),
+    KF_HEAD_FIELD(kf_head, operand, 10, 2, 0),
+    KF_HEAD_FIELD(kf_head, status, 12, 4, 0),
+    KF_HEAD_FIELD(kf_head, task, 16, 4, 0),
+    KF_HEAD_FIELD(kf_head, round, 20, 4, 0),
+    KF_HEAD_FIELD(kf_head, product, 24, 4, 0),
+    KF_HEAD_FIELD(kf_head, row, 28, 4, 0),
+    KF_HEAD_FIELD(kf_head, job, KF_AT_JOB, 8, 0),
+    KF_HEAD_FIELD(kf_head, block, 40, 8, 0),
+    KF_HEAD_FIELD(kf_head, input, 48, 8, 0),
+    KF_HEAD_FIELD(kf_head, updates, 56, 8, 0),
+    KF_HEAD_FIELD(kf_head, lo, 64, 8, 0),
+    KF_HEAD_FIELD(kf_head, hi, 72, 8, 0),
+    KF_HEAD_FIELD(kf_head, which, 80, 8, 0),
+    KF_HEAD_FIELD(kf_head, took, 88, 8, 0),
+    KF_HEAD_FIELD(kf_head, rows, 96, 8, 0),
+    KF_HEAD_FIELD(kf_head, cols, 104, 8, 0),
+    KF_HEAD_FIELD(kf_head, out_rows, 112, 8, 0),
+    KF_HEAD_FIELD(kf_head, out_cols, 120, 8, 0),
+    KF_HEAD_FIELD(kf_head, body_sum, KF_AT_BODY_SUM, 8, 0),
+};
 
-    *h = (kf_head){0};
-    if (n < SHORTEST || memcmp(p, magic, sizeof magic) != 0)
-        return kf_fail(KOFN_FORMAT, "a packet of %zu bytes is not kofn's", n);
-    /* the checksum ends the head in every version: a damaged head is never
-     * taken for one of another kofn */
-    memcpy(&sum, (const char *)p + n - sizeof sum, sizeof sum);
-    if (sum != kf_hash(0, p, n - sizeof sum))
-        return kf_fail(KOFN_FORMAT, "a packet's head was damaged on its way");
-    memcpy(bytes, p, kf_min(n, KF_HEAD));
-    read_fields(h, bytes);
-    if (h->version != KF_WIRE_VERSION)
-        return kf_fail(KOFN_FORMAT,
-                       "the peer speaks version %u of the wire format and this "
-                       "kofn %u; install the same kofn on both",
-                       h->version, KF_WIRE_VERSION);
-    h->version = 0; /* until nothing is wrong with it */
-    if (n != KF_HEAD)
-        return kf_fail(KOFN_FORMAT, "a packet's head has %zu bytes, not %d", n,
-                       KF_HEAD);
-    if (!known(h->type) || !kf_kernel_of(h->how) || h->dtype > KOFN_F32 ||
-        bytes[AT_VELOCITY] > 1)
-        return kf_fail(KOFN_FORMAT, "a packet has type %u, how %u, numbers %u",
-                       h->type, h->how, h->dtype);
-    h->version = KF_WIRE_VERSION;
-    return KOFN_OK;
+static const kf_head_fields tasks = {"coordinator and workers", field,
+                                     sizeof field / sizeof *field, has};
+
+void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
+{
+    kf_head_fields_write(&tasks, bytes, h);
 }
 
-kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n)
+kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n)
 {
-    if (h->body_sum != (n ? kf_hash(h->job, body, n) : 0))
-        return kf_fail(KOFN_FORMAT,
-                       "a packet's body of %zu bytes was damaged on its way",
-                       n);
-    return KOFN_OK;
+    *h = (kf_head){0};
+    return kf_head_fields_read(&tasks, h, bytes, n, &h->version);
 }
 
 void kf_wire_write_change(void *to, const kofn_change *c)

@@ -1,7 +1,6 @@
 /* wire.h -- what travels between coordinator and workers; docs/wire.md.
  *
- * Every packet is a head of KF_HEAD bytes and a body.  Numbers are
- * little-endian on every machine.  Head and body each carry a checksum against
+ * Every packet is a head (fields.h) and a body.  Each has a checksum against
  * faults.  Keeping attackers out is the task of the transport.
  *
  * Heads are values; the caller owns the bodies.  Nothing that is read here may
@@ -12,11 +11,8 @@
 
 #include <kofn/transport.h>
 
-#include "base/hash.h"
 #include "data/data.h"
-
-#define KF_WIRE_VERSION 8
-#define KF_HEAD 144
+#include "fields.h"
 
 typedef enum kf_wire {
     /* worker to coordinator */
@@ -85,13 +81,9 @@ typedef struct kf_head {
 
 /* Writes a head.  The caller sets body_sum; 0 if there is no body. */
 void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h);
-/* Reads a head.  Each number is then in its range; the caller checks what it
- * means.  Fails with KOFN_FORMAT if the bytes are no head, are damaged, or are
- * of another version.  The version is then in h->version, or 0 if it could not
- * be read. */
+/* Reads a head, like kf_head_fields_read.  The version is then in h->version,
+ * or 0 if it could not be read. */
 kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
-/* Fails with KOFN_FORMAT if the body does not have the checksum of its head. */
-kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n);
 
 /* The first bytes of an UPDATE: step, decay, momentum, and 1 for Nesterov's. */
 #define KF_WIRE_CHANGE 32

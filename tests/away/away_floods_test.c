@@ -3,6 +3,7 @@
  * bounded. A flooding worker is dropped and named. */
 #include "fleet.h"
 
+#include "base/hash.h"
 #include "ports/away.h"
 
 #define ROUNDS 5

@@ -3,6 +3,7 @@
  * line. */
 #include "fleet.h"
 
+#include "base/hash.h"
 #include "wire/wire.h"
 
 /* Writes a head as another version of kofn might send it. Returns its length.
@@ -82,7 +83,7 @@ static void other_worker(void **state)
     assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
     assert_ok(kf_head_read(&h, k.head, k.head_bytes));
     assert_int_equal(h.type, KF_WIRE_REFUSED);
-    assert_ok(kf_wire_check_body(&h, k.body, k.body_bytes));
+    assert_ok(kf_wire_check(h.job, h.body_sum, k.body, k.body_bytes));
     snprintf(refused, sizeof refused, "%.*s", (int)k.body_bytes,
              (const char *)k.body);
     names_both(refused, 1);

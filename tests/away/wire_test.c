@@ -5,6 +5,7 @@
 
 #include <kofn/scheme.h>
 
+#include "base/hash.h"
 #include "ports/post.h"
 
 /* ---- memory -------------------------------------------------------------- */
@@ -116,20 +117,21 @@ static void bodies(void **state)
     for (size_t i = 0; i < sizeof body; i++)
         body[i] = (unsigned char)i;
     h.body_sum = kf_hash(h.job, body, sizeof body);
-    assert_ok(kf_wire_check_body(&h, body, sizeof body));
-    assert_int_equal(kf_wire_check_body(&h, body, sizeof body - 1),
+    assert_ok(kf_wire_check(h.job, h.body_sum, body, sizeof body));
+    assert_int_equal(kf_wire_check(h.job, h.body_sum, body, sizeof body - 1),
                      KOFN_FORMAT);
-    assert_int_equal(kf_wire_check_body(&h, NULL, 0), KOFN_FORMAT);
+    assert_int_equal(kf_wire_check(h.job, h.body_sum, NULL, 0), KOFN_FORMAT);
     for (size_t bit = 0; bit < 8 * sizeof body; bit++) {
         body[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        assert_int_equal(kf_wire_check_body(&h, body, sizeof body),
+        assert_int_equal(kf_wire_check(h.job, h.body_sum, body, sizeof body),
                          KOFN_FORMAT);
         body[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
     h.job++;
-    assert_int_equal(kf_wire_check_body(&h, body, sizeof body), KOFN_FORMAT);
+    assert_int_equal(kf_wire_check(h.job, h.body_sum, body, sizeof body),
+                     KOFN_FORMAT);
     h.body_sum = 0;
-    assert_ok(kf_wire_check_body(&h, NULL, 0));
+    assert_ok(kf_wire_check(h.job, h.body_sum, NULL, 0));
 }
 
 /* ---- blocks that travel -------------------------------------------------- */

@@ -75,7 +75,9 @@ static kofn_iterate_id some_iterate(drawn_peers *s)
 static kf_note some_note(drawn_peers *s)
 {
     draw *d = &s->d;
-    kf_note n = {.type = (kf_note_type)(1 + next(d, KF_NOTE_BYE)),
+    kf_note n = {.type =
+                     (kf_note_type)(KF_NOTE_BEAT +
+                                    next(d, KF_NOTE_BYE - KF_NOTE_BEAT + 1)),
                  .from = 2 + next(d, PEERS),
                  .epoch = s->epoch,
                  .at = some_iterate(s),
@@ -159,10 +161,10 @@ static void deliver(drawn_peers *s, kofn_packet *k, kofn_peer peer)
     fill(s, &n, body, bytes);
     *k = (kofn_packet){.what = KOFN_PACKET,
                        .peer = peer,
-                       .head_bytes = KF_NOTE_HEAD,
+                       .head_bytes = KF_HEAD,
                        .body_bytes = bytes};
     kf_note_write(k->head, &n, s->host->job, body, bytes);
-    at = next(&s->d, KF_NOTE_HEAD);
+    at = next(&s->d, KF_HEAD);
     damage = next(&s->d, 100);
     k->head[at] ^= damage == 1;
     if (damage >= 90 && bytes) /* the checksum of the body is wrong */

@@ -37,7 +37,7 @@ static kofn_status workers_send(kofn_transport *t, kofn_peer peer,
     kf_head h;
 
     MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
-    MUST(kf_wire_check_body(&h, data, bytes) == KOFN_OK);
+    MUST(kf_wire_check(h.job, h.body_sum, data, bytes) == KOFN_OK);
     MUST(h.type >= KF_WIRE_WELCOME);
     if (!urgent && c->d.left && c->d.data[0] % 8 == 5)
         return KOFN_AGAIN; /* the channel is full */

@@ -48,7 +48,7 @@ static kofn_iterate_id some_iterate(reader *r, const kf_node *n,
  * after checking that the damage was found. */
 static bool write_and_read(reader *r, kf_note *note, void **room)
 {
-    unsigned char head[KF_NOTE_HEAD], *body;
+    unsigned char head[KF_HEAD], *body;
     size_t bytes = kf_note_bytes(note), at = next(r, 255);
     kf_note back;
     bool whole;
@@ -58,7 +58,7 @@ static bool write_and_read(reader *r, kf_note *note, void **room)
     MUST(body);
     kf_note_pack(note, body);
     kf_note_write(head, note, JOB, body, bytes);
-    if (at < KF_NOTE_HEAD && next(r, 8) == 0) {
+    if (at < KF_HEAD && next(r, 8) == 0) {
         head[at] ^= (unsigned char)(1 + next(r, 255));
         MUST(kf_note_read(&back, head, sizeof head, JOB) == KOFN_FORMAT);
         free(body);
@@ -66,7 +66,7 @@ static bool write_and_read(reader *r, kf_note *note, void **room)
     }
     MUST(kf_note_read(&back, head, sizeof head, JOB) == KOFN_OK);
     MUST(kf_note_read(&back, head, sizeof head, JOB + 1) == KOFN_FORMAT);
-    MUST(kf_note_read(&back, head, at % KF_NOTE_HEAD, JOB) == KOFN_FORMAT);
+    MUST(kf_note_read(&back, head, at % KF_HEAD, JOB) == KOFN_FORMAT);
     MUST(kf_note_read(&back, head, sizeof head, JOB) == KOFN_OK);
     whole = kf_note_whole(head, body, bytes);
     MUST(whole);
@@ -122,7 +122,7 @@ static void receive_note(reader *r, kf_node *n, kofn_time now,
 {
     kf_member member[4];
     uint32_t list[16];
-    kf_note note = {.type = (kf_note_type)(1 + next(r, KF_NOTE_BLOCK)),
+    kf_note note = {.type = (kf_note_type)(KF_NOTE_BEAT + next(r, 12)),
                     .from = next(r, 6),
                     .epoch = {next(r, 8), next(r, 6)},
                     .member = member,

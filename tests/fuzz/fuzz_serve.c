@@ -38,7 +38,7 @@ static kofn_status coordinator_send(kofn_transport *t, kofn_peer peer,
 
     (void)urgent;
     MUST(kf_head_read(&h, head, head_bytes) == KOFN_OK);
-    MUST(kf_wire_check_body(&h, data, bytes) == KOFN_OK);
+    MUST(kf_wire_check(h.job, h.body_sum, data, bytes) == KOFN_OK);
     MUST(h.type <= KF_WIRE_CHANGED);
     if (o->there && peer == o->peer && o->d.left && o->d.data[0] % 16 == 9)
         return KOFN_AGAIN; /* the channel is full */

@@ -5,6 +5,7 @@
 
 #include "draw.h"
 
+#include "base/hash.h"
 #include "wire/wire.h"
 
 /* ---- blocks -------------------------------------------------------------- */

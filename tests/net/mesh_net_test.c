@@ -176,7 +176,7 @@ static void face_up(hostile *e, face *f)
 
 static void say(hostile *e, face *f, kofn_peer to, kf_note n)
 {
-    unsigned char head[KF_NOTE_HEAD];
+    unsigned char head[KF_HEAD];
     size_t room = (KOFN_SCALARS + ROWS) * sizeof(double);
     size_t bytes = n.type == KF_NOTE_VECTOR ? room : kf_note_bytes(&n);
     double *body = malloc(room);
@@ -228,7 +228,7 @@ static void hear(hostile *e, face *f, const kofn_packet *p)
 {
     kf_note n;
 
-    memcpy(&e->job, p->head + 8, sizeof e->job);
+    memcpy(&e->job, p->head + KF_AT_JOB, sizeof e->job);
     if (kf_note_read(&n, p->head, p->head_bytes, e->job))
         return;
     if (n.at.step >= e->at.step)

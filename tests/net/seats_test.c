@@ -8,6 +8,7 @@
 #include <kofn/net.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "core/state.h"
 #include "run/job.h"
 #include "wire/wire.h"

@@ -140,7 +140,8 @@ static void tamper(sim *s, sim_packet *p)
     bool result = sim_is_result(p->p.head);
     kf_note note;
 
-    if (sim_draw(s) >= l->chance || (!result && p->p.head[6] != KF_NOTE_DECIDE))
+    if (sim_draw(s) >= l->chance ||
+        (!result && p->p.head[KF_AT_TYPE] != KF_NOTE_DECIDE))
         return;
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes,
                            s->node[l->id].host->job));

@@ -157,7 +157,7 @@ static kofn_status channel_send(kofn_transport *t, kofn_peer peer,
     if (peer == ONE_PEER)
         return KOFN_AGAIN;
     ((channel *)t)->vectors +=
-        ((const unsigned char *)head)[6] == KF_NOTE_VECTOR;
+        ((const unsigned char *)head)[KF_AT_TYPE] == KF_NOTE_VECTOR;
     kf_give_back(body);
     return KOFN_OK;
 }
@@ -213,8 +213,8 @@ static void hear_times(channel *l, kf_host *h, kofn_peer peer,
 {
     const kf_note note = {.type = type, .from = 1000 + peer};
 
-    l->p = (kofn_packet){
-        .what = KOFN_PACKET, .peer = peer, .head_bytes = KF_NOTE_HEAD};
+    l->p =
+        (kofn_packet){.what = KOFN_PACKET, .peer = peer, .head_bytes = KF_HEAD};
     kf_note_write(l->p.head, &note, h->job, NULL, 0);
     for (l->left = times; l->left > 0;)
         assert_ok(kf_mail_receive(h, 0));

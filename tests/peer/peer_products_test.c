@@ -423,7 +423,7 @@ static void spoil(sim *s, sim_packet *p)
     kf_note note;
     double *body = (double *)(void *)p->body;
 
-    memcpy(&job, p->p.head + 8, sizeof job);
+    memcpy(&job, p->p.head + KF_AT_JOB, sizeof job);
     if (kf_note_read(&note, p->p.head, p->p.head_bytes, job) ||
         note.type != KF_NOTE_PARTIAL || note.seat == KOFN_NO_SEAT ||
         note.at.step % ((const fixture *)s->own)->w->moves !=

@@ -7,6 +7,7 @@
 #include <kofn/transport.h>
 
 #include "base/base.h"
+#include "base/hash.h"
 #include "base/rng.h"
 #include "wire/wire.h"
 

@@ -54,9 +54,9 @@ static inline void hostile_hear(sim *s, const sim_packet *p)
     hostile *e = hostile_of(s);
     kf_note n;
 
-    if (p->p.what != KOFN_PACKET || p->p.head_bytes != KF_NOTE_HEAD)
+    if (p->p.what != KOFN_PACKET || p->p.head_bytes != KF_HEAD)
         return;
-    memcpy(&e->job, p->p.head + 8, 8);
+    memcpy(&e->job, p->p.head + KF_AT_JOB, 8);
     if (is_hostile(s, p->from) ||
         kf_note_read(&n, p->p.head, p->p.head_bytes, e->job))
         return;
@@ -181,7 +181,10 @@ static inline void hostile_forge(sim *s, hostile_note *x, kofn_incarnation own)
 
     do
         x->n = (kf_note){
-            .type = (kf_note_type)(1 + kf_rng_below(&s->rng, KF_NOTE_PRINT))};
+            .type =
+                (kf_note_type)(KF_NOTE_BEAT +
+                               kf_rng_below(&s->rng,
+                                            KF_NOTE_PRINT - KF_NOTE_BEAT + 1))};
     while (e->kinds && !(e->kinds & kf_bit(x->n.type)));
     x->n.from = hostile_incarnation(s, own);
     x->n.epoch = hostile_epoch(s, own);
@@ -239,7 +242,7 @@ static inline double hostile_value(sim *s)
 static inline void hostile_send(sim *s, size_t from, size_t to)
 {
     kofn_incarnation own = 1000 + 1000 * from + s->node[from].lives;
-    unsigned char head[KF_NOTE_HEAD];
+    unsigned char head[KF_HEAD];
     static hostile_note x;
     double *body;
     size_t bytes, numbers_there;
@@ -350,7 +353,7 @@ static inline void hostile_check_waiting(const kf_host *h, kofn_peer peer)
         const kf_letter *l = &r->outbox.letter[r->outbox.first + i];
 
         letters++;
-        vectors += l->head[6] == KF_NOTE_VECTOR;
+        vectors += l->head[KF_AT_TYPE] == KF_NOTE_VECTOR;
         bytes += l->body.bytes;
     }
     assert_true(letters <= 512);

@@ -202,7 +202,8 @@ static inline void sim_repack(sim_packet *p, const kf_note *note)
 /* True if the note has a group's decoded result: see note.h. */
 static inline bool sim_is_result(const unsigned char *head)
 {
-    return head[6] == KF_NOTE_PARTIAL && head[76] == 0xff && head[79] == 0xff;
+    return head[KF_AT_TYPE] == KF_NOTE_PARTIAL && head[16] == 0xff &&
+           head[19] == 0xff;
 }
 
 static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,

@@ -6,6 +6,7 @@
 
 #include "rig.h"
 
+#include "base/hash.h"
 #include "base/lent.h"
 #include "wire/wire.h"
 
