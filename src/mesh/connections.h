@@ -10,6 +10,7 @@
 #include "partials.h"
 
 #include "base/blame.h"
+#include "base/bucket.h"
 #include "wire/outbox.h"
 
 #define KF_PRINTS 16
@@ -67,9 +68,8 @@ typedef struct kf_route {
     kf_outbox outbox;     /* what waits for it */
     kf_buffer *telling;   /* the iterate that is being sent to it, or NULL */
     kofn_iterate_id base; /* it has this, and needs later changes; or 0 */
-    int64_t credit;       /* notes that it may still send */
-    uint64_t t;           /* our iterate when it last got credit */
-    kofn_time since;      /* time when it last got credit */
+    kf_bucket notes;      /* that it has sent */
+    uint64_t t;           /* our iterate when they were last counted */
     kf_blame
         blame; /* an iterate with wrong partial products from it counts once */
     uint32_t wrong_seat;

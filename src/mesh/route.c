@@ -22,10 +22,10 @@
 #define MOST_DOUBLED 8      /* times that a wait is doubled */
 #define NO_NAME (UINT64_C(1) << 63)
 
-/* Notes that are accepted from one peer.  An iterate needs a few for each of at
- * most 64 groups. */
+/* Notes that are accepted from one peer at once.  An iterate needs a few for
+ * each of at most 64 groups. */
 #define BURST 65536
-#define FLOOD (4 * BURST) /* beyond its credit: the peer is hostile */
+#define FLOOD (4 * BURST) /* more than these: the peer is hostile */
 #define PER_ITERATE 512
 #define PER_SECOND 16384
 
@@ -59,9 +59,8 @@ kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out)
     *out = &h->net.route[h->net.routes++];
     **out = (kf_route){.peer = peer,
                        .principal = principal_of(h, peer),
-                       .credit = BURST,
-                       .t = h->it.at.step,
-                       .since = kf_host_now(h)};
+                       .notes.since = kf_host_now(h),
+                       .t = h->it.at.step};
     return KOFN_OK;
 }
 
@@ -195,33 +194,19 @@ bool kf_route_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation)
 
 /* ---- limits -------------------------------------------------------------- */
 
-/* Gives a peer more credit: nodes need more notes with each iterate, and a few
- * with time. */
-static void give_credit(kf_host *h, kf_route *r)
-{
-    kofn_time each = KOFN_SECOND / PER_SECOND;
-    kofn_time notes = (kf_host_now(h) - r->since) / each;
-    uint64_t iterates =
-        kf_min(h->it.at.step - r->t, (BURST + FLOOD) / PER_ITERATE);
-
-    assert(notes >= 0);
-    assert(h->it.at.step >= r->t);
-    r->since += notes * each;
-    r->t = h->it.at.step;
-    if (notes > BURST + FLOOD)
-        notes = BURST + FLOOD;
-    r->credit += notes + (int64_t)iterates * PER_ITERATE;
-    if (r->credit > BURST)
-        r->credit = BURST;
-}
-
+/* Nodes need more notes with each iterate, and a few with time. */
 bool kf_route_spend(kf_host *h, kf_route *r, bool *floods)
 {
+    double iterates = (double)(h->it.at.step - r->t);
+
     assert(!r->over);
-    give_credit(h, r);
-    r->credit--;
-    *floods = r->credit <= -FLOOD;
-    return r->credit >= 0;
+    assert(h->it.at.step >= r->t);
+    kf_bucket_leak(&r->notes, kf_host_now(h), PER_SECOND,
+                   PER_ITERATE * iterates);
+    r->t = h->it.at.step;
+    r->notes.level++;
+    *floods = r->notes.level >= BURST + FLOOD;
+    return r->notes.level <= BURST;
 }
 
 void kf_route_accuse(kf_connections *net, kofn_peer peer)

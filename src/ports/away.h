@@ -9,6 +9,9 @@
 
 #include "badge.h"
 #include "post.h"
+#include "strangers.h"
+
+#include "base/bucket.h"
 
 #define HELLO_TIME                                                             \
     (10 * KOFN_SECOND) /* timeout for the hello of a new peer                  \
@@ -33,12 +36,6 @@
  * rate per second. */
 #define FLEETING 64
 #define SHORT_LIVED_RATE 8
-
-/* A leaky bucket: counts events, and the count decays with time. */
-typedef struct kf_bucket {
-    double level;
-    kofn_time since;
-} kf_bucket;
 
 /* A task that was sent to a worker. */
 typedef struct pending_task {
@@ -127,12 +124,6 @@ typedef struct input {
     uint64_t id, sum;
 } input;
 
-typedef struct stranger {
-    kofn_peer peer;
-    bool refused;
-    kofn_time since; /* value of port.listened at that time */
-} stranger;
-
 /* Times of a port, by kf_clock. */
 typedef struct port_clock {
     kofn_time start;  /* value of kf_clock when the port was opened */
@@ -166,12 +157,6 @@ typedef struct principals {
     size_t count, cap;
 } principals;
 
-/* Peers that have not said hello. */
-typedef struct strangers {
-    stranger *stranger;
-    size_t count, cap;
-} strangers;
-
 /* Names as they were last asked for. */
 typedef struct port_text {
     char name[256];  /* see kf_away_name */
@@ -201,7 +186,7 @@ typedef struct port {
     inputs in;
     serving serve;
     principals who;
-    strangers crowd;
+    kf_strangers crowd; /* times by clock.listened */
     port_text text;
 } port;
 
@@ -233,8 +218,6 @@ uint32_t kf_away_worker(const port *p, kofn_peer peer);
  * also reports the loss to the job. */
 void kf_away_close_peer(port *p, worker *w);
 kofn_status kf_away_lose(port *p, uint32_t id);
-/* Returns the level of a bucket that loses `rate` a second. */
-double kf_away_level(port *p, kf_bucket *b, double rate);
 /* Returns the bucket of short-lived workers of a principal; 0: the bucket of
  * all workers without a principal. */
 kf_bucket *kf_away_short_lived(port *p, uint32_t who);

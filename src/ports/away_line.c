@@ -56,18 +56,6 @@ uint32_t kf_away_worker(const port *p, kofn_peer peer)
     return peer < p->peers && p->of_peer[peer] ? p->of_peer[peer] - 1 : NOBODY;
 }
 
-double kf_away_level(port *p, kf_bucket *b, double rate)
-{
-    kofn_time now = kf_away_now(&p->base);
-
-    assert(rate > 0);
-    b->level -= (double)(now - b->since) * 1e-9 * rate;
-    if (b->level < 0)
-        b->level = 0;
-    b->since = now;
-    return b->level;
-}
-
 kf_bucket *kf_away_short_lived(port *p, uint32_t who)
 {
     assert(who <= p->who.count);
@@ -103,7 +91,8 @@ kofn_status kf_away_lose(port *p, uint32_t id)
 
     if (w->gone)
         return KOFN_OK;
-    if (!w->useful && kf_away_level(p, b, SHORT_LIVED_RATE) < FLEETING)
+    if (!w->useful && kf_bucket_leak(b, kf_away_now(&p->base), SHORT_LIVED_RATE,
+                                     0) < FLEETING)
         b->level++;
     kf_away_close_peer(p, p->worker[id]);
     return kf_inbox_put(&p->ready, (kf_msg){.type = KF_MSG_BYE, .worker = id});
@@ -239,7 +228,8 @@ kofn_status kf_away_strike(port *p, uint32_t id)
     worker *w = p->worker[id];
 
     p->base.dropped++;
-    if (w->gone || kf_away_level(p, &w->strikes, STRIKES_RATE) < STRIKES) {
+    if (w->gone || kf_bucket_leak(&w->strikes, kf_away_now(&p->base),
+                                  STRIKES_RATE, 0) < STRIKES) {
         w->strikes.level++;
         return KOFN_OK;
     }

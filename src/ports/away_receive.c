@@ -24,45 +24,22 @@ static kofn_status refuse(port *p, kofn_packet *k)
     return KOFN_OK;
 }
 
-static stranger *find_stranger(const port *p, kofn_peer peer)
-{
-    for (size_t i = 0; i < p->crowd.count; i++)
-        if (p->crowd.stranger[i].peer == peer)
-            return &p->crowd.stranger[i];
-    return NULL;
-}
-
-/* Removes a peer from the strangers; the others keep their order. */
-static void not_a_stranger(port *p, kofn_peer peer)
-{
-    stranger *s = find_stranger(p, peer),
-             *end = p->crowd.stranger + p->crowd.count;
-
-    if (!s)
-        return;
-    memmove(s, s + 1, (size_t)(end - s - 1) * sizeof *s);
-    p->crowd.count--;
-}
-
 /* Disconnects a peer, which may connect again. */
 static void send_away(port *p, kofn_peer peer)
 {
     p->base.dropped++;
-    not_a_stranger(p, peer);
+    kf_strangers_drop(&p->crowd, peer);
     p->t->forget(p->t, peer);
 }
 
 static kofn_status meet(port *p, kofn_peer peer)
 {
     TRY(kf_reach(&p->of_peer, &p->peers, (size_t)peer + 1, sizeof *p->of_peer));
-    if (p->crowd.count >= p->opt.strangers) { /* the oldest is disconnected */
-        p->t->forget(p->t, p->crowd.stranger[0].peer);
-        not_a_stranger(p, p->crowd.stranger[0].peer);
+    TRY(kf_strangers_add(&p->crowd, peer, p->clock.listened));
+    if (kf_strangers_surplus(&p->crowd, p->opt.strangers, 0, &peer)) {
+        p->t->forget(p->t, peer);
+        kf_strangers_drop(&p->crowd, peer);
     }
-    TRY(kf_grow(&p->crowd.stranger, &p->crowd.cap, p->crowd.count,
-                sizeof *p->crowd.stranger));
-    p->crowd.stranger[p->crowd.count++] =
-        (stranger){peer, false, p->clock.listened};
     return KOFN_OK;
 }
 
@@ -111,8 +88,8 @@ static bool has_to_wait(port *p, uint32_t who)
 {
     const principal *of = who ? &p->who.principal[who - 1] : NULL;
 
-    if (kf_away_level(p, kf_away_short_lived(p, who), SHORT_LIVED_RATE) >=
-        FLEETING - 1)
+    if (kf_bucket_leak(kf_away_short_lived(p, who), kf_away_now(&p->base),
+                       SHORT_LIVED_RATE, 0) >= FLEETING - 1)
         return true;
     if (!of || !p->opt.crowd || of->workers < p->opt.crowd)
         return false;
@@ -136,7 +113,7 @@ static kofn_status welcome(port *p, const kofn_packet *k, const kf_head *h)
         send_away(p, peer);
         return KOFN_OK;
     }
-    not_a_stranger(p, peer);
+    kf_strangers_drop(&p->crowd, peer);
     w.principal = who;
     w.held.holds = h->job == p->job ? h->block : 0;
     TRY(kf_away_enrol(p, &w));
@@ -298,7 +275,7 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
                                  kofn_packet *k)
 {
     kofn_peer peer = k->peer;
-    stranger *s = find_stranger(p, peer);
+    kf_stranger *s = kf_strangers_find(&p->crowd, peer);
     kofn_status welcomed = KOFN_OK;
 
     if (s && !s->refused && !st && h->type == KF_WIRE_HELLO)
@@ -391,7 +368,7 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
     if (k->what == KOFN_CAME)
         return meet(p, k->peer);
     if (k->what == KOFN_WENT) {
-        not_a_stranger(p, k->peer);
+        kf_strangers_drop(&p->crowd, k->peer);
         return id == NOBODY ? KOFN_OK : kf_away_lose(p, id);
     }
     st = kf_head_read(&h, k->head, k->head_bytes);
@@ -406,9 +383,11 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
 /* Disconnects peers that connect and do not say hello. */
 void kf_away_send_away(port *p)
 {
-    while (p->crowd.count &&
-           p->clock.listened - p->crowd.stranger[0].since > HELLO_TIME)
-        send_away(p, p->crowd.stranger[0].peer);
+    kofn_peer peer;
+
+    while (kf_strangers_surplus(&p->crowd, SIZE_MAX,
+                                p->clock.listened - HELLO_TIME, &peer))
+        send_away(p, peer);
 }
 
 /* ---- questions ----------------------------------------------------------- */

@@ -20,8 +20,7 @@
 typedef struct member {
     bool here, known; /* known: it has said hello */
     bool refused, draining;
-    kofn_time since; /* when it came */
-    uint64_t owed;   /* tasks that it has not answered */
+    uint64_t owed; /* tasks that it has not answered */
     kf_badge badge;
 } member;
 
@@ -59,6 +58,7 @@ struct kofn_fleet {
     channel *channels;
     spawned *spawned; /* NULL: it has started none */
     member *member;   /* by peer */
+    kf_strangers strangers;
     size_t members;
     size_t most; /* members that were there at once, at most */
     uint64_t dropped, transport_dropped;

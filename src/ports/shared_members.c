@@ -60,6 +60,7 @@ static bool part(kofn_fleet *f, kofn_peer peer, const channel *own)
     pthread_mutex_lock(&f->shape);
     m->here = false;
     pthread_mutex_unlock(&f->shape);
+    kf_strangers_drop(&f->strangers, peer);
     if (m->known)
         tell(f, "left", m);
     for (channel *c = f->channels; c; c = c->next) {
@@ -86,20 +87,6 @@ void kf_shared_forget(kofn_fleet *f, kofn_peer peer, const channel *own)
     part(f, peer, own);
 }
 
-/* Ends the connection of the peer that has been silent for the longest time, if
- * there are too many. */
-static void limit_strangers(kofn_fleet *f)
-{
-    size_t n = 0;
-    kofn_peer first = 0;
-
-    for (size_t i = 0; i < f->members; i++)
-        if (f->member[i].here && !f->member[i].known && n++ == 0)
-            first = (kofn_peer)i;
-    if (n > STRANGERS + f->opt.workers)
-        kf_shared_forget(f, first, NULL);
-}
-
 static void meet(kofn_fleet *f, kofn_peer peer)
 {
     kofn_status st;
@@ -107,12 +94,15 @@ static void meet(kofn_fleet *f, kofn_peer peer)
     pthread_mutex_lock(&f->shape);
     st = kf_reach(&f->member, &f->members, (size_t)peer + 1, sizeof *f->member);
     if (!st)
-        f->member[peer] = (member){.here = true, .since = kf_clock()};
+        f->member[peer] = (member){.here = true};
     pthread_mutex_unlock(&f->shape);
     if (st) /* it will connect again */
         f->t->forget(f->t, peer);
-    else
-        limit_strangers(f);
+    else if (kf_strangers_add(&f->strangers, peer, kf_clock()))
+        kf_shared_forget(f, peer, NULL);
+    else if (kf_strangers_surplus(&f->strangers, STRANGERS + f->opt.workers, 0,
+                                  &peer))
+        kf_shared_forget(f, peer, NULL);
 }
 
 /* ---- invitations --------------------------------------------------------- */
@@ -194,6 +184,7 @@ static void take_hello(kofn_fleet *f, const kf_head *h, kofn_packet *k)
     member *m = &f->member[k->peer];
 
     kf_badge_read(&m->badge, h, k);
+    kf_strangers_drop(&f->strangers, k->peer);
     pthread_mutex_lock(&f->shape);
     m->known = true;
     pthread_mutex_unlock(&f->shape);

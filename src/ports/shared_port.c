@@ -166,6 +166,7 @@ void kf_shared_end(kofn_fleet *f)
         pthread_cond_destroy(&f->turn);
     }
     kf_free(f->member);
+    kf_free(f->strangers.stranger);
     kf_free(f);
 }
 
