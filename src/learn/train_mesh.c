@@ -96,33 +96,41 @@ static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
 
 /* ---- products ------------------------------------------------------------ */
 
-/* True if the product is a forward product. */
-static bool is_forward(const kf_train_mesh *m, size_t which)
+/* Returns the product of the passes that this product is; gradients are not
+ * computed, because the blocks change by their factors. */
+static size_t pass_of(const kf_train_mesh *m, size_t which)
 {
-    return which < layers_of(m);
+    size_t L = layers_of(m);
+
+    return which < L ? which : L + 2 * (which - L) + 1;
+}
+
+static kf_wanted wanted(const kf_train_mesh *m, size_t which)
+{
+    return kf_passes_wanted(&m->p, pass_of(m, which), NULL);
 }
 
 /* Returns the layer that gets outputs or deltas from this product. */
 static size_t layer_made(const kf_train_mesh *m, size_t which)
 {
-    return is_forward(m, which) ? which : 2 * layers_of(m) - 2 - which;
+    kf_wanted w = wanted(m, which);
+
+    return w.pass == KF_PASS_FORWARD ? w.layer - 1 : w.layer - 2;
 }
 
 static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
                          const double scalar[KOFN_SCALARS], kofn_matrix *in)
 {
     kf_train_mesh *m = ud;
-    size_t L = layers_of(m), which = (t - 1) % turn_of(m);
+    kf_wanted w;
 
     (void)scalar;
     turn_to(m, (t - 1) / turn_of(m), v);
-    if (is_forward(m, which)) {
-        kf_mat_transpose(&m->p.X[which], in);
-    } else {
-        const kofn_matrix *D = &m->p.D[2 * L - 1 - which];
-
-        memcpy(in->data, D->data, D->rows * D->cols * kf_dtype_size(D->dtype));
-    }
+    w = wanted(m, (t - 1) % turn_of(m));
+    if (w.pass == KF_PASS_FORWARD)
+        kf_mat_transpose(&w.a, in);
+    else
+        kf_mat_copy(&w.a, in);
     return KOFN_OK;
 }
 
@@ -153,19 +161,18 @@ static void go_forward(kf_train_mesh *m, size_t which,
     }
 }
 
-/* Turns the product with layer l's deltas into the deltas of layer l - 1. The
- * product's last column belongs to the biases and is skipped. */
-static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
+/* Turns the product into the deltas of the layer before. The product's last
+ * column belongs to the biases and is skipped. */
+static void go_back(kf_train_mesh *m, size_t which, const kofn_matrix *product)
 {
-    const kofn_matrix *D = &m->p.D[l - 2];
-    size_t s = layers_of(m) + 2 * (layers_of(m) - l) + 1;
+    const kofn_matrix *D = &m->p.D[layer_made(m, which)];
     kf_draw draw = {kf_passes_weight(&m->p), m->means};
 
     kf_passes_know_means(&m->p, m->means);
     for (size_t i = 0; i < D->rows; i++) {
         memcpy(kf_at(D, i, 0), kf_at(product, i, 0),
                D->cols * kf_dtype_size(D->dtype));
-        kf_passes_done(&m->p, s, draw, i, i + 1);
+        kf_passes_done(&m->p, pass_of(m, which), draw, i, i + 1);
     }
 }
 
@@ -205,10 +212,10 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
         return KOFN_OK;
     }
     turn_to(m, step, v);
-    if (is_forward(m, which))
+    if (which < L)
         go_forward(m, which, product, scalar);
     else
-        go_back(m, 2 * L - which, product);
+        go_back(m, which, product);
     if (is_single(m))
         store_layer(m, step, layer_made(m, which), v);
     if (which + 1 == turn_of(m) && !kf_passes_finite(&m->p))

@@ -15,27 +15,15 @@
 
 #include <math.h>
 
-/* Numbers in front of the means and the weights. */
-enum {
-    LAYERS,
-    ACTIVATION,
-    OUTPUT,
-    COST,
-    DTYPE,
-    AUTOENCODER,
-    CLASSES,
-    SPARSITY,
-    SPARSITY_WEIGHT,
-    SEED, /* in two halves */
-    SEED_REST,
-    EPOCH,
-    POINTS,
-    FROM,
-    TO,
-    MEANS,
-    WIDTHS,
-    HEAD = WIDTHS + KOFN_NET_MOST + 1
-};
+/* What is asked, in front of the means and the weights. */
+typedef struct request {
+    double layers, activation, output, loss, dtype, autoencoder, classes;
+    double sparsity, sparsity_weight;
+    double seed[2]; /* its halves, the upper one first */
+    double epoch, points, from, to, means;
+    double width[KOFN_NET_MOST + 1];
+} request;
+#define HEAD (sizeof(request) / sizeof(double))
 
 /* ---- asking -------------------------------------------------------------- */
 
@@ -49,28 +37,28 @@ void kf_train_ask(const kofn_net *net, bool classes, const kf_batch *batch,
 {
     const kofn_net_shape *s = &net->shape;
     size_t n = kf_passes_means(net);
+    request q = {
+        .layers = (double)s->layers,
+        .activation = s->activation,
+        .output = s->output,
+        .loss = s->loss,
+        .dtype = s->dtype,
+        .autoencoder = s->autoencoder,
+        .classes = classes,
+        .sparsity = s->sparsity,
+        .sparsity_weight = s->sparsity_weight,
+        .seed = {(double)(batch->seed >> 32), (double)(uint32_t)batch->seed},
+        .epoch = (double)batch->epoch,
+        .points = (double)batch->points,
+        .from = (double)batch->from,
+        .to = (double)batch->to,
+        .means = batch->means};
 
-    memset(in, 0, (HEAD + n) * sizeof *in);
-    in[LAYERS] = (double)s->layers;
-    in[ACTIVATION] = s->activation;
-    in[OUTPUT] = s->output;
-    in[COST] = s->loss;
-    in[DTYPE] = s->dtype;
-    in[AUTOENCODER] = s->autoencoder;
-    in[CLASSES] = classes;
-    in[SPARSITY] = s->sparsity;
-    in[SPARSITY_WEIGHT] = s->sparsity_weight;
-    in[SEED] = (double)(batch->seed >> 32);
-    in[SEED_REST] = (double)(uint32_t)batch->seed;
-    in[EPOCH] = (double)batch->epoch;
-    in[POINTS] = (double)batch->points;
-    in[FROM] = (double)batch->from;
-    in[TO] = (double)batch->to;
-    in[MEANS] = batch->means;
     for (size_t l = 0; l <= s->layers; l++)
-        in[WIDTHS + l] = (double)net->widths[l];
-    for (size_t j = 0; j < n && means; j++)
-        in[HEAD + j] = means[j];
+        q.width[l] = (double)net->widths[l];
+    memcpy(in, &q, sizeof q);
+    for (size_t j = 0; j < n; j++)
+        in[HEAD + j] = means ? means[j] : 0;
     kf_net_read(net, in + HEAD + n);
 }
 
@@ -96,65 +84,77 @@ static kofn_status odd(const char *what, double x)
                    what, x);
 }
 
-/* Reads the network's shape from the round's input. The input came over the
- * wire, so every number is checked to be a count within its range. */
-static kofn_status take_shape(question *q, const double *in)
+/* Checks the numbers that name one of a few things. */
+static kofn_status check_names(const request *a)
 {
-    static const char *const what[] = {"activation", "activation", "cost",
-                                       "type",       "flag",       "flag"};
-    static const double most[] = {
-        KOFN_LINEAR, KOFN_LINEAR, KOFN_NET_LOSS_SQUARES, KOFN_F32, 1, 1};
+    const struct {
+        const char *what;
+        double x, most;
+    } of[] = {{"activation", a->activation, KOFN_LINEAR},
+              {"activation", a->output, KOFN_LINEAR},
+              {"cost", a->loss, KOFN_NET_LOSS_SQUARES},
+              {"type", a->dtype, KOFN_F32},
+              {"flag", a->autoencoder, 1},
+              {"flag", a->classes, 1}};
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (!is_count(of[i].x, of[i].most))
+            return odd(of[i].what, of[i].x);
+    return KOFN_OK;
+}
+
+/* Takes the network's shape.  The request came over the wire, so every number
+ * is checked to be a count within its range. */
+static kofn_status take_shape(question *q, const request *a)
+{
     kofn_net_shape s = {.widths = q->widths};
 
-    if (!(in[LAYERS] >= 1 && is_count(in[LAYERS], KOFN_NET_MOST)))
-        return odd("layers", in[LAYERS]);
-    for (size_t i = 0; i < 6; i++)
-        if (!is_count(in[ACTIVATION + i], most[i]))
-            return odd(what[i], in[ACTIVATION + i]);
-    s.layers = (size_t)in[LAYERS];
+    if (!(a->layers >= 1 && is_count(a->layers, KOFN_NET_MOST)))
+        return odd("layers", a->layers);
+    TRY(check_names(a));
+    s.layers = (size_t)a->layers;
     for (size_t l = 0; l <= s.layers; l++) {
-        if (!is_count(in[WIDTHS + l], 0x1p31))
-            return odd("width", in[WIDTHS + l]);
-        q->widths[l] = (size_t)in[WIDTHS + l];
+        if (!is_count(a->width[l], 0x1p31))
+            return odd("width", a->width[l]);
+        q->widths[l] = (size_t)a->width[l];
     }
-    s.activation = (kofn_activation)in[ACTIVATION];
-    s.output = (kofn_activation)in[OUTPUT];
-    s.loss = (kofn_net_loss)in[COST];
-    s.dtype = (kofn_dtype)in[DTYPE];
-    s.autoencoder = in[AUTOENCODER] != 0;
-    s.sparsity = in[SPARSITY];
-    s.sparsity_weight = in[SPARSITY_WEIGHT];
+    s.activation = (kofn_activation)a->activation;
+    s.output = (kofn_activation)a->output;
+    s.loss = (kofn_net_loss)a->loss;
+    s.dtype = (kofn_dtype)a->dtype;
+    s.autoencoder = a->autoencoder != 0;
+    s.sparsity = a->sparsity;
+    s.sparsity_weight = a->sparsity_weight;
     TRY(kf_net_check(&s));
-    q->classes = in[CLASSES] != 0;
+    q->classes = a->classes != 0;
     if (q->classes != (s.loss == KOFN_NET_LOSS_SOFTMAX) &&
         (s.autoencoder || !q->classes))
-        return odd("labels", in[CLASSES]);
+        return odd("labels", a->classes);
     kf_net_fill(&q->net, &s);
     return KOFN_OK;
 }
 
-static kofn_status take_batch(question *q, const double *in,
+static kofn_status take_batch(question *q, const request *a,
                               const kofn_rows *part)
 {
-    kf_batch *b = &q->batch;
-
-    if (!is_count(in[SEED], UINT32_MAX) || !is_count(in[SEED_REST], UINT32_MAX))
-        return odd("seed", in[SEED]);
-    if (!is_count(in[EPOCH], UINT32_MAX))
-        return odd("epoch", in[EPOCH]);
-    if (!is_count(in[POINTS], 0x1p53) || in[POINTS] < (double)part->first ||
-        in[POINTS] - (double)part->first < (double)part->X.rows)
-        return odd("points", in[POINTS]);
-    if (!is_count(in[TO], in[POINTS]) || !is_count(in[FROM], in[TO]))
-        return odd("batch", in[FROM]);
-    if (!is_count(in[MEANS], kf_passes_means(&q->net) > 0))
-        return odd("means", in[MEANS]);
-    *b = (kf_batch){.seed = (uint64_t)in[SEED] << 32 | (uint64_t)in[SEED_REST],
-                    .epoch = (uint64_t)in[EPOCH],
-                    .points = (size_t)in[POINTS],
-                    .from = (size_t)in[FROM],
-                    .to = (size_t)in[TO],
-                    .means = in[MEANS] != 0};
+    if (!is_count(a->seed[0], UINT32_MAX) || !is_count(a->seed[1], UINT32_MAX))
+        return odd("seed", a->seed[0]);
+    if (!is_count(a->epoch, UINT32_MAX))
+        return odd("epoch", a->epoch);
+    if (!is_count(a->points, 0x1p53) || a->points < (double)part->first ||
+        a->points - (double)part->first < (double)part->X.rows)
+        return odd("points", a->points);
+    if (!is_count(a->to, a->points) || !is_count(a->from, a->to))
+        return odd("batch", a->from);
+    if (!is_count(a->means, kf_passes_means(&q->net) > 0))
+        return odd("means", a->means);
+    q->batch =
+        (kf_batch){.seed = (uint64_t)a->seed[0] << 32 | (uint64_t)a->seed[1],
+                   .epoch = (uint64_t)a->epoch,
+                   .points = (size_t)a->points,
+                   .from = (size_t)a->from,
+                   .to = (size_t)a->to,
+                   .means = a->means != 0};
     return KOFN_OK;
 }
 
@@ -200,13 +200,15 @@ static kofn_status take_question(question *q, const kofn_rows *part,
                                  const kofn_matrix *in, const kofn_matrix *out)
 {
     const double *x = in->data;
+    request a;
 
     if (in->rows < HEAD || in->cols != 1 || out->cols != 1)
         return kf_fail(KOFN_SHAPE,
-                       "a request for a network's gradient has %d numbers and "
+                       "a request for a network's gradient has %zu numbers and "
                        "the weights, not %zu x %zu",
                        HEAD, in->rows, in->cols);
-    TRY(take_shape(q, x));
+    memcpy(&a, x, sizeof a);
+    TRY(take_shape(q, &a));
     if (in->rows != kf_train_input(&q->net) ||
         out->rows != q->net.total + KF_SUM_EXTRA)
         return kf_fail(KOFN_SHAPE,
@@ -214,7 +216,7 @@ static kofn_status take_question(question *q, const kofn_rows *part,
                        "and answers of %zu, not %zu and %zu",
                        q->net.total, kf_train_input(&q->net),
                        q->net.total + KF_SUM_EXTRA, in->rows, out->rows);
-    TRY(take_batch(q, x, part));
+    TRY(take_batch(q, &a, part));
     TRY(check_rows(q, part));
     return take_weights(q, x + HEAD + kf_passes_means(&q->net));
 }
