@@ -32,8 +32,12 @@ void cli_seconds_text(char out[16], double s)
         snprintf(out, 16, "%.3g ms", 1e3 * s);
     else if (s < 1000)
         snprintf(out, 16, "%.3g s", s);
-    else
+    else if (s < 1e5)
         snprintf(out, 16, "%.0f s", s);
+    else if (s < 1e8)
+        snprintf(out, 16, "%.3g days", s / 86400);
+    else
+        snprintf(out, 16, "%.2g years", s / (365.25 * 86400));
 }
 
 void cli_bytes_text(char out[20], double bytes)

@@ -16,6 +16,8 @@
 /* A first, short simulation of each candidate decides which ones are simulated
  * in full. Large fleets have fewer of both. */
 #define SHORT 6
+/* Rounds that are simulated at most. */
+#define MOST 10000u
 #define FINALISTS 24
 #define FEW 6
 #define LARGE 64
@@ -88,25 +90,31 @@ static kofn_status describe(kofn_forecast *f, const kofn_plan *plan,
     return KOFN_OK;
 }
 
-/* Simulates the job with this plan for that number of rounds. */
+/* Simulates the job with this plan for that number of rounds, or for MOST, of
+ * which the others are copies. */
 static kofn_status simulate(kofn_forecast *f, const kofn_plan *plan,
                             const kofn_forecast_options *o)
 {
     const kofn_problem *pb = &plan->layout.problem;
+    double more = o->rounds > MOST ? (double)o->rounds / MOST : 1, rounds;
+    kofn_forecast_options opt = *o;
     kf_dry_times t;
-    kofn_status st = kf_dry_run(&t, plan, o);
-    double rounds = t.rounds ? t.rounds : 1;
+    kofn_status st;
 
+    opt.rounds = o->rounds < MOST ? o->rounds : MOST;
+    st = kf_dry_run(&t, plan, &opt);
+    rounds = t.rounds ? t.rounds : 1;
     if (!st) {
         f->status = t.status;
         f->place = t.place;
-        f->total = t.place + t.rest;
+        f->total = t.rest;
         f->error = t.error;
-        f->sent = t.sent;
-        f->received = t.received;
+        f->sent = t.sent * more;
+        f->received = t.received * more;
         f->work = t.work / (kf_dry_plain(pb, o->part) * rounds);
         for (unsigned r = 0; r < t.rounds; r++)
             f->total += t.round[r];
+        f->total = t.place + f->total * more;
         qsort(t.round, t.rounds, sizeof *t.round, ascending);
         f->round50 = quantile(t.round, t.rounds, 0.5);
         f->round90 = quantile(t.round, t.rounds, 0.9);
