@@ -90,8 +90,8 @@ static kofn_status describe(kofn_forecast *f, const kofn_plan *plan,
     return KOFN_OK;
 }
 
-/* Simulates the job with this plan for that number of rounds, or for MOST, of
- * which the others are copies. */
+/* Simulates the job with this plan. It counts rounds beyond MOST like the
+ * others. */
 static kofn_status simulate(kofn_forecast *f, const kofn_plan *plan,
                             const kofn_forecast_options *o)
 {
