@@ -60,9 +60,8 @@ int unlink(const char *path)
 
 /* ---- sets ---------------------------------------------------------------- */
 
-/* How sets are kept: files of the same names, as of a model; files in turn and
- * the set before, as of a checkpoint; each set with names of its own, as of a
- * node. */
+/* A model's sets have the same names of files. A checkpoint's files take turns,
+ * and its set before is kept. A node's sets have names of their own. */
 typedef enum { SAME, IN_TURN, OWN } way;
 
 static kf_store set_of(way w)
@@ -105,7 +104,8 @@ static kofn_status put(way w, int number)
     return st;
 }
 
-/* Returns the number of the set that was read, of which each file is. */
+/* Returns the number of the set that was read. Fails if a file is of another.
+ */
 static int number_of(const kf_store *s)
 {
     char path[KF_STORE_PATH], text[40], want[40];
