@@ -67,17 +67,27 @@ static size_t print_files(char *out, size_t room, const kf_store *s)
     return n;
 }
 
+/* Returns the length of the object without the brace at its end. */
+static size_t end_of_members(const char *json)
+{
+    const char *end = strrchr(json, '}');
+
+    assert(json[0] == '{');
+    assert(end);
+    while (end > json && strchr("\n ", end[-1]))
+        end--;
+    assert(end > json + 1);
+    return (size_t)(end - json);
+}
+
 kofn_status kf_manifest_write(const kf_store *s, const char *json,
                               const char *path)
 {
-    size_t length = strlen(json), room = length + (s->files + 2) * LINE, n;
+    size_t length = end_of_members(json), room = length + (s->files + 2) * LINE,
+           n;
     kofn_status st;
     char *text;
 
-    assert(json[0] == '{');
-    while (length > 1 && strchr("}\n ", json[length - 1]))
-        length--;
-    assert(length > 1);
     TRY_NEW(text, room);
     n = (size_t)snprintf(text, room, FIRST "%.*s," FILES, (int)length - 1,
                          json + 1);

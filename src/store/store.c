@@ -286,6 +286,8 @@ static kofn_status name_manifest(const kf_store *s)
     return rename(from, to) == 0 ? KOFN_OK : fail("write", to);
 }
 
+/* Gives files their names, when the manifest's is forced to disk.  After a
+ * crash drafts are found, so the files' names need not be. */
 static kofn_status name_files(const kf_store *s)
 {
     char from[KF_STORE_PATH], to[KF_STORE_PATH];
@@ -297,7 +299,6 @@ static kofn_status name_files(const kf_store *s)
         if (rename(from, to) != 0)
             return fail("write", to);
     }
-    sync_folder(s);
     return KOFN_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -98,7 +99,8 @@ static kofn_status put(way w, int number)
         if (!st)
             st = kofn_write_bytes(path, text, strlen(text));
     }
-    snprintf(text, sizeof text, "{\n  \"number\": %d\n}\n", number);
+    snprintf(text, sizeof text, "{\"number\": %d, \"of\": {\"a\": {}}}",
+             number);
     st = kf_store_commit(&s, text, st);
     kf_store_close(&s);
     return st;
@@ -109,10 +111,10 @@ static kofn_status put(way w, int number)
 static int number_of(const kf_store *s)
 {
     char path[KF_STORE_PATH], text[40], want[40];
-    int number;
+    json_t *o = json_loads(s->text, 0, NULL);
+    int number = (int)json_integer_value(json_object_get(o, "number"));
 
-    assert_int_equal(
-        sscanf(strstr(s->text, "\"number\": "), "\"number\": %d,", &number), 1);
+    json_decref(o);
     assert_int_equal(s->files, 2);
     for (size_t i = 0; i < 2; i++) {
         memset(text, 0, sizeof text);
