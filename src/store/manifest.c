@@ -32,7 +32,7 @@
 #define LAST "  \"digest\": \"xxh3-64:%016" PRIx64 "\"\n}\n"
 
 enum { TAIL = 41 };         /* bytes of LAST */
-enum { LINE = 200 };        /* more bytes than the line of a file */
+enum { LINE = 300 };        /* more bytes than the line of a file */
 enum { LONGEST = 1 << 20 }; /* bytes of a manifest */
 enum { FIRST_BYTES = sizeof FIRST - 1 };
 
@@ -152,7 +152,7 @@ static kofn_status read_files(kf_store *s, const char *line, const char *path)
 
         n = 0;
         if (sscanf(line,
-                   " {\"name\": \"%79[^\"/]\", \"bytes\": %" SCNu64
+                   " {\"name\": \"%119[^\"/]\", \"bytes\": %" SCNu64
                    ", \"digest\": \"xxh3-64:%16" SCNx64 "\"}%n",
                    f.name, &f.bytes, &f.digest, &n) != 3 ||
             n == 0)

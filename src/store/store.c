@@ -37,12 +37,12 @@ static kofn_status check_folder(const kf_store *s)
 {
     assert(s->folder);
     assert(s->name);
-    return strlen(s->folder) + 200 < KF_STORE_PATH
+    return strlen(s->folder) + 300 < KF_STORE_PATH
                ? KOFN_OK
                : kf_fail(KOFN_INVAL,
                          "the name of the folder has more than "
                          "%d bytes: %.60s...",
-                         KF_STORE_PATH - 200, s->folder);
+                         KF_STORE_PATH - 300, s->folder);
 }
 
 static kofn_status fail(const char *verb, const char *path)

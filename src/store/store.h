@@ -15,7 +15,7 @@
 #include <kofn.h>
 
 #define KF_STORE_PATH 4096 /* bytes of a path */
-#define KF_STORE_NAME 80   /* bytes of a file's name */
+#define KF_STORE_NAME 120  /* bytes of a file's name */
 
 typedef struct kf_store_file {
     char name[KF_STORE_NAME];
