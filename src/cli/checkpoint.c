@@ -1,26 +1,27 @@
 /* checkpoint.c -- keeps what a job needs to resume after its coordinator was
  * killed.
  *
- *     DIR/checkpoint.json    fingerprint, progress, name of the state file
- *     DIR/before.json        the same for the state before, copied
+ *     DIR/checkpoint.json    fingerprint and progress
+ *     DIR/before.json        the same for the state before
  *     DIR/state-0.npy, -1    states, written in turn
  *     DIR/lock               held by the process in use of the folder
  *
- * The state is written first and checkpoint.json last. Each is written under
- * another name, forced to disk and renamed. So the folder always holds the
- * last complete state. Mostly it also holds the state before, which is used if
- * the disk has damaged the last. The fingerprint names everything that the
- * numbers depend on. If any of it changed, the job does not resume.
+ * A state is a set of files (store/store.h) with the manifest checkpoint.json.
+ * So the folder always holds the last complete state. Mostly it also holds the
+ * state before, which is used if the disk has damaged the last. The fingerprint
+ * names everything that the numbers depend on. If any of it changed, the job
+ * does not resume.
  *
  * This file owns the folder's lock and the state it read. It borrows a job's
  * vectors while it saves them. It touches no file of the folder without the
  * lock. */
 #include "cli.h"
-#include "digest.h"
+#include "sets.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/try.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,21 +36,22 @@ struct checkpoint {
     int lock;
     json_t *fingerprint; /* key to string */
     uint64_t job;
-    json_t *kept; /* checkpoint.json as found, or NULL */
+    kf_store set;
+    json_t *kept; /* the manifest as found, or NULL */
     kofn_file *state;
     unsigned resumed, done, failures;
     unsigned parity;  /* number of the next state file, 0 or 1 */
     bool behind;      /* the last state could not be kept */
-    bool made, begun; /* this process created the folder; and checkpoint.json */
+    bool made, begun; /* this process created the folder; and the set */
     size_t lost;      /* last count of cli_json_lost */
     double seconds;
 };
 
-enum { PATH = 4096 };
+enum { PATH = KF_STORE_PATH };
 
-static char *path_in(char out[PATH], const checkpoint *c, const char *name)
+static char *lock_of(char out[PATH], const checkpoint *c)
 {
-    snprintf(out, PATH, "%s/%s", c->folder, name);
+    snprintf(out, PATH, "%s/lock", c->folder);
     return out;
 }
 
@@ -89,12 +91,12 @@ static void say_real(json_t *o, const char *key, double value)
 static int say_inputs(json_t *o, const cli_args *a)
 {
     for (int i = 0; i < a->operands; i++) {
-        uint64_t bytes;
+        uint64_t bytes, digest;
         struct stat st;
-        char key[32], hash[17];
+        char key[32];
 
         if (stat(a->operand[i], &st) != 0 || !S_ISREG(st.st_mode) ||
-            !cli_digest_file(a->operand[i], &bytes, hash))
+            kf_store_digest(a->operand[i], &bytes, &digest))
             return cli_say(EXIT_USAGE,
                            "--checkpoint: %s cannot be read a "
                            "second time; put it into an ordinary file",
@@ -102,7 +104,7 @@ static int say_inputs(json_t *o, const cli_args *a)
         snprintf(key, sizeof key, "input %d, bytes", i + 1);
         say_size(o, key, bytes);
         snprintf(key, sizeof key, "input %d, digest", i + 1);
-        say_text(o, key, hash);
+        PUT(key, json_sprintf("%016" PRIx64, digest));
     }
     return 0;
 }
@@ -148,6 +150,17 @@ static void say_train(json_t *o, const cli_args *a)
     say_real(o, "--unit", a->unit);
 }
 
+/* Computes a number from all values of o. Returns false if memory ran out. */
+static bool number_of(const json_t *o, uint64_t *out)
+{
+    char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+    bool ok = text != NULL;
+
+    *out = ok ? kf_hash(0, text, strlen(text)) : 0;
+    free(text);
+    return ok;
+}
+
 /* Stores all that the numbers depend on, key to string. */
 static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
 {
@@ -166,7 +179,7 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
     if (a->command->bit == IN_TRAIN)
         say_train(o, a);
     TRY_CODE(say_inputs(o, a));
-    if (!cli_digest_json(o, &c->job) || loses(c))
+    if (!number_of(o, &c->job) || loses(c))
         return cli_say(EXIT_FAILED, "out of memory");
     c->job += c->job == 0;
     return 0;
@@ -226,130 +239,73 @@ static int compare(const checkpoint *c, const json_t *there, bool quiet)
 
 /* ---- reading ------------------------------------------------------------- */
 
-static int damaged(const checkpoint *c, const char *name, const char *why)
+/* Reads the state of the set that was opened, if it has one. */
+static int read_state(checkpoint *c)
 {
-    return cli_say(
-        EXIT_USAGE,
-        "%s/%s is damaged: %s; the job cannot resume without it; remove the "
-        "folder to restart",
-        c->folder, name, why);
-}
-
-/* Reads the state named by an entry. Returns NULL, or why that failed. */
-static const char *read_state(checkpoint *c, const json_t *entry)
-{
-    const char *name = json_string_value(json_object_get(entry, "state"));
-    const char *want = json_string_value(json_object_get(entry, "digest"));
-    json_int_t done = json_integer_value(json_object_get(entry, "done"));
-    uint64_t bytes;
-    char path[PATH], found[17];
-
-    if (!name || !want || strchr(name, '/'))
-        return "checkpoint.json names no state";
-    if (done < 1 || done > UINT32_MAX)
-        return "checkpoint.json says not how far it is";
-    if (!cli_digest_file(path_in(path, c, name), &bytes, found))
-        return "it cannot be read";
-    if (strcmp(found, want) != 0)
-        return "it is not what was written";
-    if (kofn_file_open(&c->state, path, KOFN_FILE_READ))
-        return kofn_errmsg();
-    if (!c->state->matrix.dense)
-        return "it is sparse";
-    c->parity = strcmp(name, "state-0.npy") == 0;
-    c->resumed = c->done = (unsigned)done;
-    return NULL;
-}
-
-/* Reads the state before the newest, which is damaged. Returns its index, or
- * NULL. */
-static json_t *read_before(checkpoint *c)
-{
+    json_int_t done = json_integer_value(json_object_get(c->kept, "done"));
     char path[PATH];
-    json_t *before = json_load_file(path_in(path, c, "before.json"), 0, NULL);
+    kofn_status st;
 
-    if (before &&
-        !difference(c, json_object_get(before, "fingerprint"), false) &&
-        !read_state(c, before))
-        return before;
-    json_decref(before);
-    kofn_file_free(c->state);
-    c->state = NULL;
-    return NULL;
+    if (done == 0 && c->set.files == 0)
+        return 0;
+    if (done < 1 || done > UINT32_MAX || c->set.files != 1)
+        return cli_say(EXIT_USAGE,
+                       "%s/checkpoint.json says not how far it is; remove the "
+                       "folder to restart",
+                       c->folder);
+    st = kf_store_find(&c->set, 0, NULL, path);
+    if (st)
+        return cli_set_fail(st);
+    st = kofn_file_open(&c->state, path, KOFN_FILE_READ);
+    if (st)
+        return cli_fail_input(st);
+    if (!c->state->matrix.dense)
+        return cli_say(EXIT_USAGE, "%s is sparse, and no state is", path);
+    c->parity = strcmp(c->set.file[0].name, "state-0.npy") == 0;
+    c->resumed = c->done = (unsigned)done;
+    return 0;
 }
 
 static int read_kept(checkpoint *c, bool quiet)
 {
-    const char *name = json_string_value(json_object_get(c->kept, "state"));
-    json_t *before;
-    char why[600];
-    const char *is;
+    char why[1000];
 
+    snprintf(why, sizeof why, "%s", c->set.is_old ? kofn_errmsg() : "");
+    TRY_CODE(cli_set_json(&c->set, &c->kept));
     TRY_CODE(compare(c, json_object_get(c->kept, "fingerprint"), quiet));
-    if (json_integer_value(json_object_get(c->kept, "done")) == 0)
-        return 0;
-    if (!(is = read_state(c, c->kept)))
-        return 0;
-    snprintf(why, sizeof why, "%s", is);
-    kofn_file_free(c->state);
-    c->state = NULL;
-    if (!(before = read_before(c)))
-        return damaged(c, name ? name : "checkpoint.json", why);
-    cli_say(0,
-            "%s/%s is damaged: %s; going on with the state before it, after "
-            "round or iteration %u",
-            c->folder, name ? name : "checkpoint.json", why, c->done);
-    json_decref(c->kept);
-    c->kept = before;
-    return 0;
+    if (c->set.is_old)
+        cli_say(0,
+                "%s; going on with the state before it, after round or "
+                "iteration %" JSON_INTEGER_FORMAT,
+                why, json_integer_value(json_object_get(c->kept, "done")));
+    kf_store_settle(&c->set);
+    return read_state(c);
 }
 
 /* Finds the checkpoint in the folder and checks that it belongs to this job. */
 static int find_kept(checkpoint *c, const cli_args *a)
 {
-    json_error_t e;
-    char path[PATH];
+    kofn_status st = kf_store_open(&c->set);
 
-    path_in(path, c, "checkpoint.json");
-    if (access(path, F_OK) != 0)
+    if (st == KOFN_AGAIN) {
+        kf_store_settle(&c->set);
         return !a->resume || a->quiet
                    ? 0
                    : cli_say(
                          0,
                          "%s holds no checkpoint; starting from the beginning",
                          c->folder);
+    }
     if (!a->resume)
         return cli_say(
             EXIT_USAGE,
             "%s already holds a checkpoint; give --resume to continue it, or "
             "another folder",
             c->folder);
-    c->kept = json_load_file(path, 0, &e);
-    if (!c->kept)
-        return damaged(c, "checkpoint.json", e.text);
-    return read_kept(c, a->quiet);
+    return st ? cli_set_fail(st) : read_kept(c, a->quiet);
 }
 
 /* ---- opening ------------------------------------------------------------- */
-
-/* Removes files of killed writers. This process holds the lock, so no other
- * one is writing. */
-static void sweep(const checkpoint *c)
-{
-    DIR *folder = opendir(c->folder);
-    const struct dirent *e;
-    char path[PATH];
-
-    while (folder && (e = readdir(folder))) {
-        size_t n = strlen(e->d_name);
-
-        if (n > 4 && n < 32 && !strncmp(e->d_name, ".kofn-", 6) &&
-            !strcmp(e->d_name + n - 4, ".tmp"))
-            unlink(path_in(path, c, e->d_name));
-    }
-    if (folder)
-        closedir(folder);
-}
 
 /* Locks the folder: two coordinators must not write in turns. */
 static int claim(checkpoint *c)
@@ -365,18 +321,15 @@ static int claim(checkpoint *c)
     if (!c->made && errno != EEXIST)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder,
                        strerror(errno));
-    c->lock =
-        open(path_in(path, c, "lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    c->lock = open(lock_of(path, c), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (c->lock < 0)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s%s",
                        errno == ENOTDIR ? c->folder : path, strerror(errno),
                        errno == ENOTDIR ? "; name a folder" : "");
     errno = EAGAIN; /* the lock's owner has just removed it */
     if (fcntl(c->lock, F_SETLK, &whole) == 0 && fstat(c->lock, &st) == 0 &&
-        st.st_nlink > 0) {
-        sweep(c);
+        st.st_nlink > 0)
         return 0;
-    }
     c->made = false;
     return errno == EACCES || errno == EAGAIN
                ? cli_say(EXIT_FAILED,
@@ -386,45 +339,38 @@ static int claim(checkpoint *c)
                          strerror(errno));
 }
 
-/* Keeps checkpoint.json as before.json before it names a newer state. */
-static void keep_before(const checkpoint *c)
+/* Writes a set, with the state if there is one. */
+static kofn_status write_state(checkpoint *c, const kofn_matrix *state)
 {
-    char now[PATH], before[PATH];
+    char name[] = "state-0.npy", path[PATH];
 
-    unlink(path_in(before, c, "before.json"));
-    if (link(path_in(now, c, "checkpoint.json"), before))
-        return; /* there is none, or links are not possible */
+    name[6] = (char)('0' + c->parity);
+    TRY(kf_store_begin(&c->set));
+    if (!state)
+        return KOFN_OK;
+    TRY(kf_store_add(&c->set, name, path));
+    return kofn_write_npy(path, state, 2);
 }
 
-/* Writes the index. Returns NULL, or why it could not be written; so does
- * save. */
-static const char *write_index(checkpoint *c, const char *state,
-                               const char *hash, json_t *numbers)
+static kofn_status save(checkpoint *c, const kofn_matrix *state,
+                        json_t *numbers)
 {
     json_t *o = json_object();
-    size_t lost = c->lost;
-    const char *why;
-    char path[PATH];
+    kofn_status st;
 
     PUT("kofn", json_string(KOFN_VERSION));
     PUT("job", json_sprintf("%016" PRIx64, c->job));
     PUT_WHOLE("done", c->done);
-    if (state) {
-        PUT("state", json_string(state));
-        PUT("digest", json_string(hash));
-    }
     if (numbers)
         json_object_set(o, "numbers", numbers);
     json_object_set(o, "fingerprint", c->fingerprint);
-    keep_before(c);
-    why = cli_write_json(path_in(path, c, "checkpoint.json"), o, lost);
-    loses(c); /* resets the count; the next index may be complete */
-    return why;
+    st = cli_set_commit(&c->set, o, c->lost, write_state(c, state));
+    loses(c); /* resets the count; the next set may be complete */
+    return st;
 }
 
 int checkpoint_open(checkpoint **out, const cli_args *a, const char *spec)
 {
-    const char *why;
     checkpoint *c;
 
     if (!a->checkpoint)
@@ -435,14 +381,19 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const char *spec)
     if (!c)
         return cli_say(EXIT_FAILED, "out of memory");
     c->folder = a->checkpoint;
+    c->set = (kf_store){.folder = c->folder,
+                        .name = "checkpoint.json",
+                        .before = "before.json",
+                        .remedy = "remove the folder to restart"};
     c->lost = cli_json_lost();
     c->lock = -1;
     TRY_CODE(claim(c));
     TRY_CODE(take_fingerprint(c, a, spec));
     TRY_CODE(find_kept(c, a));
     c->begun = !c->kept;
-    why = c->begun ? write_index(c, NULL, NULL, NULL) : NULL;
-    return why ? cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder, why)
+    return c->begun && save(c, NULL, NULL)
+               ? cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder,
+                         kofn_errmsg())
                : 0;
 }
 
@@ -488,26 +439,10 @@ unsigned checkpoint_kept(const checkpoint *c)
 
 /* ---- keeping ------------------------------------------------------------- */
 
-static const char *save(checkpoint *c, const kofn_matrix *state,
-                        json_t *numbers)
-{
-    char name[] = "state-0.npy", path[PATH], found[17];
-    uint64_t bytes;
-
-    name[6] = (char)('0' + c->parity);
-    path_in(path, c, name);
-    if (kofn_write_npy(path, state, 2))
-        return kofn_errmsg();
-    if (!cli_digest_file(path, &bytes, found))
-        return "the state that was written cannot be read";
-    return write_index(c, name, found, numbers);
-}
-
 void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
                      json_t *numbers)
 {
     double start = kf_clock_seconds();
-    const char *why;
     unsigned was;
 
     if (!c) {
@@ -516,8 +451,7 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
     }
     was = c->done;
     c->done = done;
-    why = save(c, state, numbers);
-    if (!why) {
+    if (!save(c, state, numbers)) {
         c->parity = !c->parity;
         c->behind = false;
     } else {
@@ -527,7 +461,7 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
                 "--checkpoint %s: %s; the state after round or iteration %u "
                 "was not saved; that of %u remains on disk, and the job "
                 "continues",
-                c->folder, why, done, was);
+                c->folder, kofn_errmsg(), done, was);
         c->done = was;
         c->behind = true;
         c->failures++;
@@ -552,13 +486,11 @@ static void undo(const checkpoint *c)
 {
     char path[PATH];
 
-    if (c->begun)
-        unlink(path_in(path, c, "checkpoint.json"));
-    if (c->begun)
-        unlink(path_in(path, c, "before.json"));
+    if (c->begun && kf_store_remove(&c->set))
+        return;
     if (!c->made)
         return;
-    unlink(path_in(path, c, "lock"));
+    unlink(lock_of(path, c));
     rmdir(c->folder);
 }
 
@@ -581,6 +513,7 @@ void checkpoint_free(checkpoint *c)
     kofn_file_free(c->state);
     json_decref(c->kept);
     json_decref(c->fingerprint);
+    kf_store_close(&c->set);
     if (c->lock >= 0)
         close(c->lock);
     free(c);

@@ -646,7 +646,6 @@ int history_close(history *h, int code);
 typedef struct model {
     kofn_net *net;
     double unit; /* points are divided by it first */
-    bool sealed; /* it was read from files with digests */
 } model;
 /* Write the model into a folder, created if missing, or do nothing if folder
  * is NULL; read it. Return 0, or the exit code after a message. */

@@ -114,12 +114,6 @@ static int load_net(prediction *p, const cli_args *a)
                        "weights of regress",
                        a->operand[0], a->kernel ? "kernel" : "points");
     TRY_CODE(model_read(a->operand[0], &p->model));
-    if (!p->model.sealed && !a->quiet)
-        cli_say(0,
-                "%s/model.json has no digests, as it is older than they are: "
-                "damage to the model would not be noticed; train again to have "
-                "them",
-                a->operand[0]);
     TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[1]));
     TRY_CODE(cli_divided(&p->X, p->model.unit, &p->owned));
     if (a->label)

@@ -196,7 +196,7 @@ static void man_exit_status(FILE *f)
         "limit ends so too, with a remark, and converged false in "
         "\\-\\-json\n.TP\n1\nfailed\n.TP\n2\n"
         "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\nwrong "
-        "answers that could not be left out, or a model that is damaged\n.TP\n128+n\nended by signal n\n",
+        "answers that could not be left out, or a damaged model or checkpoint\n.TP\n128+n\nended by signal n\n",
         f);
 }
 

@@ -15,7 +15,7 @@
 
 typedef struct kf_host kf_host; /* host.h */
 
-/* A file with our blocks and the vector (keep.c). */
+/* A checkpoint: a set of files with our blocks and the vector (keep.c). */
 typedef struct kf_kept {
     kofn_iterate_id at;
     uint64_t turn;
@@ -57,16 +57,16 @@ kofn_status kf_kept_write(kf_host *h, const kf_kept *k);
 kofn_status kf_kept_remove(const kf_host *h, const kf_kept *k);
 kofn_status kf_kept_rename(const kf_host *h, const kf_kept *k,
                            const kf_kept *to);
-/* Renames a damaged file, so that it is not found again. */
+/* Renames a damaged manifest, so that the set is not found again. */
 kofn_status kf_kept_put_aside(const kf_host *h, const kf_kept *k);
-/* Reads the head of the file of that name.  *ours: this node may use it.
+/* Reads the manifest of that name.  *local: this node may use the set.
  * KOFN_INVAL: it is of another job. */
 kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *local,
                             kf_kept *k);
-/* Replaces our blocks by those of the file. */
+/* Replaces our blocks by those of the checkpoint. */
 kofn_status kf_kept_take_blocks(kf_host *h, const kf_kept *k);
-/* Reads the vector of a file, as the body of a note VECTOR.  KOFN_FORMAT: the
- * file is damaged. */
+/* Reads the vector of a checkpoint, as the body of a note VECTOR.  KOFN_FORMAT:
+ * a file is damaged or missing. */
 kofn_status kf_kept_vector(kf_host *h, const kf_kept *k, kf_buffer **body);
 
 /* keep.c */

@@ -137,7 +137,7 @@ WORDS
         grep -q "another code: --scheme was .* is .*going on" err
     done
     # the newest state is damaged, and the one before belongs to another code as well
-    state=$($PYTHON -c 'import json; print(json.load(open("C/checkpoint.json"))["state"])')
+    state=$($PYTHON -c 'import json; print(json.load(open("C/checkpoint.json"))["files"][0]["name"])')
     truncate -s 200 "C/$state"
     kofn pagerank G.mtx -n 5 -s elastic:k=2 -t 1e-14 -m 1000 --checkpoint C --resume -o r.npy -q 2>/dev/null
     py "assert abs(np.load('r.npy') - np.load('want.npy')).max() <= 1e-13"
@@ -168,18 +168,20 @@ for f in glob.glob('want/*.npy'):
     kofn pagerank G.mtx -o want.npy -q
     kofn pagerank G.mtx --checkpoint C -m 5 -q
     cp -r C good
-    state=$($PYTHON -c 'import json; print(json.load(open("C/checkpoint.json"))["state"])')
+    state=$($PYTHON -c 'import json; print(json.load(open("C/checkpoint.json"))["files"][0]["name"])')
     other="state-$((1 - ${state//[^01]/})).npy"
     for harm in "truncate -s 200 C/$state" "rm C/$state" \
         "printf x | dd of=C/$state bs=1 seek=300 conv=notrunc status=none" \
         "cp C/$other C/$state" "sed -i 's/\"done\": 5/\"done\": -5/' C/checkpoint.json" \
-        "sed -i '0,/$state/s,$state,../$state,' C/checkpoint.json"; do
+        "sed -i '0,/$state/s,$state,../$state,' C/checkpoint.json" \
+        "truncate -s 100 C/checkpoint.json" "rm C/checkpoint.json"; do
         rm -rf C
         cp -r good C
         eval "$harm"
         run kofn pagerank G.mtx --checkpoint C --resume -q -o r.npy
         [ "$status" -eq 0 ] || { echo "$harm: $output"; return 1; }
         [[ "$output" == *"C/"*"going on with the state before it"*"iteration 4"* ]]
+        [[ "$output" == *"is damaged or was changed: "* || "$harm" == "rm C/checkpoint.json" ]]
         py "assert abs(np.load('r.npy') - np.load('want.npy')).max() <= 1e-15"
     done
 }
@@ -188,13 +190,14 @@ for f in glob.glob('want/*.npy'):
     kofn gen graph 100 500 -o G.mtx -q
     kofn pagerank G.mtx --checkpoint C -m 5 -q
     cp -r C good
-    for harm in "truncate -s 100 C/checkpoint.json" "truncate -s 0 C/checkpoint.json" \
+    for harm in "truncate -s 100 C/checkpoint.json C/before.json" "truncate -s 0 C/*.json" \
         "rm C/state-0.npy C/state-1.npy" "truncate -s 200 C/state-0.npy C/state-1.npy"; do
         rm -rf C
         cp -r good C
         eval "$harm"
         run kofn pagerank G.mtx --checkpoint C --resume
-        refused damaged C/
+        [ "$status" -eq 5 ] && [ "${#lines[@]}" -eq 1 ]
+        [[ "$output" == *"C/"*" is damaged or was changed: "*"; remove the folder to restart" ]]
     done
 }
 

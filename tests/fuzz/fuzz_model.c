@@ -1,5 +1,5 @@
-/* fuzz_model.c -- fuzzes a model.json that was altered or damaged, with valid
- * weights of 3 x 5 and 2 x 4 numbers.
+/* fuzz_model.c -- fuzzes a model.json that was altered, with its right digest
+ * at the end, and valid weights of 3 x 5 and 2 x 4 numbers.
  *
  * Default fuzz-iterations: 20000.
  *
@@ -8,8 +8,10 @@
 
 #include "cli_messages.h"
 
-#include "cli/digest.c" /* parts of the command, not of the library */
-#include "cli/model.c"
+#include "cli/model.c" /* parts of the command, not of the library */
+#include "cli/sets.c"
+
+#include "base/hash.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,12 +49,20 @@ int cli_fail_input(kofn_status st)
 
 static char folder[] = "/tmp/kofn-fuzz-XXXXXX";
 
+static const char *path_of(const char *name)
+{
+    static char path[100];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
 static void leave(void)
 {
-    char path[PATH];
+    static const char *const names[] = {"model.json", "W1.npy", "W2.npy"};
 
-    for (size_t l = 0; l < 3; l++)
-        unlink(file_in(path, folder, l, ""));
+    for (size_t k = 0; k < 3; k++)
+        unlink(path_of(names[k]));
     rmdir(folder);
 }
 
@@ -60,22 +70,23 @@ static void enter(void)
 {
     double x[15] = {1, 2, 3, 4, 5, 6, 7, 8};
     const kofn_matrix W1 = {x, 3, 5, 5, KOFN_F64}, W2 = {x, 2, 4, 4, KOFN_F64};
-    char path[PATH];
 
     MUST(mkdtemp(folder));
     atexit(leave);
-    MUST(kofn_write_npy(file_in(path, folder, 1, ""), &W1, 2) == KOFN_OK);
-    MUST(kofn_write_npy(file_in(path, folder, 2, ""), &W2, 2) == KOFN_OK);
+    MUST(kofn_write_npy(path_of("W1.npy"), &W1, 2) == KOFN_OK);
+    MUST(kofn_write_npy(path_of("W2.npy"), &W2, 2) == KOFN_OK);
 }
 
 static void put(const void *bytes, size_t n)
 {
-    char path[PATH];
     FILE *f;
 
-    unlink(file_in(path, folder, 0, "")); /* cheaper than truncating the file */
-    f = fopen(path, "wb");
-    MUST(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+    unlink(path_of("model.json")); /* cheaper than truncating the file */
+    f = fopen(path_of("model.json"), "wb");
+    MUST(f && fwrite(bytes, 1, n, f) == n);
+    fprintf(f, "  \"digest\": \"xxh3-64:%016llx\"\n}\n",
+            (unsigned long long)kf_hash(0, bytes, n));
+    MUST(fclose(f) == 0);
 }
 
 static void check(const model *m)

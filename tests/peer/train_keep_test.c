@@ -3,13 +3,47 @@
  * block the coded weights (train_mesh_rig.h). */
 #include "train_keep_rig.h"
 
-/* The newest checkpoint of a seat. */
-static char newest[400];
+/* The newest checkpoint of a seat, and a file of it. */
+static char newest[400], part[400];
 
 static void note_newest(const char *path)
 {
     if (strcmp(path, newest) > 0)
         snprintf(newest, sizeof newest, "%s", path);
+}
+
+static void note_part(const char *path)
+{
+    snprintf(part, sizeof part, "%s", path);
+}
+
+/* Finds the file of a checkpoint. Its name has more than the manifest's. */
+static const char *part_of(const char *path, const char *end)
+{
+    const char *name = strrchr(path, '/') + 1;
+    char begin[100];
+
+    snprintf(begin, sizeof begin, "%.*s-", (int)(strrchr(name, '.') - name),
+             name);
+    part[0] = 0;
+    each_of(begin, end, note_part);
+    assert_true(part[0]);
+    return part;
+}
+
+static void damage_vector(const char *path)
+{
+    damage(part_of(path, ".vector"));
+}
+
+static void damage_blocks(const char *path)
+{
+    damage(part_of(path, ".blocks"));
+}
+
+static void lose_blocks(const char *path)
+{
+    erase(part_of(path, ".blocks"));
 }
 
 static void cut_to_head(const char *path)
@@ -169,6 +203,7 @@ static void one_by_one(void **state)
 static void few_files(void **state)
 {
     const training_case *l = &training_cases[0];
+    size_t sets;
     fixture f;
     sim s;
 
@@ -177,13 +212,16 @@ static void few_files(void **state)
     start_all(&s);
     for (uint64_t turn = 3; turn < f.steps; turn++) {
         run_until(&s, turn);
-        assert_true(each_file("", NULL) <= 4 * s.nodes);
+        sets = each_file(".kept", NULL) + each_file(".draft", NULL);
+        assert_true(sets <= 4 * s.nodes);
+        assert_int_equal(each_file(".vector", NULL), sets);
+        assert_int_equal(each_file("", NULL), 3 * sets);
     }
     sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, 0);
     sim_run(&s, s.now + 100 * MS, NULL);
     /* the last step is a multiple of `every`, and all nodes have reported it */
     assert_int_equal(each_file(".kept", NULL), 2 * s.nodes);
-    assert_int_equal(each_file(".draft", NULL), 0);
+    assert_int_equal(each_file("", NULL), 3 * 2 * s.nodes);
     mesh_down(&s, &f);
 }
 
@@ -232,7 +270,8 @@ static kofn_status opens(const sim *s, const kofn_program *program)
 static void wrong_files(void **state)
 {
     const training_case *l = &training_cases[0];
-    static void (*const spoil[])(const char *) = {damage, cut_short};
+    static void (*const spoil[])(const char *) = {damage, cut_short,
+                                                  damage_blocks};
     kofn_program other;
     fixture f;
     sim s;
@@ -272,8 +311,8 @@ static void wrong_files(void **state)
  * follows the others. */
 static void checkpoint_before(void **state)
 {
-    static void (*const spoil[])(const char *) = {damage, cut_short,
-                                                  cut_to_head};
+    static void (*const spoil[])(const char *) = {
+        damage, cut_short, cut_to_head, damage_vector, lose_blocks};
 
     (void)state;
     for (size_t i = 0; i < COUNT(training_cases); i++)
@@ -292,7 +331,7 @@ static void checkpoint_before(void **state)
             stop_all(&s);
             n = seed % 2 ? 1 : s.nodes;
             for (size_t k = 0; k < n; k++)
-                spoil_newest(k, spoil[seed % COUNT(spoil)]);
+                spoil_newest(k, spoil[(seed + i) % COUNT(spoil)]);
             s.opt.resume = true;
             start_all(&s);
             assert_int_equal(count_resumed(&s, &least), s.nodes);
@@ -370,13 +409,13 @@ static bool read_kept(const sim *s, size_t seat, double *x)
 
     snprintf(begin, sizeof begin, "seat-%zu-step-%012d", seat, 2);
     newest[0] = 0;
-    if (each_of(begin, "", note_newest) == 0)
+    if (each_of(begin, ".vector", note_newest) == 0)
         return false;
     kf_host_wrote(h, kf_course_end(&h->work.course, 2), &first, &rows);
     f = fopen(newest, "rb");
     assert_non_null(f);
     assert_int_equal(
-        fseek(f, (long)(56 + (KOFN_SCALARS + first) * sizeof *x), SEEK_SET), 0);
+        fseek(f, (long)((KOFN_SCALARS + first) * sizeof *x), SEEK_SET), 0);
     assert_int_equal(fread(x, sizeof *x, 1, f), 1);
     assert_int_equal(fclose(f), 0);
     return true;

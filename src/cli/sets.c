@@ -1,0 +1,36 @@
+/* sets.c -- writes and reads the JSON of sets of files. Owns nothing. */
+#include "sets.h"
+
+#include <stdlib.h>
+
+kofn_status cli_set_commit(kf_store *s, json_t *o, size_t lost, kofn_status st)
+{
+    char *text =
+        o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+
+    if (!st && (!text || cli_json_lost() != lost))
+        st = kofn_say(KOFN_NOMEM, "out of memory");
+    st = kf_store_commit(s, text ? text : "", st);
+    json_decref(o);
+    free(text);
+    return st;
+}
+
+int cli_set_json(const kf_store *s, json_t **out)
+{
+    json_error_t e;
+
+    *out = json_loads(s->text, 0, &e);
+    if (*out)
+        return 0;
+    return json_error_code(&e) == json_error_out_of_memory
+               ? cli_say(EXIT_FAILED, "out of memory")
+               : cli_say(EXIT_USAGE, "%s/%s is no JSON: %s", s->folder, s->name,
+                         e.text);
+}
+
+int cli_set_fail(kofn_status st)
+{
+    return st == KOFN_FORMAT ? cli_say(EXIT_CORRUPT, "%s", kofn_errmsg())
+                             : cli_fail_input(st);
+}
