@@ -3,7 +3,7 @@
  *
  * A block that is rebuilt from a wrong one is wrong, and makes wrong partial
  * products. So one window more than necessary is requested.  All that come are
- * compared (data/reading.c), and velocities as well; wrong ones are dropped.
+ * compared (verify/reading.c), and velocities as well; wrong ones are dropped.
  *
  * Owns nothing; the windows belong to the operand.  These functions may drop a
  * window.  Only the node's own counts may exclude a node. */

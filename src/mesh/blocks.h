@@ -8,7 +8,8 @@
 
 #include "connections.h"
 
-#include "data/compare.h"
+#include "verify/compare.h"
+#include "verify/norms.h"
 
 typedef struct kf_host kf_host; /* host.h */
 

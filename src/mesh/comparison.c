@@ -1,11 +1,12 @@
 /* comparison.c -- compares the partial products of a group and finds the wrong
  * ones.
  *
- * The weights are known only to this node (src/data/compare.c, docs/errors.md).
- * A node that is wrong in more iterates than chance explains, compared with the
- * others, is excluded, as a worker is (src/base/blame.h).  A node that finds
- * its own partial product wrong makes it again.  If the partial product is the
- * same, its block is wrong; if matrices change, it needs another block.
+ * The weights are known only to this node (src/verify/compare.c,
+ * docs/errors.md). A node that is wrong in more iterates than chance explains,
+ * compared with the others, is excluded, as a worker is (src/base/blame.h).  A
+ * node that finds its own partial product wrong makes it again.  If the partial
+ * product is the same, its block is wrong; if matrices change, it needs another
+ * block.
  *
  * Owns the weights and scales of this iterate.  Findings concern this node
  * alone: it reports them to its coordinator, and not to other nodes. */
@@ -20,8 +21,8 @@
 static kofn_status know_norms(kf_host_product_data *p)
 {
     return p->of->norms ? KOFN_OK
-                        : kf_data_norms(&p->of->resident, p->plan->op->left, 0,
-                                        &p->norms);
+                        : kf_norms_of_resident(&p->of->resident,
+                                               p->plan->op->left, 0, &p->norms);
 }
 
 static kofn_status know_input(kf_host *h)
@@ -31,9 +32,9 @@ static kofn_status know_input(kf_host *h)
     if (h->work.comparison.input)
         return KOFN_OK;
     TRY(kf_host_input(h));
-    return kf_data_norms_of_input(
-        h->work.on->plan, cut ? &h->work.messages.parts : NULL,
-        &h->work.lowered->m, 1, &h->work.comparison.input);
+    return kf_norms_of_input(h->work.on->plan,
+                             cut ? &h->work.messages.parts : NULL,
+                             &h->work.lowered->m, 1, &h->work.comparison.input);
 }
 
 void kf_comparison_forget(kf_mesh_work *work)

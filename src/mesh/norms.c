@@ -1,16 +1,16 @@
 /* norms.c -- norms of the rows and columns of matrices that change, if errors
  * are looked for.
  *
- * Pieces are compared relative to these norms (src/data/compare.h), but no node
- * has the matrices.  So a node takes the norms at the start, and adds for every
- * turn the bound of its change (src/data/norms.c).  The bounds travel with the
- * vector, so all nodes with an iterate have the same.
+ * Pieces are compared relative to these norms (src/verify/compare.h), but no
+ * node has the matrices.  So a node takes the norms at the start, and adds for
+ * every turn the bound of its change (src/verify/norms.c).  The bounds travel
+ * with the vector, so all nodes with an iterate have the same.
  *
  * Owns bounds for the norms of each matrix that changes.  They depend on the
  * turns alone. */
 #include "host.h"
 
-#include "data/compare.h"
+#include "verify/norms.h"
 
 #include <assert.h>
 #include <float.h>
@@ -39,9 +39,9 @@ kofn_status kf_mesh_norms_new(kf_host *h)
         o->norms = kf_zero(half(o), 2 * sizeof *o->norms);
         if (!o->norms)
             return KOFN_NOMEM;
-        TRY(kf_data_scales_of_rows(&o->resident, 0, o->norms));
-        TRY(kf_data_scales_of_resident_columns(&o->resident, o->norms + p->rows,
-                                               p->cols));
+        TRY(kf_norms_of_rows(&o->resident, 0, o->norms));
+        TRY(kf_norms_of_resident_columns(&o->resident, o->norms + p->rows,
+                                         p->cols));
     }
     return KOFN_OK;
 }
@@ -69,8 +69,8 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
 
     assert(turn > 0);
     if (!st)
-        st = kf_data_grow_norms(&o->resident, &a.to.change, &a.to.U, &a.to.V,
-                                &(kf_norms){norm, speed, NULL});
+        st = kf_norms_grow(&o->resident, &a.to.change, &a.to.U, &a.to.V,
+                           &(kf_norms){norm, speed, NULL});
     kf_turn_change_done(&a);
     return st;
 }

@@ -5,7 +5,7 @@
  * by a vector of random weights from time to time.  It does so every `scrub`
  * turns, after the last turn, before a checkpoint, and when an iterate is
  * repeated.  It sends the result, its *sketch*, to all others.  Each compares
- * the sketches of all by the parities of the code (data/reading.c).  A node
+ * the sketches of all by the parities of the code (verify/reading.c).  A node
  * that finds its own wrong rebuilds its blocks from those of the others.
  *
  * The weights follow from the job and the iterate, so all nodes have the same

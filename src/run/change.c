@@ -8,7 +8,7 @@
  * belong to different matrices. */
 #include "job.h"
 
-#include "data/key.h"
+#include "verify/key.h"
 
 #include <assert.h>
 #include <math.h>

@@ -6,8 +6,9 @@
 #include "run.h"
 
 #include "code/operation.h"
-#include "data/compare.h"
-#include "data/key.h"
+#include "verify/compare.h"
+#include "verify/key.h"
+#include "verify/norms.h"
 
 #include <assert.h>
 #include <float.h>
@@ -73,8 +74,8 @@ static kofn_status know_resident(kf_held *h, bool left, size_t group)
     assert(group < groups);
     if (!h->norms)
         TRY_ZERO(h->norms, 2 * groups);
-    return kf_data_norms(&h->resident, left, group,
-                         &h->norms[group + (left ? groups : 0)]);
+    return kf_norms_of_resident(&h->resident, left, group,
+                                &h->norms[group + (left ? groups : 0)]);
 }
 
 kofn_status kf_guard_know(kf_held *h)
@@ -96,9 +97,8 @@ static kofn_status know_input(kf_measure *of)
         return KOFN_OK;
     kf_free(of->input);
     of->known = true;
-    return kf_data_norms_of_input(m->plan, cut ? &m->parts : NULL,
-                                  m->plain ? &m->plain->m : NULL, by,
-                                  &of->input);
+    return kf_norms_of_input(m->plan, cut ? &m->parts : NULL,
+                             m->plain ? &m->plain->m : NULL, by, &of->input);
 }
 
 /* ---- sums ---------------------------------------------------------------- */
@@ -143,8 +143,8 @@ static kofn_status measure_margins(kf_held *h, const kf_measure *of,
                                    const kf_compare *c, double *scale)
 {
     TRY(know_resident(h, true, 0));
-    return kf_data_scales_of_gram(c, h->norms[c->plan->layout.groups],
-                                  &of->messages->plain->m, scale);
+    return kf_verify_gram(c, h->norms[c->plan->layout.groups],
+                          &of->messages->plain->m, scale);
 }
 
 /* ---- checks -------------------------------------------------------------- */

@@ -2,14 +2,14 @@
  * and that no process holds as a whole.
  *
  * Results are measured by the norms of the rows and columns that are multiplied
- * (check.h).  While the operand changes they are bounded (src/data/norms.c).
+ * (check.h).  While the operand changes they are bounded (src/verify/norms.c).
  * When it has been read they are exact again.
  *
  * The held operand owns the norms; they are changed in place.  They must never
  * be too small. */
 #include "run.h"
 
-#include "data/compare.h"
+#include "verify/norms.h"
 
 #include <assert.h>
 #include <float.h>
@@ -68,8 +68,8 @@ kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
             return KOFN_NOMEM;
         know_lines(h);
     }
-    return kf_data_grow_norms(&h->resident, change, U, V,
-                              &(kf_norms){h->norms, h->speed, h->least});
+    return kf_norms_grow(&h->resident, change, U, V,
+                         &(kf_norms){h->norms, h->speed, h->least});
 }
 
 kofn_status kf_guard_renew_rows(kf_held *h, const kf_resident *strips,
@@ -90,12 +90,12 @@ kofn_status kf_guard_renew_rows(kf_held *h, const kf_resident *strips,
         st = KOFN_NOMEM;
     for (size_t g = 0; g < groups && !st; g++)
         if (h->norms[g]) {
-            st = kf_data_scales_of_rows(strips, g, h->norms[g] + at);
+            st = kf_norms_of_rows(strips, g, h->norms[g] + at);
             know(h->norms[g] + at, h->least ? h->least[g] + at : NULL,
                  strips->plan->span);
         }
     if (!st)
-        st = kf_data_scales_of_resident_columns(strips, more, n);
+        st = kf_norms_of_resident_columns(strips, more, n);
     for (size_t i = 0; i < n && !st; i++)
         (*cols)[i] = fmin(hypot((*cols)[i], more[i]), DBL_MAX);
     kf_free(more);

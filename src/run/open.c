@@ -4,7 +4,7 @@
  * here, before anything is sent. */
 #include "job.h"
 
-#include "data/key.h"
+#include "verify/key.h"
 
 #include <assert.h>
 

@@ -4,9 +4,10 @@
 #include "rig.h"
 
 #include "code/code.h"
-#include "data/compare.h"
 #include "data/data.h"
 #include "mat/mat.h"
+#include "verify/compare.h"
+#include "verify/norms.h"
 
 #include <math.h>
 
@@ -180,7 +181,7 @@ static void wrong_sketch_is_found(void **state)
     (void)state;
     up(&b, "mds:k=2,basis=gauss", KOFN_F64);
     norm = kf_data_weigh(kf_rng_stream(1, KF_FOR_SKETCH, 0, 0), w, 6);
-    assert_ok(kf_data_scales_of_rows(&b.resident, 0, row));
+    assert_ok(kf_norms_of_rows(&b.resident, 0, row));
     assert_ok(kf_reading_new(&r, b.r.plan, SEATS));
     r.cols = 1;
     r.terms = 6;

@@ -10,7 +10,7 @@
 #include "compare.h"
 
 #include "code/bounds.h"
-#include "kernel.h"
+#include "data/kernel.h"
 
 #include <assert.h>
 

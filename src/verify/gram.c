@@ -85,8 +85,8 @@ static kofn_status largest_margins(const kf_compare *c, const double *col,
     return KOFN_OK;
 }
 
-kofn_status kf_data_scales_of_gram(const kf_compare *c, const double *col,
-                                   const kofn_matrix *x, double *row)
+kofn_status kf_verify_gram(const kf_compare *c, const double *col,
+                           const kofn_matrix *x, double *row)
 {
     double least = least_of(x->dtype), top = largest(col, x, least);
     double all = 0, squares = 0, scale;

@@ -13,7 +13,7 @@
 #ifndef KF_KEY_H
 #define KF_KEY_H
 
-#include "data.h"
+#include "data/data.h"
 
 /* Least number of rows that are summed up together. */
 #define KF_KEY_RUN 4096

@@ -3,10 +3,10 @@
  *
  * Results and weights are borrowed; findings go into the caller's arrays.
  * Excluding workers is decided elsewhere. */
-#ifndef KF_CHECK_H
-#define KF_CHECK_H
+#ifndef KF_COMPARE_H
+#define KF_COMPARE_H
 
-#include "data.h"
+#include "data/data.h"
 
 /* A check of one cell: the results for strips [lo, hi) of one group.
  *
@@ -119,49 +119,13 @@ void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block);
  * KOFN_TOOFEW: more blocks are needed. */
 kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found);
 
-/* ---- scales -------------------------------------------------------------- */
+/* ---- scales of A' A x (gram.c) --------------------------------------------
+ */
 
-/* Compute norms of rows over parts side by side, or of columns over parts below
- * each other.  Parts without rows do not count.  Squares of entries may be
- * beyond the range of a double. */
-kofn_status kf_data_scales_of_part_rows(const kofn_matrix *part, size_t parts,
-                                        double *row, size_t rows);
-/* Computes the norms of columns multiplied by a power of two. */
-kofn_status kf_data_scales_of_columns(const kofn_matrix *part, size_t parts,
-                                      double by, double *col, size_t cols);
-/* Computes the norms of the columns of A; a part has `cols` of them. */
-kofn_status kf_data_scales_of_resident_columns(const kf_resident *r,
-                                               double *col, size_t cols);
-/* Computes the norms of the rows of the parts of A in a group, `span` of them,
- * scaled like the blocks (kf_resident.by). */
-kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
-                                   double *row);
 /* Computes the scales of entries of A' A x in strips [lo, hi) of a check.  They
  * follow from the norms of A's columns, the input as it was sent, and the
  * answers. */
-kofn_status kf_data_scales_of_gram(const kf_compare *c, const double *col,
-                                   const kofn_matrix *x, double *row);
-/* Computes the norms of the rows of A in a group, or of its columns, and
- * allocates them.  If *out is not NULL it stays. */
-kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
-                          double **out);
-/* Computes the norms of the columns of a product's input, or of the rows of the
- * input of a left product.  The input is `whole`, or cut and multiplied by
- * `by`.  The norms are ones if A itself is read. */
-kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
-                                   const kofn_matrix *whole, double by,
-                                   double **out);
-/* Norms of a matrix that changes: of the rows of each group, then of its
- * columns. */
-typedef struct kf_norms {
-    double *const *norm;  /* upper bounds of the norms */
-    double *const *speed; /* the same for the velocity */
-    double *const *least; /* or NULL: least values of the norms, from when they
-                           * were known or the largest step since, with decay */
-} kf_norms;
-/* Increases the bounds after a change. */
-kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
-                               const kofn_matrix *U, const kofn_matrix *V,
-                               const kf_norms *n);
+kofn_status kf_verify_gram(const kf_compare *c, const double *col,
+                           const kofn_matrix *x, double *row);
 
 #endif

@@ -1,6 +1,5 @@
-/* norms.c -- norms of rows and columns of operands, the scale for comparing
- * results.  Also bounds for the norms of a changing matrix, because no machine
- * has all of it.
+/* norms_change.c -- bounds for the norms of a changing matrix, because no
+ * machine has all of it.
  *
  * The norm of a row of U' V is at most the norm of U's column times the largest
  * singular value of V.  The same holds for columns.  The bounds grow with every
@@ -8,52 +7,13 @@
  *
  * Norms are changed in the caller's array.  They must not be too small, because
  * honest workers would then be accused. */
-#include "compare.h"
-#include "scale.h"
+#include "norms.h"
 
-#include "code/operation.h"
+#include "data/scale.h"
 #include "mat/mat.h"
 
 #include <assert.h>
 #include <math.h>
-
-kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
-                          double **out)
-{
-    size_t rows = r->A ? r->plan->span : r->parts.rows;
-    size_t cols = r->A ? r->A->cols : r->parts.cols;
-
-    assert(group < r->plan->layout.groups);
-    if (*out)
-        return KOFN_OK;
-    TRY_NEW(*out, columns ? cols : rows);
-    return columns ? kf_data_scales_of_resident_columns(r, *out, cols)
-                   : kf_data_scales_of_rows(r, group, *out);
-}
-
-kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
-                                   const kofn_matrix *whole, double by,
-                                   double **out)
-{
-    const kofn_matrix *part = cut ? cut->part : whole;
-    size_t parts = cut ? cut->count : 1;
-    size_t rows = cut ? cut->rows : whole->rows;
-    size_t cols =
-        use->of ? kf_ceil_div(use->layout.problem.n, use->layout.cut[0].cols)
-        : cut   ? cut->cols
-                : whole->cols;
-
-    TRY_NEW(*out, use->op->left ? rows : cols);
-    for (size_t i = 0; use->of && i < cols; i++)
-        (*out)[i] = 1;
-    if (use->of) /* A itself is read */
-        return KOFN_OK;
-    return use->op->left
-               ? kf_data_scales_of_part_rows(part, parts, *out, rows)
-               : kf_data_scales_of_columns(part, parts, by, *out, cols);
-}
-
-/* ---- growth -------------------------------------------------------------- */
 
 /* The growth of the rows or columns of a matrix by a change.  `by` is U for
  * rows, V for columns.  Its columns from `first` on belong to `parts` parts,
@@ -160,9 +120,9 @@ static kofn_status grow_lines(const growth *g, const kf_norms *n, size_t line)
     return KOFN_OK;
 }
 
-kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
-                               const kofn_matrix *U, const kofn_matrix *V,
-                               const kf_norms *n)
+kofn_status kf_norms_grow(const kf_resident *r, const kofn_change *change,
+                          const kofn_matrix *U, const kofn_matrix *V,
+                          const kf_norms *n)
 {
     const kofn_layout *L = &r->plan->layout;
     const kf_parts *p = &r->parts;
