@@ -283,7 +283,6 @@ void kf_host_products_free(kf_host *h)
         kofn_plan_free(h->work.product[i].reader);
         kf_buffer_drop(h->work.product[i].out);
         kf_secret_free(&h->work.product[i].secret);
-        kf_free(h->work.product[i].norms);
     }
     for (size_t i = 0; h->blocks.operand && i < h->program.operands; i++) {
         kf_block_drop(h->blocks.operand[i].block);
@@ -291,7 +290,7 @@ void kf_host_products_free(kf_host *h)
         kf_resident_free(&h->blocks.operand[i].resident);
         kf_scaling_free(&h->blocks.operand[i].scaling);
         kf_free(h->blocks.operand[i].scaled);
-        kf_free(h->blocks.operand[i].norms);
+        kf_norms_forget(&h->blocks.operand[i].norms);
     }
     kf_free(h->work.product);
     kf_free(h->blocks.operand);
@@ -424,6 +423,7 @@ void kf_host_forget_input(kf_mesh_work *work)
     kf_buffer_drop(work->in);
     kf_buffer_drop(work->lowered);
     kf_free(work->square);
+    kf_sides_forget(&work->comparison.sides);
     work->in = work->lowered = NULL;
     work->square = NULL;
     work->encoded = false;

@@ -32,7 +32,7 @@ typedef struct kf_mesh_freivalds {
 typedef struct kf_comparison {
     uint64_t secret; /* seed of the weights of comparisons */
     uint32_t number; /* number of the comparison */
-    double *input;   /* scale of h->work.in, or NULL */
+    kf_sides sides;  /* of the product that is made; its input is h->work.in */
     uint32_t *bad;
     size_t cap;
     bool local;     /* a partial product or a block of this node was wrong */
@@ -49,8 +49,6 @@ typedef struct kf_host_product_data {
     kf_code *code;        /* the code that mixes inputs, if these are cut */
     kf_buffer *out;       /* the product that is being made */
     kf_secret secret;
-    /* norms of the rows of A, in left products of its columns; or NULL */
-    double *norms;
 } kf_host_product_data;
 
 /* Returns the bound of errors that may be hidden, relative to the norms of rows
@@ -149,8 +147,6 @@ kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
  * which partial products were wrong, so right ones may have been taken for
  * wrong. */
 void kf_comparison_void(kf_connections *net);
-/* Drops the scale of the input, because the input is another one. */
-void kf_comparison_forget(kf_mesh_work *work);
 void kf_comparison_free(kf_mesh_work *work);
 
 /* freivalds.c */

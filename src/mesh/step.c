@@ -34,7 +34,6 @@ static kofn_status begin_again(kf_host *h)
     kf_host_drop_partials(h->pieces.now);
     kf_host_forget_input(&h->work);
     kf_comparison_void(&h->net);
-    kf_comparison_forget(&h->work);
     return kf_sketch_begin(h);
 }
 

@@ -519,7 +519,7 @@ kofn_status kf_compare_results(const kf_compare *c, kf_found *found)
 kofn_status kf_compare_decide(const kf_compare *c, double most, bool last,
                               kf_found *found)
 {
-    double least = kf_compare_least_floor(c);
+    double least = last ? 0 : kf_compare_least_floor(c);
     kofn_status st;
 
     if (!last && !(least <= most)) {

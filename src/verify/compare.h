@@ -23,7 +23,7 @@ typedef struct kf_compare {
     double hidden;           /* kf_hidden_of for kf_compare_few, if none is
                               * located */
     const kf_source *source; /* one per seat of the decoder               */
-    size_t lo, hi;
+    size_t group, lo, hi;
     size_t most;        /* seats that may be located; 0: detect only   */
     size_t liars;       /* seats that may be wrong in any way */
     size_t independent; /* the same, without conspiring */
@@ -36,17 +36,27 @@ typedef struct kf_compare {
     uint32_t number;    /* of the cell: fresh weights for each       */
 } kf_compare;
 
+/* What a check has found. */
 typedef struct kf_found {
-    uint32_t *bad;  /* indices into decoder->seat, with room for all: the
-                     * located, then those left out */
-    size_t count;   /* of both kinds; 0: clean */
-    size_t doubted; /* those left out but not located */
-    double floor;   /* undetected error of entry (i, c), relative to row[i]
-                     * col[c]; HUGE_VAL: nothing was compared */
-    double drift;   /* part of the results outside the code, relative to them,
-                     * root mean square; 0: not requested, or some were left out
-                     */
+    kofn_status status; /* KOFN_OK: the results that are not in bad[] are right;
+                         * else as kf_compare_decide returns it */
+    uint32_t *bad;      /* indices into decoder->seat, with room for all: the
+                         * located, then those left out */
+    size_t count;       /* of both kinds; 0: clean */
+    size_t doubted;     /* those left out but not located */
+    double floor;       /* undetected error of entry (i, c), relative to row[i]
+                         * col[c]; HUGE_VAL: nothing was compared */
+    double drift; /* part of the results outside the code, relative to them,
+                   * root mean square; 0: not requested, or some were left out
+                   */
 } kf_found;
+
+/* Returns the number of results that are surely wrong. */
+static inline size_t kf_found_located(const kf_found *f)
+{
+    assert(f->doubted <= f->count);
+    return f->count - f->doubted;
+}
 
 /* Returns how many of n results may be wrong in any way, besides the `located`
  * wrong ones, without escaping the check; at least 1. */
@@ -70,62 +80,15 @@ kofn_status kf_compare_results(const kf_compare *c, kf_found *found);
 kofn_status kf_compare_decide(const kf_compare *c, double most, bool last,
                               kf_found *found);
 
-/* ---- blocks (reading.c) -------------------------------------------------- */
-
-/* A block for comparison: its numbers, and those of its velocity (NULL if
- * none). */
-typedef struct kf_read {
-    uint32_t from; /* sender, numbered by the caller */
-    const void *numbers, *velocity;
-} kf_read;
-
-/* Blocks of a matrix for comparison: rows of the blocks, or products of the
- * blocks with one vector. */
-typedef struct kf_reading {
-    kofn_plan *plan; /* the plan for reading */
-    kf_code *code;
-    kf_cache *cache;
-    uint32_t *seat; /* ascending; with their blocks */
-    kf_read *block;
-    size_t n;
-    bool moves; /* true if some block has a velocity */
-    kofn_matrix *rows;
-    kf_source *source; /* rows of each block */
-    double *ones;
-    void *zeros;
-    uint32_t *bad; /* memory of a finding */
-    /* The compared numbers; by default whole blocks. */
-    size_t lo, hi;     /* rows [lo, hi) */
-    size_t cols;       /* numbers of each row */
-    kofn_dtype dtype;  /* their type */
-    size_t terms;      /* products summed in each */
-    const double *col; /* norms of the factors, per column */
-    /* The caller sets these before each comparison. */
-    const double *row;  /* norms of the rows of the matrix or its velocity */
-    kofn_errors errors; /* how blocks may be wrong                        */
-    double hidden;      /* largest error that may stay undetected */
-    uint64_t changes, secret; /* as in kf_compare */
-    uint32_t number;          /* as in kf_compare */
-} kf_reading;
-
-/* Allocates room for `room` blocks. Free it even after a failure. */
-kofn_status kf_reading_new(kf_reading *r, const kofn_plan *of, size_t room);
-void kf_reading_free(kf_reading *r);
-/* Adds a block with borrowed numbers.  If a seat has two blocks the first
- * counts. */
-void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block);
-/* Compares the blocks, or their velocities.  KOFN_OK: all agree except those
- * found.  KOFN_CORRUPT: they disagree, and not all wrong blocks are found.
- * KOFN_TOOFEW: more blocks are needed. */
-kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found);
-
-/* ---- scales of A' A x (gram.c) --------------------------------------------
+/* ---- sizes of answers (sizes.c) -------------------------------------------
  */
 
-/* Computes the scales of entries of A' A x in strips [lo, hi) of a check.  They
- * follow from the norms of A's columns, the input as it was sent, and the
- * answers. */
-kofn_status kf_verify_gram(const kf_compare *c, const double *col,
-                           const kofn_matrix *x, double *row);
+/* Compute the scales of strips [lo, hi) of a check of answers that measure
+ * themselves.  Those of sums are the largest answers to a strip, and `scale` is
+ * 0 before.  Those of A' A x follow from the norms of A's columns, the input as
+ * it was sent, and the answers. */
+void kf_sizes_of_sums(const kf_compare *c, double *scale);
+kofn_status kf_sizes_of_gram(const kf_compare *c, const double *col,
+                             const kofn_matrix *x, double *row);
 
 #endif

@@ -2,10 +2,10 @@
  * are measured (compare.h).
  *
  * Squares of entries may be beyond the range of a double.  A norm is finite: it
- * is at most the largest double.
+ * is at most the largest double.  Norms of an operand are computed when they
+ * are needed, and kept.
  *
- * Norms go into the caller's array.  They must not be too small, because honest
- * workers would then be accused. */
+ * Norms must not be too small, because honest workers would then be accused. */
 #include "norms.h"
 
 #include "code/operation.h"
@@ -136,30 +136,19 @@ kofn_status kf_norms_of_resident_columns(const kf_resident *r, double *col,
     return KOFN_OK;
 }
 
-kofn_status kf_norms_of_resident(const kf_resident *r, bool columns,
-                                 size_t group, double **out)
+kofn_status kf_norms_of_input(const kofn_plan *use, const kf_messages *m,
+                              const kofn_matrix *whole, double **out)
 {
-    size_t rows = r->A ? r->plan->span : r->parts.rows;
-    size_t cols = r->A ? r->A->cols : r->parts.cols;
-
-    assert(group < r->plan->layout.groups);
-    if (*out)
-        return KOFN_OK;
-    TRY_NEW(*out, columns ? cols : rows);
-    return columns ? kf_norms_of_resident_columns(r, *out, cols)
-                   : kf_norms_of_rows(r, group, *out);
-}
-
-kofn_status kf_norms_of_input(const kofn_plan *use, const kf_parts *cut,
-                              const kofn_matrix *whole, double by, double **out)
-{
-    const kofn_matrix *part = cut ? cut->part : whole;
-    size_t parts = cut ? cut->count : 1;
-    size_t rows = cut ? cut->rows : whole->rows;
+    bool cut = use->parts1 > 1;
+    const kf_parts *p = &m->parts;
+    const kofn_matrix *part = cut ? p->part : whole;
+    size_t parts = cut ? p->count : 1;
+    size_t rows = cut ? p->rows : whole->rows;
     size_t cols =
         use->of ? kf_ceil_div(use->layout.problem.n, use->layout.cut[0].cols)
-        : cut   ? cut->cols
+        : cut   ? p->cols
                 : whole->cols;
+    double by = cut && m->lent ? m->by : 1; /* a lent input is not multiplied */
 
     TRY_NEW(*out, use->op->left ? rows : cols);
     for (size_t i = 0; use->of && i < cols; i++)
@@ -168,4 +157,91 @@ kofn_status kf_norms_of_input(const kofn_plan *use, const kf_parts *cut,
         return KOFN_OK;
     return use->op->left ? kf_norms_of_part_rows(part, parts, *out, rows)
                          : kf_norms_of_columns(part, parts, by, *out, cols);
+}
+
+/* ---- an operand ---------------------------------------------------------- */
+
+/* Returns the length of a line; line `groups` is that of the columns. */
+static size_t length_of(const kf_resident *r, size_t line)
+{
+    if (line == r->plan->layout.groups)
+        return r->A ? r->A->cols : r->parts.cols;
+    return r->A ? r->plan->span : r->parts.rows;
+}
+
+kofn_status kf_norms_know(kf_norms *n, const kf_resident *r, bool columns,
+                          size_t group)
+{
+    size_t groups = r->plan->layout.groups, line = columns ? groups : group;
+    double *known;
+    kofn_status st;
+
+    assert(group < groups);
+    if (!n->norm)
+        TRY_ZERO(n->norm, groups + 1);
+    n->groups = groups;
+    if (n->norm[line])
+        return KOFN_OK;
+    TRY_NEW(known, length_of(r, line));
+    st = columns ? kf_norms_of_resident_columns(r, known, length_of(r, line))
+                 : kf_norms_of_rows(r, group, known);
+    if (st)
+        kf_free(known);
+    else
+        n->norm[line] = known;
+    return st;
+}
+
+static void free_lines(double **line, size_t groups)
+{
+    for (size_t i = 0; line && i <= groups; i++)
+        kf_free(line[i]);
+    kf_free(line);
+}
+
+/* Makes all lines of an operand, with zeros. */
+static kofn_status new_lines(const kf_resident *r, double ***line)
+{
+    size_t groups = r->plan->layout.groups;
+
+    TRY_ZERO(*line, groups + 1);
+    for (size_t i = 0; i <= groups; i++) {
+        (*line)[i] = kf_zero(length_of(r, i), sizeof(double));
+        if (!(*line)[i]) {
+            free_lines(*line, groups);
+            *line = NULL;
+            return KOFN_NOMEM;
+        }
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_norms_expect(kf_norms *n, const kf_resident *r)
+{
+    assert(!n->norm);
+    n->groups = r->plan->layout.groups;
+    return new_lines(r, &n->norm);
+}
+
+void kf_norms_forget(kf_norms *n)
+{
+    free_lines(n->norm, n->groups);
+    free_lines(n->speed, n->groups);
+    free_lines(n->least, n->groups);
+    *n = (kf_norms){.groups = 0};
+}
+
+kofn_status kf_norms_await(kf_norms *n, const kf_resident *r, bool renewed)
+{
+    for (size_t g = 0; g < r->plan->layout.groups; g++)
+        TRY(kf_norms_know(n, r, false, g));
+    TRY(kf_norms_know(n, r, true, 0));
+    if (!n->speed)
+        TRY(new_lines(r, &n->speed));
+    if (!renewed || n->least)
+        return KOFN_OK;
+    TRY(new_lines(r, &n->least));
+    for (size_t i = 0; i <= n->groups; i++)
+        memcpy(n->least[i], n->norm[i], length_of(r, i) * sizeof(double));
+    return KOFN_OK;
 }

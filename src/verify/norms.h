@@ -1,7 +1,8 @@
 /* norms.h -- norms of the rows and columns of operands and inputs: the scale of
  * results.
  *
- * Arrays belong to the caller. */
+ * A kf_norms owns its lines until kf_norms_forget; other arrays belong to the
+ * caller. */
 #ifndef KF_NORMS_H
 #define KF_NORMS_H
 
@@ -21,27 +22,50 @@ kofn_status kf_norms_of_resident_columns(const kf_resident *r, double *col,
 /* Computes the norms of the rows of the parts of A in a group, `span` of them,
  * scaled like the blocks (kf_resident.by). */
 kofn_status kf_norms_of_rows(const kf_resident *r, size_t group, double *row);
-/* Computes the norms of the rows of A in a group, or of its columns, and
- * allocates them.  If *out is not NULL it stays. */
-kofn_status kf_norms_of_resident(const kf_resident *r, bool columns,
-                                 size_t group, double **out);
 /* Computes the norms of the columns of a product's input, or of the rows of the
- * input of a left product.  The input is `whole`, or cut and multiplied by
- * `by`.  The norms are ones if A itself is read. */
-kofn_status kf_norms_of_input(const kofn_plan *use, const kf_parts *cut,
-                              const kofn_matrix *whole, double by,
-                              double **out);
-/* Norms of a matrix that changes: of the rows of each group, then of its
- * columns. */
+ * input of a left product, and allocates them.  The input is `whole`, or cut
+ * into the parts of the messages.  The norms are ones if A itself is read. */
+kofn_status kf_norms_of_input(const kofn_plan *use, const kf_messages *m,
+                              const kofn_matrix *whole, double **out);
+
+/* ---- an operand ---------------------------------------------------------- */
+
+/* Norms of an operand: a line for the rows of each group, then one for its
+ * columns.  A line that is NULL is unknown. */
 typedef struct kf_norms {
-    double *const *norm;  /* upper bounds of the norms */
-    double *const *speed; /* the same for the velocity */
-    double *const *least; /* or NULL: least values of the norms, from when they
-                           * were known or the largest step since, with decay */
+    size_t groups;
+    double **norm;  /* while the operand changes, upper bounds */
+    double **speed; /* the same for its velocity; NULL: it has none */
+    double **least; /* least values of the norms, from when they were known or
+                     * the largest step since, with decay; NULL: the norms are
+                     * not computed anew */
 } kf_norms;
-/* Increases the bounds after a change. */
-kofn_status kf_norms_grow(const kf_resident *r, const kofn_change *change,
-                          const kofn_matrix *U, const kofn_matrix *V,
-                          const kf_norms *n);
+
+/* Computes the norms of the rows of a group, or of the columns, unless they are
+ * known. */
+kofn_status kf_norms_know(kf_norms *n, const kf_resident *r, bool columns,
+                          size_t group);
+/* Makes room for all norms of an operand that comes strip by strip. */
+kofn_status kf_norms_expect(kf_norms *n, const kf_resident *r);
+void kf_norms_forget(kf_norms *n);
+
+/* ---- an operand that changes (norms_change.c) ---------------------------- */
+
+/* Prepares for changes, unless that was done: all norms are known.  With
+ * `renewed` they will be computed anew later. */
+kofn_status kf_norms_await(kf_norms *n, const kf_resident *r, bool renewed);
+/* Updates norms for a change of the operand.  They remain upper bounds. */
+kofn_status kf_norms_grow(kf_norms *n, const kf_resident *r,
+                          const kofn_change *change, const kofn_matrix *U,
+                          const kofn_matrix *V);
+/* Computes the norms anew from the operand as it is now, `now`. */
+kofn_status kf_norms_renew(kf_norms *n, const kf_resident *now);
+/* Updates norms from the strips of the operand that begin at `at`.  *cols
+ * accumulates the norms of columns, which are known when all strips have been
+ * seen. */
+kofn_status kf_norms_renew_rows(kf_norms *n, const kf_resident *strips,
+                                size_t at, double **cols);
+/* Sets the norms of columns after all strips. */
+void kf_norms_renew_cols(kf_norms *n, const kf_resident *r, double **cols);
 
 #endif

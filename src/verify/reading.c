@@ -7,7 +7,7 @@
  *
  * Owns the code for reading the blocks; their numbers belong to the caller,
  * which also decides about a finding. */
-#include "compare.h"
+#include "reading.h"
 
 #include "code/bounds.h"
 #include "data/kernel.h"
@@ -126,14 +126,12 @@ static kofn_status compare(kf_reading *r, const kofn_decoder *d,
                     .drifts = true,
                     .secret = r->secret,
                     .number = r->number};
-    kofn_status st;
 
     bounds(r, &c);
     TRY(kf_compare_know(&c, r->cache));
     if (c.q == 0)
         return KOFN_TOOFEW;
-    st = kf_compare_results(&c, found);
-    return st == KOFN_OK && !(found->floor <= r->hidden) ? KOFN_TOOFEW : st;
+    return kf_compare_decide(&c, r->hidden, true, found);
 }
 
 kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found)

@@ -6,8 +6,8 @@
 #include "code/code.h"
 #include "data/data.h"
 #include "mat/mat.h"
-#include "verify/compare.h"
 #include "verify/norms.h"
+#include "verify/reading.h"
 
 #include <math.h>
 
