@@ -12,7 +12,7 @@
  * alone: it reports them to its coordinator, and not to other nodes. */
 #include "host.h"
 
-#include "code/operation.h"
+#include "base/entropy.h"
 
 #include <assert.h>
 
@@ -27,16 +27,13 @@ void kf_comparison_free(kf_mesh_work *work)
 static kofn_status draw_weights(kf_mesh_work *work, uint64_t *secret,
                                 uint32_t *number)
 {
-    while (work->comparison.secret == 0)
-        TRY(kf_host_random(&work->comparison.secret,
-                           sizeof work->comparison.secret));
+    TRY(kf_entropy_number(&work->comparison.secret));
     *secret = work->comparison.secret;
     *number = work->comparison.number++;
     return KOFN_OK;
 }
 
-/* Sets both operands of the product that is made. */
-static kofn_status sides_of(kf_host *h, kf_sides **out)
+kofn_status kf_comparison_sides(kf_host *h, kf_sides **out)
 {
     kf_sides *s = *out = &h->work.comparison.sides;
 
@@ -185,7 +182,7 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
     TRY(kf_host_sources(h, t, source));
     c.hi = kf_host_strips(on, t->group, &c.lo);
     c.hi += c.lo;
-    TRY(sides_of(h, &sides));
+    TRY(kf_comparison_sides(h, &sides));
     TRY(draw_weights(&h->work, &c.secret, &c.number));
     TRY(kf_verify_results(&c, sides, kf_node_cache(h->node),
                           kf_mesh_hidden(c.plan), t->last, found));

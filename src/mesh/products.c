@@ -233,6 +233,15 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
     return KOFN_OK;
 }
 
+static kofn_status secret_new(kf_host_product_data *p)
+{
+    const kf_mesh_operand *o = p->of;
+    const kofn_operand A = {o->sparse ? NULL : &o->dense, o->sparse};
+
+    return kf_secret_new(&p->secret, p->plan, A,
+                         p->plan->op->left ? o->scaling.col : o->scaling.row);
+}
+
 static kofn_status product_new(kf_host *h, size_t i)
 {
     const kofn_mesh_product *s = &h->program.product[i];
@@ -259,7 +268,7 @@ static kofn_status product_new(kf_host *h, size_t i)
         kf_max(h->largest,
                kf_max(kf_host_partial_bytes(p, p->plan->span, 0),
                       kf_host_partial_bytes(p, p->plan->span, KOFN_NO_SEAT)));
-    return h->program.change ? KOFN_OK : kf_secret_new(p);
+    return h->program.change ? KOFN_OK : secret_new(p);
 }
 
 kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v)

@@ -8,18 +8,9 @@
 
 #include "blocks.h"
 
-#define KF_FREIVALDS_SUMS 4 /* number of secret rows; all must agree */
+#include "verify/secret.h"
 
 typedef struct kf_host kf_host; /* host.h */
-
-/* Secret rows times A, or for left products A times secret columns.  A sender
- * that does not know them passes the check of freivalds.c with a wrong product
- * only by chance. */
-typedef struct kf_secret {
-    double *row;   /* KF_FREIVALDS_SUMS by rows of A: +- 1/2 to 1 */
-    double *times; /* KF_FREIVALDS_SUMS by columns of A: row A */
-    double *most;  /* of the first row: |row| |A| */
-} kf_secret;
 
 /* What is known of the product that is being made. */
 typedef struct kf_mesh_freivalds {
@@ -120,11 +111,9 @@ kofn_status kf_mesh_spread_check(kf_host *h, const kofn_decoder *d);
  * be there. */
 kofn_status kf_mesh_spread_clear(kf_host *h);
 
-/* secret.c */
-kofn_status kf_secret_new(kf_host_product_data *p);
-void kf_secret_free(kf_secret *s);
-
 /* comparison.c */
+/* Returns both operands of the product that is made. */
+kofn_status kf_comparison_sides(kf_host *h, kf_sides **out);
 /* Compares the partial products of the decoder's seats.  The finding goes into
  * `ev`. */
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,

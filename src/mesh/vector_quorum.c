@@ -23,8 +23,7 @@
  */
 #include "host.h"
 
-#include "base/mix.h"
-#include "base/vectors.h"
+#include "base/entropy.h"
 
 #include <assert.h>
 #include <math.h>
@@ -63,8 +62,7 @@ static kofn_status ask_print(kf_host *h, kf_route *r, const kf_note *ask)
 {
     kf_note note = *ask;
 
-    while (r->witness.key == 0)
-        TRY(kf_host_random(&r->witness.key, sizeof r->witness.key));
+    TRY(kf_entropy_number(&r->witness.key));
     note.ask.key = r->witness.key;
     return kf_mail_to(h, r->peer, &note);
 }

@@ -5,12 +5,12 @@
  * weights of checks follow from. */
 #include "run.h"
 
+#include "base/entropy.h"
 #include "code/operation.h"
 #include "verify/key.h"
 
 #include <assert.h>
 #include <math.h>
-#include <sys/random.h>
 
 /* Errors that may be hidden in agreeing results, relative to the operands, if
  * no tolerance was given.  If more may be hidden, one more result is wanted. */
@@ -25,10 +25,10 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
                           double max_error)
 {
     *g = (kf_guard){.secret = seed, .max_error = max_error};
-    if (!repeatable &&
-        getrandom(&g->secret, sizeof g->secret, 0) != (ssize_t)sizeof g->secret)
-        return kf_fail(KOFN_IO, "the system returned no random numbers");
-    return KOFN_OK;
+    if (repeatable)
+        return KOFN_OK;
+    g->secret = 0;
+    return kf_entropy_number(&g->secret);
 }
 
 /* Frees the verdicts after the core has received them all. */
@@ -132,27 +132,6 @@ kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h)
                       kf_mix64(kf_state64(g->secret, KEYS)));
 }
 
-/* Returns the error of an entry by rounding and decoding.  The sums of the test
- * are also rounded, in double precision. */
-static double error_of(const kf_held *h, double noise)
-{
-    const kofn_layout *L = &h->plan->layout;
-    double n = (double)L->problem.n;
-    double alarm =
-        kf_compare_alarm(h->plan, n + (double)h->plan->parts, h->changes);
-    double own = 0x1p-52 * (n + (double)kf_min(h->key->rows, h->key->run));
-
-    assert(h->key);
-    return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own;
-}
-
-/* Returns the error that an entry may hide in the sums of a run of rows. */
-static double floor_of(const kf_held *h, double error)
-{
-    return KF_KEY_BLUR * sqrt((double)kf_min(h->key->rows, h->key->run)) *
-           error;
-}
-
 kofn_status kf_guard_test(kf_held *h, kf_measure *of, double noise,
                           const kofn_matrix *out, const kf_back *back,
                           bool *agrees)
@@ -163,11 +142,11 @@ kofn_status kf_guard_test(kf_held *h, kf_measure *of, double noise,
                      .back = back,
                      .in = &m->plain->m,
                      .cols = m->parts.count ? m->parts.cols : m->plain->m.cols,
-                     .error = error_of(h, noise)};
+                     .error = kf_key_error(h->key, h->plan, h->changes, noise)};
 
     *agrees = true;
     if (of->keyed) {
-        of->floor = floor_of(h, test.error);
+        of->floor = kf_key_floor(h->key, test.error);
         of->error = kf_verify_error(h->plan, of->floor);
     } else if (of->lenient) {
         test.error += of->floor;
@@ -179,42 +158,19 @@ kofn_status kf_guard_test(kf_held *h, kf_measure *of, double noise,
     return kf_key_test(h->key, &test, agrees);
 }
 
-/* ---- answers, one by one ------------------------------------------------- */
+/* ---- answers ---------------------------------------------------------------
+ */
 
 /* Tests answers one by one if the product has failed its test as a whole;
  * otherwise accepts all. */
-static kofn_status test_answers(kf_guard *g, kf_held *h, kf_measure *of,
-                                const kf_use *by, const kofn_action *a,
-                                const kf_source *source)
+static kofn_status test_each(const kf_guard *g, const kf_held *h,
+                             kf_measure *of, kf_compare *c, kf_found *found)
 {
-    kf_keyed_answers test = {
-        .plan = of->sides.messages->plan,
-        .resident = &h->resident,
-        .code = by->code,
-        .decoder = a->decoder,
-        .source = source,
-        .messages = of->sides.messages,
-        .group = a->group,
-        .lo = a->lo,
-        .hi = a->hi,
-        .secret = kf_mix64(kf_state64(g->secret, KEYS + 1 + a->task))};
-    kf_found found = {.status = KOFN_OK};
-    kofn_status st = KOFN_OK;
-
-    TRY(kf_norms_know(&h->norms, &h->resident, false, a->group));
-    TRY(kf_sides_know_input(sides_of(h, of), test.plan));
-    test.row = h->norms.norm[a->group];
-    test.col = of->sides.input;
-    test.error = error_of(h, 0);
-    TRY(kf_grow(&g->verdict, &g->cap, g->count, sizeof *g->verdict));
-    TRY_NEW(found.bad, a->decoder->seats);
-    if (of->each)
-        st = kf_key_test_answers(&test, found.bad, &found.count);
-    if (st)
-        kf_free(found.bad);
-    else
-        tell(g, of, a, &found);
-    return st;
+    if (!of->each)
+        return KOFN_OK;
+    c->secret = kf_mix64(kf_state64(g->secret, KEYS + 1 + c->number));
+    return kf_key_test_answers(
+        c, &of->sides, kf_key_error(h->key, h->plan, h->changes, 0), found);
 }
 
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
@@ -237,15 +193,16 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                     .secret = g->secret,
                     .number = a->task};
     kf_found found = {.status = KOFN_OK};
+    kf_sides *s = sides_of(h, of);
     kofn_status st;
 
-    if (by->errors == KOFN_ERRORS_KEYED)
-        return test_answers(g, h, of, by, a, source);
     assert(a->count == a->decoder->seats);
     TRY(kf_grow(&g->verdict, &g->cap, g->count, sizeof *g->verdict));
     TRY_NEW(found.bad, a->decoder->seats);
-    st = kf_verify_results(&c, sides_of(h, of), by->cache, most_hidden(g, &c),
-                           a->last, &found);
+    st = by->errors == KOFN_ERRORS_KEYED
+             ? test_each(g, h, of, &c, &found)
+             : kf_verify_results(&c, s, by->cache, most_hidden(g, &c), a->last,
+                                 &found);
     if (st)
         kf_free(found.bad);
     else

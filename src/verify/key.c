@@ -508,6 +508,23 @@ static bool agree(const kf_key *k, const kf_keyed *of, bool careful,
     return true;
 }
 
+double kf_key_error(const kf_key *k, const kofn_plan *plan, uint64_t changes,
+                    double noise)
+{
+    const kofn_layout *L = &plan->layout;
+    double n = (double)L->problem.n;
+    double alarm = kf_compare_alarm(plan, n + (double)plan->parts, changes);
+    /* the sums of the test are also rounded, in double precision */
+    double own = 0x1p-52 * (n + (double)kf_min(k->rows, k->run));
+
+    return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own;
+}
+
+double kf_key_floor(const kf_key *k, double error)
+{
+    return KF_KEY_BLUR * sqrt((double)kf_min(k->rows, k->run)) * error;
+}
+
 kofn_status kf_key_test(const kf_key *k, const kf_keyed *of, bool *agrees)
 {
     double *room;

@@ -26,9 +26,7 @@ void kf_sides_forget(kf_sides *s)
     s->input = NULL;
 }
 
-/* Measures results by both operands.  In left products the resident operand is
- * the second. */
-static kofn_status know_operands(kf_compare *c, kf_sides *s)
+kofn_status kf_sides_measure(kf_sides *s, kf_compare *c)
 {
     bool left = c->plan->op->left;
     double **norms;
@@ -37,6 +35,7 @@ static kofn_status know_operands(kf_compare *c, kf_sides *s)
     TRY(kf_sides_know_input(s, c->plan));
     norms = s->velocity ? s->norms->speed : s->norms->norm;
     assert(norms);
+    /* in left products the resident operand is the second */
     c->row = left ? s->input : norms[c->group];
     c->col = left ? norms[s->norms->groups] : s->input;
     return KOFN_OK;
@@ -110,7 +109,7 @@ kofn_status kf_verify_results(kf_compare *c, kf_sides *s, kf_cache *cache,
 
     c->terms = terms_of(c->plan);
     if (by_operands)
-        TRY(know_operands(c, s));
+        TRY(kf_sides_measure(s, c));
     TRY(kf_compare_know(c, cache));
     found->status = by_operands ? kf_compare_decide(c, most, last, found)
                                 : decide_measured(c, s, most, last, found);

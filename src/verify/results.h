@@ -22,6 +22,8 @@ typedef struct kf_sides {
 
 /* Computes the norms of the input unless they are known. */
 kofn_status kf_sides_know_input(kf_sides *s, const kofn_plan *use);
+/* Measures results by both operands: sets row and col of the comparison. */
+kofn_status kf_sides_measure(kf_sides *s, kf_compare *c);
 /* Forgets the input. */
 void kf_sides_forget(kf_sides *s);
 
