@@ -48,8 +48,8 @@ static kofn_status look(kf_host *h, uint32_t operand)
 
     assert(operand == c->window.operand);
     assert(c->window.lo < c->window.hi);
-    r.lo = c->window.lo;
-    r.hi = c->window.hi;
+    r.check.lo = c->window.lo;
+    r.check.hi = c->window.hi;
     for (size_t i = 0; i < c->lents && !st; i++) {
         const kf_borrowed *l = &c->lent[i];
 

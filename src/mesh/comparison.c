@@ -24,12 +24,11 @@ void kf_comparison_free(kf_mesh_work *work)
 /* ---- a verdict ----------------------------------------------------------- */
 
 /* Draws the weights of one comparison. */
-static kofn_status draw_weights(kf_mesh_work *work, uint64_t *secret,
-                                uint32_t *number)
+static kofn_status draw_weights(kf_mesh_work *work, kf_compare *c)
 {
     TRY(kf_entropy_number(&work->comparison.secret));
-    *secret = work->comparison.secret;
-    *number = work->comparison.number++;
+    c->secret = work->comparison.secret;
+    c->number = work->comparison.number++;
     return KOFN_OK;
 }
 
@@ -69,11 +68,11 @@ void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
 kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
                                kf_reading *r, bool velocity, kf_found *found)
 {
-    r->row = kf_mesh_norms_rows(o, velocity);
+    r->check.row = kf_mesh_norms_rows(o, velocity);
     r->errors = h->opt.errors;
     r->hidden = kf_mesh_hidden(r->plan);
-    r->changes = h->blocks.changing.turn;
-    TRY(draw_weights(&h->work, &r->secret, &r->number));
+    r->check.changes = h->blocks.changing.turn;
+    TRY(draw_weights(&h->work, &r->check));
     return kf_reading_judge(r, velocity, found);
 }
 
@@ -183,7 +182,7 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
     c.hi = kf_host_strips(on, t->group, &c.lo);
     c.hi += c.lo;
     TRY(kf_comparison_sides(h, &sides));
-    TRY(draw_weights(&h->work, &c.secret, &c.number));
+    TRY(draw_weights(&h->work, &c));
     TRY(kf_verify_results(&c, sides, kf_node_cache(h->node),
                           kf_mesh_hidden(c.plan), t->last, found));
     if (found->status == KOFN_OK) /* hidden errors differ like rounding */

@@ -1,8 +1,8 @@
 /* step.c -- the coordinator of the node takes a step: an event goes in, and its
  * actions are done.
  *
- * Files below this one cannot take a step.  They leave word of what happened to
- * our blocks and our vector (h->told), and it is delivered here.
+ * Files below this one cannot take a step.  They record the changes of our
+ * blocks and our vector in h->told, which is delivered here.
  */
 #include "host.h"
 

@@ -14,12 +14,12 @@
  * Owns sketches and scratch within a call; results are borrowed and only read.
  * Weights are drawn for each cell and must never be sent to a worker. */
 #include "compare.h"
+#include "rounding.h"
 
 #include "base/mix.h"
 #include "base/vectors.h"
 #include "code/operation.h"
 #include "code/suspect.h"
-#include "data/scale.h"
 
 #include <assert.h>
 #include <float.h>
@@ -37,13 +37,9 @@
 #define LEAST_WEIGHT 0.25
 
 /* Rounding of honest entries, in units of row norm times column norm times the
- * weight of the seat.  It was measured on data of all kinds and with several
- * BLAS (docs/errors.md).  Usual noise grows with the square root of the number
- * of terms.  The alarm is above the worst known data: with equal numbers, all
- * roundings of a sum have one direction, so the error grows with their number.
- */
-#define NOISE_START 0.5
-#define NOISE_ROOT 0.1
+ * weight of the seat.  The alarm is above the worst known data: with equal
+ * numbers, all roundings of a sum have one direction, so the error grows with
+ * their number. */
 #define NOISE_LINEAR (1.0 / 300)
 /* For blocks that have changed: each change adds rounding, which also grows
  * with the square root of the number of changes. */
@@ -305,8 +301,7 @@ static kofn_status is_closed(const kf_compare *c, bool *closed)
 
 static double usual_noise(double terms, uint64_t changes)
 {
-    return NOISE_START + NOISE_ROOT * sqrt(terms) +
-           NOISE_DRIFT * sqrt((double)changes);
+    return kf_rounding_usual(terms) + NOISE_DRIFT * sqrt((double)changes);
 }
 
 double kf_compare_alarm(const kofn_plan *plan, double terms, uint64_t changes)

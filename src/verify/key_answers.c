@@ -7,12 +7,10 @@
  *
  * Owns the sums of a call; answers and operands are borrowed and only read. */
 #include "key.h"
+#include "rounding.h"
 
 #include <assert.h>
 #include <math.h>
-
-/* As in key.c. */
-#define FAR 8
 
 typedef struct sums {
     const kf_compare *of;
@@ -121,7 +119,7 @@ static void subtract(const sums *s, const kf_source *from, size_t l,
 
 static bool is_small(const sums *s, size_t n, double weight)
 {
-    double error = FAR * sqrt(s->squares) * s->error * weight;
+    double error = KF_ROUNDING_FAR * sqrt(s->squares) * s->error * weight;
 
     for (size_t j = 0; j < n; j++)
         if (!(fabs(s->left[j]) <= error * s->of->col[j]))

@@ -26,21 +26,17 @@ typedef struct kf_reading {
     bool moves; /* true if some block has a velocity */
     kofn_matrix *rows;
     kf_source *source; /* rows of each block */
-    double *ones;
+    double *col;       /* norms of the factors, per column */
     void *zeros;
-    uint32_t *bad; /* memory of a finding */
-    /* The compared numbers; by default whole blocks. */
-    size_t lo, hi;     /* rows [lo, hi) */
-    size_t cols;       /* numbers of each row */
-    kofn_dtype dtype;  /* their type */
-    size_t terms;      /* products summed in each */
-    const double *col; /* norms of the factors, per column */
-    /* The caller sets these before each comparison. */
-    const double *row;  /* norms of the rows of the matrix or its velocity */
+    uint32_t *bad;    /* memory of a finding */
+    size_t cols;      /* numbers of each row */
+    kofn_dtype dtype; /* their type */
+    /* By default whole blocks are compared.  The caller may set rows [lo, hi).
+     * It sets `row`, the norms of the rows of the matrix or its velocity,
+     * `changes`, and the weights. */
+    kf_compare check;
     kofn_errors errors; /* how blocks may be wrong                        */
     double hidden;      /* largest error that may stay undetected */
-    uint64_t changes, secret; /* as in kf_compare */
-    uint32_t number;          /* as in kf_compare */
 } kf_reading;
 
 /* Allocates room for `room` blocks. Free it even after a failure. */
@@ -49,6 +45,15 @@ void kf_reading_free(kf_reading *r);
 /* Adds a block with borrowed numbers.  If a seat has two blocks the first
  * counts. */
 void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block);
+/* Draws the weights of a sketch, between 1/2 and 1 of either sign; returns
+ * their norm. */
+double kf_reading_weigh(kf_rng r, double *w, size_t n);
+/* Computes a sketch of a block, or of its velocity: the product of each row
+ * with these weights, always in float64. */
+void kf_reading_sketch(const kf_block *b, bool velocity, const double *w,
+                       double *to);
+/* Sketches are added instead of blocks, by weights of this norm. */
+void kf_reading_of_sketches(kf_reading *r, double norm);
 /* Compares the blocks, or their velocities.  KOFN_OK: all agree except those
  * found.  KOFN_CORRUPT: they disagree, and not all wrong blocks are found.
  * KOFN_TOOFEW: more blocks are needed. */
