@@ -15,7 +15,8 @@
 #include "bench.h"
 
 #include "code/suspect.h"
-#include "data/compare.h"
+#include "verify/compare.h"
+#include "verify/norms.h"
 
 #define MOST_SEATS 1000
 
@@ -87,16 +88,14 @@ static void fleet_up(fleet *f, const char *spec, size_t n, kofn_problem pb)
     f->row = kf_new(f->plan->span, sizeof *f->row);
     f->col = kf_new(f->cols, sizeof *f->col);
     t = cpu_now();
-    check(kf_data_scales_of_rows(&f->resident, 0, f->row), "rows");
+    check(kf_norms_of_rows(&f->resident, 0, f->row), "rows");
     f->scales = cpu_now() - t;
     if (f->plan->parts1 > 1)
-        check(kf_data_scales_of_columns(f->messages.parts.part,
-                                        f->messages.parts.count, 1, f->col,
-                                        f->cols),
+        check(kf_norms_of_columns(f->messages.parts.part,
+                                  f->messages.parts.count, 1, f->col, f->cols),
               "columns");
     else
-        check(kf_data_scales_of_columns(&f->in, 1, 1, f->col, f->cols),
-              "columns");
+        check(kf_norms_of_columns(&f->in, 1, 1, f->col, f->cols), "columns");
 }
 
 static void fleet_down(fleet *f)

@@ -14,7 +14,7 @@
 /* Numbers in an answer; more than there are nodes. */
 #define COLUMNS 36
 /* Rounding of an answer of size 1, and a factor that no correct answer
- * reaches, as in src/data/compare.c. */
+ * reaches, as in src/verify/compare.c. */
 #define USUAL 0x1p-51
 #define ALARM 256
 #define MOST_NODES 4096

@@ -464,6 +464,7 @@ static int know_workers(cli_args *a, char run[CLI_SPEC])
 int cmd_plan(cli_args *a)
 {
     const operation *o = operation_of(a->operand[0]);
+    const cli_transport *to = cli_transport_of(a->port);
     all l = {.row = NULL}, more = {.row = NULL};
     int code;
 
@@ -475,6 +476,9 @@ int cmd_plan(cli_args *a)
     if (a->operands != o->sizes + 1)
         return cli_say(EXIT_USAGE, "plan %s takes %s, not %d size%s", o->name,
                        o->form, a->operands - 1, a->operands == 2 ? "" : "s");
+    if (to->address && !a->port[strlen(to->name) + strlen("://")])
+        return cli_say(EXIT_USAGE, "--port %s has no address; give %s", a->port,
+                       to->form);
     TRY_CODE(know_workers(a, l.run));
     cli_busy("forecasting", o->name);
     code = forecast(a, o, 0, &l);

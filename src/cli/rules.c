@@ -37,10 +37,8 @@ bool cli_whole(const char *text, size_t max, size_t *out)
 
 int cli_check_port_name(cli_args *a, const cli_option *o, const char *text)
 {
-    const cli_transport *t = cli_transport_of(text);
-
     (void)a;
-    if (t && (!t->address || text[strlen(t->name) + strlen("://")]))
+    if (cli_transport_of(text))
         return 0;
     return cli_say(EXIT_USAGE, "--%s %s: give %s", o->name, text,
                    cli_transport_forms(NULL));

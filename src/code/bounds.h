@@ -3,7 +3,7 @@
  *
  * Rounds and streams compare results (src/core/guard.c), nodes of a mesh
  * compare pieces (src/peer/faulty.c), and readers compare blocks
- * (src/data/reading.c).  Each counts its own results; only this file computes
+ * (src/verify/reading.c).  Each counts its own results; only this file computes
  * from the numbers.
  *
  * Let there be s results beyond those that decode.  A codeword that agrees with

@@ -243,14 +243,6 @@ typedef struct kf_others {
  * well enough. */
 kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,
                                 size_t lo, const kf_others *others);
-/* Draws the weights of a sketch, between 1/2 and 1 of either sign; returns
- * their norm. */
-double kf_data_weigh(kf_rng r, double *w, size_t n);
-/* Computes a sketch of a block, or of its velocity: the product of each row
- * with these weights, always in float64. */
-void kf_block_sketch(const kf_block *b, bool velocity, const double *w,
-                     double *to);
-
 /* Returns the block of this operand among the blocks of a seat, or NULL. */
 kf_block *kf_block_of(const kf_block *b, uint32_t operand);
 

@@ -1,6 +1,6 @@
 /* repair.c -- blocks without A, because no machine has A after it has changed.
- * It reads a block as rows of numbers, computes rows of a block from other
- * blocks, and makes sketches for comparing blocks.
+ * It reads a block as rows of numbers, and computes rows of a block from other
+ * blocks.
  *
  * The block of a seat is a row of the code times A.  So it is a combination of
  * the blocks of other seats if their rows span this row (math/training.md 8).
@@ -152,52 +152,4 @@ kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,
         st = regenerate(&m, b, lo, others);
     mixture_free(&m);
     return st;
-}
-
-/* ---- sketches ------------------------------------------------------------ */
-
-double kf_data_weigh(kf_rng r, double *w, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        w[i] = kf_weight64(kf_rng_u64(&r));
-        sum += w[i] * w[i];
-    }
-    return sqrt(sum);
-}
-
-/* Multiplies in float64, so that only the blocks' own rounding remains. */
-static void multiply_narrow(const kofn_matrix *component, const double *w,
-                            double *y)
-{
-    for (size_t i = 0; i < component->rows; i++) {
-        const float *x = kf_at(component, i, 0);
-        double sum[4] = {0};
-        size_t j = 0;
-
-        for (; j + 4 <= component->cols; j += 4)
-            for (size_t k = 0; k < 4; k++)
-                sum[k] += w[j + k] * (double)x[j + k];
-        for (; j < component->cols; j++)
-            sum[0] += w[j] * (double)x[j];
-        y[i] = sum[0] + sum[1] + (sum[2] + sum[3]);
-    }
-}
-
-void kf_block_sketch(const kf_block *b, bool velocity, const double *w,
-                     double *to)
-{
-    const kofn_matrix by = {(double *)(uintptr_t)w, b->cols, 1, 1, KOFN_F64};
-
-    for (size_t l = 0; l < b->components; l++, to += b->rows) {
-        kofn_matrix component = component_from(b, velocity, l, 0);
-
-        if (component.rows == 0)
-            memset(to, 0, b->rows * sizeof *to);
-        else if (component.dtype == KOFN_F64)
-            kf_mat_multiply(&component, &by, false, to);
-        else
-            multiply_narrow(&component, w, to);
-    }
 }

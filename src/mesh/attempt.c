@@ -1,4 +1,5 @@
-/* attempt.c -- the attempts of a run: their jobs, and who wants the next one.
+/* attempt.c -- the attempts of a run: their jobs, and the nodes that want
+ * another.
  *
  * back.c returns to a checkpoint.
  */

@@ -3,7 +3,7 @@
  *
  * A block that is rebuilt from a wrong one is wrong, and makes wrong partial
  * products. So one window more than necessary is requested.  All that come are
- * compared (data/reading.c), and velocities as well; wrong ones are dropped.
+ * compared (verify/reading.c), and velocities as well; wrong ones are dropped.
  *
  * Owns nothing; the windows belong to the operand.  These functions may drop a
  * window.  Only the node's own counts may exclude a node. */
@@ -48,8 +48,8 @@ static kofn_status look(kf_host *h, uint32_t operand)
 
     assert(operand == c->window.operand);
     assert(c->window.lo < c->window.hi);
-    r.lo = c->window.lo;
-    r.hi = c->window.hi;
+    r.check.lo = c->window.lo;
+    r.check.hi = c->window.hi;
     for (size_t i = 0; i < c->lents && !st; i++) {
         const kf_borrowed *l = &c->lent[i];
 

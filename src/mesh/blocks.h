@@ -8,7 +8,8 @@
 
 #include "connections.h"
 
-#include "data/compare.h"
+#include "verify/reading.h"
+#include "verify/results.h"
 
 typedef struct kf_host kf_host; /* host.h */
 
@@ -24,7 +25,7 @@ typedef struct kf_mesh_operand {
     kofn_sparse coded; /* if it is sparse: the matrix with these numbers */
     kf_code *code;     /* the code that encodes blocks */
     kf_block *block;   /* NULL, or of no use, while host.seat is KOFN_NO_SEAT */
-    double *norms;     /* norms.c, if it changes; or NULL */
+    kf_norms norms;    /* known if errors are looked for */
 } kf_mesh_operand;
 
 /* A borrowed window: some rows of another seat's block of a matrix that
@@ -129,10 +130,8 @@ void kf_turn_change_done(kf_turn_change *a);
 
 /* norms.c */
 kofn_status kf_mesh_norms_new(kf_host *h);
-/* Return the norms of the rows of parts, or of their velocities; of the
- * columns. */
+/* Returns the norms of the rows of parts, or of their velocities. */
 const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity);
-const double *kf_mesh_norms_cols(const kf_mesh_operand *o);
 /* Adds the change of the turn to the norms. */
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn);
 /* Norms that travel with the vector: their number, into and out of it. */

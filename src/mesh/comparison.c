@@ -1,95 +1,46 @@
 /* comparison.c -- compares the partial products of a group and finds the wrong
  * ones.
  *
- * The weights are known only to this node (src/data/compare.c, docs/errors.md).
- * A node that is wrong in more iterates than chance explains, compared with the
- * others, is excluded, as a worker is (src/base/blame.h).  A node that finds
- * its own partial product wrong makes it again.  If the partial product is the
- * same, its block is wrong; if matrices change, it needs another block.
+ * The weights are known only to this node (src/verify/compare.c,
+ * docs/errors.md). A node that is wrong in more iterates than chance explains,
+ * compared with the others, is excluded, as a worker is (src/base/blame.h).  A
+ * node that finds its own partial product wrong makes it again.  If the partial
+ * product is the same, its block is wrong; if matrices change, it needs another
+ * block.
  *
  * Owns the weights and scales of this iterate.  Findings concern this node
  * alone: it reports them to its coordinator, and not to other nodes. */
 #include "host.h"
 
-#include "code/operation.h"
+#include "base/entropy.h"
 
 #include <assert.h>
 
-/* ---- scales of results --------------------------------------------------- */
-
-static kofn_status know_norms(kf_host_product_data *p)
-{
-    return p->of->norms ? KOFN_OK
-                        : kf_data_norms(&p->of->resident, p->plan->op->left, 0,
-                                        &p->norms);
-}
-
-static kofn_status know_input(kf_host *h)
-{
-    bool cut = h->work.on->plan->parts1 > 1;
-
-    if (h->work.comparison.input)
-        return KOFN_OK;
-    TRY(kf_host_input(h));
-    return kf_data_norms_of_input(
-        h->work.on->plan, cut ? &h->work.messages.parts : NULL,
-        &h->work.lowered->m, 1, &h->work.comparison.input);
-}
-
-void kf_comparison_forget(kf_mesh_work *work)
-{
-    kf_free(work->comparison.input);
-    work->comparison.input = NULL;
-}
-
 void kf_comparison_free(kf_mesh_work *work)
 {
-    kf_comparison_forget(work);
     kf_free(work->comparison.bad);
 }
 
 /* ---- a verdict ----------------------------------------------------------- */
 
 /* Draws the weights of one comparison. */
-static kofn_status draw_weights(kf_mesh_work *work, uint64_t *secret,
-                                uint32_t *number)
+static kofn_status draw_weights(kf_mesh_work *work, kf_compare *c)
 {
-    while (work->comparison.secret == 0)
-        TRY(kf_host_random(&work->comparison.secret,
-                           sizeof work->comparison.secret));
-    *secret = work->comparison.secret;
-    *number = work->comparison.number++;
+    TRY(kf_entropy_number(&work->comparison.secret));
+    c->secret = work->comparison.secret;
+    c->number = work->comparison.number++;
     return KOFN_OK;
 }
 
-/* Fills in the check of one group: the partial products, the norms for their
- * scale, and the weights that only this node knows. */
-static kofn_status make_check(kf_host *h, const kf_node_task *t,
-                              const kf_source *source, kf_compare *c)
+kofn_status kf_comparison_sides(kf_host *h, kf_sides **out)
 {
-    const kf_mesh_operand *o = h->work.on->of;
-    bool left = h->work.on->plan->op->left;
-    size_t strips = kf_host_strips(h->work.on, t->group, &c->lo);
-    const double *rows, *cols;
+    kf_sides *s = *out = &h->work.comparison.sides;
 
-    assert(t->decoder);
-    assert(t->group < h->work.on->groups);
-    TRY(know_norms(h->work.on));
-    rows = o->norms ? kf_mesh_norms_rows(o, false) : h->work.on->norms;
-    cols = o->norms ? kf_mesh_norms_cols(o) : h->work.on->norms;
-    TRY(know_input(h));
-    TRY(draw_weights(&h->work, &c->secret, &c->number));
-    c->plan = h->work.on->plan;
-    c->code = h->work.on->code;
-    c->decoder = t->decoder;
-    c->source = source;
-    c->hi = c->lo + strips;
-    c->most = t->verdicts.most;
-    c->liars = t->verdicts.liars;
-    c->independent = t->verdicts.independent;
-    c->row = left ? h->work.comparison.input : rows;
-    c->col = left ? cols : h->work.comparison.input;
-    c->changes = h->blocks.changing.turn;
+    TRY(kf_host_input(h));
+    s->resident = &h->work.on->of->resident;
+    s->norms = &h->work.on->of->norms;
+    s->messages = &h->work.messages;
+    s->whole = &h->work.lowered->m;
     return KOFN_OK;
 }
 
@@ -110,19 +61,18 @@ static void strike(kf_host *h, kofn_peer peer, uint32_t seat)
 void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
                               const kf_found *found)
 {
-    assert(found->doubted <= found->count);
-    for (size_t i = 0; i + found->doubted < found->count; i++)
+    for (size_t i = 0; i < kf_found_located(found); i++)
         strike(h, r->block[found->bad[i]].from, r->seat[found->bad[i]]);
 }
 
 kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
                                kf_reading *r, bool velocity, kf_found *found)
 {
-    r->row = kf_mesh_norms_rows(o, velocity);
+    r->check.row = kf_mesh_norms_rows(o, velocity);
     r->errors = h->opt.errors;
     r->hidden = kf_mesh_hidden(r->plan);
-    r->changes = h->blocks.changing.turn;
-    TRY(draw_weights(&h->work, &r->secret, &r->number));
+    r->check.changes = h->blocks.changing.turn;
+    TRY(draw_weights(&h->work, &r->check));
     return kf_reading_judge(r, velocity, found);
 }
 
@@ -187,7 +137,7 @@ void kf_comparison_void(kf_connections *net)
 /* Records whether the partial product of the i-th seat is right, certainly
  * wrong, or neither. */
 static void judge_partial(kf_host *h, const kf_found *found, uint32_t i,
-                          const kf_partial *p, bool sure)
+                          const kf_partial *p)
 {
     kofn_peer from = p->from;
     kf_route *r = from == KF_LOCAL ? NULL : kf_route_of(&h->net, from);
@@ -195,14 +145,13 @@ static void judge_partial(kf_host *h, const kf_found *found, uint32_t i,
 
     while (k < found->count && found->bad[k] != i)
         k++;
-    if (k + found->doubted < found->count)
+    if (k < kf_found_located(found))
         strike(h, from, p->seat);
-    else if (sure && k == found->count && r)
+    else if (found->status == KOFN_OK && k == found->count && r)
         r->right = true;
 }
 
-static void judge_all(kf_host *h, const kf_node_task *t, const kf_found *found,
-                      bool sure)
+static void judge_all(kf_host *h, const kf_node_task *t, const kf_found *found)
 {
     const kf_partials *p = &h->pieces.now[t->group];
 
@@ -210,21 +159,35 @@ static void judge_all(kf_host *h, const kf_node_task *t, const kf_found *found,
     for (uint32_t i = 0; i < t->decoder->seats; i++)
         for (size_t k = 0; k < p->count; k++)
             if (p->partial[k].seat == t->decoder->seat[i])
-                judge_partial(h, found, i, &p->partial[k], sure);
+                judge_partial(h, found, i, &p->partial[k]);
 }
 
+/* Compares the partial products of a group, by weights that only this node
+ * knows. */
 static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
-                         kf_found *found, kofn_status *verdict)
+                         kf_found *found)
 {
-    kf_compare c = {.lo = 0};
+    const kf_host_product_data *on = h->work.on;
+    kf_compare c = {.plan = on->plan,
+                    .code = on->code,
+                    .decoder = t->decoder,
+                    .source = source,
+                    .most = t->verdicts.most,
+                    .liars = t->verdicts.liars,
+                    .independent = t->verdicts.independent,
+                    .changes = h->blocks.changing.turn};
+    kf_sides *sides;
 
     TRY(kf_host_sources(h, t, source));
-    TRY(make_check(h, t, source, &c));
-    TRY(kf_compare_know(&c, kf_node_cache(h->node)));
-    *verdict = kf_compare_decide(&c, kf_mesh_hidden(c.plan), t->last, found);
-    if (*verdict == KOFN_OK) /* hidden errors differ like rounding */
+    c.hi = kf_host_strips(on, t->group, &c.lo);
+    c.hi += c.lo;
+    TRY(kf_comparison_sides(h, &sides));
+    TRY(draw_weights(&h->work, &c));
+    TRY(kf_verify_results(&c, sides, kf_node_cache(h->node),
+                          kf_mesh_hidden(c.plan), t->last, found));
+    if (found->status == KOFN_OK) /* hidden errors differ like rounding */
         h->it.noise = fmax(h->it.noise, found->floor);
-    return *verdict == KOFN_NOMEM ? KOFN_NOMEM : KOFN_OK;
+    return KOFN_OK;
 }
 
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
@@ -233,24 +196,22 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
     size_t n = t->decoder->seats;
     kf_source *source = kf_new(n, sizeof *source);
     kf_found found = {.count = 0};
-    kofn_status st = KOFN_OK;
+    kofn_status st = KOFN_NOMEM;
 
     assert(t->type == KF_NODE_TASK_CHECK);
-    while (h->work.comparison.cap < n && !st)
-        st = kf_grow(&h->work.comparison.bad, &h->work.comparison.cap,
-                     h->work.comparison.cap, sizeof *h->work.comparison.bad);
+    if (source)
+        st = kf_reach(&h->work.comparison.bad, &h->work.comparison.cap, n,
+                      sizeof *h->work.comparison.bad);
     found.bad = h->work.comparison.bad;
-    if (!source)
-        st = KOFN_NOMEM;
     if (!st)
-        st = judge(h, t, source, &found, &ev->verdict);
+        st = judge(h, t, source, &found);
     kf_free(source);
     TRY(st);
     h->work.comparison.local = false;
-    if (ev->verdict == KOFN_OK || ev->verdict == KOFN_CORRUPT)
-        judge_all(h, t, &found, ev->verdict == KOFN_OK);
+    if (found.status == KOFN_OK || found.status == KOFN_CORRUPT)
+        judge_all(h, t, &found);
     assert(found.count <= n);
-    assert(found.doubted <= found.count);
+    ev->verdict = found.status;
     ev->bad = found.bad;
     ev->bad_count = found.count;
     ev->doubted = found.doubted;

@@ -1,5 +1,5 @@
 /* connections.h -- the connections of a node, the packets that wait for them,
- * and who is in quarantine.
+ * and the quarantine.
  *
  * The host owns all of it (kf_host.net). */
 
@@ -11,6 +11,7 @@
 
 #include "base/blame.h"
 #include "base/bucket.h"
+#include "verify/sums.h"
 #include "wire/outbox.h"
 
 #define KF_PRINTS 16
@@ -19,11 +20,6 @@
 #define KF_MOST_LIARS 16 /* that can be found in one iterate */
 
 typedef struct kf_host kf_host; /* host.h */
-
-/* A fingerprint, and the bound of its magnitude for any weights. */
-typedef struct kf_print {
-    double sum, most;
-} kf_print;
 
 /* The fingerprints that a connection and this node exchange. */
 typedef struct kf_witness {
@@ -40,7 +36,7 @@ typedef struct kf_witness {
     /* its fingerprint of the vector to be confirmed, as we compute it */
     struct {
         bool made;
-        kf_print print;
+        kf_weighed print;
     } expected;
     bool agrees; /* its fingerprint fits the iterate to be confirmed */
 } kf_witness;

@@ -104,7 +104,6 @@ static inline void kf_host_wrote(const kf_host *h, uint64_t t, size_t *first,
 size_t kf_host_most_wrong(const kf_host *h);
 /* Creates the coordinator of the node, for the vector that is here. */
 kofn_status kf_host_node_new(kf_host *h);
-kofn_status kf_host_random(void *into, size_t bytes);
 /* Returns the same on machines that compute the same bits. */
 uint64_t kf_host_machine(void);
 

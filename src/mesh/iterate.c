@@ -28,7 +28,6 @@ void kf_host_advance(kf_host *h, kofn_iterate_id at)
     kf_host_forget_input(&h->work);
     h->work.freivalds.noise = 0;
     h->work.freivalds.odd = false;
-    kf_comparison_forget(&h->work);
 }
 
 /* ---- the vector of another node ------------------------------------------ */

@@ -71,17 +71,9 @@ void kf_host_way_take(kf_mesh_iterate *it, const kf_node_digest *digest);
 /* print.c */
 /* Returns the fingerprint of our vector under this key. */
 double kf_print_local(const kf_mesh_iterate *it, uint64_t key);
-/* True if n numbers differ by at most `room` each.  A NaN differs from
- * everything. */
-bool kf_print_alike(const double *x, const double *y, size_t n, double room);
-/* Returns the largest of `most` and the magnitudes of n numbers. */
-double kf_print_greatest(const double *x, size_t n, double most);
 /* Returns the allowed difference of fingerprints, relative to the sum of the
  * magnitudes of all entries. */
 double kf_print_may_differ(const kf_host *h);
-/* Returns the fingerprint, under a key, of the vector with these scalars. */
-kf_print kf_print_of(uint64_t key, const double *scalar, const double *v,
-                     size_t rows);
 /* Returns the difference of fingerprints that a vote about the vector allows.
  * There is no limit without votes, or for a node that has decoded nothing and
  * so does not know the noise of the code. */

@@ -233,6 +233,15 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
     return KOFN_OK;
 }
 
+static kofn_status secret_new(kf_host_product_data *p)
+{
+    const kf_mesh_operand *o = p->of;
+    const kofn_operand A = {o->sparse ? NULL : &o->dense, o->sparse};
+
+    return kf_secret_new(&p->secret, p->plan, A,
+                         p->plan->op->left ? o->scaling.col : o->scaling.row);
+}
+
 static kofn_status product_new(kf_host *h, size_t i)
 {
     const kofn_mesh_product *s = &h->program.product[i];
@@ -259,7 +268,7 @@ static kofn_status product_new(kf_host *h, size_t i)
         kf_max(h->largest,
                kf_max(kf_host_partial_bytes(p, p->plan->span, 0),
                       kf_host_partial_bytes(p, p->plan->span, KOFN_NO_SEAT)));
-    return h->program.change ? KOFN_OK : kf_secret_new(p);
+    return h->program.change ? KOFN_OK : secret_new(p);
 }
 
 kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v)
@@ -283,7 +292,6 @@ void kf_host_products_free(kf_host *h)
         kofn_plan_free(h->work.product[i].reader);
         kf_buffer_drop(h->work.product[i].out);
         kf_secret_free(&h->work.product[i].secret);
-        kf_free(h->work.product[i].norms);
     }
     for (size_t i = 0; h->blocks.operand && i < h->program.operands; i++) {
         kf_block_drop(h->blocks.operand[i].block);
@@ -291,7 +299,7 @@ void kf_host_products_free(kf_host *h)
         kf_resident_free(&h->blocks.operand[i].resident);
         kf_scaling_free(&h->blocks.operand[i].scaling);
         kf_free(h->blocks.operand[i].scaled);
-        kf_free(h->blocks.operand[i].norms);
+        kf_norms_forget(&h->blocks.operand[i].norms);
     }
     kf_free(h->work.product);
     kf_free(h->blocks.operand);
@@ -424,6 +432,7 @@ void kf_host_forget_input(kf_mesh_work *work)
     kf_buffer_drop(work->in);
     kf_buffer_drop(work->lowered);
     kf_free(work->square);
+    kf_sides_forget(&work->comparison.sides);
     work->in = work->lowered = NULL;
     work->square = NULL;
     work->encoded = false;

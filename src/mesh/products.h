@@ -8,18 +8,9 @@
 
 #include "blocks.h"
 
-#define KF_FREIVALDS_SUMS 4 /* number of secret rows; all must agree */
+#include "verify/secret.h"
 
 typedef struct kf_host kf_host; /* host.h */
-
-/* Secret rows times A, or for left products A times secret columns.  A sender
- * that does not know them passes the check of freivalds.c with a wrong product
- * only by chance. */
-typedef struct kf_secret {
-    double *row;   /* KF_FREIVALDS_SUMS by rows of A: +- 1/2 to 1 */
-    double *times; /* KF_FREIVALDS_SUMS by columns of A: row A */
-    double *most;  /* of the first row: |row| |A| */
-} kf_secret;
 
 /* What is known of the product that is being made. */
 typedef struct kf_mesh_freivalds {
@@ -32,7 +23,7 @@ typedef struct kf_mesh_freivalds {
 typedef struct kf_comparison {
     uint64_t secret; /* seed of the weights of comparisons */
     uint32_t number; /* number of the comparison */
-    double *input;   /* scale of h->work.in, or NULL */
+    kf_sides sides;  /* of the product that is made; its input is h->work.in */
     uint32_t *bad;
     size_t cap;
     bool local;     /* a partial product or a block of this node was wrong */
@@ -49,8 +40,6 @@ typedef struct kf_host_product_data {
     kf_code *code;        /* the code that mixes inputs, if these are cut */
     kf_buffer *out;       /* the product that is being made */
     kf_secret secret;
-    /* norms of the rows of A, in left products of its columns; or NULL */
-    double *norms;
 } kf_host_product_data;
 
 /* Returns the bound of errors that may be hidden, relative to the norms of rows
@@ -122,11 +111,9 @@ kofn_status kf_mesh_spread_check(kf_host *h, const kofn_decoder *d);
  * be there. */
 kofn_status kf_mesh_spread_clear(kf_host *h);
 
-/* secret.c */
-kofn_status kf_secret_new(kf_host_product_data *p);
-void kf_secret_free(kf_secret *s);
-
 /* comparison.c */
+/* Returns both operands of the product that is made. */
+kofn_status kf_comparison_sides(kf_host *h, kf_sides **out);
 /* Compares the partial products of the decoder's seats.  The finding goes into
  * `ev`. */
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
@@ -149,8 +136,6 @@ kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
  * which partial products were wrong, so right ones may have been taken for
  * wrong. */
 void kf_comparison_void(kf_connections *net);
-/* Drops the scale of the input, because the input is another one. */
-void kf_comparison_forget(kf_mesh_work *work);
 void kf_comparison_free(kf_mesh_work *work);
 
 /* freivalds.c */

@@ -1,12 +1,13 @@
-/* self.c -- what a node knows by itself: its machine, random numbers, how many
+/* self.c -- what a node knows by itself: its machine, how many
  * nodes may be wrong, and the options of its coordinator.
  *
  * Only the coordinator of the node is made here; host.c owns it.
  */
 #include "host.h"
 
+#include "base/entropy.h"
+
 #include <assert.h>
-#include <sys/random.h>
 
 uint64_t kf_host_machine(void)
 {
@@ -17,13 +18,6 @@ uint64_t kf_host_machine(void)
     d = kf_hash(0, m.simd, strlen(m.simd));
     d = kf_hash(d, m.blas, strlen(m.blas));
     return kf_hash(d, &m.blas_threads, sizeof m.blas_threads);
-}
-
-kofn_status kf_host_random(void *into, size_t bytes)
-{
-    if (getrandom(into, bytes, 0) != (ssize_t)bytes)
-        return kf_fail(KOFN_IO, "the system has no random numbers to give");
-    return KOFN_OK;
 }
 
 size_t kf_host_most_wrong(const kf_host *h)
@@ -73,8 +67,7 @@ kofn_status kf_host_node_new(kf_host *h)
                          .linger = o->linger,
                          .give_up = o->give_up};
 
-    while (n.incarnation == 0)
-        TRY(kf_host_random(&n.incarnation, sizeof n.incarnation));
+    TRY(kf_entropy_number(&n.incarnation));
     h->opt.incarnation = n.incarnation;
     return kf_node_new(&h->node, h->program.product, h->program.products, &n,
                        kf_host_now(h));

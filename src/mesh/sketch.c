@@ -5,7 +5,7 @@
  * by a vector of random weights from time to time.  It does so every `scrub`
  * turns, after the last turn, before a checkpoint, and when an iterate is
  * repeated.  It sends the result, its *sketch*, to all others.  Each compares
- * the sketches of all by the parities of the code (data/reading.c).  A node
+ * the sketches of all by the parities of the code (verify/reading.c).  A node
  * that finds its own wrong rebuilds its blocks from those of the others.
  *
  * The weights follow from the job and the iterate, so all nodes have the same
@@ -38,7 +38,7 @@ static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
                     double *w, size_t n)
 {
     assert(n > 0);
-    return kf_data_weigh(
+    return kf_reading_weigh(
         kf_rng_stream(kf_mix64(kf_state64(h->job ^ of->line, of->turn)),
                       KF_FOR_SKETCH, operand, 0),
         w, n);
@@ -63,9 +63,9 @@ static kofn_status make(kf_host *h, uint32_t operand)
         double *at = own.data->m.data;
 
         (void)weigh(h, &h->blocks.sketches.last, operand, w, b->cols);
-        kf_block_sketch(b, false, w, at);
+        kf_reading_sketch(b, false, w, at);
         if (halves == 2)
-            kf_block_sketch(b, true, w, at + rows);
+            kf_reading_sketch(b, true, w, at + rows);
         st = kf_sketch_put(&h->blocks, own);
     }
     kf_free(w);
@@ -240,16 +240,13 @@ static kofn_status compare(kf_host *h, uint32_t operand)
     kf_reading r;
     kofn_status st = kf_reading_new(&r, h->blocks.operand[operand].plan,
                                     h->blocks.sketches.sketches);
-    double *w = kf_new(r.cols, sizeof *w), norm;
+    double *w = kf_new(r.cols, sizeof *w);
 
     if (!st && !w)
         st = KOFN_NOMEM;
     if (!st) {
-        norm = weigh(h, &h->blocks.sketches.of, operand, w, r.cols);
-        r.col = &norm;
-        r.terms = r.cols;
-        r.cols = 1;
-        r.dtype = KOFN_F64;
+        kf_reading_of_sketches(
+            &r, weigh(h, &h->blocks.sketches.of, operand, w, r.cols));
         collect(h, operand, &r);
         st = compare_both(h, operand, &r);
     }

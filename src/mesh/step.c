@@ -1,8 +1,8 @@
 /* step.c -- the coordinator of the node takes a step: an event goes in, and its
  * actions are done.
  *
- * Files below this one cannot take a step.  They leave word of what happened to
- * our blocks and our vector (h->told), and it is delivered here.
+ * Files below this one cannot take a step.  They record the changes of our
+ * blocks and our vector in h->told, which is delivered here.
  */
 #include "host.h"
 
@@ -34,7 +34,6 @@ static kofn_status begin_again(kf_host *h)
     kf_host_drop_partials(h->pieces.now);
     kf_host_forget_input(&h->work);
     kf_comparison_void(&h->net);
-    kf_comparison_forget(&h->work);
     return kf_sketch_begin(h);
 }
 

@@ -5,12 +5,8 @@
  * the number that must confirm it, and all if these do not suffice.  A
  * fingerprint is the product of the vector with a row that follows from a key.
  * Each node gets another key, which no other node knows.  So a node cannot make
- * up a vector that fits the fingerprints of honest nodes.
- *
- * The entries of the row are products of two weights from 1/2 to 1, of a span
- * and of a place in it.  So an error e of one number is seen if e > 4 t.
- * Errors of several numbers come within t of zero with a chance of at most 4 t
- * / e, with e the largest.  The vectors of honest nodes need not be equal bit
+ * up a vector that fits the fingerprints of honest nodes
+ * (src/verify/sums.h).  The vectors of honest nodes need not be equal bit
  * for bit, because they may have come to one iterate on different ways.  With f
  * hostile nodes, at least one of f + 1 that agree is honest.
  *
@@ -23,8 +19,7 @@
  */
 #include "host.h"
 
-#include "base/mix.h"
-#include "base/vectors.h"
+#include "base/entropy.h"
 
 #include <assert.h>
 #include <math.h>
@@ -63,8 +58,7 @@ static kofn_status ask_print(kf_host *h, kf_route *r, const kf_note *ask)
 {
     kf_note note = *ask;
 
-    while (r->witness.key == 0)
-        TRY(kf_host_random(&r->witness.key, sizeof r->witness.key));
+    TRY(kf_entropy_number(&r->witness.key));
     note.ask.key = r->witness.key;
     return kf_mail_to(h, r->peer, &note);
 }
@@ -174,8 +168,9 @@ static void expect(const kf_mesh_iterate *it, kf_route *r)
     const double *body = it->quorum.body->m.data;
 
     if (!r->witness.expected.made)
-        r->witness.expected.print = kf_print_of(
-            r->witness.key, body, body + KOFN_SCALARS, it->v->m.rows);
+        r->witness.expected.print =
+            kf_sums_print(r->witness.key, body, KOFN_SCALARS,
+                          body + KOFN_SCALARS, it->v->m.rows);
     r->witness.expected.made = true;
 }
 
@@ -226,16 +221,16 @@ static bool like_local(const kf_host *h)
     const kf_vector_quorum *c = &h->it.quorum;
     const double *body = c->body->m.data, *v = h->it.v->m.data;
     size_t rows = h->it.v->m.rows;
-    double most = kf_print_greatest(v, rows, 0);
+    double most = kf_sums_greatest(v, rows, 0);
 
     return c->note.at.step == h->it.at.step && c->merged != h->it.at.step &&
            !c->note.final &&
-           kf_print_alike(body + KOFN_SCALARS, v, rows,
-                          kf_print_may_differ(h) * most) &&
-           kf_print_alike(
-               body, h->it.scalar, KOFN_SCALARS,
-               kf_print_may_differ(h) *
-                   kf_print_greatest(h->it.scalar, KOFN_SCALARS, most));
+           kf_sums_alike(body + KOFN_SCALARS, v, rows,
+                         kf_print_may_differ(h) * most) &&
+           kf_sums_alike(body, h->it.scalar, KOFN_SCALARS,
+                         kf_print_may_differ(h) * kf_sums_greatest(h->it.scalar,
+                                                                   KOFN_SCALARS,
+                                                                   most));
 }
 
 /* True if enough principals agree, with that of the sender.  Examines no more

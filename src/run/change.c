@@ -8,7 +8,7 @@
  * belong to different matrices. */
 #include "job.h"
 
-#include "data/key.h"
+#include "verify/key.h"
 
 #include <assert.h>
 #include <math.h>
@@ -143,10 +143,12 @@ static kofn_status update_scaled(kofn_job *j, size_t operand,
 
     TRY(let_grow(h, change, (double)U->rows * kf_mat_most(U) * kf_mat_most(V)));
     if (j->opt.errors != KOFN_ERRORS_NONE)
-        TRY(kf_guard_change(h, change, U, V));
+        TRY(kf_norms_await(&h->norms, &h->resident, true));
+    if (j->opt.errors != KOFN_ERRORS_NONE)
+        TRY(kf_norms_grow(&h->norms, &h->resident, change, U, V));
     if (h->key) {
         TRY(kf_key_change(h->key, &h->resident, change, U, V));
-        kf_key_measure(h->key, h->plan, h->norms);
+        kf_key_measure(h->key, h->plan, h->norms.norm);
     }
     TRY(tell(j, (uint32_t)operand, change, U, V));
     h->changes++;

@@ -215,11 +215,11 @@ static kofn_status know(feeding *f, kf_window *w, double **cols)
     kf_resident r = {.most = 0};
     kofn_status st;
 
-    if (!f->held->norms)
+    if (!f->held->norms.norm)
         return KOFN_OK;
     st = kf_window_resident(f->job, w, f->held->plan, &r);
     if (!st)
-        st = kf_guard_renew_rows(f->held, &r, w->at, cols);
+        st = kf_norms_renew_rows(&f->held->norms, &r, w->at, cols);
     kf_resident_free(&r);
     return st;
 }
@@ -283,7 +283,7 @@ static kofn_status feed_batch(feeding *f)
             st = settle(f);
     }
     if (!st)
-        kf_guard_renew_cols(f->held, &cols);
+        kf_norms_renew_cols(&f->held->norms, &f->held->resident, &cols);
     kf_free(cols);
     return st;
 }
@@ -353,7 +353,7 @@ static kofn_status place(feeding *f)
 {
     TRY(measure(f));
     if (f->job->opt.errors != KOFN_ERRORS_NONE)
-        TRY(kf_guard_expect(f->held));
+        TRY(kf_norms_expect(&f->held->norms, &f->held->resident));
     f->held->changes = 1; /* blocks are made from blocks from now on */
     if (f->job->port->away)
         TRY(kf_resident_away(&f->held->resident));

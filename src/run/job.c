@@ -229,7 +229,7 @@ static void product_free(product *p)
     kf_free(p->pair.block);
     kf_scaling_free(&p->scaled);
     kf_messages_free(&p->messages);
-    kf_free(p->measure.input);
+    kf_sides_forget(&p->measure.sides);
     kf_free(p->feed.fed);
     kf_free(p->end.failure);
     tables_free(&p->tables);

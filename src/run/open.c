@@ -4,7 +4,7 @@
  * here, before anything is sent. */
 #include "job.h"
 
-#include "data/key.h"
+#include "verify/key.h"
 
 #include <assert.h>
 
@@ -227,8 +227,8 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->lo = j->open.lo;
     p->hi = j->open.hi;
     p->count = 0;
-    p->measure =
-        (kf_measure){.messages = &p->messages, .input = p->measure.input};
+    kf_sides_forget(&p->measure.sides);
+    p->measure = (kf_measure){.sides.messages = &p->messages};
     kf_job_feed_again(p);
     p->start.begun = p->audited = p->start.keyed = p->start.alike = false;
     p->end.ended = KOFN_AGAIN;
@@ -313,7 +313,7 @@ kofn_status kf_job_hold(const kofn_job *j, kf_held *h, const kofn_matrix *A,
 void kf_job_let_go(kf_held *h)
 {
     kf_resident_free(&h->resident);
-    kf_guard_forget(h);
+    kf_norms_forget(&h->norms);
     kf_key_free(h->key);
     h->key = NULL;
     kf_scaling_free(&h->levels);

@@ -275,7 +275,7 @@ static kofn_status read_round(kofn_job *j, size_t operand, bool velocity,
     uint32_t number;
 
     TRY(kf_job_open_product(j, (uint32_t)operand, KOFN_USE_READ, &in, out));
-    find_number(j, j->open.puts)->measure.velocity = velocity;
+    find_number(j, j->open.puts)->measure.sides.velocity = velocity;
     TRY(begin_now(j, &number));
     return kofn_take(j, number, KOFN_NEVER, rep);
 }
@@ -310,7 +310,7 @@ kofn_status kofn_fetch(kofn_job *j, size_t operand, bool velocity,
     if (velocity && !j->held[operand].moves)
         return no_velocity(j, operand, A, rep);
     st = read_round(j, operand, velocity, A, rep);
-    if (st == KOFN_OK && !velocity && j->held[operand].norms)
+    if (st == KOFN_OK && !velocity && j->held[operand].norms.norm)
         st = kf_guard_renew(&j->held[operand], A);
     return st;
 }

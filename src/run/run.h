@@ -12,6 +12,7 @@
 
 #include "data/data.h"
 #include "faults/faults.h"
+#include "verify/results.h"
 
 /* ---- operands ------------------------------------------------------------ */
 
@@ -29,12 +30,7 @@ typedef struct kf_held {
                          the current A */
     bool moves;       /* it has a velocity */
     double most;      /* bound on the elements of the velocity (change.c) */
-    double **norms; /* scales (compare.h) of the rows of each group, then of the
-                       columns; set when results are checked (guard.c,
-                       norms.c) */
-    double **speed; /* the same for its velocity; set when it has changed */
-    double **least; /* lower bounds of the norms, because blocks keep former
-                       rounding (kf_norms) */
+    kf_norms norms;   /* known when results are checked */
     struct kf_key *key; /* tests a whole product of A x or A B, if errors are
                            searched for (guard.c) */
     bool due; /* evidence.c: its blocks have to be read and compared */
@@ -58,12 +54,9 @@ typedef struct kf_guard {
                    only the comparison could find equal errors */
 } kf_guard;
 
-/* The input of a product, and how its results are measured. */
+/* How the results of a product are checked. */
 typedef struct kf_measure {
-    kf_messages *messages;
-    double *input; /* scales */
-    bool known;
-    bool velocity;       /* the operand's velocity is read */
+    kf_sides sides;
     double floor, error; /* floor: as in kf_found. error: relative error of the
                             answer that errors below the floor may cause */
     bool keyed;          /* nothing is compared; the output is tested by a key
@@ -89,31 +82,13 @@ kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h);
 /* Sets *agrees if the output of a product passes the test of the operand's key,
  * or if its answers were tested one by one.  `noise` is the amplification of
  * rounding by the decoder. */
-kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
+kofn_status kf_guard_test(kf_held *h, kf_measure *of, double noise,
                           const kofn_matrix *out, const kf_back *back,
                           bool *agrees);
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
-void kf_guard_forget(kf_held *h); /* its norms */
-void kf_guard_forget_lines(const kf_held *h, double ***norms);
-/* Computes all norms of the operand. */
-kofn_status kf_guard_know(kf_held *h);
-/* Makes room for all norms of an operand that comes strip by strip
- * (norms.c). */
-kofn_status kf_guard_expect(kf_held *h);
-/* Updates norms for a change of the operand (norms.c).  They remain upper
- * bounds. */
-kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
-                            const kofn_matrix *U, const kofn_matrix *V);
 /* Computes the norms anew from the matrix that the operand is now. */
 kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A);
-/* Updates norms from the strips of the operand that begin at `at`.  *cols
- * accumulates the norms of columns, which are known when all strips have been
- * seen. */
-kofn_status kf_guard_renew_rows(kf_held *h, const kf_resident *strips,
-                                size_t at, double **cols);
-/* Sets the norms of columns after all strips. */
-void kf_guard_renew_cols(kf_held *h, double **cols);
 
 /* ---- journal (journal.c) ------------------------------------------------- */
 

@@ -73,7 +73,7 @@ static kofn_status renew(kofn_job *j)
 
     assert(!w->reading);
     if (!st)
-        st = kf_guard_renew_rows(h, &r, w->at, &j->scrub.cols);
+        st = kf_norms_renew_rows(&h->norms, &r, w->at, &j->scrub.cols);
     kf_resident_free(&r);
     return st;
 }
@@ -83,7 +83,8 @@ static kofn_status next_operand(kofn_job *j)
     kf_scrub *s = &j->scrub;
     kf_window *w = &s->window;
 
-    kf_guard_renew_cols(&j->held[w->operand], &s->cols);
+    kf_norms_renew_cols(&j->held[w->operand].norms,
+                        &j->held[w->operand].resident, &s->cols);
     w->at = 0;
     if (kf_evidence_goes_on(j, w->operand))
         return KOFN_OK;

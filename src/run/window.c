@@ -89,7 +89,7 @@ kofn_status kf_window_read(kofn_job *j, kf_window *w)
     kf_job_reset(j, p, use);
     p->operand = (uint32_t)w->operand;
     p->as = KOFN_USE_READ;
-    p->measure.velocity = w->velocity;
+    p->measure.sides.velocity = w->velocity;
     p->measure.drifts = w == &j->scrub.window;
     p->shape = shape;
     p->lo = w->at;

@@ -3,12 +3,15 @@
 #include "support.h"
 
 #include "base/base.h"
+#include "base/entropy.h"
 #include "base/heap.h"
 #include "base/report.h"
 #include "base/rng.h"
 
 #include <stdio.h>
 #include <unistd.h>
+
+#define ROOM 5000 /* numbers */
 
 static void messages(void **state)
 {
@@ -215,6 +218,26 @@ static void structs_of_other_sizes(void **state)
     assert_true(all.a == 4);
 }
 
+/* A number is drawn once, and numbers differ; long requests are filled to the
+ * end. */
+static void numbers_of_the_system(void **state)
+{
+    uint64_t a = 0, b = 0, was;
+    uint64_t *many = kf_zero(ROOM, sizeof *many);
+
+    (void)state;
+    assert_non_null(many);
+    assert_ok(kf_entropy_number(&a));
+    assert_ok(kf_entropy_number(&b));
+    assert_true(a != 0 && b != 0 && a != b);
+    was = a;
+    assert_ok(kf_entropy_number(&a));
+    assert_true(a == was);
+    assert_ok(kf_entropy(many, ROOM * sizeof *many));
+    assert_true(many[0] != 0 && many[ROOM - 1] != 0);
+    kf_free(many);
+}
+
 TEST_FILE(base_test)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +251,8 @@ TEST_FILE(base_test)
         TEST(
             random_streams,
             "base: random streams repeat and are independent (mean, variance)"),
+        TEST(numbers_of_the_system,
+             "base: numbers of the system are drawn once, and differ"),
         TEST(heap_order,
              "base: the heap orders by time and breaks ties by arrival"),
         TEST(reports_add_up, "base: reports of rounds add up"),

@@ -4,9 +4,10 @@
 #include "rig.h"
 
 #include "code/code.h"
-#include "data/compare.h"
 #include "data/data.h"
 #include "mat/mat.h"
+#include "verify/norms.h"
+#include "verify/reading.h"
 
 #include <math.h>
 
@@ -179,18 +180,16 @@ static void wrong_sketch_is_found(void **state)
 
     (void)state;
     up(&b, "mds:k=2,basis=gauss", KOFN_F64);
-    norm = kf_data_weigh(kf_rng_stream(1, KF_FOR_SKETCH, 0, 0), w, 6);
-    assert_ok(kf_data_scales_of_rows(&b.resident, 0, row));
+    norm = kf_reading_weigh(kf_rng_stream(1, KF_FOR_SKETCH, 0, 0), w, 6);
+    assert_ok(kf_norms_of_rows(&b.resident, 0, row));
     assert_ok(kf_reading_new(&r, b.r.plan, SEATS));
-    r.cols = 1;
-    r.terms = 6;
-    r.col = &norm;
-    r.row = row;
+    kf_reading_of_sketches(&r, norm);
+    r.check.row = row;
     r.errors = KOFN_ERRORS_ADVERSARIAL;
     r.hidden = 1e-9;
-    r.secret = 7;
+    r.check.secret = 7;
     for (uint32_t i = SEATS; i-- > 0;) { /* in any order */
-        kf_block_sketch(b.of[i], false, w, sketch[i]);
+        kf_reading_sketch(b.of[i], false, w, sketch[i]);
         kf_reading_add(&r, i, (kf_read){100 + i, sketch[i], NULL});
     }
     assert_ok(kf_reading_judge(&r, false, &found));

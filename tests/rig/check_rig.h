@@ -7,7 +7,8 @@
 #include "rig.h"
 
 #include "code/suspect.h"
-#include "data/compare.h"
+#include "verify/compare.h"
+#include "verify/norms.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -52,12 +53,12 @@ static inline void scales(check_case *f, const kf_resident *r,
     double *rows = numbers(2000, 8), *cols = numbers(2000, 8);
 
     if (is_left(f->k)) {
-        assert_ok(kf_data_scales_of_part_rows(part, parts, rows, part->rows));
-        assert_ok(kf_data_scales_of_columns(r->parts.part, r->parts.count, 1,
-                                            cols, r->parts.cols));
+        assert_ok(kf_norms_of_part_rows(part, parts, rows, part->rows));
+        assert_ok(kf_norms_of_columns(r->parts.part, r->parts.count, 1, cols,
+                                      r->parts.cols));
     } else {
-        assert_ok(kf_data_scales_of_rows(r, 0, rows));
-        assert_ok(kf_data_scales_of_columns(part, parts, 1, cols, part->cols));
+        assert_ok(kf_norms_of_rows(r, 0, rows));
+        assert_ok(kf_norms_of_columns(part, parts, 1, cols, part->cols));
     }
     f->row = rows;
     f->col = cols;

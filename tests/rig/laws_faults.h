@@ -206,7 +206,7 @@ static inline void replays(const char *path, unsigned rounds, kf_rng *r)
 
 /* The number of faulty workers. If any worker may be faulty, there may be more
  * of them than can be located. Then the output is right only with a certain
- * chance, which tests/data/verdicts_test.c measures. */
+ * chance, which tests/verify/verdicts_test.c measures. */
 typedef enum faulty { FAULTY_NONE, FAULTY_ONE, FAULTY_MANY } faulty;
 
 /* The promises about the products of a run. */

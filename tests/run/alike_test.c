@@ -4,7 +4,7 @@
 #include "altered_port.h"
 #include "rig.h"
 
-#include "data/key.h"
+#include "verify/key.h"
 
 typedef enum fault { ZEROS, NEGATIVE, TWICE, CONSTANT, LIES } fault;
 

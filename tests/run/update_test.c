@@ -411,14 +411,16 @@ static void sizes_are(const held *h, double elements, double norms)
     assert_ok(kf_resident_dense(&is.resident, is.plan, &h->is[0]));
     is.resident.by = kept->resident.by;
     is_kept(kept->resident.most, kf_mat_most(&h->is[0]), elements);
-    assert_ok(kf_guard_know(&is));
+    for (size_t g = 0; g < groups; g++)
+        assert_ok(kf_norms_know(&is.norms, &is.resident, false, g));
+    assert_ok(kf_norms_know(&is.norms, &is.resident, true, 0));
     for (size_t g = 0; g <= groups; g++) {
         const kf_parts *p = &is.resident.parts;
 
         for (size_t i = 0; i < (g < groups ? p->rows : p->cols); i++)
-            is_kept(kept->norms[g][i], is.norms[g][i], norms);
+            is_kept(kept->norms.norm[g][i], is.norms.norm[g][i], norms);
     }
-    kf_guard_forget(&is);
+    kf_norms_forget(&is.norms);
     kf_resident_free(&is.resident);
 }
 

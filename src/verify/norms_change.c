@@ -1,57 +1,21 @@
-/* norms.c -- norms of rows and columns of operands, the scale for comparing
- * results.  Also bounds for the norms of a changing matrix, because no machine
- * has all of it.
+/* norms_change.c -- bounds for the norms of a changing matrix, because no
+ * machine has all of it.
  *
  * The norm of a row of U' V is at most the norm of U's column times the largest
  * singular value of V.  The same holds for columns.  The bounds grow with every
- * change, but for decay without momentum.
+ * change, but for decay without momentum.  When the matrix has been read, the
+ * norms are exact again.
  *
- * Norms are changed in the caller's array.  They must not be too small, because
- * honest workers would then be accused. */
-#include "compare.h"
-#include "scale.h"
+ * The kf_norms owns the norms; they are changed in place.  They must not be too
+ * small, because honest workers would then be accused. */
+#include "norms.h"
 
-#include "code/operation.h"
+#include "data/scale.h"
 #include "mat/mat.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
-
-kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
-                          double **out)
-{
-    size_t rows = r->A ? r->plan->span : r->parts.rows;
-    size_t cols = r->A ? r->A->cols : r->parts.cols;
-
-    assert(group < r->plan->layout.groups);
-    if (*out)
-        return KOFN_OK;
-    TRY_NEW(*out, columns ? cols : rows);
-    return columns ? kf_data_scales_of_resident_columns(r, *out, cols)
-                   : kf_data_scales_of_rows(r, group, *out);
-}
-
-kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
-                                   const kofn_matrix *whole, double by,
-                                   double **out)
-{
-    const kofn_matrix *part = cut ? cut->part : whole;
-    size_t parts = cut ? cut->count : 1;
-    size_t rows = cut ? cut->rows : whole->rows;
-    size_t cols =
-        use->of ? kf_ceil_div(use->layout.problem.n, use->layout.cut[0].cols)
-        : cut   ? cut->cols
-                : whole->cols;
-
-    TRY_NEW(*out, use->op->left ? rows : cols);
-    for (size_t i = 0; use->of && i < cols; i++)
-        (*out)[i] = 1;
-    if (use->of) /* A itself is read */
-        return KOFN_OK;
-    return use->op->left
-               ? kf_data_scales_of_part_rows(part, parts, *out, rows)
-               : kf_data_scales_of_columns(part, parts, by, *out, cols);
-}
 
 /* ---- growth -------------------------------------------------------------- */
 
@@ -126,7 +90,7 @@ static void add_squares(const growth *g, double *sum)
 
 /* Increases the norms.  A row or column of the added matrix is at most `gain`
  * times the root of its square here. */
-static void grow(const growth *g, const double *square, const kf_norms *n,
+static void grow(const growth *g, const double *square, kf_norms *n,
                  size_t line)
 {
     const kofn_change *c = g->change;
@@ -149,7 +113,7 @@ static void grow(const growth *g, const double *square, const kf_norms *n,
     }
 }
 
-static kofn_status grow_lines(const growth *g, const kf_norms *n, size_t line)
+static kofn_status grow_lines(const growth *g, kf_norms *n, size_t line)
 {
     double *square;
 
@@ -160,9 +124,9 @@ static kofn_status grow_lines(const growth *g, const kf_norms *n, size_t line)
     return KOFN_OK;
 }
 
-kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
-                               const kofn_matrix *U, const kofn_matrix *V,
-                               const kf_norms *n)
+kofn_status kf_norms_grow(kf_norms *n, const kf_resident *r,
+                          const kofn_change *change, const kofn_matrix *U,
+                          const kofn_matrix *V)
 {
     const kofn_layout *L = &r->plan->layout;
     const kf_parts *p = &r->parts;
@@ -170,6 +134,7 @@ kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
     growth cols = {change, V, 0, 0, p->cols, L->cut[0].cols};
 
     assert(U->rows == V->rows);
+    assert(n->speed);
     assert(!r->A);
     TRY(stretch(V, r->by, &rows.gain));
     TRY(stretch(U, r->by, &cols.gain));
@@ -178,4 +143,74 @@ kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
         TRY(grow_lines(&rows, n, g));
     }
     return grow_lines(&cols, n, L->groups);
+}
+
+/* ---- norms that are known again ------------------------------------------ */
+
+/* Adopts known norms.  Blocks keep the rounding from when rows or columns were
+ * larger.  So a norm is at least the bound that `least` keeps. */
+static void adopt(double *norm, double *least, size_t n)
+{
+    for (size_t i = 0; least && i < n; i++)
+        least[i] = norm[i] = kf_larger(norm[i], least[i]);
+}
+
+kofn_status kf_norms_renew(kf_norms *n, const kf_resident *now)
+{
+    const kf_parts *p = &now->parts;
+    kf_norms known = {.groups = 0};
+    kofn_status st = kf_norms_know(&known, now, true, 0);
+
+    for (size_t g = 0; g < n->groups && !st; g++)
+        st = kf_norms_know(&known, now, false, g);
+    if (!st) {
+        double **was = n->norm;
+
+        n->norm = known.norm;
+        known.norm = was;
+        for (size_t i = 0; n->least && i <= n->groups; i++)
+            adopt(n->norm[i], n->least[i], i < n->groups ? p->rows : p->cols);
+    }
+    kf_norms_forget(&known);
+    return st;
+}
+
+kofn_status kf_norms_renew_rows(kf_norms *n, const kf_resident *strips,
+                                size_t at, double **cols)
+{
+    size_t width = strips->parts.cols;
+    double *more;
+    kofn_status st = KOFN_OK;
+
+    if (!n->norm || !n->norm[n->groups]) /* nothing was measured */
+        return KOFN_OK;
+    more = kf_new(width, sizeof *more);
+    if (more && !*cols)
+        *cols = kf_zero(width, sizeof **cols);
+    if (!more || !*cols)
+        st = KOFN_NOMEM;
+    for (size_t g = 0; g < n->groups && !st; g++)
+        if (n->norm[g]) {
+            st = kf_norms_of_rows(strips, g, n->norm[g] + at);
+            adopt(n->norm[g] + at, n->least ? n->least[g] + at : NULL,
+                  strips->plan->span);
+        }
+    if (!st)
+        st = kf_norms_of_resident_columns(strips, more, width);
+    for (size_t i = 0; i < width && !st; i++)
+        (*cols)[i] = fmin(hypot((*cols)[i], more[i]), DBL_MAX);
+    kf_free(more);
+    return st;
+}
+
+void kf_norms_renew_cols(kf_norms *n, const kf_resident *r, double **cols)
+{
+    if (!*cols)
+        return;
+    assert(n->norm);
+    kf_free(n->norm[n->groups]);
+    n->norm[n->groups] = *cols;
+    *cols = NULL;
+    adopt(n->norm[n->groups], n->least ? n->least[n->groups] : NULL,
+          r->parts.cols);
 }

@@ -10,7 +10,7 @@
 #ifndef KF_FREIVALDS_H
 #define KF_FREIVALDS_H
 
-#include "scale.h"
+#include "data/scale.h"
 
 #include <kofn/check.h>
 

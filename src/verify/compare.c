@@ -14,12 +14,12 @@
  * Owns sketches and scratch within a call; results are borrowed and only read.
  * Weights are drawn for each cell and must never be sent to a worker. */
 #include "compare.h"
+#include "rounding.h"
 
 #include "base/mix.h"
 #include "base/vectors.h"
 #include "code/operation.h"
 #include "code/suspect.h"
-#include "scale.h"
 
 #include <assert.h>
 #include <float.h>
@@ -37,13 +37,9 @@
 #define LEAST_WEIGHT 0.25
 
 /* Rounding of honest entries, in units of row norm times column norm times the
- * weight of the seat.  It was measured on data of all kinds and with several
- * BLAS (docs/errors.md).  Usual noise grows with the square root of the number
- * of terms.  The alarm is above the worst known data: with equal numbers, all
- * roundings of a sum have one direction, so the error grows with their number.
- */
-#define NOISE_START 0.5
-#define NOISE_ROOT 0.1
+ * weight of the seat.  The alarm is above the worst known data: with equal
+ * numbers, all roundings of a sum have one direction, so the error grows with
+ * their number. */
 #define NOISE_LINEAR (1.0 / 300)
 /* For blocks that have changed: each change adds rounding, which also grows
  * with the square root of the number of changes. */
@@ -305,8 +301,7 @@ static kofn_status is_closed(const kf_compare *c, bool *closed)
 
 static double usual_noise(double terms, uint64_t changes)
 {
-    return NOISE_START + NOISE_ROOT * sqrt(terms) +
-           NOISE_DRIFT * sqrt((double)changes);
+    return kf_rounding_usual(terms) + NOISE_DRIFT * sqrt((double)changes);
 }
 
 double kf_compare_alarm(const kofn_plan *plan, double terms, uint64_t changes)
@@ -519,7 +514,7 @@ kofn_status kf_compare_results(const kf_compare *c, kf_found *found)
 kofn_status kf_compare_decide(const kf_compare *c, double most, bool last,
                               kf_found *found)
 {
-    double least = kf_compare_least_floor(c);
+    double least = last ? 0 : kf_compare_least_floor(c);
     kofn_status st;
 
     if (!last && !(least <= most)) {
@@ -530,128 +525,4 @@ kofn_status kf_compare_decide(const kf_compare *c, double most, bool last,
     if (!last && c->plan->layout.problem.dtype == KOFN_F32)
         most = fmin(most, SUSPICIOUS * least);
     return st == KOFN_OK && !(found->floor <= most) ? KOFN_AGAIN : st;
-}
-
-/* ---- scales -------------------------------------------------------------- */
-
-/* Returns a norm, with numbers multiplied by a power of two so that it stays
- * finite. */
-static double norm(const void *x, size_t n, double by, kofn_dtype dtype)
-{
-    double squares = kf_scale_squares(x, n, dtype);
-    kf_scale s;
-
-    if (kf_scale_fits(squares) || dtype == KOFN_F32)
-        return by * sqrt(squares);
-    s = kf_scale_of(x, n, 1, dtype);
-    return s.zero ? 0 : fmin(ldexp(by / s.over, s.exponent), DBL_MAX);
-}
-
-/* Returns the norm of several rows together, at most the largest double. */
-static double together(double a, double b)
-{
-    return fmin(hypot(a, b), DBL_MAX);
-}
-
-static void add_row_norms(const kofn_matrix *part, double by, double *out)
-{
-    for (size_t i = 0; i < part->rows; i++)
-        out[i] = together(out[i],
-                          norm(kf_at(part, i, 0), part->cols, by, part->dtype));
-}
-
-kofn_status kf_data_scales_of_part_rows(const kofn_matrix *part, size_t parts,
-                                        double *row, size_t rows)
-{
-    memset(row, 0, rows * sizeof *row);
-    for (size_t j = 0; j < parts; j++)
-        add_row_norms(&part[j], 1, row);
-    return KOFN_OK;
-}
-
-/* Computes row norms of a sparse A, which is cut into ranges of rows only. */
-static void sparse_row_norms(const kf_resident *r, size_t group, double *row)
-{
-    const kofn_plan *p = r->plan;
-    const kofn_sparse *A = r->A;
-    size_t first = group * p->parts * p->span;
-    size_t last = kf_min(first + p->parts * p->span, A->rows);
-
-    for (size_t i = kf_min(first, A->rows); i < last; i++) {
-        double *out = &row[(i - first) % p->span];
-
-        *out = together(*out, norm(A->val + A->ptr[i],
-                                   A->ptr[i + 1] - A->ptr[i], r->by, KOFN_F64));
-    }
-}
-
-kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
-                                   double *row)
-{
-    assert(group < r->plan->layout.groups);
-    memset(row, 0, (r->A ? r->plan->span : r->parts.rows) * sizeof *row);
-    if (r->A)
-        sparse_row_norms(r, group, row);
-    for (size_t j = 0; !r->A && j < r->plan->parts; j++)
-        add_row_norms(kf_resident_part(r, group, j), r->by, row);
-    return KOFN_OK;
-}
-
-/* Computes column norms with columns divided by their largest entries. */
-static kofn_status careful_columns(const kofn_matrix *part, size_t parts,
-                                   double by, double *col, size_t cols)
-{
-    double *top = kf_zero(cols, sizeof *top);
-
-    if (!top)
-        return KOFN_NOMEM;
-    for (size_t j = 0; j < parts; j++)
-        for (size_t i = 0; i < part[j].rows; i++)
-            for (size_t c = 0; c < cols; c++)
-                top[c] = kf_larger(top[c], fabs(kf_mat_entry(&part[j], i, c)));
-    memset(col, 0, cols * sizeof *col);
-    for (size_t j = 0; j < parts; j++)
-        for (size_t i = 0; i < part[j].rows; i++)
-            for (size_t c = 0; c < cols; c++) {
-                double x =
-                    top[c] > 0 ? kf_mat_entry(&part[j], i, c) / top[c] : 0;
-
-                col[c] += x * x;
-            }
-    for (size_t c = 0; c < cols; c++)
-        col[c] = together(by * top[c] * sqrt(col[c]), 0);
-    kf_free(top);
-    return KOFN_OK;
-}
-
-kofn_status kf_data_scales_of_columns(const kofn_matrix *part, size_t parts,
-                                      double by, double *col, size_t cols)
-{
-    bool all_fit = true;
-
-    assert(by > 0);
-    memset(col, 0, cols * sizeof *col);
-    for (size_t j = 0; j < parts; j++)
-        kf_scale_add_squares(&part[j], col);
-    for (size_t c = 0; c < cols; c++)
-        all_fit &= kf_scale_fits(col[c]);
-    if (!all_fit)
-        return careful_columns(part, parts, by, col, cols);
-    for (size_t c = 0; c < cols; c++)
-        col[c] = by * sqrt(col[c]);
-    return KOFN_OK;
-}
-
-kofn_status kf_data_scales_of_resident_columns(const kf_resident *r,
-                                               double *col, size_t cols)
-{
-    const kofn_sparse *A = r->A;
-
-    if (!A)
-        return kf_data_scales_of_columns(r->parts.part, r->parts.count, r->by,
-                                         col, cols);
-    memset(col, 0, cols * sizeof *col);
-    for (size_t e = 0; e < A->ptr[A->rows]; e++)
-        col[A->col[e]] = together(col[A->col[e]], r->by * A->val[e]);
-    return KOFN_OK;
 }

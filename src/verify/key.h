@@ -13,7 +13,7 @@
 #ifndef KF_KEY_H
 #define KF_KEY_H
 
-#include "data.h"
+#include "results.h"
 
 /* Least number of rows that are summed up together. */
 #define KF_KEY_RUN 4096
@@ -67,6 +67,13 @@ typedef struct kf_keyed {
     double error;           /* largest honest error, relative to both norms */
 } kf_keyed;
 
+/* Returns the largest honest error of an entry by rounding and decoding,
+ * relative to both norms.  `noise` is the amplification of rounding by the
+ * decoder; blocks have changed `changes` times. */
+double kf_key_error(const kf_key *k, const kofn_plan *plan, uint64_t changes,
+                    double noise);
+/* Returns the error that an entry may hide if others are off by `error`. */
+double kf_key_floor(const kf_key *k, double error);
 /* Sets *agrees if C is A B to within rounding.  A right C fails with a
  * probability of 2 e^-32 per column, sum and run (math/errors.md 11.1). */
 kofn_status kf_key_test(const kf_key *k, const kf_keyed *of, bool *agrees);
@@ -75,25 +82,11 @@ void kf_key_add(double *to, double f, const void *x, size_t n, kofn_dtype type);
 
 /* ---- single answers (key_answers.c) -------------------------------------- */
 
-/* Answers for strips [lo, hi) of a group.  Each is tested alone, which needs A.
- */
-typedef struct kf_keyed_answers {
-    const kofn_plan *plan;
-    const kf_resident *resident;
-    kf_code *code;
-    const kofn_decoder *decoder; /* the seats that answered */
-    const kf_source *source;     /* their answers */
-    const kf_messages *messages; /* their inputs */
-    size_t group, lo, hi;
-    const double *row; /* norms of all strips of the group */
-    const double *col; /* norms of columns of an answer                    */
-    double error;      /* as in kf_keyed, for a seat of weight 1 */
-    uint64_t secret;   /* of the weights of this call */
-} kf_keyed_answers;
-
-/* Lists the wrong answers in `bad`, which has room for all.  An honest answer
- * is listed with a probability of 2 e^-32 per column. */
-kofn_status kf_key_test_answers(const kf_keyed_answers *of, uint32_t *bad,
-                                size_t *count);
+/* Tests the results of a comparison, each alone, which needs A.  The secret of
+ * `c` is for this call alone; its row and col are set.  `error` as in kf_keyed,
+ * for a seat of weight 1.  Wrong results go into found->bad, which has room for
+ * all.  An honest one is listed with a probability of 2 e^-32 per column. */
+kofn_status kf_key_test_answers(kf_compare *c, kf_sides *s, double error,
+                                kf_found *found);
 
 #endif

@@ -15,6 +15,7 @@
  * The random weights and sums belong to one check and are freed by
  * kf_freivalds_free.  The source of C must not know the weights. */
 #include "freivalds.h"
+#include "rounding.h"
 
 #include "base/rng.h"
 
@@ -28,15 +29,6 @@
 
 /* Numbers in a strip. */
 #define STRIP ((size_t)1 << 18)
-
-/* The root mean square rounding of a sum in units of its norms, as in
- * compare.c.
- */
-#define NOISE_START 0.5
-#define NOISE_ROOT 0.1
-/* Sums beyond this multiple of their expected size are taken for impossible;
- * the probability is 2 exp(-8^2 / 2). */
-#define FAR 8
 
 /* ---- weights ------------------------------------------------------------- */
 
@@ -76,15 +68,16 @@ static double rounding(const kf_factors *f, size_t lines, bool most)
 
     if (most)
         return f->unit * terms + 0x1p-52 * own + f->tolerance;
-    return 2 * f->unit * (NOISE_START + NOISE_ROOT * sqrt(terms)) +
-           0x1p-52 * (NOISE_START + NOISE_ROOT * sqrt(own)) + f->tolerance;
+    return 2 * f->unit * kf_rounding_usual(terms) +
+           0x1p-52 * kf_rounding_usual(own) + f->tolerance;
 }
 
-/* Returns a level; `tiny` is the loss of numbers below the normal range. */
+/* Returns a level: sums beyond this multiple of their expected size are taken
+ * for impossible.  `tiny` is the loss of numbers below the normal range. */
 static double level(const kf_factors *f, size_t sums, size_t lines, double tiny,
                     bool most)
 {
-    return FAR * sqrt((double)sums * (double)lines) *
+    return KF_ROUNDING_FAR * sqrt((double)sums * (double)lines) *
            (rounding(f, lines, most) + tiny);
 }
 

@@ -3,7 +3,7 @@
 #include "freivalds_rig.h"
 #include "rig.h"
 
-#include "data/freivalds.h"
+#include "verify/freivalds.h"
 
 static bool passes_the_screen(const trial *t)
 {

@@ -7,12 +7,13 @@
  *
  * Owns the code for reading the blocks; their numbers belong to the caller,
  * which also decides about a finding. */
-#include "compare.h"
+#include "reading.h"
 
 #include "code/bounds.h"
-#include "kernel.h"
+#include "data/kernel.h"
 
 #include <assert.h>
+#include <math.h>
 
 #define CACHE_BYTES ((size_t)1 << 20)
 
@@ -22,7 +23,7 @@ void kf_reading_free(kf_reading *r)
     kf_free(r->block);
     kf_free(r->rows);
     kf_free(r->source);
-    kf_free(r->ones);
+    kf_free(r->col);
     kf_free(r->zeros);
     kf_free(r->bad);
     kf_cache_free(r->cache);
@@ -34,9 +35,9 @@ kofn_status kf_reading_new(kf_reading *r, const kofn_plan *of, size_t room)
 {
     *r = (kf_reading){.cols = kf_extent_of(of).cols,
                       .dtype = of->layout.problem.dtype,
-                      .terms = 1};
+                      .check = {.terms = 1, .drifts = true}};
     TRY(kf_code_reader(&r->plan, of));
-    r->hi = r->plan->span;
+    r->check.hi = r->plan->span;
     TRY(kf_code_new(&r->code, r->plan));
     TRY(kf_cache_new(&r->cache, r->code, CACHE_BYTES));
     TRY_NEW(r->seat, room);
@@ -44,10 +45,9 @@ kofn_status kf_reading_new(kf_reading *r, const kofn_plan *of, size_t room)
     TRY_NEW(r->rows, room);
     TRY_NEW(r->source, room);
     TRY_NEW(r->bad, room);
-    TRY_NEW(r->ones, r->cols);
+    TRY_NEW(r->col, r->cols);
     for (size_t i = 0; i < r->cols; i++)
-        r->ones[i] = 1;
-    r->col = r->ones;
+        r->col[i] = 1;
     return KOFN_OK;
 }
 
@@ -68,14 +68,75 @@ void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block)
     r->moves |= block.velocity != NULL;
 }
 
+/* ---- sketches ------------------------------------------------------------ */
+
+double kf_reading_weigh(kf_rng r, double *w, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        w[i] = kf_weight64(kf_rng_u64(&r));
+        sum += w[i] * w[i];
+    }
+    return sqrt(sum);
+}
+
+/* Multiplies in float64, so that only the blocks' own rounding remains. */
+static void multiply_narrow(const kofn_matrix *component, const double *w,
+                            double *y)
+{
+    for (size_t i = 0; i < component->rows; i++) {
+        const float *x = kf_at(component, i, 0);
+        double sum[4] = {0};
+        size_t j = 0;
+
+        for (; j + 4 <= component->cols; j += 4)
+            for (size_t k = 0; k < 4; k++)
+                sum[k] += w[j + k] * (double)x[j + k];
+        for (; j < component->cols; j++)
+            sum[0] += w[j] * (double)x[j];
+        y[i] = sum[0] + sum[1] + (sum[2] + sum[3]);
+    }
+}
+
+void kf_reading_sketch(const kf_block *b, bool velocity, const double *w,
+                       double *to)
+{
+    const kofn_matrix by = {(double *)(uintptr_t)w, b->cols, 1, 1, KOFN_F64};
+
+    for (size_t l = 0; l < b->components; l++, to += b->rows) {
+        kofn_matrix component =
+            velocity ? kf_block_velocity(b, l) : b->component[l];
+
+        if (component.rows == 0)
+            memset(to, 0, b->rows * sizeof *to);
+        else if (component.dtype == KOFN_F64)
+            kf_mat_multiply(&component, &by, false, to);
+        else
+            multiply_narrow(&component, w, to);
+    }
+}
+
+void kf_reading_of_sketches(kf_reading *r, double norm)
+{
+    assert(r->cols > 0);
+    r->check.terms = r->cols;
+    r->cols = 1;
+    r->dtype = KOFN_F64;
+    r->col[0] = norm;
+}
+
+/* ---- comparing ----------------------------------------------------------- */
+
 /* Sets the blocks as results; a block without a velocity counts as a velocity
  * of 0. */
 static kofn_status choose(kf_reading *r, bool velocity)
 {
-    size_t rows = r->plan->layout.components * (r->hi - r->lo);
+    size_t lo = r->check.lo, hi = r->check.hi;
+    size_t rows = r->plan->layout.components * (hi - lo);
 
-    assert(r->lo < r->hi);
-    assert(r->hi <= r->plan->span);
+    assert(lo < hi);
+    assert(hi <= r->plan->span);
     if (velocity && !r->zeros)
         r->zeros = kf_zero(rows * r->cols, kf_dtype_size(r->dtype));
     if (velocity && !r->zeros)
@@ -88,7 +149,7 @@ static kofn_status choose(kf_reading *r, bool velocity)
 
         r->rows[i] = (kofn_matrix){(void *)(uintptr_t)from, rows, r->cols,
                                    r->cols, r->dtype};
-        r->source[i] = (kf_source){&r->rows[i], r->lo, r->hi};
+        r->source[i] = (kf_source){&r->rows[i], lo, hi};
     }
     return KOFN_OK;
 }
@@ -113,27 +174,18 @@ static void bounds(const kf_reading *r, kf_compare *c)
 static kofn_status compare(kf_reading *r, const kofn_decoder *d,
                            kf_found *found)
 {
-    kf_compare c = {.plan = r->plan,
-                    .code = r->code,
-                    .decoder = d,
-                    .source = r->source,
-                    .lo = r->lo,
-                    .hi = r->hi,
-                    .row = r->row,
-                    .col = r->col,
-                    .terms = r->terms,
-                    .changes = r->changes,
-                    .drifts = true,
-                    .secret = r->secret,
-                    .number = r->number};
-    kofn_status st;
+    kf_compare c = r->check;
 
+    c.plan = r->plan;
+    c.code = r->code;
+    c.decoder = d;
+    c.source = r->source;
+    c.col = r->col;
     bounds(r, &c);
     TRY(kf_compare_know(&c, r->cache));
     if (c.q == 0)
         return KOFN_TOOFEW;
-    st = kf_compare_results(&c, found);
-    return st == KOFN_OK && !(found->floor <= r->hidden) ? KOFN_TOOFEW : st;
+    return kf_compare_decide(&c, r->hidden, true, found);
 }
 
 kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found)
@@ -141,8 +193,7 @@ kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found)
     kf_answers a;
     kofn_status st;
 
-    assert(r->row);
-    assert(r->col);
+    assert(r->check.row);
     *found = (kf_found){.bad = r->bad};
     TRY(choose(r, velocity));
     TRY(kf_answers_judge(r->cache, r->plan, r->seat, r->n, r->hidden, &a));

@@ -11,12 +11,12 @@
  * Matrices are borrowed; only kofn_correct writes to C. */
 #include "freivalds.h"
 
+#include "base/entropy.h"
 #include "base/rng.h"
 
 #include <assert.h>
 #include <float.h>
 #include <math.h>
-#include <sys/random.h>
 
 /* Work for recomputed entries, in passes over the operands. */
 #define PASSES 64
@@ -339,9 +339,7 @@ static kofn_status prepare(kf_factors *f, kofn_dtype dtype)
     know_types(f, dtype);
     f->numbers += f->n * f->p + f->m * f->p;
     /* A wrong product could pass if its weights were known before. */
-    if (getrandom(&f->secret, sizeof f->secret, 0) != (ssize_t)sizeof f->secret)
-        return kf_fail(KOFN_IO, "the system has no random numbers to give");
-    return KOFN_OK;
+    return kf_entropy_number(&f->secret);
 }
 
 /* Finds the largest rows and columns; a tolerance is relative to them. */

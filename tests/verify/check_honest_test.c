@@ -142,8 +142,8 @@ static void norms_are_norms(void **state)
                 for (size_t p = 0; p < 3; p += 2)
                     put(&part[p], i * 37 + j,
                         get(&part[p], i * 37 + j) * units[u]);
-        assert_ok(kf_data_scales_of_part_rows(part, 3, row, 5));
-        assert_ok(kf_data_scales_of_columns(part, 3, 1, col, 37));
+        assert_ok(kf_norms_of_part_rows(part, 3, row, 5));
+        assert_ok(kf_norms_of_columns(part, 3, 1, col, 37));
         for (size_t i = 0; i < 5; i++) {
             long double sum = 0;
 

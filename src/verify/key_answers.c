@@ -7,15 +7,15 @@
  *
  * Owns the sums of a call; answers and operands are borrowed and only read. */
 #include "key.h"
+#include "rounding.h"
 
 #include <assert.h>
 #include <math.h>
 
-/* As in key.c. */
-#define FAR 8
-
 typedef struct sums {
-    const kf_keyed_answers *of;
+    const kf_compare *of;
+    const kf_sides *sides;
+    double error;
     size_t cols;    /* of a part of A                    */
     double *weight; /* of each strip, divided by its norm */
     double squares; /* square of the effect of an error of 1 in each */
@@ -27,29 +27,30 @@ typedef struct sums {
 /* Sums up the rows of part j that belong to the strips of the answers. */
 static void add_rows(const sums *s, size_t j, double *to)
 {
-    const kf_keyed_answers *of = s->of;
-    const kofn_matrix *part = kf_resident_part(of->resident, of->group, j);
+    const kf_compare *of = s->of;
+    const kofn_matrix *part =
+        kf_resident_part(s->sides->resident, of->group, j);
 
     for (size_t i = of->lo; i < kf_min(of->hi, part->rows); i++)
-        kf_key_add(to, of->resident->by * s->weight[i - of->lo],
+        kf_key_add(to, s->sides->resident->by * s->weight[i - of->lo],
                    kf_at(part, i, 0), part->cols, part->dtype);
 }
 
 static void add_sparse_rows(const sums *s, size_t j, double *to)
 {
-    const kf_keyed_answers *of = s->of;
-    const kofn_sparse *A = of->resident->A;
+    const kf_compare *of = s->of;
+    const kofn_sparse *A = s->sides->resident->A;
     size_t first = (of->group * of->plan->parts + j) * of->plan->span;
 
     for (size_t i = of->lo; i < of->hi && first + i < A->rows; i++)
         for (size_t e = A->ptr[first + i]; e < A->ptr[first + i + 1]; e++)
             to[A->col[e]] +=
-                of->resident->by * s->weight[i - of->lo] * A->val[e];
+                s->sides->resident->by * s->weight[i - of->lo] * A->val[e];
 }
 
 static kofn_status sum_up(sums *s, uint64_t secret)
 {
-    const kf_keyed_answers *of = s->of;
+    const kf_compare *of = s->of;
     const kofn_plan *p = of->plan;
 
     assert(of->lo < of->hi);
@@ -64,7 +65,7 @@ static kofn_status sum_up(sums *s, uint64_t secret)
         s->squares += w * w;
     }
     for (size_t j = 0; j < p->parts; j++)
-        if (of->resident->A)
+        if (s->sides->resident->A)
             add_sparse_rows(s, j, s->part + j * s->cols);
         else
             add_rows(s, j, s->part + j * s->cols);
@@ -101,7 +102,7 @@ static void make_row(const sums *s, const kf_seat *seat, size_t l)
 static void subtract(const sums *s, const kf_source *from, size_t l,
                      const kofn_matrix *message)
 {
-    const kf_keyed_answers *of = s->of;
+    const kf_compare *of = s->of;
     const kofn_matrix *y = from->result;
     size_t first = l * (from->hi - from->lo) + of->lo - from->lo;
 
@@ -118,7 +119,7 @@ static void subtract(const sums *s, const kf_source *from, size_t l,
 
 static bool is_small(const sums *s, size_t n, double weight)
 {
-    double error = FAR * sqrt(s->squares) * s->of->error * weight;
+    double error = KF_ROUNDING_FAR * sqrt(s->squares) * s->error * weight;
 
     for (size_t j = 0; j < n; j++)
         if (!(fabs(s->left[j]) <= error * s->of->col[j]))
@@ -128,7 +129,7 @@ static bool is_small(const sums *s, size_t n, double weight)
 
 static kofn_status test(const sums *s, size_t i, bool *right)
 {
-    const kf_keyed_answers *of = s->of;
+    const kf_compare *of = s->of;
     const kofn_plan *p = of->plan;
     size_t local = of->decoder->seat[i];
     const kf_seat *seat;
@@ -137,8 +138,8 @@ static kofn_status test(const sums *s, size_t i, bool *right)
     assert(i < of->decoder->seats);
     *right = true;
     TRY(kf_code_seat(of->code, local, &seat));
-    message =
-        kf_messages_take(of->messages, local * p->layout.groups + of->group);
+    message = kf_messages_take(s->sides->messages,
+                               local * p->layout.groups + of->group);
     for (size_t l = 0; l < p->layout.components && *right; l++) {
         make_row(s, seat, l);
         subtract(s, &of->source[i], l, &message->m);
@@ -150,38 +151,38 @@ static kofn_status test(const sums *s, size_t i, bool *right)
 }
 
 /* Marks answers that are wrong by one set of weights. */
-static kofn_status mark(const kf_keyed_answers *of, uint64_t secret,
-                        uint8_t *wrong)
+static kofn_status mark(sums *s, uint64_t secret, uint8_t *wrong)
 {
-    sums s = {.of = of,
-              .cols = of->resident->A ? of->resident->A->cols
-                                      : of->resident->parts.cols};
-    kofn_status st = sum_up(&s, secret);
+    kofn_status st = sum_up(s, secret);
 
-    for (uint32_t i = 0; i < of->decoder->seats && !st; i++) {
+    for (uint32_t i = 0; i < s->of->decoder->seats && !st; i++) {
         bool right = true;
 
         if (!wrong[i])
-            st = test(&s, i, &right);
+            st = test(s, i, &right);
         wrong[i] |= !right;
     }
-    sums_free(&s);
+    sums_free(s);
     return st;
 }
 
-kofn_status kf_key_test_answers(const kf_keyed_answers *of, uint32_t *bad,
-                                size_t *count)
+kofn_status kf_key_test_answers(kf_compare *c, kf_sides *s, double error,
+                                kf_found *found)
 {
+    const kf_resident *r = s->resident;
+    size_t cols = r->A ? r->A->cols : r->parts.cols;
     uint8_t *wrong;
     kofn_status st = KOFN_OK;
 
-    TRY_ZERO(wrong, of->decoder->seats);
+    TRY(kf_sides_measure(s, c));
+    TRY_ZERO(wrong, c->decoder->seats);
     for (uint64_t q = 0; q < KF_KEY_SUMS && !st; q++)
-        st = mark(of, kf_mix64(kf_state64(of->secret, q)), wrong);
-    *count = 0;
-    for (uint32_t i = 0; i < of->decoder->seats && !st; i++)
+        st = mark(&(sums){.of = c, .sides = s, .error = error, .cols = cols},
+                  kf_mix64(kf_state64(c->secret, q)), wrong);
+    *found = (kf_found){.bad = found->bad};
+    for (uint32_t i = 0; i < c->decoder->seats && !st; i++)
         if (wrong[i])
-            bad[(*count)++] = i;
+            found->bad[found->count++] = i;
     kf_free(wrong);
     return st;
 }

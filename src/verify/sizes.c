@@ -1,11 +1,13 @@
-/* gram.c -- bounds the size of the answers A' A x, which determines their
- * rounding (math/errors.md 9).
+/* sizes.c -- bounds the size of answers where the answers themselves are needed
+ * for it: sums of functions, and A' A x.
  *
- * Entry e of an answer is the product of column e of a block E with E x.  The
- * norm of that column is at most the norm of A's column times the weight of the
- * seat.  The norm of E x follows from the answer: its product with x is |E
- * x|^2.  A wrong answer can enlarge it only up to the weight times the sum of
- * all |column| |x|.
+ * Nothing is known of a function but its answers (math/errors.md 8).
+ *
+ * Entry e of an answer A' A x is the product of column e of a block E with E x
+ * (math/errors.md 9).  The norm of that column is at most the norm of A's
+ * column times the weight of the seat.  The norm of E x follows from the
+ * answer: its product with x is |E x|^2.  A wrong answer can enlarge it only up
+ * to the weight times the sum of all |column| |x|.
  *
  * Owns nothing beyond a call.  The bound may be too large but never too small,
  * or honest answers would be accused. */
@@ -14,6 +16,41 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+
+/* ---- sums ---------------------------------------------------------------- */
+
+/* Measures a strip by the largest answer to it, because nothing else is known
+ * of a function.  Workers round their answers once (math/errors.md 8).  Answers
+ * that are not finite are ignored. */
+#define MEASURE(name, type)                                                    \
+    static void name(const type *restrict y, size_t n, double *restrict scale) \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++) {                                       \
+            double x = fabs((double)y[i]);                                     \
+                                                                               \
+            scale[i] = x > scale[i] && x <= DBL_MAX ? x : scale[i];            \
+        }                                                                      \
+    }
+MEASURE(measure_f64, double)
+MEASURE(measure_f32, float)
+
+void kf_sizes_of_sums(const kf_compare *c, double *scale)
+{
+    size_t components = c->plan->layout.components, n = c->decoder->seats;
+
+    for (size_t k = 0; k < n * components; k++) {
+        const kf_source *from = &c->source[k / components];
+        size_t at = k % components * (from->hi - from->lo) + c->lo - from->lo;
+        const void *y = kf_at(from->result, at, 0);
+
+        if (from->result->dtype == KOFN_F64)
+            measure_f64(y, c->hi - c->lo, scale + c->lo);
+        else
+            measure_f32(y, c->hi - c->lo, scale + c->lo);
+    }
+}
+
+/* ---- A' A x -------------------------------------------------------------- */
 
 /* The scale is at least the sum of all magnitudes divided by this, because
  * partial sums of E x may cancel.  They are at most that sum, and their
@@ -85,8 +122,8 @@ static kofn_status largest_margins(const kf_compare *c, const double *col,
     return KOFN_OK;
 }
 
-kofn_status kf_data_scales_of_gram(const kf_compare *c, const double *col,
-                                   const kofn_matrix *x, double *row)
+kofn_status kf_sizes_of_gram(const kf_compare *c, const double *col,
+                             const kofn_matrix *x, double *row)
 {
     double least = least_of(x->dtype), top = largest(col, x, least);
     double all = 0, squares = 0, scale;

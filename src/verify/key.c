@@ -5,6 +5,7 @@
  *
  * Owns the sums of a key; operands and outputs are borrowed and only read. */
 #include "key.h"
+#include "rounding.h"
 
 #include "base/vectors.h"
 
@@ -12,10 +13,6 @@
 #include <float.h>
 #include <limits.h>
 #include <math.h>
-
-/* A sum of independent terms exceeds FAR times the root of the sum of their
- * squares with probability 2 exp(-FAR^2 / 2). */
-#define FAR 8
 
 #define VECTORS KF_VECTORS(optimize("O3"))
 
@@ -483,7 +480,7 @@ static double least(const kf_keyed *of, const sums *s, size_t j)
 static bool are_small(const kf_keyed *of, const sums *s, double scales)
 {
     double tiny = scales * (of->out->dtype == KOFN_F64 ? DBL_MIN : FLT_MIN);
-    double error = FAR * sqrt(s->squares) * of->error;
+    double error = KF_ROUNDING_FAR * sqrt(s->squares) * of->error;
 
     assert(of->cols > 0);
     for (size_t j = 0; j < of->out->cols; j++)
@@ -506,6 +503,23 @@ static bool agree(const kf_key *k, const kf_keyed *of, bool careful,
                 return false;
     }
     return true;
+}
+
+double kf_key_error(const kf_key *k, const kofn_plan *plan, uint64_t changes,
+                    double noise)
+{
+    const kofn_layout *L = &plan->layout;
+    double n = (double)L->problem.n;
+    double alarm = kf_compare_alarm(plan, n + (double)plan->parts, changes);
+    /* the sums of the test are also rounded, in double precision */
+    double own = 0x1p-52 * (n + (double)kf_min(k->rows, k->run));
+
+    return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own;
+}
+
+double kf_key_floor(const kf_key *k, double error)
+{
+    return KF_KEY_BLUR * sqrt((double)kf_min(k->rows, k->run)) * error;
 }
 
 kofn_status kf_key_test(const kf_key *k, const kf_keyed *of, bool *agrees)
