@@ -25,7 +25,7 @@ kofn_status kf_back_new(kf_host *h)
     size_t bytes;
 
     b->job = h->job;
-    if (!h->opt.keep || !h->program.change || h->opt.errors == KOFN_ERRORS_NONE)
+    if (!h->opt.keep || !h->blocks.changes || h->opt.errors == KOFN_ERRORS_NONE)
         return KOFN_OK;
     return kf_mesh_vector_body(h, &b->start, &bytes);
 }
@@ -90,7 +90,7 @@ static kofn_status begin_at_start(kf_host *h)
     kofn_status st;
 
     assert(h->disk.back.start);
-    for (size_t i = 0; i < h->program.operands; i++) {
+    for (size_t i = 0; i < h->blocks.operands; i++) {
         kf_mesh_operand *o = &h->blocks.operand[i];
 
         if (o->plan) /* as in a node that has just joined */
@@ -126,7 +126,7 @@ static void forget(kf_host *h)
     kf_vector_quorum_drop(&h->it);
     h->it.quorum.merged = 0;
     c->turn = c->changed = 0;
-    memset(c->line, 0, h->program.recalls * sizeof *c->line);
+    memset(c->line, 0, h->blocks.changing.recalls * sizeof *c->line);
     h->opt.seat = h->blocks.seat != KOFN_NO_SEAT ? h->blocks.seat : h->opt.seat;
     h->blocks.seat = KOFN_NO_SEAT;
     h->it.again = h->it.outvoted = 0;

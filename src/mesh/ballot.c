@@ -75,7 +75,7 @@ kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,
 {
     kf_node_digest d = kf_host_digest(h, t, scalar, v);
 
-    if (d.exact && h->program.change && !final)
+    if (d.exact && h->blocks.changes && !final)
         d.way = h->it.way;
     return d;
 }

@@ -53,6 +53,7 @@ typedef struct kf_changing {
      * some windows. */
     uint64_t turn;
     uint64_t *line; /* lineages of the iterates of the last `recalls` turns */
+    uint64_t recalls;
     kf_borrowed *lent; /* by seat */
     size_t lents, lent_cap;
     kf_mesh_window window;
@@ -111,6 +112,8 @@ typedef struct kf_sketches {
 
 typedef struct kf_mesh_blocks {
     kf_mesh_operand *operand;
+    size_t operands;
+    bool changes;  /* the program changes operands */
     uint32_t seat; /* the seat of the blocks */
     kf_changing changing;
     kf_sketches sketches;
@@ -135,9 +138,9 @@ const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity);
 /* Adds the change of the turn to the norms. */
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn);
 /* Norms that travel with the vector: their number, into and out of it. */
-size_t kf_mesh_norms_count(const kf_host *h);
-void kf_mesh_norms_pack(const kf_host *h, char *to);
-void kf_mesh_norms_take(kf_host *h, const char *from);
+size_t kf_mesh_norms_count(const kf_mesh_blocks *blocks);
+void kf_mesh_norms_pack(const kf_mesh_blocks *blocks, char *to);
+void kf_mesh_norms_take(kf_mesh_blocks *blocks, const char *from);
 
 /* windows.c */
 /* True if this window can serve to rebuild ours. */
@@ -150,16 +153,17 @@ void kf_borrowed_drop(kf_changing *c, size_t i);
 void kf_borrowed_forget(kf_mesh_blocks *blocks);
 /* Returns the bytes of these rows in a packet, without the velocity: a multiple
  * of 8, with zeros at the end.  0 if there are no such rows. */
-size_t kf_borrowed_bytes(const kf_host *h, uint32_t operand, size_t lo,
-                         size_t hi);
+size_t kf_borrowed_bytes(const kf_mesh_blocks *blocks, uint32_t operand,
+                         size_t lo, size_t hi);
 /* Returns the bytes of all rows; 0 if the matrix does not change. */
-size_t kf_borrowed_whole(const kf_host *h, uint32_t operand);
-kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
-                             size_t hi, kf_buffer **body, size_t *bytes);
+size_t kf_borrowed_whole(const kf_mesh_blocks *blocks, uint32_t operand);
+kofn_status kf_borrowed_body(const kf_mesh_blocks *blocks, uint32_t operand,
+                             size_t lo, size_t hi, kf_buffer **body,
+                             size_t *bytes);
 /* True if that matrix changes. */
-bool kf_borrowed_changes(const kf_host *h, uint32_t operand);
+bool kf_borrowed_changes(const kf_mesh_blocks *blocks, uint32_t operand);
 /* Returns the bytes of a row of a block, without the velocity. */
-size_t kf_borrowed_row(const kf_host *h, uint32_t operand);
+size_t kf_borrowed_row(const kf_mesh_blocks *blocks, uint32_t operand);
 
 /* change.c */
 kofn_status kf_changing_new(kf_host *h);
@@ -170,12 +174,13 @@ kofn_status kf_changing_turn(kf_host *h);
  * its last turns, or drops them. */
 kofn_status kf_changing_adopt(kf_host *h, const void *lines);
 /* True if blocks of the start can still be brought to our iterate. */
-bool kf_changing_recalls(const kf_host *h);
+bool kf_changing_recalls(const kf_mesh_blocks *blocks);
 /* Brings new blocks of that seat and turn (0: the start) to our iterate. */
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn);
 /* True if the vector has all turns since this iterate, which followed that
  * turn. */
-bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
+bool kf_changing_knows(const kf_mesh_blocks *blocks, uint64_t turn,
+                       uint64_t line);
 /* Drops our blocks, and leaves word of it: they are lost, or made from a wrong
  * vector. */
 void kf_changing_lose(kf_host *h);
@@ -207,7 +212,7 @@ void kf_sketch_forget(kf_mesh_blocks *blocks);
  * blocks are not compared. */
 bool kf_sketch_vouches(const kf_host *h);
 /* Returns the bytes of a sketch, without that of the velocity. */
-size_t kf_sketch_bytes(const kf_host *h, uint32_t operand);
+size_t kf_sketch_bytes(const kf_mesh_blocks *blocks, uint32_t operand);
 /* Returns a new reference to our sketch that this note names, or NULL if it is
  * gone. */
 kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note);

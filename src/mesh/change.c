@@ -27,15 +27,15 @@
 kofn_status kf_changing_new(kf_host *h)
 {
     kf_changing *c = &h->blocks.changing;
-    size_t recalls = h->program.recalls, bytes = 0;
+    size_t recalls = h->blocks.changing.recalls, bytes = 0;
 
     assert(recalls >= 2);
     c->small = SMALL;
     c->line = kf_zero(recalls, 2 * sizeof *c->line);
     if (!c->line)
         return KOFN_NOMEM;
-    for (size_t i = 0; i < h->program.operands; i++)
-        bytes += 2 * kf_borrowed_whole(h, (uint32_t)i);
+    for (size_t i = 0; i < h->blocks.operands; i++)
+        bytes += 2 * kf_borrowed_whole(&h->blocks, (uint32_t)i);
     h->largest = kf_max(h->largest, bytes);
     return kf_mesh_norms_new(h);
 }
@@ -133,7 +133,7 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
     kofn_status st = begin_step(h, &s, turn, operand);
 
     assert(turn > 0);
-    assert(operand < h->program.operands);
+    assert(operand < h->blocks.operands);
     if (!st && seat != KOFN_NO_SEAT) {
         kf_block *block = h->blocks.operand[operand].block;
         assert(block);
@@ -155,24 +155,25 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
 
 /* ---- ways ---------------------------------------------------------------- */
 
-bool kf_changing_recalls(const kf_host *h)
+bool kf_changing_recalls(const kf_mesh_blocks *blocks)
 {
-    return h->blocks.changing.turn < h->program.recalls;
+    return blocks->changing.turn < blocks->changing.recalls;
 }
 
 /* True if both have the same lineage of the iterate that this turn made.  Turn
  * 0 made the start of the job, which is always the same. */
-static bool same_line(const kf_host *h, const uint64_t *a, const uint64_t *b,
-                      uint64_t turn)
+static bool same_line(const kf_mesh_blocks *blocks, const uint64_t *a,
+                      const uint64_t *b, uint64_t turn)
 {
-    return turn == 0 ||
-           a[turn % h->program.recalls] == b[turn % h->program.recalls];
+    return turn == 0 || a[turn % blocks->changing.recalls] ==
+                            b[turn % blocks->changing.recalls];
 }
 
-bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
+bool kf_changing_knows(const kf_mesh_blocks *blocks, uint64_t turn,
+                       uint64_t line)
 {
-    const kf_changing *c = &h->blocks.changing;
-    uint64_t recalls = h->program.recalls;
+    const kf_changing *c = &blocks->changing;
+    uint64_t recalls = blocks->changing.recalls;
 
     return turn <= c->turn && c->turn - turn < recalls &&
            (turn == 0 || c->line[turn % recalls] == line);
@@ -180,16 +181,16 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
 
 /* Keeps the windows of turns that are over if they are from our lineage, and
  * drops the others. */
-static void settle(kf_host *h)
+static void settle(kf_mesh_blocks *blocks)
 {
-    kf_changing *c = &h->blocks.changing;
+    kf_changing *c = &blocks->changing;
 
     for (size_t i = c->lents; i > 0; i--) {
         kf_borrowed *l = &c->lent[i - 1];
 
         if (l->local || l->turn > c->turn)
             continue;
-        l->local = kf_changing_knows(h, l->turn, l->line);
+        l->local = kf_changing_knows(blocks, l->turn, l->line);
         if (!l->local)
             kf_borrowed_drop(c, i - 1);
     }
@@ -200,16 +201,16 @@ static void settle(kf_host *h)
 static kofn_status bring(kf_host *h, uint32_t seat, uint64_t owned)
 {
     kf_changing *c = &h->blocks.changing;
-    uint64_t recalls = h->program.recalls;
+    uint64_t recalls = h->blocks.changing.recalls;
     uint64_t turn = c->turn > recalls ? c->turn - recalls : 0;
 
-    settle(h);
+    settle(&h->blocks);
     while (turn++ < c->turn) {
         uint32_t local = owned < turn ? seat : KOFN_NO_SEAT;
 
         if (local == KOFN_NO_SEAT && !any_waits_for(c, turn))
             continue;
-        for (uint32_t i = 0; i < h->program.operands; i++)
+        for (uint32_t i = 0; i < h->blocks.operands; i++)
             if (h->blocks.operand[i].plan)
                 TRY(change_matrix(h, turn, i, local));
         if (local != KOFN_NO_SEAT)
@@ -245,14 +246,14 @@ kofn_status kf_changing_settle(kf_host *h)
 
 /* Sets the turn of our iterate.  After the first turn no line is certainly
  * zero. */
-static void begin_turn(kf_host *h, uint64_t turn)
+static void begin_turn(kf_mesh_blocks *blocks, uint64_t turn)
 {
-    h->blocks.changing.turn = turn;
-    for (size_t i = 0; turn > 0 && i < h->program.operands; i++)
-        if (h->blocks.operand[i].plan)
-            kf_equilibrate_await(&h->blocks.operand[i].scaling,
-                                 h->blocks.operand[i].dense.rows,
-                                 h->blocks.operand[i].dense.cols);
+    blocks->changing.turn = turn;
+    for (size_t i = 0; turn > 0 && i < blocks->operands; i++)
+        if (blocks->operand[i].plan)
+            kf_equilibrate_await(&blocks->operand[i].scaling,
+                                 blocks->operand[i].dense.rows,
+                                 blocks->operand[i].dense.cols);
 }
 
 static kofn_status make_turn(kf_host *h, uint64_t turn, uint64_t was)
@@ -270,11 +271,11 @@ kofn_status kf_changing_turn(kf_host *h)
     assert(turn >= was);
     if (turn == was)
         return KOFN_OK;
-    begin_turn(h, turn);
-    c->line[turn % h->program.recalls] = h->it.at.lineage;
+    begin_turn(&h->blocks, turn);
+    c->line[turn % h->blocks.changing.recalls] = h->it.at.lineage;
     TRY(lose_halfway(h, make_turn(h, turn, was)));
-    for (size_t i = 0;
-         h->blocks.seat != KOFN_NO_SEAT && i < h->program.operands; i++)
+    for (size_t i = 0; h->blocks.seat != KOFN_NO_SEAT && i < h->blocks.operands;
+         i++)
         if (h->blocks.operand[i].plan)
             kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->it.at.step,
                           &h->blocks.operand[i].block->component[0]);
@@ -302,22 +303,23 @@ void kf_changing_wrong(kf_host *h)
 kofn_status kf_changing_adopt(kf_host *h, const void *lines)
 {
     kf_changing *c = &h->blocks.changing;
-    uint64_t recalls = h->program.recalls, was = c->turn, last;
+    uint64_t recalls = h->blocks.changing.recalls, was = c->turn, last;
     uint64_t *remote = c->line + recalls; /* scratch */
     bool met = false;
 
-    assert(h->program.change);
+    assert(h->blocks.changes);
     memcpy(remote, lines, recalls * sizeof *remote);
-    begin_turn(h, kf_course_turn(&h->work.course, h->it.at.step));
+    begin_turn(&h->blocks, kf_course_turn(&h->work.course, h->it.at.step));
     last = c->turn < was ? c->turn : was;
     /* both have the lineages of `recalls` turns, up to their last */
     for (uint64_t i = 0; i <= last && !met; i++) {
         if ((c->turn > was ? c->turn : was) - (last - i) >= recalls)
             break;
-        met = same_line(h, c->line, remote, last - i);
+        met = same_line(&h->blocks, c->line, remote, last - i);
     }
     memcpy(c->line, remote, recalls * sizeof *remote);
-    kf_mesh_norms_take(h, (const char *)lines + recalls * sizeof *remote);
+    kf_mesh_norms_take(&h->blocks,
+                       (const char *)lines + recalls * sizeof *remote);
     if (met)
         return lose_halfway(h, bring(h, h->blocks.seat, was));
     kf_changing_lose(h);

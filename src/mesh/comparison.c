@@ -227,7 +227,7 @@ kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t)
 
     assert(t->group < h->work.on->groups);
     h->work.comparison.local = false;
-    if (!h->program.change || h->blocks.seat == KOFN_NO_SEAT || !was)
+    if (!h->blocks.changes || h->blocks.seat == KOFN_NO_SEAT || !was)
         return KOFN_OK;
     TRY(kf_host_compute(h, h->work.on->of->block, h->blocks.seat, t->group,
                         NULL, &again));

@@ -42,7 +42,7 @@ kofn_status kf_mesh_freivalds_make(kf_host *h)
     kofn_matrix *out = &h->work.on->out->m;
     bool left = h->work.on->plan->op->left;
 
-    assert(!h->program.change);
+    assert(!h->blocks.changes);
     TRY(kf_host_input(h));
     in = &h->work.in->m;
     if (sparse && left) {
@@ -132,7 +132,7 @@ kofn_status kf_mesh_freivalds_next(kf_host *h)
 {
     kf_secret_product p;
 
-    if (h->program.change)
+    if (h->blocks.changes)
         return h->work.freivalds.odd && h->opt.errors == KOFN_ERRORS_NONE
                    ? kf_fail(
                          KOFN_NONFINITE,

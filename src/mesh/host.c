@@ -54,14 +54,14 @@ static bool stopped(void *ud)
 /* Makes the blocks of a seat.  KOFN_AGAIN: it waits for those of others. */
 static kofn_status encode(kf_host *h, uint32_t seat)
 {
-    if (h->program.change && !kf_changing_recalls(h)) {
+    if (h->blocks.changes && !kf_changing_recalls(&h->blocks)) {
         kofn_status st = kf_keep_load(h, seat);
 
         h->blocks.seat = st ? h->blocks.seat : seat;
         return st == KOFN_AGAIN ? kf_borrowed_make(h, seat) : st;
     }
     h->blocks.seat = KOFN_NO_SEAT;
-    for (size_t i = 0; i < h->program.operands; i++) {
+    for (size_t i = 0; i < h->blocks.operands; i++) {
         kf_mesh_operand *o = &h->blocks.operand[i];
 
         if (!o->plan) /* no product uses it */
@@ -70,7 +70,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
         o->block = NULL;
         TRY(kf_host_encode(o, seat, &o->block));
     }
-    if (h->program.change)
+    if (h->blocks.changes)
         TRY(kf_changing_fresh(h, seat, 0));
     h->blocks.seat = seat;
     return KOFN_OK;
@@ -225,7 +225,7 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
     TRY(kf_host_act(h, NULL));
     if (h->it.odd)
         return kf_vector_quorum_tell(h);
-    if (h->program.change)
+    if (h->blocks.changes)
         TRY(turn(h));
     else if (!final) /* a node with the last one would make one more */
         TRY(kf_keep_turn(h));
@@ -369,7 +369,7 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
     d = kf_hash(d, course, sizeof course);
     if (h->opt.keep)
         d = kf_hash(d, &h->opt.every, sizeof h->opt.every);
-    return kf_host_operands_digest(h, d);
+    return kf_host_operands_digest(&h->blocks, d);
 }
 
 /* Returns the job number that checkpoints must have.  The number of turns is
@@ -380,7 +380,8 @@ static uint64_t kept_job_of(const kf_host *h)
     uint64_t d = kf_hash(h->program.digest, h->it.v->m.data,
                          h->it.v->m.rows * sizeof(double));
 
-    return h->program.change ? job_of(h, 0) : kf_host_operands_digest(h, d);
+    return h->blocks.changes ? job_of(h, 0)
+                             : kf_host_operands_digest(&h->blocks, d);
 }
 
 /* Returns the default of `confirm`.  If matrices change, no node makes an
@@ -389,7 +390,7 @@ static uint64_t kept_job_of(const kf_host *h)
  * to follow. */
 static size_t confirm_of(const kf_host *h)
 {
-    if (!h->program.change)
+    if (!h->blocks.changes)
         return kf_node_confirm(h->opt.nodes);
     if (h->opt.errors == KOFN_ERRORS_NONE || h->opt.nodes < 3)
         return 1;
@@ -424,17 +425,17 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     kofn_status st;
 
     TRY(kf_host_products_new(h, v));
-    TRY(h->program.change ? kf_changing_new(h) : KOFN_OK);
+    TRY(h->blocks.changes ? kf_changing_new(h) : KOFN_OK);
     TRY(kf_buffer_new(&h->it.v, v->rows, 1, KOFN_F64));
     memcpy(h->it.v->m.data, v->data, v->rows * sizeof(double));
     h->job = kf_hash(job_of(h, h->program.turns), &h->opt.scrub,
                      sizeof h->opt.scrub);
     h->it.machine = kf_host_machine();
     h->disk.keeping.job = kept_job_of(h);
-    h->largest =
-        kf_max(h->largest, (v->rows + KOFN_SCALARS + h->program.recalls +
-                            kf_mesh_norms_count(h)) *
-                               sizeof(double));
+    h->largest = kf_max(h->largest,
+                        (v->rows + KOFN_SCALARS + h->blocks.changing.recalls +
+                         kf_mesh_norms_count(&h->blocks)) *
+                            sizeof(double));
     TRY_ZERO(h->pieces.now, KF_MAX_GROUPS);
     TRY_ZERO(h->pieces.before, KF_MAX_GROUPS);
     h->it.at = h->pieces.before_at = (kofn_iterate_id){0, h->job};
@@ -471,9 +472,12 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
     TRY(kf_node_products_check(whole.product, whole.products));
     TRY_ZERO(h, 1);
     h->t = t;
-    h->program = *program;
+    h->program = whole;
     h->timer = timer;
     h->blocks.seat = KOFN_NO_SEAT;
+    h->blocks.operands = whole.operands;
+    h->blocks.changes = whole.change != NULL;
+    h->blocks.changing.recalls = whole.recalls;
     st = settle(h, opt);
     if (!st)
         st = make(h, v);

@@ -72,7 +72,7 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at, kf_buffer *body)
     kf_host_advance(h, at);
     memset(h->it.past, 0,
            sizeof h->it.past); /* the iterates before this one are unknown */
-    if (!h->program.change)
+    if (!h->blocks.changes)
         return KOFN_OK;
     TRY(kf_changing_adopt(h, kf_at(&body->m, KOFN_SCALARS + part.rows, 0)));
     if (doubtful)
@@ -94,5 +94,5 @@ kofn_status kf_mesh_part_take(kf_host *h, const kf_note *note,
     kf_host_advance(h, note->at);
     for (uint64_t t = base + 1; t < note->at.step; t++) /* these are not ours */
         h->it.past[t % KF_PAST] = (kofn_iterate_id){0, 0};
-    return h->program.change ? kf_changing_adopt(h, from + rows) : KOFN_OK;
+    return h->blocks.changes ? kf_changing_adopt(h, from + rows) : KOFN_OK;
 }

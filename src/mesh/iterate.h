@@ -10,7 +10,8 @@
 
 #define KF_PAST 16 /* iterates that a node remembers by their marks */
 
-typedef struct kf_host kf_host; /* host.h */
+typedef struct kf_host kf_host;           /* host.h */
+typedef struct kf_mesh_work kf_mesh_work; /* products.h */
 
 /* An iterate that came and is not confirmed. */
 typedef struct kf_vector_quorum {
@@ -73,7 +74,7 @@ void kf_host_way_take(kf_mesh_iterate *it, const kf_node_digest *digest);
 double kf_print_local(const kf_mesh_iterate *it, uint64_t key);
 /* Returns the allowed difference of fingerprints, relative to the sum of the
  * magnitudes of all entries. */
-double kf_print_may_differ(const kf_host *h);
+double kf_print_may_differ(const kf_mesh_work *work);
 /* Returns the difference of fingerprints that a vote about the vector allows.
  * There is no limit without votes, or for a node that has decoded nothing and
  * so does not know the noise of the code. */

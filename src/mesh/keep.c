@@ -33,7 +33,7 @@
  * one. */
 static uint64_t turn_at(const kf_host *h, uint64_t t)
 {
-    return h->program.change ? kf_course_turn(&h->work.course, t) : t;
+    return h->blocks.changes ? kf_course_turn(&h->work.course, t) : t;
 }
 
 /* ---- the list of files --------------------------------------------------- */
@@ -183,7 +183,7 @@ bool kf_keep_is_due(const kf_host *h)
 {
     uint64_t turn = turn_at(h, h->it.at.step);
     uint64_t t =
-        h->program.change ? kf_course_end(&h->work.course, turn) : turn;
+        h->blocks.changes ? kf_course_end(&h->work.course, turn) : turn;
 
     return h->opt.keep && h->blocks.seat != KOFN_NO_SEAT && turn > 0 &&
            h->it.at.step == t &&
@@ -279,7 +279,8 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
         const kf_kept f = k->file[i];
         kofn_status st;
 
-        if (f.seat != seat || !kf_changing_knows(h, f.turn, f.at.lineage))
+        if (f.seat != seat ||
+            !kf_changing_knows(&h->blocks, f.turn, f.at.lineage))
             continue;
         st = kf_kept_take_blocks(h, &f);
         if (st == KOFN_NOMEM)

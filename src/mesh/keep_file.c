@@ -107,15 +107,17 @@ static kofn_status put_vector(kf_host *h, kf_out *o)
 
 static kofn_status put_blocks(kf_host *h, kf_out *o)
 {
-    for (uint32_t i = 0; i < h->program.operands; i++) {
+    const kf_mesh_blocks *blocks = &h->blocks;
+
+    for (uint32_t i = 0; i < blocks->operands; i++) {
         uint64_t bytes;
         kf_buffer *body;
         kofn_status st;
 
-        if (kf_borrowed_whole(h, i) == 0) /* it does not change */
+        if (kf_borrowed_whole(blocks, i) == 0) /* it does not change */
             continue;
-        TRY(kf_borrowed_body(h, i, 0, h->blocks.operand[i].block->rows, &body,
-                             &bytes));
+        TRY(kf_borrowed_body(blocks, i, 0, blocks->operand[i].block->rows,
+                             &body, &bytes));
         st = kf_out_put(o, &bytes, sizeof bytes);
         if (!st)
             st = kf_out_put(o, body->m.data, bytes);
@@ -125,10 +127,10 @@ static kofn_status put_blocks(kf_host *h, kf_out *o)
     return KOFN_OK;
 }
 
-static bool has_blocks(const kf_host *h)
+static bool has_blocks(const kf_mesh_blocks *blocks)
 {
-    for (uint32_t i = 0; i < h->program.operands; i++)
-        if (kf_borrowed_whole(h, i) > 0)
+    for (uint32_t i = 0; i < blocks->operands; i++)
+        if (kf_borrowed_whole(blocks, i) > 0)
             return true;
     return false;
 }
@@ -151,7 +153,8 @@ static kofn_status write_parts(kf_host *h, kf_store *s)
 {
     TRY(kf_store_begin(s));
     TRY(write_part(h, s, "vector", put_vector));
-    return has_blocks(h) ? write_part(h, s, "blocks", put_blocks) : KOFN_OK;
+    return has_blocks(&h->blocks) ? write_part(h, s, "blocks", put_blocks)
+                                  : KOFN_OK;
 }
 
 kofn_status kf_kept_write(kf_host *h, const kf_kept *k)
@@ -245,10 +248,11 @@ static kofn_status block_of(const kf_mesh_operand *o, size_t seat,
 
 /* Finds block i at *at in the file of blocks, and moves *at behind it.  Returns
  * false if it does not fit. */
-static bool find_block(const kf_host *h, uint32_t i, kf_buffer *all, size_t *at,
-                       uint64_t *bytes)
+static bool find_block(const kf_mesh_blocks *blocks, uint32_t i, kf_buffer *all,
+                       size_t *at, uint64_t *bytes)
 {
-    size_t whole = kf_borrowed_whole(h, i), room = kf_buffer_bytes(all) - *at;
+    size_t whole = kf_borrowed_whole(blocks, i),
+           room = kf_buffer_bytes(all) - *at;
 
     if (room < sizeof *bytes)
         return false;
@@ -258,13 +262,14 @@ static bool find_block(const kf_host *h, uint32_t i, kf_buffer *all, size_t *at,
            *bytes <= room - sizeof *bytes;
 }
 
-static bool blocks_fit(const kf_host *h, kf_buffer *all)
+static bool blocks_fit(const kf_mesh_blocks *blocks, kf_buffer *all)
 {
     uint64_t bytes;
     size_t at = 0;
 
-    for (uint32_t i = 0; i < h->program.operands; i++)
-        if (kf_borrowed_whole(h, i) > 0 && !find_block(h, i, all, &at, &bytes))
+    for (uint32_t i = 0; i < blocks->operands; i++)
+        if (kf_borrowed_whole(blocks, i) > 0 &&
+            !find_block(blocks, i, all, &at, &bytes))
             return false;
     return at == kf_buffer_bytes(all);
 }
@@ -274,17 +279,17 @@ static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_buffer *all)
     uint64_t bytes;
     size_t at = 0;
 
-    if (!blocks_fit(h, all))
+    if (!blocks_fit(&h->blocks, all))
         return kf_fail(KOFN_FORMAT, "the blocks of a checkpoint do not fit");
-    for (uint32_t i = 0; i < h->program.operands; i++) {
+    for (uint32_t i = 0; i < h->blocks.operands; i++) {
         kf_mesh_operand *o = &h->blocks.operand[i];
         kf_block *block;
 
-        if (kf_borrowed_whole(h, i) == 0)
+        if (kf_borrowed_whole(&h->blocks, i) == 0)
             continue;
-        find_block(h, i, all, &at, &bytes);
+        find_block(&h->blocks, i, all, &at, &bytes);
         TRY(block_of(o, k->seat, (char *)all->m.data + at - bytes,
-                     kf_borrowed_whole(h, i), bytes, &block));
+                     kf_borrowed_whole(&h->blocks, i), bytes, &block));
         kf_block_drop(o->block);
         o->block = block;
     }
@@ -298,7 +303,7 @@ kofn_status kf_kept_take_blocks(kf_host *h, const kf_kept *k)
     kofn_status st = open_set(k, &s);
     kf_buffer *all = NULL;
 
-    if (!st && has_blocks(h))
+    if (!st && has_blocks(&h->blocks))
         st = load(&s, 1, 1, SIZE_MAX, &all);
     if (!st && all)
         st = take_blocks(h, k, all);
@@ -317,7 +322,7 @@ static kofn_status check_job(const kf_host *h, const char *name, const head *is)
             KOFN_INVAL,
             "%s/%s is of another %s options as then, or another folder",
             h->opt.keep, name,
-            h->program.change
+            h->blocks.changes
                 ? "training or release; give the same data, scheme, nodes, "
                   "seed and"
                 : "run or release; give the same data, seed and");

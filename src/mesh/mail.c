@@ -49,8 +49,8 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_body(h, body, bytes);
     if (note->type == KF_NOTE_BLOCK && note->seat != KOFN_NO_SEAT)
-        return kf_borrowed_body(h, note->group, note->rows.lo, note->rows.hi,
-                                body, bytes);
+        return kf_borrowed_body(&h->blocks, note->group, note->rows.lo,
+                                note->rows.hi, body, bytes);
     if (note->type != KF_NOTE_PARTIAL && note->type != KF_NOTE_SKETCH)
         return bytes_body(note, body, bytes);
     *body = note->type == KF_NOTE_PARTIAL ? partial_body(h, note)

@@ -33,7 +33,7 @@ static size_t count(const kf_mesh_operand *o, size_t line)
 
 kofn_status kf_mesh_norms_new(kf_host *h)
 {
-    for (size_t i = 0; i < h->program.operands; i++) {
+    for (size_t i = 0; i < h->blocks.operands; i++) {
         kf_mesh_operand *o = &h->blocks.operand[i];
 
         if (o->plan && h->opt.errors != KOFN_ERRORS_NONE)
@@ -63,7 +63,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
 
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
 {
-    for (uint32_t i = 0; i < h->program.operands; i++)
+    for (uint32_t i = 0; i < h->blocks.operands; i++)
         if (h->blocks.operand[i].norms.speed)
             TRY(grow(h, i, turn));
     return KOFN_OK;
@@ -71,21 +71,21 @@ kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
 
 /* ---- packing ------------------------------------------------------------- */
 
-size_t kf_mesh_norms_count(const kf_host *h)
+size_t kf_mesh_norms_count(const kf_mesh_blocks *blocks)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < h->program.operands; i++)
+    for (size_t i = 0; i < blocks->operands; i++)
         for (size_t k = 0; k < LINES; k++)
-            n += count(&h->blocks.operand[i], k);
+            n += count(&blocks->operand[i], k);
     return n;
 }
 
-void kf_mesh_norms_pack(const kf_host *h, char *to)
+void kf_mesh_norms_pack(const kf_mesh_blocks *blocks, char *to)
 {
-    for (size_t i = 0; i < h->program.operands; i++)
+    for (size_t i = 0; i < blocks->operands; i++)
         for (size_t k = 0; k < LINES; k++) {
-            const kf_mesh_operand *o = &h->blocks.operand[i];
+            const kf_mesh_operand *o = &blocks->operand[i];
             size_t bytes = count(o, k) * sizeof(double);
 
             if (bytes)
@@ -103,11 +103,11 @@ static void take_line(double *norm, size_t n, const char *from)
             norm[i] = 0; /* with a norm of 0 no result is accepted */
 }
 
-void kf_mesh_norms_take(kf_host *h, const char *from)
+void kf_mesh_norms_take(kf_mesh_blocks *blocks, const char *from)
 {
-    for (size_t i = 0; i < h->program.operands; i++)
+    for (size_t i = 0; i < blocks->operands; i++)
         for (size_t k = 0; k < LINES; k++) {
-            const kf_mesh_operand *o = &h->blocks.operand[i];
+            const kf_mesh_operand *o = &blocks->operand[i];
             size_t n = count(o, k);
 
             if (n)

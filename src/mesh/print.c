@@ -15,9 +15,9 @@
 #define MAY_DIFFER 1e-11
 #define MAY_DIFFER_F32 1e-4
 
-double kf_print_may_differ(const kf_host *h)
+double kf_print_may_differ(const kf_mesh_work *work)
 {
-    return h->work.single ? MAY_DIFFER_F32 : MAY_DIFFER;
+    return work->single ? MAY_DIFFER_F32 : MAY_DIFFER;
 }
 
 /* Returns the difference of fingerprints that a vote about the vector allows.

@@ -217,7 +217,7 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
     unsigned kind = kf_equilibrate_kind(plan, h->opt.errors);
     kf_mesh_operand *o = &h->blocks.operand[which];
 
-    assert(which < h->program.operands);
+    assert(which < h->blocks.operands);
     if (o->plan) /* an earlier product has made it */
         return KOFN_OK;
     o->plan = plan;
@@ -268,7 +268,7 @@ static kofn_status product_new(kf_host *h, size_t i)
         kf_max(h->largest,
                kf_max(kf_host_partial_bytes(p, p->plan->span, 0),
                       kf_host_partial_bytes(p, p->plan->span, KOFN_NO_SEAT)));
-    return h->program.change ? KOFN_OK : secret_new(p);
+    return h->blocks.changes ? KOFN_OK : secret_new(p);
 }
 
 kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v)
@@ -277,7 +277,7 @@ kofn_status kf_host_products_new(kf_host *h, const kofn_matrix *v)
     TRY(check(&h->program, v));
     h->work.course =
         (kf_course){h->program.products, h->program.turns, h->program.after};
-    TRY_ZERO(h->blocks.operand, h->program.operands);
+    TRY_ZERO(h->blocks.operand, h->blocks.operands);
     TRY_ZERO(h->work.product, h->program.products);
     for (size_t i = 0; i < h->program.products; i++)
         TRY(product_new(h, i));
@@ -293,7 +293,7 @@ void kf_host_products_free(kf_host *h)
         kf_buffer_drop(h->work.product[i].out);
         kf_secret_free(&h->work.product[i].secret);
     }
-    for (size_t i = 0; h->blocks.operand && i < h->program.operands; i++) {
+    for (size_t i = 0; h->blocks.operand && i < h->blocks.operands; i++) {
         kf_block_drop(h->blocks.operand[i].block);
         kf_code_free(h->blocks.operand[i].code);
         kf_resident_free(&h->blocks.operand[i].resident);
@@ -325,10 +325,10 @@ static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
     return kf_hash(d, A->val, entries * sizeof *A->val);
 }
 
-uint64_t kf_host_operands_digest(const kf_host *h, uint64_t d)
+uint64_t kf_host_operands_digest(const kf_mesh_blocks *blocks, uint64_t d)
 {
-    for (size_t i = 0; i < h->program.operands; i++) {
-        const kf_mesh_operand *o = &h->blocks.operand[i];
+    for (size_t i = 0; i < blocks->operands; i++) {
+        const kf_mesh_operand *o = &blocks->operand[i];
 
         if (o->plan)
             d = o->sparse ? digest_sparse(d, o->sparse)
@@ -384,7 +384,7 @@ static kofn_status lower_input(kf_host *h)
     assert(!h->work.lowered);
     bool lowers = kf_equilibrate_divides(held, h->work.on->plan);
 
-    if (!lowers || (h->program.change && h->program.input)) {
+    if (!lowers || (h->blocks.changes && h->program.input)) {
         h->work.lowered = kf_buffer_keep(h->work.in);
     } else {
         TRY(kf_buffer_new(&h->work.lowered, in->rows, in->cols, in->dtype));

@@ -85,7 +85,7 @@ kofn_matrix kf_host_partial_shape(const kf_host_product_data *p, size_t strips,
 size_t kf_host_partial_bytes(const kf_host_product_data *p, size_t strips,
                              uint32_t seat);
 /* Returns a digest of the operands, with their types. */
-uint64_t kf_host_operands_digest(const kf_host *h, uint64_t d);
+uint64_t kf_host_operands_digest(const kf_mesh_blocks *blocks, uint64_t d);
 /* Encodes the block of a seat, of one operand. */
 kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
                            kf_block **block);

@@ -36,12 +36,13 @@ kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
                  .at = h->it.at,
                  .seat = h->blocks.seat};
 
-    if (!kf_borrowed_bytes(h, asked->group, asked->rows.lo, asked->rows.hi))
+    if (!kf_borrowed_bytes(&h->blocks, asked->group, asked->rows.lo,
+                           asked->rows.hi))
         return KOFN_OK;
     if (h->blocks.seat == KOFN_NO_SEAT) /* the peer need not wait for ours */
         return kf_mail_to(h, r->peer, &n);
     n.at = (kofn_iterate_id){kf_course_end(&h->work.course, c->turn),
-                             c->line[c->turn % h->program.recalls]};
+                             c->line[c->turn % h->blocks.changing.recalls]};
     n.group = asked->group;
     n.rows.lo = asked->rows.lo;
     n.rows.hi = asked->rows.hi;
@@ -50,14 +51,14 @@ kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
 
 /* Makes a block of the window's rows.  It uses the memory of the body, which
  * belongs to it from now on. */
-static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
+static kofn_status block_of_rows(const kf_mesh_blocks *blocks, kf_buffer *body,
                                  kf_block **out)
 {
-    const kf_mesh_window *w = &h->blocks.changing.window;
-    const kofn_plan *plan = h->blocks.operand[w->operand].plan;
+    const kf_mesh_window *w = &blocks->changing.window;
+    const kofn_plan *plan = blocks->operand[w->operand].plan;
     kf_extent e = kf_extent_of(plan);
     size_t rows = w->hi - w->lo;
-    size_t half = kf_borrowed_bytes(h, w->operand, w->lo, w->hi);
+    size_t half = kf_borrowed_bytes(blocks, w->operand, w->lo, w->hi);
     kofn_matrix of = {body->m.data, e.components * rows * e.cols, 1, 1,
                       plan->layout.problem.dtype};
     kf_buffer *numbers;
@@ -165,7 +166,7 @@ kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
         return KOFN_OK;
     }
     was = missing(h);
-    TRY(block_of_rows(h, body, &l.block));
+    TRY(block_of_rows(&h->blocks, body, &l.block));
     drop_former(c, l.seat, l.from);
     TRY(new_lent(c, &l));
     TRY(kf_changing_settle(h));
@@ -302,9 +303,9 @@ static kf_borrowed *being_made(const kf_changing *c, uint32_t operand)
 /* ---- windows ------------------------------------------------------------- */
 
 /* Returns the first matrix from `operand` on that changes. */
-static uint32_t next_operand(const kf_host *h, uint32_t operand)
+static uint32_t next_operand(const kf_mesh_blocks *blocks, uint32_t operand)
 {
-    while (operand < h->program.operands && !kf_borrowed_changes(h, operand))
+    while (operand < blocks->operands && !kf_borrowed_changes(blocks, operand))
         operand++;
     return operand;
 }
@@ -316,12 +317,13 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
     kf_changing *c = &h->blocks.changing;
     const kofn_plan *p = h->blocks.operand[operand].plan;
     size_t rows = kf_extent_of(p).rows - lo;
-    size_t most = kf_borrowed_whole(h, operand) / p->layout.max_seats;
+    size_t most = kf_borrowed_whole(&h->blocks, operand) / p->layout.max_seats;
 
-    assert(operand < h->program.operands);
+    assert(operand < h->blocks.operands);
     assert(lo < kf_extent_of(p).rows);
     c->bytes = kf_min(c->bytes, kf_max(most, c->small));
-    rows = kf_min(rows, kf_max(c->bytes / kf_borrowed_row(h, operand), 1));
+    rows = kf_min(rows,
+                  kf_max(c->bytes / kf_borrowed_row(&h->blocks, operand), 1));
     c->window = (kf_mesh_window){operand, lo, lo + rows, c->turn};
     c->since = c->asked = 0;
     c->asks = 0;
@@ -331,13 +333,12 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
 }
 
 /* True if it is rebuilding the blocks of that seat. */
-static bool is_begun(const kf_host *h, uint32_t seat)
+static bool is_begun(const kf_mesh_blocks *blocks, uint32_t seat)
 {
     const kf_borrowed *local =
-        being_made(&h->blocks.changing, next_operand(h, 0));
+        being_made(&blocks->changing, next_operand(blocks, 0));
 
-    return local && local->seat == seat &&
-           local->turn == h->blocks.changing.turn;
+    return local && local->seat == seat && local->turn == blocks->changing.turn;
 }
 
 static kofn_status begin(kf_host *h, uint32_t seat)
@@ -349,8 +350,8 @@ static kofn_status begin(kf_host *h, uint32_t seat)
     kf_borrowed_forget(&h->blocks);
     for (size_t i = 0; i < h->net.routes; i++)
         h->net.route[i].lends_none = false;
-    for (uint32_t i = next_operand(h, 0); i < h->program.operands;
-         i = next_operand(h, i + 1)) {
+    for (uint32_t i = next_operand(&h->blocks, 0); i < h->blocks.operands;
+         i = next_operand(&h->blocks, i + 1)) {
         const kf_mesh_operand *o = &h->blocks.operand[i];
         kf_borrowed local = {.operand = i,
                              .seat = seat,
@@ -363,7 +364,7 @@ static kofn_status begin(kf_host *h, uint32_t seat)
         TRY(new_lent(c, &local));
     }
     c->bytes = c->small;
-    open_window(h, next_operand(h, 0), 0);
+    open_window(h, next_operand(&h->blocks, 0), 0);
     return KOFN_OK;
 }
 
@@ -388,11 +389,12 @@ static bool next_window(kf_host *h)
 {
     kf_mesh_window *w = &h->blocks.changing.window;
     bool more = w->hi < kf_extent_of(h->blocks.operand[w->operand].plan).rows;
-    uint32_t operand = more ? w->operand : next_operand(h, w->operand + 1);
+    uint32_t operand =
+        more ? w->operand : next_operand(&h->blocks, w->operand + 1);
 
-    if (operand < h->program.operands)
+    if (operand < h->blocks.operands)
         open_window(h, operand, more ? w->hi : 0);
-    return operand < h->program.operands;
+    return operand < h->blocks.operands;
 }
 
 static kofn_status finish(kf_host *h, uint32_t seat)
@@ -422,8 +424,8 @@ kofn_status kf_borrowed_make(kf_host *h, uint32_t seat)
     size_t more;
     kofn_status st;
 
-    assert(h->program.change);
-    if (!is_begun(h, seat))
+    assert(h->blocks.changes);
+    if (!is_begun(&h->blocks, seat))
         TRY(begin(h, seat));
     if (c->asked == 0)
         return ask(h, SIZE_MAX);

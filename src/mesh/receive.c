@@ -83,11 +83,11 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
     case KF_NOTE_BLOCK: /* with its velocity, or without, or none */
         lo = note->seat == KOFN_NO_SEAT
                  ? 0
-                 : kf_borrowed_bytes(h, note->group, note->rows.lo,
+                 : kf_borrowed_bytes(&h->blocks, note->group, note->rows.lo,
                                      note->rows.hi);
         return has == 2 * lo ? has : lo;
     case KF_NOTE_SKETCH: /* also with or without its velocity */
-        lo = kf_sketch_bytes(h, note->group);
+        lo = kf_sketch_bytes(&h->blocks, note->group);
         return has == 2 * lo ? has : lo;
     case KF_NOTE_EPOCH:
     case KF_NOTE_DECIDE:
@@ -243,7 +243,7 @@ static kofn_status meet(kf_host *h, kofn_iterate_id at)
 {
     kf_keeping *k = &h->disk.keeping;
 
-    for (size_t i = 0; i < k->files && h->program.change; i++) {
+    for (size_t i = 0; i < k->files && h->blocks.changes; i++) {
         const kf_kept f = k->file[i];
         kofn_iterate_id mark = kf_attempt_iterate(h, f.at);
         kofn_status st;
@@ -305,7 +305,7 @@ static kofn_status admit(kf_host *h, kofn_peer peer, bool *heard)
 
     TRY(kf_route_add(h, peer, &r));
     *heard = !r->over;
-    if (r->over || h->confirm < 2 || h->program.change) /* no node is hostile */
+    if (r->over || h->confirm < 2 || h->blocks.changes) /* no node is hostile */
         return KOFN_OK;
     *heard = kf_route_spend(h, r, &floods);
     return floods ? kf_mail_part(h, r, true, KF_NODE_WENT) : KOFN_OK;

@@ -50,7 +50,7 @@ kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
                        "a factor or an update in iterate %llu is not finite, "
                        "on all nodes; restart with a shorter step",
                        (unsigned long long)h->it.at.step);
-    if (st == KOFN_TOOFEW && h->program.change && view.live >= h->opt.nodes)
+    if (st == KOFN_TOOFEW && h->blocks.changes && view.live >= h->opt.nodes)
         return kf_fail(st,
                        "all %zu nodes are there, but too few have right "
                        "blocks of step %llu to compute the next iterate or to "

@@ -40,7 +40,7 @@ static size_t quorum_of(const kf_host *h)
 {
     const kofn_peer_options *o = &h->opt;
 
-    return o->quorum || !h->program.change ? o->quorum : o->nodes / 2 + 1;
+    return o->quorum || !h->blocks.changes ? o->quorum : o->nodes / 2 + 1;
 }
 
 kofn_status kf_host_node_new(kf_host *h)
@@ -56,7 +56,7 @@ kofn_status kf_host_node_new(kf_host *h)
                          .errors = o->errors,
                          .turns = h->program.turns,
                          .after = h->program.after,
-                         .changes = h->program.change != NULL,
+                         .changes = h->blocks.changes,
                          .wish = o->seat,
                          .tolerance = h->work.single ? TOLERANCE_F32 : 0,
                          .from = h->it.at,

@@ -103,11 +103,11 @@ static kofn_status sketch_all(kf_host *h)
     assert(h->blocks.seat != KOFN_NO_SEAT);
     h->blocks.sketches.last =
         (kf_sketched){.turn = c->turn,
-                      .line = c->line[c->turn % h->program.recalls],
+                      .line = c->line[c->turn % h->blocks.changing.recalls],
                       .seat = h->blocks.seat,
                       .rebuilt = c->rebuilt};
-    for (uint32_t i = 0; i < h->program.operands; i++) {
-        if (kf_borrowed_whole(h, i) == 0)
+    for (uint32_t i = 0; i < h->blocks.operands; i++) {
+        if (kf_borrowed_whole(&h->blocks, i) == 0)
             continue;
         TRY(make(h, i));
         TRY(tell(h, i));
@@ -191,22 +191,23 @@ static size_t count(const kf_mesh_blocks *blocks, const kf_sketched *of,
 }
 
 /* Returns the count for the matrix with the fewest sketches. */
-static size_t count_least(const kf_host *h, const kf_sketched *of)
+static size_t count_least(const kf_mesh_blocks *blocks, const kf_sketched *of)
 {
     size_t least = SIZE_MAX;
 
-    for (uint32_t i = 0; i < h->program.operands; i++)
-        if (kf_borrowed_whole(h, i))
-            least = kf_min(least, count(&h->blocks, of, i));
+    for (uint32_t i = 0; i < blocks->operands; i++)
+        if (kf_borrowed_whole(blocks, i))
+            least = kf_min(least, count(blocks, of, i));
     return least;
 }
 
 /* Collects the last sketch of each seat: two nodes may have had it in one
  * turn. */
-static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
+static void collect(const kf_mesh_blocks *blocks, uint32_t operand,
+                    kf_reading *r)
 {
-    const kf_sketches *s = &h->blocks.sketches;
-    size_t bytes = kf_sketch_bytes(h, operand);
+    const kf_sketches *s = &blocks->sketches;
+    size_t bytes = kf_sketch_bytes(blocks, operand);
 
     for (size_t i = s->sketches; i > 0; i--) {
         const kf_sketch *k = &s->sketch[i - 1];
@@ -247,7 +248,7 @@ static kofn_status compare(kf_host *h, uint32_t operand)
     if (!st) {
         kf_reading_of_sketches(
             &r, weigh(h, &h->blocks.sketches.of, operand, w, r.cols));
-        collect(h, operand, &r);
+        collect(&h->blocks, operand, &r);
         st = compare_both(h, operand, &r);
     }
     kf_reading_free(&r);
@@ -301,16 +302,17 @@ kofn_status kf_sketch_settle(kf_host *h)
     if (!s->on)
         return KOFN_OK;
     kf_node_look(h->node, &view);
-    if (s->last.turn > s->of.turn && count_least(h, &s->last) >= view.members)
+    if (s->last.turn > s->of.turn &&
+        count_least(&h->blocks, &s->last) >= view.members)
         begin_comparing(h); /* the node that is late does not delay it */
-    n = count_least(h, &s->of);
+    n = count_least(&h->blocks, &s->of);
     all = n >= view.members;
     if (n <= s->tried || (!all && kf_host_now(h) - s->began < wait))
         return KOFN_OK;
     s->drift = 0;
     h->work.comparison.local = false;
-    for (uint32_t i = 0; i < h->program.operands && !st; i++)
-        if (kf_borrowed_whole(h, i))
+    for (uint32_t i = 0; i < h->blocks.operands && !st; i++)
+        if (kf_borrowed_whole(&h->blocks, i))
             st = compare(h, i);
     if (st == KOFN_NOMEM)
         return st;

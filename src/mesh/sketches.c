@@ -33,7 +33,7 @@ bool kf_sketch_is_of(const kf_sketch *k, const kf_sketched *of)
 
 bool kf_sketch_are_compared(const kf_host *h)
 {
-    return h->program.change && h->opt.errors != KOFN_ERRORS_NONE;
+    return h->blocks.changes && h->opt.errors != KOFN_ERRORS_NONE;
 }
 
 bool kf_sketch_vouches(const kf_host *h)
@@ -87,14 +87,14 @@ kofn_status kf_sketch_put(kf_mesh_blocks *blocks, kf_sketch k)
 
 /* ---- bodies -------------------------------------------------------------- */
 
-size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
+size_t kf_sketch_bytes(const kf_mesh_blocks *blocks, uint32_t operand)
 {
     kf_extent e;
 
     /* it does not exist, or does not change */
-    if (kf_borrowed_whole(h, operand) == 0)
+    if (kf_borrowed_whole(blocks, operand) == 0)
         return 0;
-    e = kf_extent_of(h->blocks.operand[operand].plan);
+    e = kf_extent_of(blocks->operand[operand].plan);
     return e.components * e.rows * sizeof(double);
 }
 

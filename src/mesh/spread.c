@@ -92,7 +92,7 @@ kofn_status kf_mesh_spread_measure(kf_host *h)
     bool left = h->work.on->plan->op->left;
 
     h->work.spread = 1;
-    if (!h->work.on->mixes || !h->program.change)
+    if (!h->work.on->mixes || !h->blocks.changes)
         return KOFN_OK;
     TRY(know_squares(&h->work));
     h->work.spread = spread_of(
@@ -107,7 +107,7 @@ kofn_status kf_mesh_spread_check(kf_host *h, const kofn_decoder *d)
     bool wide = p->layout.problem.dtype == KOFN_F64;
     double most = wide ? TOLERANCE_F64 : TOLERANCE_F32;
 
-    if (!h->work.on->mixes || !h->program.change)
+    if (!h->work.on->mixes || !h->blocks.changes)
         return KOFN_OK;
     if (d->predicted * h->work.spread <= most)
         return KOFN_OK;
@@ -134,7 +134,7 @@ kofn_status kf_mesh_spread_clear(kf_host *h)
 {
     bool left = h->work.on->plan->op->left;
 
-    if (!h->work.on->mixes || !h->program.change)
+    if (!h->work.on->mixes || !h->blocks.changes)
         return KOFN_OK;
     TRY(know_squares(&h->work));
     for (size_t i = 0; i < lines_of(&h->work.lowered->m, left); i++)

@@ -16,7 +16,7 @@ kofn_status kf_turn_change_ask(const kf_host *h, uint64_t turn,
     kofn_matrix *U = &out->to.U, *V = &out->to.V;
     kofn_status st;
 
-    assert(operand < h->program.operands);
+    assert(operand < h->blocks.operands);
     assert(o->plan);
     *out = (kf_turn_change){.to.change = KOFN_CHANGE_INIT};
     TRY(h->program.change(h->program.ud, turn, operand, &h->it.v->m, &out->to));

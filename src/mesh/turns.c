@@ -13,7 +13,7 @@ kofn_status kf_turns_made(kf_host *h, uint64_t was)
 
 kofn_status kf_turns_taken(kf_host *h, uint64_t was, bool again)
 {
-    if (!h->program.change)
+    if (!h->blocks.changes)
         return KOFN_OK;
     if (h->blocks.changing.turn != was)
         TRY(kf_sketch_turn(h));

@@ -21,8 +21,8 @@
 
 size_t kf_mesh_vector_bytes(const kf_host *h)
 {
-    return (h->it.v->m.rows + KOFN_SCALARS + h->program.recalls +
-            kf_mesh_norms_count(h)) *
+    return (h->it.v->m.rows + KOFN_SCALARS + h->blocks.changing.recalls +
+            kf_mesh_norms_count(&h->blocks)) *
            sizeof(double);
 }
 
@@ -38,13 +38,13 @@ kofn_status kf_mesh_vector_room(kf_mesh_iterate *it, size_t bytes,
 /* Writes what travels with that many rows, before and after them. */
 static void pack(const kf_host *h, double *body, size_t rows)
 {
-    size_t bytes = h->program.recalls * sizeof *h->blocks.changing.line;
+    size_t bytes = h->blocks.changing.recalls * sizeof *h->blocks.changing.line;
     char *to = (char *)(body + KOFN_SCALARS + rows);
 
     memcpy(body, h->it.scalar, sizeof h->it.scalar);
     if (bytes)
         memcpy(to, h->blocks.changing.line, bytes);
-    kf_mesh_norms_pack(h, to + bytes);
+    kf_mesh_norms_pack(&h->blocks, to + bytes);
 }
 
 /* Makes the body of the vector, one for all requests. */

@@ -27,10 +27,10 @@
 /* Returns the number of others that are asked for a fingerprint at first.  It
  * is the number that must confirm in addition to the sender of the vector,
  * doubled, because some may be faulty or late. */
-static size_t prints_wanted(const kf_host *h)
+static size_t prints_wanted(const kf_node *node)
 {
-    assert(kf_node_confirmed_by(h->node) >= 1);
-    return 2 * (kf_node_confirmed_by(h->node) - 1);
+    assert(kf_node_confirmed_by(node) >= 1);
+    return 2 * (kf_node_confirmed_by(node) - 1);
 }
 
 /* True if it can have a fingerprint of the requested vector. */
@@ -50,7 +50,7 @@ static bool asks_all(const kf_host *h, const kf_note *ask)
 
     for (size_t i = 0; i < h->net.routes; i++)
         can += can_confirm(h, &h->net.route[i], ask);
-    return can < prints_wanted(h) ||
+    return can < prints_wanted(h->node) ||
            (was->step == ask->at.step && was->lineage == ask->at.lineage);
 }
 
@@ -68,7 +68,7 @@ static kofn_status ask_print(kf_host *h, kf_route *r, const kf_note *ask)
 kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
                                  const kf_note *ask)
 {
-    size_t left = prints_wanted(h);
+    size_t left = prints_wanted(h->node);
     bool all;
 
     assert(incarnation != 0);
@@ -175,9 +175,9 @@ static void expect(const kf_mesh_iterate *it, kf_route *r)
 }
 
 /* True if the node is no witness, because it took the iterate of others. */
-static bool follows(const kf_host *h, bool final, bool taken)
+static bool follows(const kf_node *node, bool final, bool taken)
 {
-    return final && taken && kf_node_hears_makers(h->node);
+    return final && taken && kf_node_hears_makers(node);
 }
 
 static bool confirms(const kf_host *h, kf_route *r)
@@ -189,11 +189,12 @@ static bool confirms(const kf_host *h, kf_route *r)
     for (size_t i = 0; i < KF_PRINTS && i < r->witness.prints; i++) {
         if (r->witness.print[i].t != c->note.at.step ||
             r->witness.print[i].final != c->note.final ||
-            follows(h, c->note.final, r->witness.print[i].taken))
+            follows(h->node, c->note.final, r->witness.print[i].taken))
             continue;
         expect(&h->it, r);
         if (fabs(r->witness.expected.print.sum - r->witness.print[i].value) <=
-                fmin(kf_print_may_differ(h) * r->witness.expected.print.most,
+                fmin(kf_print_may_differ(&h->work) *
+                         r->witness.expected.print.most,
                      c->room) &&
             isfinite(r->witness.expected.print.most))
             return true;
@@ -226,11 +227,11 @@ static bool like_local(const kf_host *h)
     return c->note.at.step == h->it.at.step && c->merged != h->it.at.step &&
            !c->note.final &&
            kf_sums_alike(body + KOFN_SCALARS, v, rows,
-                         kf_print_may_differ(h) * most) &&
-           kf_sums_alike(body, h->it.scalar, KOFN_SCALARS,
-                         kf_print_may_differ(h) * kf_sums_greatest(h->it.scalar,
-                                                                   KOFN_SCALARS,
-                                                                   most));
+                         kf_print_may_differ(&h->work) * most) &&
+           kf_sums_alike(
+               body, h->it.scalar, KOFN_SCALARS,
+               kf_print_may_differ(&h->work) *
+                   kf_sums_greatest(h->it.scalar, KOFN_SCALARS, most));
 }
 
 /* True if enough principals agree, with that of the sender.  Examines no more
@@ -238,7 +239,7 @@ static bool like_local(const kf_host *h)
 static bool is_confirmed(kf_host *h)
 {
     const kf_note *note = &h->it.quorum.note;
-    size_t say = !follows(h, note->final, note->digest.taken);
+    size_t say = !follows(h->node, note->final, note->digest.taken);
     size_t wanted = kf_node_confirmed_by(h->node);
 
     for (size_t i = 0; i < h->net.routes && say < wanted; i++) {

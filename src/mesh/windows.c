@@ -12,44 +12,45 @@
 /* silences without a new window, after which no node can lend one */
 #define IN_VAIN 4
 
-bool kf_borrowed_changes(const kf_host *h, uint32_t operand)
+bool kf_borrowed_changes(const kf_mesh_blocks *blocks, uint32_t operand)
 {
-    return h->program.change && operand < h->program.operands &&
-           h->blocks.operand[operand].plan;
+    return blocks->changes && operand < blocks->operands &&
+           blocks->operand[operand].plan;
 }
 
-size_t kf_borrowed_row(const kf_host *h, uint32_t operand)
+size_t kf_borrowed_row(const kf_mesh_blocks *blocks, uint32_t operand)
 {
-    kf_extent e = kf_extent_of(h->blocks.operand[operand].plan);
+    kf_extent e = kf_extent_of(blocks->operand[operand].plan);
 
-    assert(kf_borrowed_changes(h, operand));
+    assert(kf_borrowed_changes(blocks, operand));
     return e.components * e.cols *
-           kf_dtype_size(h->blocks.operand[operand].plan->layout.problem.dtype);
+           kf_dtype_size(blocks->operand[operand].plan->layout.problem.dtype);
 }
 
-size_t kf_borrowed_bytes(const kf_host *h, uint32_t operand, size_t lo,
-                         size_t hi)
+size_t kf_borrowed_bytes(const kf_mesh_blocks *blocks, uint32_t operand,
+                         size_t lo, size_t hi)
 {
-    if (!kf_borrowed_changes(h, operand) || lo >= hi ||
-        hi > kf_extent_of(h->blocks.operand[operand].plan).rows)
+    if (!kf_borrowed_changes(blocks, operand) || lo >= hi ||
+        hi > kf_extent_of(blocks->operand[operand].plan).rows)
         return 0;
-    return kf_ceil_div((hi - lo) * kf_borrowed_row(h, operand), 8) * 8;
+    return kf_ceil_div((hi - lo) * kf_borrowed_row(blocks, operand), 8) * 8;
 }
 
-size_t kf_borrowed_whole(const kf_host *h, uint32_t operand)
+size_t kf_borrowed_whole(const kf_mesh_blocks *blocks, uint32_t operand)
 {
-    return kf_borrowed_changes(h, operand)
+    return kf_borrowed_changes(blocks, operand)
                ? kf_borrowed_bytes(
-                     h, operand, 0,
-                     kf_extent_of(h->blocks.operand[operand].plan).rows)
+                     blocks, operand, 0,
+                     kf_extent_of(blocks->operand[operand].plan).rows)
                : 0;
 }
 
-kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
-                             size_t hi, kf_buffer **body, size_t *bytes)
+kofn_status kf_borrowed_body(const kf_mesh_blocks *blocks, uint32_t operand,
+                             size_t lo, size_t hi, kf_buffer **body,
+                             size_t *bytes)
 {
-    const kf_block *b = h->blocks.operand[operand].block;
-    size_t half = kf_borrowed_bytes(h, operand, lo, hi);
+    const kf_block *b = blocks->operand[operand].block;
+    size_t half = kf_borrowed_bytes(blocks, operand, lo, hi);
     char *at;
 
     assert(b);

@@ -201,7 +201,7 @@ static void take_part(kf_host *h, kofn_iterate_id base, kofn_iterate_id at)
     size_t recalls = h->program.recalls;
     kf_buffer *body;
 
-    assert_int_equal(kf_mesh_norms_count(h), 0);
+    assert_int_equal(kf_mesh_norms_count(&h->blocks), 0);
     assert_ok(kf_buffer_new(&body, n, 1, KOFN_F64));
     memset(body->m.data, 0, n * sizeof(double));
     *(double *)body->m.data = 5;
