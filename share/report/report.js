@@ -606,6 +606,7 @@ async function main() {
   for (let i = 0; i < heads.length; i++) {
     const run = await read(heads[i], bodies[i]);
     study(run);
+    if (run.caption.ended) run.verdict += `; ${run.caption.ended}`;
     if (!i) document.title = `kofn: ${run.verdict}`;
     const part = heads.length > 1 ? el("div", { class: "run" }) : page;
     if (part !== page) page.append(part);

@@ -1,5 +1,5 @@
 /* caption.c -- what only the command knows of a run, for its report: the
- * command line and the measured error. */
+ * command line, the measured error, and a signal that ended it. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -49,6 +49,8 @@ kofn_status cli_caption(kofn_job *job, const cli_args *a, double error)
     line = cli_command_line(a);
     st = line ? kofn_caption(job, "command", line) : KOFN_NOMEM;
     free(line);
+    if (!st && cli_caught())
+        st = kofn_caption(job, "ended", "then a signal ended it");
     if (st || error < 0)
         return st;
     snprintf(text, sizeof text, "%.3g", error);

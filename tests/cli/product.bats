@@ -352,16 +352,18 @@ np.save('cube.npy', np.ones((2, 2, 2)))"
 
 @test "product: Ctrl-C exits with 130 and leaves no output" {
     inputs
-    "$KOFN" matvec X.npy w.npy -o y.npy -r 100000000 -q --metrics m.txt 2>err.txt &
+    "$KOFN" matvec X.npy w.npy -o y.npy -r 100000000 -q --metrics m.txt \
+        --report p.html 2>err.txt &
     pid=$!
     wait_for under_way m.txt
     kill -INT $pid
     wait $pid || code=$?
     [ "$code" -eq 130 ]
     [ ! -e y.npy ]
-    [ "$(ls -A | grep -vcE '^(X|w|B)\.npy$|^(m|err).txt$')" -eq 0 ]
+    [ "$(ls -A | grep -vcE '^(X|w|B)\.npy$|^(m|err).txt$|^p.html$')" -eq 0 ]
     grep -q '^kofn: interrupted: nothing was kept to continue from; --checkpoint DIR' err.txt
-    grep -q '^kofn: written until then: --metrics m.txt$' err.txt
+    grep -q '^kofn: written until then: --metrics m.txt, --report p.html$' err.txt
+    grep -q '"ended","then a signal ended it"' p.html
 }
 
 @test "product: workers ignore a terminal's Ctrl-C" {
