@@ -115,7 +115,8 @@ static size_t length_of(drawn_peers *s, const kf_note *n)
             (s->host->it.v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
             sizeof(double);
     if (n->type == KF_NOTE_BLOCK)
-        bytes = kf_borrowed_bytes(s->host, n->group, n->rows.lo, n->rows.hi) *
+        bytes = kf_borrowed_bytes(&s->host->blocks, n->group, n->rows.lo,
+                                  n->rows.hi) *
                 (1 + next(&s->d, 2));
     if (n->type == KF_NOTE_PARTIAL && n->group < s->host->work.on->groups) {
         strips = kf_host_strips(s->host->work.on, n->group, &lo);
