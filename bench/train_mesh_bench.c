@@ -15,6 +15,7 @@
  *     train_mesh_bench [REPETITIONS [WIDTH [BATCH]]] */
 #include "bench.h"
 
+#include "base/hash.h"
 #include "code/operation.h"
 #include "data/data.h"
 #include "learn/coded.h"
