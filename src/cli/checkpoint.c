@@ -134,15 +134,15 @@ static void say_train(json_t *o, const cli_args *a)
     const kofn_net_shape *s = &a->net;
     const kofn_train_options *t = &a->train;
 
-    say_text(o, "--layers", a->layers);
-    say_size(o, "--activation", s->activation);
-    say_size(o, "--output-activation", s->output);
-    say_size(o, "--loss", s->loss);
+    say_text(o, "--layers", a->widths);
+    say_text(o, "--activation", model_activation(s->activation));
+    say_text(o, "--output-activation", model_activation(s->output));
+    say_text(o, "--loss", model_loss(s->loss));
     say_text(o, "--dtype", a->dtype);
     say_real(o, "--autoencoder", s->autoencoder);
     say_real(o, "--sparsity", s->sparsity);
     say_real(o, "--sparsity-weight", s->sparsity_weight);
-    say_real(o, "--step", t->step);
+    say_real(o, "--step", t->step ? t->step : 0.1);
     say_real(o, "--momentum", t->momentum);
     say_real(o, "--nesterov", t->nesterov);
     say_real(o, "--l2", t->l2);

@@ -48,7 +48,7 @@ struct cli_command;
 typedef struct cli_args {
     const struct cli_command *command;
     const char *output, *scheme, *port, *events;
-    char suited[40]; /* the scheme, if kofn chose it */
+    char suited[40], widths[200]; /* scheme that kofn chose; layers of train */
     size_t workers, rounds, max_iter, rows;
     bool scheme_given, workers_given;
     kofn_faults faults;
@@ -647,6 +647,8 @@ typedef struct model {
     kofn_net *net;
     double unit; /* points are divided by it first */
 } model;
+const char *model_activation(kofn_activation f); /* returns its name */
+const char *model_loss(kofn_net_loss loss);
 /* Write the model into a folder, created if missing, or do nothing if folder
  * is NULL; read it. Return 0, or the exit code after a message. */
 int model_write(const char *folder, const model *m);
@@ -678,8 +680,7 @@ typedef struct cli_training {
      * them, and returns the exit code. */
     int (*conclude)(struct cli_training *t, unsigned steps);
 } cli_training;
-/* Returns the exit code. */
-int masterless_train(const cli_args *a, cli_training *l);
+int masterless_train(const cli_args *a, cli_training *l); /* the exit code */
 
 /* Stores the relative error of a against b for --verify. Returns 0, or the
  * exit code after a message if the error is not a number. */

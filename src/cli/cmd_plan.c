@@ -461,6 +461,15 @@ static int know_workers(cli_args *a, char run[CLI_SPEC])
     return cli_make_pattern(a);
 }
 
+/* True if such a port can never be opened. */
+static bool lacks_address(const cli_transport *to, const char *port)
+{
+    const char *at = port + strlen(to->name) + strlen("://");
+
+    return to->address &&
+           (!*at || (!strcmp(to->name, "tcp") && !strchr(at, ':')));
+}
+
 int cmd_plan(cli_args *a)
 {
     const operation *o = operation_of(a->operand[0]);
@@ -476,8 +485,8 @@ int cmd_plan(cli_args *a)
     if (a->operands != o->sizes + 1)
         return cli_say(EXIT_USAGE, "plan %s takes %s, not %d size%s", o->name,
                        o->form, a->operands - 1, a->operands == 2 ? "" : "s");
-    if (to->address && !a->port[strlen(to->name) + strlen("://")])
-        return cli_say(EXIT_USAGE, "--port %s has no address; give %s", a->port,
+    if (lacks_address(to, a->port))
+        return cli_say(EXIT_USAGE, "--port %s is no address; give %s", a->port,
                        to->form);
     TRY_CODE(know_workers(a, l.run));
     cli_busy("forecasting", o->name);

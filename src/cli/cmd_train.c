@@ -59,6 +59,18 @@ static int read_layers(cli_training *t, const cli_args *a)
     return 0;
 }
 
+/* Stores the network's shape as it is, not as it was asked for; a checkpoint is
+ * of that network. */
+static void say_shape(const cli_training *t, cli_args *a)
+{
+    size_t n = 0;
+
+    a->net.output = t->shape.output;
+    for (size_t l = 0; l <= t->shape.layers; l++)
+        n += (size_t)snprintf(a->widths + n, sizeof a->widths - n, "%s%zu",
+                              l ? "-" : "", t->widths[l]);
+}
+
 /* With --hidden the points and targets say the first and the last width. */
 static void fit_layers(cli_training *t, const cli_args *a)
 {
@@ -427,6 +439,7 @@ static int open_session(cli_training *t, cli_args *a)
         a->scheme = kofn_training_scheme(t->training, a->workers, false,
                                          a->suited, sizeof a->suited);
     TRY_CODE(cli_tolerate(a, &a->scheme, a->tolerated));
+    say_shape(t, a);
     /* a scheme either sums gradients or serves products with coded weights */
     scheme = cli_scheme_of(a->scheme);
     t->coded = scheme && !(scheme->ops & (unsigned)pb.op);

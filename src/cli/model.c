@@ -11,6 +11,7 @@
 
 #include "base/try.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -22,6 +23,18 @@ static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
                                           NULL};
 static const char *const losses[] = {"softmax", "squares", NULL};
 static const char *const dtypes[] = {"f8", "f4", NULL};
+
+const char *model_activation(kofn_activation f)
+{
+    assert(f <= KOFN_LINEAR);
+    return activations[f];
+}
+
+const char *model_loss(kofn_net_loss loss)
+{
+    assert(loss <= KOFN_NET_LOSS_SQUARES);
+    return losses[loss];
+}
 
 static kf_store set_in(const char *folder)
 {

@@ -632,8 +632,9 @@ static int complain(const cli_nodes *m)
 
     if (!n)
         return cli_say(EXIT_TOOFEW, "no node is left that has the result");
-    return cli_say(cli_exit_code(n->status), "%s",
-                   n->reason ? n->reason : "out of memory");
+    return cli_say(n->status == KOFN_FORMAT ? EXIT_CORRUPT /* a checkpoint */
+                                            : cli_exit_code(n->status),
+                   "%s", n->reason ? n->reason : "out of memory");
 }
 
 int nodes_run(cli_nodes *m)

@@ -197,6 +197,7 @@ static int prepare(run *r, size_t steps)
                        "--scrub compares the blocks of the nodes where errors "
                        "are looked for; give --errors");
     TRY_CODE(cli_tolerate(a, &scheme, tolerated));
+    TRY_CODE(cli_check_output(a, false));
     TRY_CODE(
         nodes_open(m, a, steps + 1)); /* the last iterate reads the weights */
     TRY_CODE(

@@ -44,8 +44,8 @@ static kf_store set_of(const kf_host *h, const kf_kept *k,
              (unsigned long long)k->turn, k->whole ? "kept" : "draft");
     return (kf_store){.folder = h->opt.keep,
                       .name = name,
-                      .remedy = "remove it, and the node's state is rebuilt "
-                                "from the other nodes"};
+                      .remedy = "remove it: the node takes its state from the "
+                                "other nodes, or starts anew if none has one"};
 }
 
 /* Returns false if the text is not that of a checkpoint. */

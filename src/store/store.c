@@ -125,9 +125,11 @@ static kofn_status compare(const char *path, const kf_store_file *f, void *into)
     char why[200];
     kf_store_file is;
 
-    if (!read_path(path, into, f->bytes, &is))
-        snprintf(why, sizeof why, "it cannot be read: %s", strerror(errno));
-    else if (is.bytes != f->bytes)
+    if (!read_path(path, into, f->bytes, &is)) {
+        if (errno != ENOENT)
+            return fail("read", path);
+        snprintf(why, sizeof why, "it is missing");
+    } else if (is.bytes != f->bytes)
         snprintf(why, sizeof why,
                  "it has %" PRIu64 " bytes, and %" PRIu64 " were written",
                  is.bytes, f->bytes);

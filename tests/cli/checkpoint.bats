@@ -105,6 +105,8 @@ WORDS
 @test "checkpoint: another job's checkpoint is refused with the reason" {
     kofn gen graph 100 500 -o G.mtx --seed 1 -q
     kofn gen graph 100 500 -o H.mtx --seed 2 -q
+    kofn gen matrix 30 4 -o X.npy -q
+    kofn train X.npy --autoencoder --hidden 5 --epochs 1 --checkpoint T -o m -q
     kofn pagerank G.mtx --checkpoint C -q
     run kofn pagerank G.mtx --checkpoint C
     refused C --resume
@@ -118,6 +120,10 @@ pagerank G.mtx -d 0.9|--damping|0.85
 pagerank G.mtx --seed 3|--seed|"3"
 pagerank H.mtx|input 1|was
 WORDS
+    for hidden in 5 2-5; do # both have 49 weights
+        run kofn train X.npy --autoencoder --hidden $hidden --epochs 2 -o m --checkpoint T --resume
+        [ "$hidden" = 5 ] || refused --layers 4-5-4 4-2-5-4
+    done
     kofn pagerank G.mtx --checkpoint E --resume 2>err
     grep -q "holds no checkpoint; starting" err
     kofn pagerank G.mtx --checkpoint C --resume -p sim -w straggle=0.1 --tol 1e-12 -q

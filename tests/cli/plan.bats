@@ -46,7 +46,8 @@ END
   refused "the number of columns of the first" matmul 3x4 5x6
   refused "784-x is no list of widths" train 60x784 784-x
   refused "the first layer has 7 numbers" train 60x784 7-3
-  refused "--port tcp:// has no address" matvec 3x3 -p tcp://
+  refused "--port tcp:// is no address" matvec 3x3 -p tcp://
+  refused "--port tcp://host is no address" matvec 3x3 -p tcp://host
 }
 
 @test "plan: --journal takes the workers of a run, and says what its code cost" {

@@ -5,7 +5,7 @@
 #include "mesh_link.h"
 #include "train_mesh_rig.h"
 
-enum { TYPES = KF_NOTE_SKETCH + 1, ITERATES = 1024 };
+enum { TYPES = KF_NOTE_LAST + 1, ITERATES = 1024 };
 
 typedef struct link_case {
     double hedges; /* retry delays that a vector takes */
