@@ -307,6 +307,21 @@ static int find_kept(checkpoint *c, const cli_args *a)
 
 /* ---- opening ------------------------------------------------------------- */
 
+/* Refuses the folder of a model or a mesh, and states without a manifest. */
+static int refuse_others(const checkpoint *c)
+{
+    static const char *const others[] = {"model.json", "seat-", "state-", NULL};
+    char path[PATH];
+
+    if (strlen(c->folder) + 32 > PATH) /* claim() says so */
+        return 0;
+    snprintf(path, sizeof path, "%s/checkpoint.json", c->folder);
+    if (access(path, F_OK) == 0)
+        return 0;
+    snprintf(path, sizeof path, "%s/before.json", c->folder);
+    return access(path, F_OK) == 0 ? 0 : cli_set_refuse(c->folder, others);
+}
+
 /* Locks the folder: two coordinators must not write in turns. */
 static int claim(checkpoint *c)
 {
@@ -387,6 +402,7 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const char *spec)
                         .remedy = "remove the folder to restart"};
     c->lost = cli_json_lost();
     c->lock = -1;
+    TRY_CODE(refuse_others(c));
     TRY_CODE(claim(c));
     TRY_CODE(take_fingerprint(c, a, spec));
     TRY_CODE(find_kept(c, a));

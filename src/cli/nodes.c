@@ -4,6 +4,7 @@
  * Owns the nodes, their threads and the transports of the mesh from nodes_open
  * to nodes_close. A node's thread stores its results in its own cli_node. */
 #include "nodes.h"
+#include "sets.h"
 
 #include "log.h"
 
@@ -133,6 +134,7 @@ static bool has_kept(const char *folder, uint32_t seat)
  * files of another training. */
 static int check_folder(const cli_nodes *m, uint32_t seat)
 {
+    static const char *const others[] = {"model.json", "checkpoint.json", NULL};
     const char *folder = m->a->checkpoint;
     int why;
 
@@ -146,6 +148,7 @@ static int check_folder(const cli_nodes *m, uint32_t seat)
         return cli_say(why == ENOTDIR ? EXIT_USAGE : EXIT_FAILED,
                        "--checkpoint %s: %s", folder,
                        why == ENOTDIR ? "it is not a folder" : strerror(why));
+    TRY_CODE(cli_set_refuse(folder, others));
     if (!m->a->resume && has_kept(folder, seat))
         return cli_say(
             EXIT_USAGE,

@@ -1,7 +1,28 @@
 /* sets.c -- writes and reads the JSON of sets of files. Owns nothing. */
 #include "sets.h"
 
+#include <dirent.h>
 #include <stdlib.h>
+#include <string.h>
+
+int cli_set_refuse(const char *folder, const char *const *begin)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    int code = 0;
+
+    while (d && !code && (e = readdir(d)))
+        for (size_t i = 0; begin[i] && !code; i++)
+            if (!strncmp(e->d_name, begin[i], strlen(begin[i])))
+                code = cli_say(EXIT_USAGE,
+                               "--checkpoint %s: it holds %s, and nothing that "
+                               "this command can continue; give another "
+                               "folder, or remove that file",
+                               folder, e->d_name);
+    if (d)
+        closedir(d);
+    return code;
+}
 
 kofn_status cli_set_commit(kf_store *s, json_t *o, size_t lost, kofn_status st)
 {

@@ -110,10 +110,8 @@ static void meet(kofn_fleet *f, kofn_peer peer)
 bool kf_shared_say(kofn_fleet *f, kofn_peer peer, const kf_head *h, bool urgent)
 {
     unsigned char head[KF_HEAD];
-    kf_head with = *h;
 
-    with.body_sum = kf_post_sum(f->t, h->job, NULL, 0);
-    kf_head_write(head, &with);
+    kf_head_write(head, h);
     return f->t->send(f->t, peer, head, sizeof head, NULL, urgent) !=
            KOFN_AGAIN;
 }

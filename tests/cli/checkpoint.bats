@@ -127,6 +127,16 @@ WORDS
     kofn pagerank G.mtx --checkpoint E --resume 2>err
     grep -q "holds no checkpoint; starting" err
     kofn pagerank G.mtx --checkpoint C --resume -p sim -w straggle=0.1 --tol 1e-12 -q
+    # folders of something else, and states without a manifest
+    run kofn pagerank G.mtx --checkpoint m --resume
+    refused model.json "another folder"
+    [ ! -e m/lock ]
+    run kofn pagerank G.mtx --masterless -n 2 --checkpoint C --resume
+    refused checkpoint.json "another folder"
+    cp -r C D
+    rm D/checkpoint.json D/before.json
+    run kofn pagerank G.mtx --checkpoint D
+    refused state- "another folder"
     run kofn pagerank G.mtx --checkpoint nowhere/C
     [ "$status" -eq 1 ]
     [[ "$output" == *nowhere/C* ]]
