@@ -40,7 +40,7 @@ typedef struct school {
     size_t widths[LAYERS + 1];
 } school;
 
-static const kofn_change change = {sizeof change, 1e-3, 0, 0, false};
+static const kofn_change change = {sizeof change, 0, {{1}}, {-1e-3}};
 
 static void school_up(school *s)
 {
@@ -96,7 +96,7 @@ static void plain_step(const school *s, kf_passes *p)
     kf_passes_cost(p, 1 / (double)batch, &cost, &right);
     check(kf_passes_back(p, 1 / (double)batch, NULL, &by, s->net->W), "back");
     for (size_t l = 0; l < LAYERS; l++)
-        kf_mat_add_transposed(&p->D[l], &p->X[l], -change.step, 1,
+        kf_mat_add_transposed(&p->D[l], &p->X[l], change.add[0], 1,
                               &s->net->W[l]);
 }
 

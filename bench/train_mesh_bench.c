@@ -91,7 +91,7 @@ static void school_down(school *s)
 /* Returns the processor time of one step. */
 static double job_cpu(const school *s, kofn_errors errors)
 {
-    const kofn_change change = {sizeof change, 0.1, 0, 0, false};
+    const kofn_change change = {sizeof change, 0, {{1}}, {-0.1}};
     kofn_net *net = network(s);
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_report sum = KOFN_REPORT_INIT;

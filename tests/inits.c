@@ -53,7 +53,8 @@ static void jobs(void)
     SETS(kofn_report, KOFN_REPORT_INIT, NOTHING);
     SETS(kofn_progress, KOFN_PROGRESS_INIT, NOTHING);
     SETS(kofn_machine, KOFN_MACHINE_INIT, NOTHING);
-    SETS(kofn_change, KOFN_CHANGE_INIT, want.step = 1);
+    SETS(kofn_change, KOFN_CHANGE_INIT,
+         (want.keep[0][0] = 1, want.add[0] = -1));
     SETS(kofn_source, KOFN_SOURCE_INIT, NOTHING);
     SETS(kofn_faults, KOFN_FAULTS_INIT(), NOTHING);
     SETS(kofn_core_options, KOFN_CORE_OPTIONS_INIT,

@@ -42,9 +42,9 @@ static void change(kofn_job *job)
     kofn_matrix u = matrix(x, 1, N), v = matrix(y, 1, N);
     kofn_matrix now = matrix(read, N, N);
 
-    half.step = 0.5;
+    must(kofn_change_sgd(&half, 0.5, 0, 0, false));
     must(kofn_update(job, 0, &half, &u, &v));
-    must(kofn_fetch(job, 0, false, &now, NULL));
+    must(kofn_fetch(job, 0, 0, &now, NULL));
     for (int i = 0; i < N * N; i++)
         expect(fabs(read[i] - (A[i] - x[i / N] * y[i % N] / 2)) < 1e-9,
                "the changed A");

@@ -11,23 +11,46 @@
 extern "C" {
 #endif
 
-/* A change of an operand A with velocity M, as PyTorch's SGD makes it:
+/* The largest number of optimizer states of an operand. */
+#define KOFN_CHANGE_STATES 3
+
+/* A change of an operand by U' V: a step of any linear optimizer.
  *
- *     G = U' V + decay A
- *     M = momentum M + G                    (M is 0 at first)
- *     A = A - step M                        without `nesterov`
- *     A = A - step (G + momentum M)         with `nesterov`
+ * State 0 of an operand is the operand A itself.  States 1, 2, ... are
+ * optimizer states, such as a velocity or a running mean.  They have the shape
+ * of A and are 0 at first.  Every state up to `states` becomes
  *
- * A change with momentum 0 discards M. */
+ *     state s = add[s] U' V + sum over t of keep[s][t] (state t before)
+ *
+ * Later states are discarded.  By default A becomes A - U' V. */
 typedef struct kofn_change {
-    size_t size;                  /* sizeof(kofn_change) */
-    double step, decay, momentum; /* defaults 1, 0, 0; finite */
-    bool nesterov;
+    size_t size;   /* sizeof(kofn_change) */
+    size_t states; /* optimizer states: 0 to KOFN_CHANGE_STATES; 0 */
+    /* finite; keep[0][0] is 1, and the others are 0 */
+    double keep[KOFN_CHANGE_STATES + 1][KOFN_CHANGE_STATES + 1];
+    double add[KOFN_CHANGE_STATES + 1]; /* finite; add[0] is -1, others 0 */
 } kofn_change;
 #define KOFN_CHANGE_INIT                                                       \
     {                                                                          \
-        sizeof(kofn_change), 1, 0, 0, false                                    \
+        sizeof(kofn_change), 0, {{1}},                                         \
+        {                                                                      \
+            -1                                                                 \
+        }                                                                      \
     }
+/* Sets the factors of a step of gradient descent, as PyTorch's SGD makes it.
+ * The gradient is U' V, and the velocity M is optimizer state 1:
+ *
+ *     G = U' V + decay A
+ *     M = momentum M + G
+ *     A = A - step M                        without `nesterov`
+ *     A = A - step (G + momentum M)         with `nesterov`
+ *
+ * With momentum 0 there is no optimizer state.
+ * KOFN_NONFINITE: a number is not finite.
+ * KOFN_INVAL: `change` was not made by KOFN_CHANGE_INIT. */
+KOFN_API kofn_status kofn_change_sgd(kofn_change *change, double step,
+                                     double decay, double momentum,
+                                     bool nesterov);
 /* Changes an operand in the blocks that the workers hold.
  *
  * U is r x m and V r x n, with a row for each example of a batch; both may be
@@ -47,6 +70,7 @@ typedef struct kofn_change {
  * are not outer products (basis=complex), `errors` is KOFN_ERRORS_KEYED, or
  * workers may hold blocks of an earlier run (kofn_away_options.job).
  * KOFN_INVAL, KOFN_SHAPE: an argument is missing or has a wrong shape or type.
+ * KOFN_INVAL: also if `states` exceeds KOFN_CHANGE_STATES.
  * KOFN_NONFINITE: a number is not finite, or A may become too large for its
  * type.
  * KOFN_TOOFEW: a later product returns it if too few workers are left to
@@ -55,14 +79,15 @@ typedef struct kofn_change {
 KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
                                  const kofn_change *change,
                                  const kofn_matrix *U, const kofn_matrix *V);
-/* Reads the present value of an operand, or its velocity M, into A (m x n, of
- * the type of the plan) from any blocks that determine it.  M is 0 if there is
- * none.
+/* Reads a state of an operand into A (m x n, of the type of the plan) from any
+ * blocks that determine it.  State 0 is the operand itself.  A state that the
+ * operand does not have is read as 0.
  * KOFN_UNSUITED: the blocks of the plan cannot be read.
- * KOFN_INVAL: also if there is no such operand.
+ * KOFN_INVAL: also if there is no such operand, or `state` exceeds
+ * KOFN_CHANGE_STATES.
  * KOFN_PARTIAL: as for kofn_take.
  * Otherwise it returns the failures of kofn_put and kofn_take. */
-KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, bool velocity,
+KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, size_t state,
                                 kofn_matrix *A, kofn_report *rep);
 /* Compares the blocks of all operands, as held by all workers that are not
  * late.  It also finds wrong blocks that no product has revealed.

@@ -182,11 +182,14 @@ typedef struct kofn_program {
                           const kofn_matrix *v, kofn_turn_change *to);
     /* At least 2.  A node that is more turns behind needs a new block. */
     size_t recalls;
+    /* Most optimizer states that a change may have (kofn_change.states), 0 to
+     * KOFN_CHANGE_STATES.  Bounds for each travel with the vector. */
+    size_t states;
 } kofn_program;
 #define KOFN_PROGRAM_INIT                                                      \
     {                                                                          \
         sizeof(kofn_program), NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0,  \
-            0, NULL, 0                                                         \
+            0, NULL, 0, 0                                                      \
     }
 
 /* Options of a node.  Unless a comment says otherwise, all nodes have the

@@ -420,7 +420,7 @@ class Matrix(_Operator):
         out = np.empty(self._real, self._part)
         with self._turn():
             job = self._job()
-        job.call(lib.kofn_fetch, job.job, 0, False, _lib.view(out), ffi.NULL)
+        job.call(lib.kofn_fetch, job.job, 0, 0, _lib.view(out), ffi.NULL)
         return out.view(self.dtype) if self._complex else out
 
     @property

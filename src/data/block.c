@@ -109,7 +109,8 @@ static void free_block(kf_block *b)
     kf_subset_free(b->subset);
     kf_free(b->component);
     kf_free(b->owned);
-    kf_free(b->velocity);
+    for (size_t i = 0; i < b->states; i++)
+        kf_free(b->state[i]);
     kf_buffer_drop(b->of);
     kf_free(b->first);
     kf_free(b->weight);
@@ -185,7 +186,7 @@ static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
  * --------------------------------------------------
  */
 
-bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes)
+bool kf_block_state_bytes(const kf_block *b, size_t *bytes)
 {
     return kf_mul(b->rows, b->cols, bytes) &&
            kf_mul(*bytes, b->components, bytes) &&
@@ -196,7 +197,7 @@ kofn_status kf_block_room(const kf_block *b, void **out)
 {
     size_t bytes;
 
-    if (!kf_block_velocity_bytes(b, &bytes))
+    if (!kf_block_state_bytes(b, &bytes))
         return kf_nomem(SIZE_MAX);
     *out = kf_zero(bytes, 1);
     return *out ? KOFN_OK : KOFN_NOMEM;

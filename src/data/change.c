@@ -1,13 +1,11 @@
 /* change.c -- changes a worker's blocks in place.
  *
- * The change is A += U' V.  A block changes by the product of two mixtures, of
- * U and of V, which the coordinator makes (math/training.md 8).  A step of
- * gradient descent with momentum is linear in all its terms.  So a coded
- * velocity is stored with a coded block.
+ * A changes by U' V.  A block changes by the product of two mixtures, of U and
+ * of V, which the coordinator makes (math/training.md 8).  How its states
+ * change is in states.c.
  *
- * The block and its velocity belong to the worker, which must be their only
- * owner.  The number of updates is counted here; both ends use it to detect a
- * missed update. */
+ * The block belongs to the worker, which must be its only owner.  The number of
+ * updates is counted here; both ends use it to detect a missed update. */
 #include "data.h"
 
 #include "base/rng.h"
@@ -39,110 +37,9 @@ static kofn_status make_own(kf_block *b)
     return KOFN_OK;
 }
 
-kofn_status kf_block_set_moving(kf_block *b)
-{
-    return b->velocity ? KOFN_OK : kf_block_room(b, &b->velocity);
-}
-
-kofn_matrix kf_block_velocity(const kf_block *b, size_t l)
-{
-    assert(l < b->components);
-    if (b->velocity)
-        return kf_block_component(b, b->velocity, l);
-    return (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
-}
-
-/* ---- steps --------------------------------------------------------------- */
-
-/* A += a M, then M = m M + d (A before the step). */
-#define PASSES(name, type)                                                     \
-    static void name##_before(type *restrict A, type *restrict M, size_t n,    \
-                              double a, double m, double d)                    \
-    {                                                                          \
-        for (size_t i = 0; i < n; i++) {                                       \
-            type was = A[i];                                                   \
-                                                                               \
-            A[i] = was + (type)a * M[i];                                       \
-            M[i] = (type)m * M[i] + (type)d * was;                             \
-        }                                                                      \
-    }                                                                          \
-    static void name##_after(type *restrict A, const type *restrict M,         \
-                             size_t n, double a)                               \
-    {                                                                          \
-        for (size_t i = 0; i < n; i++)                                         \
-            A[i] += (type)a * M[i];                                            \
-    }
-PASSES(f64, double)
-PASSES(f32, float)
-
-/* Applies a step with G = U' V + decay A and M = momentum M + G.  The step is A
- * -= step M.  With Nesterov's method it is A -= step (G + momentum M), which is
- * step ((1 + momentum) M - momentum (M before)). */
-static void change(const kofn_change *c, const kofn_matrix *u,
-                   const kofn_matrix *v, kofn_matrix *A, kofn_matrix *M)
-{
-    size_t n = A->rows * A->cols;
-    double ahead = c->nesterov ? c->momentum : 0;
-    double before = c->step * ahead, after = -c->step * (1 + ahead);
-
-    assert(u->rows == v->rows);
-    assert(A->ld == A->cols);
-    if (!M) {
-        kf_mat_add_transposed(u, v, -c->step, 1 - c->step * c->decay, A);
-        return;
-    }
-    if (A->dtype == KOFN_F64)
-        f64_before(A->data, M->data, n, before, c->momentum, c->decay);
-    else
-        f32_before(A->data, M->data, n, before, c->momentum, c->decay);
-    kf_mat_add_transposed(u, v, 1, 1, M);
-    if (A->dtype == KOFN_F64)
-        f64_after(A->data, M->data, n, after);
-    else
-        f32_after(A->data, M->data, n, after);
-}
-
-static kofn_matrix columns(const kofn_matrix *a, size_t first, size_t cols)
-{
-    assert(first + cols <= a->cols);
-    return (kofn_matrix){kf_at(a, 0, first), a->rows, cols, a->ld, a->dtype};
-}
-
-/* True if all components can be changed at once: V is the same for all and none
- * is empty.  Components are below each other in memory. */
-static bool stacks(const kf_block *b, const kf_msg *m)
-{
-    bool whole = m->in->m.cols == b->components * b->rows;
-
-    for (size_t l = 0; l < b->components; l++)
-        whole &= b->component[l].rows > 0;
-    return whole && m->with->m.cols == b->cols;
-}
-
-static void change_components(kf_block *b, const kf_msg *m)
-{
-    const kofn_matrix *U = &m->in->m, *V = &m->with->m;
-    size_t all = stacks(b, m) ? b->components : 1, rows = all * b->rows;
-
-    assert(b->changes);
-    for (size_t l = 0; l < b->components; l += all) {
-        kofn_matrix A = b->component[l], M = A;
-        kofn_matrix u = columns(U, U->cols > rows ? l * rows : 0, rows);
-        kofn_matrix v =
-            columns(V, V->cols > b->cols ? l * b->cols : 0, b->cols);
-
-        if (A.rows == 0)
-            continue;
-        A.rows = M.rows = rows;
-        if (b->velocity)
-            M.data = kf_block_component(b, b->velocity, l).data;
-        change(&m->change, &u, &v, &A, b->velocity ? &M : NULL);
-    }
-}
-
 /* ---- memory that fails --------------------------------------------------- */
 
-/* Returns the number of numbers in a block, without its velocity. */
+/* Returns the number of numbers in a state of a block. */
 static size_t numbers_in(const kf_block *b)
 {
     size_t n = 0;
@@ -154,25 +51,23 @@ static size_t numbers_in(const kf_block *b)
 
 static size_t numbers_of(const kf_block *b)
 {
-    return numbers_in(b) * (b->velocity ? 2 : 1);
+    return numbers_in(b) * (1 + b->states);
 }
 
 /* Returns the address of number k of all; NULL if it is in a component of
  * zeros. */
 static unsigned char *number_at(kf_block *b, size_t k)
 {
-    size_t size = kf_dtype_size(b->dtype), l = 0;
-    bool velocity;
+    size_t size = kf_dtype_size(b->dtype), l = 0, state;
     unsigned char *x;
 
     for (; k >= numbers_of(b); b = b->next)
         k -= numbers_of(b);
-    velocity = k >= numbers_in(b);
-    k -= velocity ? numbers_in(b) : 0;
+    state = k / numbers_in(b);
+    k %= numbers_in(b);
     for (; k >= b->component[l].rows * b->cols; l++)
         k -= b->component[l].rows * b->cols;
-    x = velocity ? kf_block_component(b, b->velocity, l).data
-                 : b->component[l].data;
+    x = kf_block_state(b, state, l).data;
     x += k * size;
     for (size_t i = 0; i < size; i++)
         if (x[i])
@@ -246,13 +141,7 @@ static kofn_status update(kf_block *b, const kf_msg *m)
                        m->in->m.rows, m->in->m.cols, m->with->m.rows,
                        m->with->m.cols, m->operand);
     TRY(make_own(b));
-    if (m->change.momentum != 0)
-        TRY(kf_block_set_moving(b));
-    else {
-        kf_free(b->velocity);
-        b->velocity = NULL;
-    }
-    change_components(b, m);
+    TRY(kf_block_change_states(b, &m->change, &m->in->m, &m->with->m));
     b->updates++;
     return KOFN_OK;
 }
@@ -276,12 +165,10 @@ static kofn_status put_slice(kf_block *b, const kf_msg *m)
                        "a slice of strips [%zu, %zu) does not fit the block of "
                        "operand %u",
                        m->lo, m->hi, m->operand);
-    if (m->velocity)
-        TRY(kf_block_set_moving(b));
+    if (m->state > b->states)
+        TRY(kf_block_set_states(b, m->state));
     for (size_t l = 0; l < b->components; l++) {
-        kofn_matrix component = m->velocity
-                                    ? kf_block_component(b, b->velocity, l)
-                                    : b->component[l];
+        kofn_matrix component = kf_block_state(b, m->state, l);
 
         if (component.rows == 0 || slice->component[l].rows == 0)
             continue;

@@ -128,8 +128,9 @@ struct kf_block {
     kf_buffer *of;  /* ... or the buffer that has them */
     bool changes; /* all components are in `owned`, below each other, and differ
                    * from the encoding of A */
-    void *velocity;   /* memory of the velocity, if there is momentum */
-    bool empty;       /* its numbers arrive in slices */
+    size_t states; /* optimizer states, 0 to KOFN_CHANGE_STATES */
+    void *state[KOFN_CHANGE_STATES]; /* memory of state i + 1, or NULL */
+    bool empty;                      /* its numbers arrive in slices */
     uint64_t updates; /* updates done; at the coordinator, of remote workers:
                        * sent */
 
@@ -166,18 +167,26 @@ size_t kf_data_part_index(const kofn_plan *p, size_t group, size_t j);
 /* Makes the blocks of several seats in one pass over A. */
 kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                            const size_t *seats, size_t n, kf_block **blocks);
-/* Returns component l of the velocity, without rows if there is none
- * (change.c). */
-kofn_matrix kf_block_velocity(const kf_block *b, size_t l);
-/* Gives the block a velocity of zeros, unless it has one. */
-kofn_status kf_block_set_moving(kf_block *b);
+/* Returns component l of a state: of A for state 0, else of an optimizer state.
+ * It has no rows if the component is zeros or there is no such state
+ * (states.c). */
+kofn_matrix kf_block_state(const kf_block *b, size_t state, size_t l);
+/* Sets the number of optimizer states.  New ones are zeros; those beyond the
+ * number are discarded. */
+kofn_status kf_block_set_states(kf_block *b, size_t states);
+/* Changes all states of a block by U' V, mixed for it.  The block must not
+ * share its memory. */
+kofn_status kf_block_change_states(kf_block *b, const kofn_change *c,
+                                   const kofn_matrix *U, const kofn_matrix *V);
+/* Checks the factors of a change, of the caller or of a packet. */
+kofn_status kf_states_check_change(const kofn_change *c);
 /* Allocate memory of zeros for all components below each other; return
  * component l in it.
  */
 kofn_status kf_block_room(const kf_block *b, void **out);
 kofn_matrix kf_block_component(const kf_block *b, void *all, size_t l);
-/* Computes the bytes of the velocity; false if they overflow. */
-bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes);
+/* Computes the bytes of an optimizer state; false if they overflow. */
+bool kf_block_state_bytes(const kf_block *b, size_t *bytes);
 /* True if U' V with these shapes can change the block. */
 bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
                     const kofn_matrix *V);
@@ -225,12 +234,13 @@ kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
 
 /* ---- blocks without A (repair.c) ----------------------------------------- */
 
-/* Copies rows [lo, hi) of a dense block, or of its velocity, one component
- * below the other, as KF_HOW_READ returns them. */
-void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
+/* Copies rows [lo, hi) of a state of a dense block, one component below the
+ * other, as KF_HOW_READ returns them. */
+void kf_block_read(const kf_block *b, size_t state, size_t lo, size_t hi,
                    void *to);
-/* Copies such numbers into the block; the caller must be its only owner. */
-kofn_status kf_block_write(kf_block *b, bool velocity, size_t lo, size_t hi,
+/* Copies such numbers into the block, which gets the state if it has none.  The
+ * caller must be its only owner. */
+kofn_status kf_block_write(kf_block *b, size_t state, size_t lo, size_t hi,
                            const void *from);
 /* Some rows of the blocks of other seats, which ascend. */
 typedef struct kf_others {
@@ -238,7 +248,7 @@ typedef struct kf_others {
     const kf_block **block;
     size_t n;
 } kf_others;
-/* Makes rows of a seat's block and velocity, from row `lo` on, from the same
+/* Makes rows of all states of a seat's block, from row `lo` on, from the same
  * rows of other blocks.  Fails with KOFN_TOOFEW if these do not determine them
  * well enough. */
 kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,

@@ -313,8 +313,7 @@ kofn_status kf_data_read_dense(const kf_block *b, const kf_work *w)
 
     assert(w->hi <= b->rows);
     for (size_t l = 0; l < b->components; l++) {
-        kofn_matrix component =
-            w->velocity ? kf_block_velocity(b, l) : b->component[l];
+        kofn_matrix component = kf_block_state(b, w->state, l);
 
         for (size_t i = 0; i < n; i++) {
             void *to = kf_at(w->out, l * n + i, 0);

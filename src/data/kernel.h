@@ -24,7 +24,7 @@ typedef struct kf_work {
     size_t lo, hi;
     size_t submessage; /* number among the rows that the block answers */
     uint32_t product;
-    bool velocity;           /* read the velocity */
+    size_t state;            /* to read: 0 is A, others are optimizer states */
     bool left;               /* `in` is to the left of the block */
     bool (*stopped)(void *); /* called now and then; may be NULL */
     void *ud;

@@ -41,7 +41,7 @@ typedef enum kf_msg_type {
     KF_MSG_UPDATE, /* worker, operand, change, in, with: kofn_update of its
                     * block, after all earlier work; without an answer; a worker
                     * that cannot do it leaves */
-    KF_MSG_SLICE,  /* worker, operand, velocity, lo, hi, block: these strips of
+    KF_MSG_SLICE,  /* worker, operand, state, lo, hi, block: these strips of
                     * its block, also without an answer; without block: all its
                     * blocks are complete and stored */
     /* about a connected worker that does not answer */
@@ -89,7 +89,8 @@ typedef struct kf_msg {
     kf_buffer *in, *result;
     kf_buffer *with; /* UPDATE: mixtures of V; `in` has the mixtures of U */
     kofn_change change;
-    bool velocity; /* SLICE, WORK that reads: of the velocity */
+    size_t state; /* SLICE, WORK that reads: 0 is A; others are optimizer
+                   * states */
     kofn_status status;
     kofn_time took;     /* RESULT: time of the worker's own work; 0: unknown */
     uint32_t principal; /* HELLO, MOVED: see kofn_event */

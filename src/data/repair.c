@@ -5,7 +5,7 @@
  * The block of a seat is a row of the code times A.  So it is a combination of
  * the blocks of other seats if their rows span this row (math/training.md 8).
  * The combination is done row by row: a window of rows comes from the same
- * window of the other blocks.  Velocities are combined in the same way.
+ * window of the other blocks.  Optimizer states are combined in the same way.
  *
  * Owns nothing between calls.  A block is written only by the caller that owns
  * it. */
@@ -20,7 +20,7 @@
 
 /* ---- rows ---------------------------------------------------------------- */
 
-void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
+void kf_block_read(const kf_block *b, size_t state, size_t lo, size_t hi,
                    void *to)
 {
     kofn_matrix rows = {to, b->components * (hi - lo), b->cols, b->cols,
@@ -28,33 +28,31 @@ void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
 
     assert(lo <= hi && hi <= b->rows);
     (void)kf_data_read_dense(
-        b, &(kf_work){.out = &rows, .lo = lo, .hi = hi, .velocity = velocity});
+        b, &(kf_work){.out = &rows, .lo = lo, .hi = hi, .state = state});
 }
 
-/* Returns a component, or its velocity, from row `lo` on; without rows if it is
- * zeros. */
-static kofn_matrix component_from(const kf_block *b, bool velocity, size_t l,
+/* Returns a component of a state from row `lo` on; without rows if it is zeros.
+ */
+static kofn_matrix component_from(const kf_block *b, size_t state, size_t l,
                                   size_t lo)
 {
-    kofn_matrix component =
-        velocity ? kf_block_velocity(b, l) : b->component[l];
+    kofn_matrix component = kf_block_state(b, state, l);
 
-    assert(l < b->components);
     if (component.rows)
         component.data = kf_at(&component, lo, 0);
     return component;
 }
 
-kofn_status kf_block_write(kf_block *b, bool velocity, size_t lo, size_t hi,
+kofn_status kf_block_write(kf_block *b, size_t state, size_t lo, size_t hi,
                            const void *from)
 {
     size_t bytes = (hi - lo) * b->cols * kf_dtype_size(b->dtype);
 
     assert(b->changes && lo <= hi && hi <= b->rows);
-    if (velocity)
-        TRY(kf_block_set_moving(b));
+    if (state > b->states)
+        TRY(kf_block_set_states(b, state));
     for (size_t l = 0; l < b->components; l++) {
-        kofn_matrix component = component_from(b, velocity, l, lo);
+        kofn_matrix component = component_from(b, state, l, lo);
 
         if (component.rows)
             memcpy(component.data, (const char *)from + l * bytes, bytes);
@@ -96,7 +94,7 @@ static void mixture_free(mixture *m)
     kf_free(m->mixed);
 }
 
-static kofn_status mix(mixture *m, const kf_block *b, bool velocity, size_t lo,
+static kofn_status mix(mixture *m, const kf_block *b, size_t state, size_t lo,
                        const kf_others *others)
 {
     size_t rows = others->block[0]->rows, count = 0;
@@ -104,9 +102,9 @@ static kofn_status mix(mixture *m, const kf_block *b, bool velocity, size_t lo,
     assert(lo + rows <= b->rows);
     for (size_t i = 0; i < m->n; i++)
         m->component[i] = component_from(others->block[i / b->components],
-                                         velocity, i % b->components, 0);
+                                         state, i % b->components, 0);
     for (size_t l = 0; l < b->components; l++) {
-        kofn_matrix into = component_from(b, velocity, l, lo);
+        kofn_matrix into = component_from(b, state, l, lo);
 
         m->row[l] = (kf_row){m->n, m->col, m->x + l * m->n};
         if (into.rows)
@@ -115,24 +113,25 @@ static kofn_status mix(mixture *m, const kf_block *b, bool velocity, size_t lo,
     return kf_mix(m->mixed, count, m->component, m->n, rows, b->cols);
 }
 
-/* True if any of the blocks has a velocity. */
-static bool any_moves(const kf_block *b, const kf_others *others)
+/* Returns the largest number of states that any of the blocks has. */
+static size_t most_states(const kf_block *b, const kf_others *others)
 {
-    bool any = b->velocity;
+    size_t most = b->states;
 
     for (size_t i = 0; i < others->n; i++)
-        any |= others->block[i]->velocity != NULL;
-    return any;
+        most = kf_max(most, others->block[i]->states);
+    return most;
 }
 
 static kofn_status regenerate(mixture *m, kf_block *b, size_t lo,
                               const kf_others *others)
 {
-    TRY(mix(m, b, false, lo, others));
-    if (!any_moves(b, others))
-        return KOFN_OK;
-    TRY(kf_block_set_moving(b));
-    return mix(m, b, true, lo, others);
+    size_t states = most_states(b, others);
+
+    TRY(kf_block_set_states(b, states));
+    for (size_t s = 0; s <= states; s++)
+        TRY(mix(m, b, s, lo, others));
+    return KOFN_OK;
 }
 
 kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,

@@ -310,7 +310,7 @@ KF_WRAPS static kf_work work_of(const kf_block *b, const kf_msg *m,
                      .hi = m->hi,
                      .submessage = m->row - b->row,
                      .product = m->product,
-                     .velocity = m->velocity,
+                     .state = m->state,
                      .left = m->how == KF_HOW_LEFT_ROWS ||
                              m->how == KF_HOW_LEFT_INNER};
 }

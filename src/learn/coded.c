@@ -241,13 +241,13 @@ kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,
     return change_all(c, change);
 }
 
-/* Fetches all weights, or all velocities, from the workers into `to`. */
-static kofn_status fetch_all(kf_coded *c, kofn_net *to, bool velocity)
+/* Fetches a state of all weights from the workers into `to`. */
+static kofn_status fetch_all(kf_coded *c, kofn_net *to, size_t state)
 {
     for (size_t l = 0; l < to->shape.layers; l++) {
         kofn_report rep = KOFN_REPORT_INIT;
 
-        TRY(kofn_fetch(c->job, l, velocity, &to->W[l], &rep));
+        TRY(kofn_fetch(c->job, l, state, &to->W[l], &rep));
         kf_report_add(c->sum, &rep);
     }
     return KOFN_OK;
@@ -255,7 +255,7 @@ static kofn_status fetch_all(kf_coded *c, kofn_net *to, bool velocity)
 
 kofn_status kf_coded_fetch(kf_coded *c)
 {
-    return fetch_all(c, c->net, false);
+    return fetch_all(c, c->net, 0);
 }
 
 kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
@@ -264,7 +264,7 @@ kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
     kofn_status st;
 
     TRY(kf_net_of_shape(&M, &c->net->shape));
-    st = fetch_all(c, M, true);
+    st = fetch_all(c, M, 1);
     if (!st)
         kf_net_read(M, velocity);
     kofn_net_free(M);
@@ -273,13 +273,12 @@ kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
 
 /* ---- velocities ---------------------------------------------------------- */
 
-/* Sends velocities. An update with step 0 and momentum 1 adds U' V to the
- * velocity and nothing to the weights. V holds rows of the velocity, U their
- * places. */
+/* Sends velocities.  The update adds U' V to the velocity and nothing to the
+ * weights.  V holds rows of the velocity, U their places. */
 static kofn_status move_layer(kf_coded *c, size_t l, const double *velocity,
                               kofn_matrix *U, kofn_matrix *V)
 {
-    const kofn_change change = {.size = sizeof change, .momentum = 1};
+    const kofn_change change = {sizeof change, 1, {{1}, {0, 1}}, {0, 1}};
     size_t room = U->rows, m = U->cols, n = V->cols;
 
     assert(room > 0);

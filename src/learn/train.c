@@ -237,13 +237,12 @@ void kf_training_put(const kofn_training *t, const kf_batch *b, kf_passes *p)
     }
 }
 
-kofn_change kf_training_change(const kofn_training *t)
+kofn_status kf_training_change(const kofn_training *t, kofn_change *out)
 {
-    return (kofn_change){.size = sizeof(kofn_change),
-                         .step = t->opt.step,
-                         .decay = t->opt.l2,
-                         .momentum = t->opt.momentum,
-                         .nesterov = t->opt.nesterov};
+    const kofn_train_options *o = &t->opt;
+
+    *out = (kofn_change)KOFN_CHANGE_INIT;
+    return kofn_change_sgd(out, o->step, o->l2, o->momentum, o->nesterov);
 }
 
 static int look(void *ud)
@@ -381,10 +380,11 @@ static kofn_status fetch(run *r)
 static kofn_status coded_step(run *r, const kf_batch *b)
 {
     const kofn_training *t = r->t;
-    const kofn_change change = kf_training_change(t);
+    kofn_change change;
     double right;
     kofn_status st;
 
+    TRY(kf_training_change(t, &change));
     kf_training_put(t, b, &r->coded->p);
     st = kf_coded_step(r->coded, &change, &r->now.loss, &right);
     if (st == KOFN_NONFINITE)

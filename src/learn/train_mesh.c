@@ -254,7 +254,7 @@ static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
     kf_train_mesh *m = ud;
 
     turn_to(m, turn - 1, v);
-    to->change = kf_training_change(m->t);
+    TRY(kf_training_change(m->t, &to->change));
     to->U = m->p.D[operand];
     to->V = m->p.X[operand];
     to->U.rows = to->V.rows = m->p.count;
@@ -352,7 +352,8 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
                               .turns = m->steps,
                               .after = layers_of(m),
                               .change = change,
-                              .recalls = TAPES};
+                              .recalls = TAPES,
+                              .states = m->t->opt.momentum != 0};
     return KOFN_OK;
 }
 

@@ -30,7 +30,7 @@ size_t kf_training_room(const kofn_training *t);  /* points of a batch */
 kf_batch kf_training_batch(const kofn_training *t, uint64_t step);
 void kf_training_put(const kofn_training *t, const kf_batch *b, kf_passes *p);
 /* Returns how a step changes weights and velocities. */
-kofn_change kf_training_change(const kofn_training *t);
+kofn_status kf_training_change(const kofn_training *t, kofn_change *out);
 
 /* ---- train_mesh.c -------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  *
  * A block that is rebuilt from a wrong one is wrong, and makes wrong partial
  * products. So one window more than necessary is requested.  All that come are
- * compared (verify/reading.c), and velocities as well; wrong ones are dropped.
+ * compared in all states (verify/reading.c), and wrong ones are dropped.
  *
  * Owns nothing; the windows belong to the operand.  These functions may drop a
  * window.  Only the node's own counts may exclude a node. */
@@ -21,11 +21,11 @@ static void drop_lent(kf_changing *c, uint32_t seat)
 /* Compares windows.  KOFN_AGAIN: some were wrong, and are dropped.  A doubtful
  * window is not held against its lender. */
 static kofn_status judge(kf_host *h, uint32_t operand, kf_reading *r,
-                         bool velocity)
+                         size_t state)
 {
     kf_found found;
     kofn_status st =
-        kf_comparison_read(h, &h->blocks.operand[operand], r, velocity, &found);
+        kf_comparison_read(h, &h->blocks.operand[operand], r, state, &found);
 
     if (st != KOFN_OK && st != KOFN_CORRUPT)
         return st;
@@ -37,6 +37,15 @@ static kofn_status judge(kf_host *h, uint32_t operand, kf_reading *r,
     for (size_t i = 0; i < r->n; i++) /* none of these can be used */
         drop_lent(&h->blocks.changing, r->seat[i]);
     return KOFN_TOOFEW;
+}
+
+static kf_read read_of(const kf_borrowed *l)
+{
+    kf_read of = {.from = l->from};
+
+    for (size_t s = 0; s <= l->block->states; s++)
+        of.state[s] = kf_block_state(l->block, s, 0).data;
+    return of;
 }
 
 static kofn_status look(kf_host *h, uint32_t operand)
@@ -54,14 +63,10 @@ static kofn_status look(kf_host *h, uint32_t operand)
         const kf_borrowed *l = &c->lent[i];
 
         if (kf_borrowed_serves(&h->blocks, l))
-            kf_reading_add(&r, l->seat,
-                           (kf_read){l->from, l->block->component[0].data,
-                                     l->block->velocity});
+            kf_reading_add(&r, l->seat, read_of(l));
     }
-    if (!st)
-        st = judge(h, operand, &r, false);
-    if (!st && r.moves)
-        st = judge(h, operand, &r, true);
+    for (size_t s = 0; s <= r.states && !st; s++)
+        st = judge(h, operand, &r, s);
     kf_reading_free(&r);
     return st;
 }

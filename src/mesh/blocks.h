@@ -83,7 +83,7 @@ typedef struct kf_sketch {
     uint32_t operand, seat;
     kofn_peer from;      /* KF_LOCAL: made here */
     uint64_t turn, line; /* of the iterate of the block */
-    /* if the block has a velocity, that of the velocity follows */
+    /* of A, and then of each optimizer state */
     kf_buffer *data;
 } kf_sketch;
 
@@ -114,6 +114,7 @@ typedef struct kf_mesh_blocks {
     kf_mesh_operand *operand;
     size_t operands;
     bool changes;  /* the program changes operands */
+    size_t states; /* optimizer states that its changes may have */
     uint32_t seat; /* the seat of the blocks */
     kf_changing changing;
     kf_sketches sketches;
@@ -133,8 +134,6 @@ void kf_turn_change_done(kf_turn_change *a);
 
 /* norms.c */
 kofn_status kf_mesh_norms_new(kf_host *h);
-/* Returns the norms of the rows of parts, or of their velocities. */
-const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity);
 /* Adds the change of the turn to the norms. */
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn);
 /* Norms that travel with the vector: their number, into and out of it. */
@@ -151,8 +150,8 @@ bool kf_borrowed_lacks(const kf_host *h);
 void kf_borrowed_drop(kf_changing *c, size_t i);
 /* Drops all windows, and requests none. */
 void kf_borrowed_forget(kf_mesh_blocks *blocks);
-/* Returns the bytes of these rows in a packet, without the velocity: a multiple
- * of 8, with zeros at the end.  0 if there are no such rows. */
+/* Returns the bytes of these rows in a packet, of one state: a multiple of 8,
+ * with zeros at the end.  0 if there are no such rows. */
 size_t kf_borrowed_bytes(const kf_mesh_blocks *blocks, uint32_t operand,
                          size_t lo, size_t hi);
 /* Returns the bytes of all rows; 0 if the matrix does not change. */
@@ -162,7 +161,7 @@ kofn_status kf_borrowed_body(const kf_mesh_blocks *blocks, uint32_t operand,
                              size_t *bytes);
 /* True if that matrix changes. */
 bool kf_borrowed_changes(const kf_mesh_blocks *blocks, uint32_t operand);
-/* Returns the bytes of a row of a block, without the velocity. */
+/* Returns the bytes of a row of a block, of one state. */
 size_t kf_borrowed_row(const kf_mesh_blocks *blocks, uint32_t operand);
 
 /* change.c */
@@ -211,7 +210,7 @@ void kf_sketch_forget(kf_mesh_blocks *blocks);
 /* True if our present blocks were found to agree with those of the others, or
  * blocks are not compared. */
 bool kf_sketch_vouches(const kf_host *h);
-/* Returns the bytes of a sketch, without that of the velocity. */
+/* Returns the bytes of a sketch of one state. */
 size_t kf_sketch_bytes(const kf_mesh_blocks *blocks, uint32_t operand);
 /* Returns a new reference to our sketch that this note names, or NULL if it is
  * gone. */

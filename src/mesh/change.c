@@ -35,7 +35,8 @@ kofn_status kf_changing_new(kf_host *h)
     if (!c->line)
         return KOFN_NOMEM;
     for (size_t i = 0; i < h->blocks.operands; i++)
-        bytes += 2 * kf_borrowed_whole(&h->blocks, (uint32_t)i);
+        bytes +=
+            (1 + h->blocks.states) * kf_borrowed_whole(&h->blocks, (uint32_t)i);
     h->largest = kf_max(h->largest, bytes);
     return kf_mesh_norms_new(h);
 }

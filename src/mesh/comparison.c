@@ -66,14 +66,14 @@ void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
 }
 
 kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
-                               kf_reading *r, bool velocity, kf_found *found)
+                               kf_reading *r, size_t state, kf_found *found)
 {
-    r->check.row = kf_mesh_norms_rows(o, velocity);
+    r->check.row = kf_norms_state(&o->norms, state, 0);
     r->errors = h->opt.errors;
     r->hidden = kf_mesh_hidden(r->plan);
     r->check.changes = h->blocks.changing.turn;
     TRY(draw_weights(&h->work, &r->check));
-    return kf_reading_judge(r, velocity, found);
+    return kf_reading_judge(r, state, found);
 }
 
 void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,

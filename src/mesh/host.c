@@ -351,8 +351,9 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
 static uint64_t job_of(const kf_host *h, uint64_t turns)
 {
     const kofn_program *p = &h->program;
-    uint64_t course[] = {turns, p->after, p->recalls, p->change != NULL,
-                         KF_WIRE_VERSION};
+    uint64_t course[] = {turns,      p->after,
+                         p->recalls, p->change != NULL,
+                         p->states,  KF_WIRE_VERSION};
     uint64_t d =
         kf_hash(p->digest, h->it.v->m.data, h->it.v->m.rows * sizeof(double));
 
@@ -477,6 +478,7 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
     h->blocks.seat = KOFN_NO_SEAT;
     h->blocks.operands = whole.operands;
     h->blocks.changes = whole.change != NULL;
+    h->blocks.states = whole.states;
     h->blocks.changing.recalls = whole.recalls;
     st = settle(h, opt);
     if (!st)

@@ -225,20 +225,20 @@ kofn_status kf_kept_vector(kf_host *h, const kf_kept *k, kf_buffer **body)
     return st;
 }
 
-/* Makes the block of a seat from these numbers.  If there are twice the bytes
- * of a half, those of a velocity follow. */
+/* Makes the block of a seat from these numbers, of A and then of its optimizer
+ * states, with `each` bytes. */
 static kofn_status block_of(const kf_mesh_operand *o, size_t seat,
-                            const char *from, size_t half, size_t bytes,
+                            const char *from, size_t each, size_t bytes,
                             kf_block **out)
 {
     kofn_status st;
 
-    assert(half > 0);
-    assert(bytes == half || bytes == 2 * half);
+    assert(each > 0);
+    assert(bytes % each == 0);
     TRY(kf_data_empty_blocks(&o->resident, o->code, &seat, 1, out));
-    st = kf_block_write(*out, false, 0, (*out)->rows, from);
-    if (!st && bytes > half)
-        st = kf_block_write(*out, true, 0, (*out)->rows, from + half);
+    st = KOFN_OK;
+    for (size_t s = 0; s < bytes / each && !st; s++)
+        st = kf_block_write(*out, s, 0, (*out)->rows, from + s * each);
     if (st)
         kf_block_drop(*out);
     else
@@ -258,7 +258,8 @@ static bool find_block(const kf_mesh_blocks *blocks, uint32_t i, kf_buffer *all,
         return false;
     memcpy(bytes, (char *)all->m.data + *at, sizeof *bytes);
     *at += sizeof *bytes + *bytes;
-    return (*bytes == whole || *bytes == 2 * whole) &&
+    return *bytes > 0 && *bytes % whole == 0 &&
+           *bytes / whole <= 1 + blocks->states &&
            *bytes <= room - sizeof *bytes;
 }
 

@@ -12,23 +12,25 @@
 #include <assert.h>
 #include <float.h>
 
-/* The norms of a matrix that travel: of the rows of parts and of columns, and
- * then those of the velocity. */
-enum { LINES = 4 };
+/* Returns the number of lines of norms that travel: of the rows of parts and of
+ * the columns, for each state. */
+static size_t lines_of(const kf_mesh_operand *o)
+{
+    return o->norms.awaits ? 2 * (1 + o->norms.states) : 0;
+}
 
 static double *line_of(const kf_mesh_operand *o, size_t i)
 {
     assert(o->norms.groups == 1);
-    return i < 2 ? o->norms.norm[i] : o->norms.speed[i - 2];
+    return kf_norms_state(&o->norms, i / 2, i % 2);
 }
 
-/* Returns the number of norms in a line.  Matrices that are not measured have
- * none. */
+/* Returns the number of norms in a line. */
 static size_t count(const kf_mesh_operand *o, size_t line)
 {
     const kf_parts *p = &o->resident.parts;
 
-    return !o->norms.speed ? 0 : line % 2 ? p->cols : p->rows;
+    return line % 2 ? p->cols : p->rows;
 }
 
 kofn_status kf_mesh_norms_new(kf_host *h)
@@ -37,14 +39,10 @@ kofn_status kf_mesh_norms_new(kf_host *h)
         kf_mesh_operand *o = &h->blocks.operand[i];
 
         if (o->plan && h->opt.errors != KOFN_ERRORS_NONE)
-            TRY(kf_norms_await(&o->norms, &o->resident, false));
+            TRY(kf_norms_await(&o->norms, &o->resident, h->blocks.states,
+                               false));
     }
     return KOFN_OK;
-}
-
-const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity)
-{
-    return line_of(o, velocity ? 2 : 0);
 }
 
 static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
@@ -64,7 +62,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
 {
     for (uint32_t i = 0; i < h->blocks.operands; i++)
-        if (h->blocks.operand[i].norms.speed)
+        if (h->blocks.operand[i].norms.awaits)
             TRY(grow(h, i, turn));
     return KOFN_OK;
 }
@@ -76,7 +74,7 @@ size_t kf_mesh_norms_count(const kf_mesh_blocks *blocks)
     size_t n = 0;
 
     for (size_t i = 0; i < blocks->operands; i++)
-        for (size_t k = 0; k < LINES; k++)
+        for (size_t k = 0; k < lines_of(&blocks->operand[i]); k++)
             n += count(&blocks->operand[i], k);
     return n;
 }
@@ -84,7 +82,7 @@ size_t kf_mesh_norms_count(const kf_mesh_blocks *blocks)
 void kf_mesh_norms_pack(const kf_mesh_blocks *blocks, char *to)
 {
     for (size_t i = 0; i < blocks->operands; i++)
-        for (size_t k = 0; k < LINES; k++) {
+        for (size_t k = 0; k < lines_of(&blocks->operand[i]); k++) {
             const kf_mesh_operand *o = &blocks->operand[i];
             size_t bytes = count(o, k) * sizeof(double);
 
@@ -106,7 +104,7 @@ static void take_line(double *norm, size_t n, const char *from)
 void kf_mesh_norms_take(kf_mesh_blocks *blocks, const char *from)
 {
     for (size_t i = 0; i < blocks->operands; i++)
-        for (size_t k = 0; k < LINES; k++) {
+        for (size_t k = 0; k < lines_of(&blocks->operand[i]); k++) {
             const kf_mesh_operand *o = &blocks->operand[i];
             size_t n = count(o, k);
 

@@ -12,7 +12,7 @@
  *     of the last turns follow, as u64, and their norms, if errors are looked
  *     for.
  *   - BLOCK: these rows of the block's components, one component after the
- * other; then those of its velocity, if it has one.
+ * other; then those of its optimizer states.
  *   - SKETCH: float64, a number for each row of these components.
  *   - Other notes have none.
  *

@@ -155,6 +155,11 @@ static kofn_status check_course(const kofn_program *p,
                        "`recalls` is %zu; it must be at least 2, for the last "
                        "turn and the current one",
                        p->recalls);
+    if (p->states > KOFN_CHANGE_STATES)
+        return kf_fail(KOFN_INVAL,
+                       "`states` is %zu; a matrix has at most %d optimizer "
+                       "states",
+                       p->states, KOFN_CHANGE_STATES);
     if (p->change && opt->confirm > 1 && opt->errors == KOFN_ERRORS_NONE)
         return kf_fail(
             KOFN_UNSUITED,

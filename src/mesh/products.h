@@ -118,10 +118,10 @@ kofn_status kf_comparison_sides(kf_host *h, kf_sides **out);
  * `ev`. */
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
                                 kf_node_event *ev);
-/* Compare the blocks of a matrix, or their velocities; record the senders that
+/* Compare a state of the blocks of a matrix; record the senders that
  * are certainly wrong. */
 kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
-                               kf_reading *r, bool velocity, kf_found *found);
+                               kf_reading *r, size_t state, kf_found *found);
 void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
                               const kf_found *found);
 /* Records that the incarnation had another iterate than the majority. */

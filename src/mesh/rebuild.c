@@ -58,21 +58,21 @@ static kofn_status block_of_rows(const kf_mesh_blocks *blocks, kf_buffer *body,
     const kofn_plan *plan = blocks->operand[w->operand].plan;
     kf_extent e = kf_extent_of(plan);
     size_t rows = w->hi - w->lo;
-    size_t half = kf_borrowed_bytes(blocks, w->operand, w->lo, w->hi);
+    size_t each = kf_borrowed_bytes(blocks, w->operand, w->lo, w->hi);
     kofn_matrix of = {body->m.data, e.components * rows * e.cols, 1, 1,
                       plan->layout.problem.dtype};
     kf_buffer *numbers;
     kofn_status st;
 
     assert(w->lo < w->hi);
-    assert(kf_buffer_bytes(body) >= half);
+    assert(kf_buffer_bytes(body) >= each);
     TRY(kf_buffer_view(&numbers, body, &of));
     st = kf_block_around(out, numbers, e.components, rows, e.cols);
     kf_buffer_drop(numbers);
     TRY(st);
     (*out)->changes = true;
-    if (kf_buffer_bytes(body) > half) /* it has a velocity */
-        st = kf_block_write(*out, true, 0, rows, (char *)body->m.data + half);
+    for (size_t s = 1; s < kf_buffer_bytes(body) / each && !st; s++)
+        st = kf_block_write(*out, s, 0, rows, (char *)body->m.data + s * each);
     if (st)
         kf_block_drop(*out);
     return st;

@@ -64,6 +64,16 @@ static kofn_status fetch(kf_host *h, const kf_note *note, kofn_packet *p,
     return st ? st : KOFN_AGAIN;
 }
 
+/* Returns `has` if that is the bytes of a block with some optimizer states,
+ * each as long as the block; else the bytes of a block alone. */
+static size_t bytes_of_states(const kf_host *h, size_t each, size_t has)
+{
+    bool fits = each > 0 && has > 0 && has % each == 0 &&
+                has / each <= 1 + h->blocks.states;
+
+    return fits ? has : each;
+}
+
 /* Returns the bytes that the body of this note must have, if it has `has` now.
  * SIZE_MAX: any. */
 static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
@@ -80,15 +90,15 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
             return 0;
         strips = kf_host_strips(p, note->group, &lo);
         return kf_host_partial_bytes(p, strips, note->seat);
-    case KF_NOTE_BLOCK: /* with its velocity, or without, or none */
+    case KF_NOTE_BLOCK: /* or none */
         lo = note->seat == KOFN_NO_SEAT
                  ? 0
                  : kf_borrowed_bytes(&h->blocks, note->group, note->rows.lo,
                                      note->rows.hi);
-        return has == 2 * lo ? has : lo;
-    case KF_NOTE_SKETCH: /* also with or without its velocity */
-        lo = kf_sketch_bytes(&h->blocks, note->group);
-        return has == 2 * lo ? has : lo;
+        return bytes_of_states(h, lo, has);
+    case KF_NOTE_SKETCH:
+        return bytes_of_states(h, kf_sketch_bytes(&h->blocks, note->group),
+                               has);
     case KF_NOTE_EPOCH:
     case KF_NOTE_DECIDE:
         return SIZE_MAX;

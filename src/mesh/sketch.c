@@ -1,12 +1,12 @@
 /* sketch.c -- compares blocks of matrices that change, without moving them.
  *
  * A number of a block that no product uses is found wrong late: a weight of an
- * input that is always 0, or a velocity.  So each member multiplies its blocks
- * by a vector of random weights from time to time.  It does so every `scrub`
- * turns, after the last turn, before a checkpoint, and when an iterate is
- * repeated.  It sends the result, its *sketch*, to all others.  Each compares
- * the sketches of all by the parities of the code (verify/reading.c).  A node
- * that finds its own wrong rebuilds its blocks from those of the others.
+ * input that is always 0, or an optimizer state.  So each member multiplies its
+ * blocks by a vector of random weights from time to time.  It does so every
+ * `scrub` turns, after the last turn, before a checkpoint, and when an iterate
+ * is repeated.  It sends the result, its *sketch*, to all others.  Each
+ * compares the sketches of all by the parities of the code (verify/reading.c).
+ * A node that finds its own wrong rebuilds its blocks from those of the others.
  *
  * The weights follow from the job and the iterate, so all nodes have the same
  * without a request.  Memory does not choose its faults by them.  A hostile
@@ -47,7 +47,7 @@ static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
 static kofn_status make(kf_host *h, uint32_t operand)
 {
     const kf_block *b = h->blocks.operand[operand].block;
-    size_t rows = b->components * b->rows, halves = b->velocity ? 2 : 1;
+    size_t rows = b->components * b->rows;
     double *w = kf_new(b->cols, sizeof *w);
     kf_sketch own = {.operand = operand,
                      .seat = h->blocks.seat,
@@ -58,14 +58,13 @@ static kofn_status make(kf_host *h, uint32_t operand)
 
     assert(h->blocks.sketches.last.seat == h->blocks.seat);
     if (w)
-        st = kf_buffer_new(&own.data, halves * rows, 1, KOFN_F64);
+        st = kf_buffer_new(&own.data, (1 + b->states) * rows, 1, KOFN_F64);
     if (!st) {
         double *at = own.data->m.data;
 
         (void)weigh(h, &h->blocks.sketches.last, operand, w, b->cols);
-        kf_reading_sketch(b, false, w, at);
-        if (halves == 2)
-            kf_reading_sketch(b, true, w, at + rows);
+        for (size_t s = 0; s <= b->states; s++)
+            kf_reading_sketch(b, s, w, at + s * rows);
         st = kf_sketch_put(&h->blocks, own);
     }
     kf_free(w);
@@ -211,23 +210,24 @@ static void collect(const kf_mesh_blocks *blocks, uint32_t operand,
 
     for (size_t i = s->sketches; i > 0; i--) {
         const kf_sketch *k = &s->sketch[i - 1];
-        char *at = k->data->m.data;
-        bool moves = kf_buffer_bytes(k->data) > bytes;
+        const char *at = k->data->m.data;
+        kf_read of = {.from = k->from};
 
-        if (k->operand == operand && kf_sketch_is_of(k, &s->of))
-            kf_reading_add(r, k->seat,
-                           (kf_read){k->from, at, moves ? at + bytes : NULL});
+        if (k->operand != operand || !kf_sketch_is_of(k, &s->of))
+            continue;
+        for (size_t n = 0; n < kf_buffer_bytes(k->data) / bytes; n++)
+            of.state[n] = at + n * bytes;
+        kf_reading_add(r, k->seat, of);
     }
 }
 
-/* Compares blocks, and their velocities.  Records senders that are certainly
- * wrong. */
-static kofn_status compare_both(kf_host *h, uint32_t operand, kf_reading *r)
+/* Compares blocks in all states.  Records senders that are certainly wrong. */
+static kofn_status compare_states(kf_host *h, uint32_t operand, kf_reading *r)
 {
-    for (int velocity = 0; velocity <= r->moves; velocity++) {
+    for (size_t state = 0; state <= r->states; state++) {
         kf_found found;
 
-        TRY(kf_comparison_read(h, &h->blocks.operand[operand], r, velocity,
+        TRY(kf_comparison_read(h, &h->blocks.operand[operand], r, state,
                                &found));
         kf_comparison_strike_all(h, r, &found);
         h->blocks.sketches.drift =
@@ -249,7 +249,7 @@ static kofn_status compare(kf_host *h, uint32_t operand)
         kf_reading_of_sketches(
             &r, weigh(h, &h->blocks.sketches.of, operand, w, r.cols));
         collect(&h->blocks, operand, &r);
-        st = compare_both(h, operand, &r);
+        st = compare_states(h, operand, &r);
     }
     kf_reading_free(&r);
     kf_free(w);

@@ -9,6 +9,17 @@
 
 #include <assert.h>
 
+static kofn_status check_change(const kf_host *h, const kofn_change *c)
+{
+    TRY(kf_states_check_change(c));
+    return c->states <= h->blocks.states
+               ? KOFN_OK
+               : kf_fail(KOFN_INVAL,
+                         "a change with %zu optimizer states, and the program "
+                         "says %zu (kofn_program.states)",
+                         c->states, h->blocks.states);
+}
+
 kofn_status kf_turn_change_ask(const kf_host *h, uint64_t turn,
                                uint32_t operand, kf_turn_change *out)
 {
@@ -20,7 +31,9 @@ kofn_status kf_turn_change_ask(const kf_host *h, uint64_t turn,
     assert(o->plan);
     *out = (kf_turn_change){.to.change = KOFN_CHANGE_INIT};
     TRY(h->program.change(h->program.ud, turn, operand, &h->it.v->m, &out->to));
-    st = kf_data_check_change(&o->plan->layout.problem, U, V);
+    st = check_change(h, &out->to.change);
+    if (!st)
+        st = kf_data_check_change(&o->plan->layout.problem, U, V);
     if (st)
         return kf_fail_in(st, "turn %llu changes matrix %u",
                           (unsigned long long)turn, operand);

@@ -50,18 +50,17 @@ kofn_status kf_borrowed_body(const kf_mesh_blocks *blocks, uint32_t operand,
                              size_t *bytes)
 {
     const kf_block *b = blocks->operand[operand].block;
-    size_t half = kf_borrowed_bytes(blocks, operand, lo, hi);
+    size_t each = kf_borrowed_bytes(blocks, operand, lo, hi);
     char *at;
 
     assert(b);
-    assert(half > 0);
-    *bytes = (b->velocity ? 2 : 1) * half;
+    assert(each > 0);
+    *bytes = (1 + b->states) * each;
     TRY(kf_buffer_new(body, *bytes / 8, 1, KOFN_F64));
     at = (*body)->m.data;
     memset(at, 0, *bytes);
-    kf_block_read(b, false, lo, hi, at);
-    if (b->velocity)
-        kf_block_read(b, true, lo, hi, at + half);
+    for (size_t s = 0; s <= b->states; s++)
+        kf_block_read(b, s, lo, hi, at + s * each);
     return KOFN_OK;
 }
 

@@ -115,7 +115,7 @@ kofn_status kf_away_strips(port *p, const kf_msg *m)
                  .job = p->job,
                  .block = w->held.block_id,
                  .operand = m->operand,
-                 .velocity = m->velocity,
+                 .state = (uint8_t)m->state,
                  .lo = m->lo,
                  .hi = m->hi};
     kf_buffer *body;

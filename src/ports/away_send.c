@@ -125,7 +125,7 @@ static kf_head work_head(const port *p, const kf_msg *m)
                      .block = p->worker[m->worker]->held.block_id,
                      .updates = b ? b->updates : 0,
                      .operand = m->operand,
-                     .velocity = m->velocity,
+                     .state = (uint8_t)m->state,
                      .lo = m->lo,
                      .hi = m->hi,
                      .rows = in->rows,

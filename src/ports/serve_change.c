@@ -41,16 +41,16 @@ static const kf_block *block_of(const server *s, const kf_head *h)
     return kf_block_of(s->block.block_spec.block, h->operand);
 }
 
-/* Returns the bytes of memory that may be used in addition to blocks and
- * velocities. */
+/* Returns the bytes of memory that may be used in addition to blocks and their
+ * optimizer states. */
 static size_t spare(const server *s)
 {
     size_t left = s->w->opt.memory ? s->block.block_spec.spare : SIZE_MAX,
            bytes;
 
     for (const kf_block *b = s->block.block_spec.block; b; b = b->next)
-        if (b->velocity && kf_block_velocity_bytes(b, &bytes))
-            left -= kf_min(left, bytes);
+        if (b->states > 0 && kf_block_state_bytes(b, &bytes))
+            left -= kf_min(left, b->states * bytes);
     return left;
 }
 
@@ -146,7 +146,7 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
 {
     kf_msg m = {.type = KF_MSG_SLICE,
                 .operand = h->operand,
-                .velocity = h->velocity,
+                .state = h->state,
                 .round = h->round,
                 .lo = h->lo,
                 .hi = h->hi};
@@ -171,19 +171,20 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
 
 /* ---- doing changes ------------------------------------------------------- */
 
-/* Checks that there is memory for the velocity that a change may create. */
+/* Checks that there is memory for the states that a change may create. */
 static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
 {
-    bool moves =
-        m->velocity || (m->type == KF_MSG_UPDATE && m->change.momentum != 0);
+    size_t states = m->type == KF_MSG_UPDATE ? m->change.states : m->state;
     size_t bytes;
 
-    if (!moves || b->velocity || !s->w->opt.memory)
+    if (states <= b->states || !s->w->opt.memory)
         return KOFN_OK;
-    if (!kf_block_velocity_bytes(b, &bytes))
+    if (!kf_block_state_bytes(b, &bytes) ||
+        !kf_mul(bytes, states - b->states, &bytes))
         return kf_nomem(SIZE_MAX);
-    return bytes <= room(s) ? KOFN_OK
-                            : no_memory(bytes, "the velocity of a block");
+    return bytes <= room(s)
+               ? KOFN_OK
+               : no_memory(bytes, "the optimizer states of a block");
 }
 
 /* Checks that all updates before this change were done. */

@@ -77,7 +77,7 @@ kf_msg kf_serve_task_of(const kf_head *h)
                     .product = h->product,
                     .row = h->row,
                     .operand = h->operand,
-                    .velocity = h->velocity,
+                    .state = h->state,
                     .how = h->how,
                     .lo = h->lo,
                     .hi = h->hi};

@@ -112,26 +112,30 @@ static kofn_status check_job(const kofn_job *j, size_t operand)
  * larger than `gain`. */
 static kofn_status let_grow(kf_held *h, const kofn_change *c, double gain)
 {
-    double A = h->resident.most, G = gain + fabs(c->decay) * A;
-    double M = fabs(c->momentum) * h->most + G;
-    double step = c->nesterov ? G + fabs(c->momentum) * M : M;
-    /* without momentum, decay changes what is there by a known factor */
-    double most = c->momentum != 0
-                      ? A + fabs(c->step) * step
-                      : fabs(1 - c->step * c->decay) * A + fabs(c->step) * gain;
-    double by = kf_range_resident(most, 1, h->plan->layout.problem.dtype);
+    kofn_dtype type = h->plan->layout.problem.dtype;
+    double was[KOFN_CHANGE_STATES + 1] = {h->resident.most};
+    double most[KOFN_CHANGE_STATES + 1] = {0}, by;
+    bool finite = true;
 
     assert(gain >= 0);
-    if (!(most - most == 0) || by != h->resident.by)
+    memcpy(was + 1, h->most, sizeof h->most);
+    for (size_t s = 0; s <= c->states; s++) {
+        most[s] = fabs(c->add[s]) * gain;
+        for (size_t t = 0; t <= h->states; t++)
+            most[s] += fabs(c->keep[s][t]) * was[t];
+        finite &= isfinite(most[s]);
+    }
+    by = finite ? kf_range_resident(most[0], 1, type) : 0;
+    if (by != h->resident.by)
         return kf_fail(KOFN_NONFINITE,
                        "an operand with elements up to %g would then have "
                        "elements up to %g: %s by a power of two",
-                       A, most,
+                       was[0], most[0],
                        by > h->resident.by
                            ? "mixtures may lose digits; place it multiplied"
                            : "mixtures may not fit; place it divided");
-    h->resident.most = most;
-    h->most = c->momentum != 0 ? M : 0;
+    h->resident.most = most[0];
+    memcpy(h->most, most + 1, sizeof h->most);
     return KOFN_OK;
 }
 
@@ -143,7 +147,7 @@ static kofn_status update_scaled(kofn_job *j, size_t operand,
 
     TRY(let_grow(h, change, (double)U->rows * kf_mat_most(U) * kf_mat_most(V)));
     if (j->opt.errors != KOFN_ERRORS_NONE)
-        TRY(kf_norms_await(&h->norms, &h->resident, true));
+        TRY(kf_norms_await(&h->norms, &h->resident, change->states, true));
     if (j->opt.errors != KOFN_ERRORS_NONE)
         TRY(kf_norms_grow(&h->norms, &h->resident, change, U, V));
     if (h->key) {
@@ -152,7 +156,7 @@ static kofn_status update_scaled(kofn_job *j, size_t operand,
     }
     TRY(tell(j, (uint32_t)operand, change, U, V));
     h->changes++;
-    h->moves = change->momentum != 0;
+    h->states = change->states;
     return KOFN_OK;
 }
 
@@ -178,7 +182,7 @@ static kofn_status update(kofn_job *j, size_t operand,
     return st;
 }
 
-/* Updates by a single example of zeros, so that only decay and momentum act. */
+/* Updates by a single example of zeros, so that the states alone act. */
 static kofn_status update_by_nothing(kofn_job *j, size_t operand,
                                      const kofn_change *change)
 {
@@ -203,11 +207,7 @@ kofn_status kofn_update(kofn_job *j, size_t operand, const kofn_change *change,
         return kf_fail(KOFN_INVAL, "the change is missing; begin with "
                                    "KOFN_CHANGE_INIT");
     TRY(kf_given(&c, sizeof c, change, "KOFN_CHANGE_INIT"));
-    if (!isfinite(c.step) || !isfinite(c.decay) || !isfinite(c.momentum))
-        return kf_fail(KOFN_NONFINITE,
-                       "a change with step %g, decay %g and momentum %g: give "
-                       "finite numbers",
-                       c.step, c.decay, c.momentum);
+    TRY(kf_states_check_change(&c));
     if (!U != !V)
         return kf_fail(KOFN_INVAL,
                        "%s is missing; give both U and V, or neither",

@@ -274,7 +274,7 @@ typedef struct kf_start {
 typedef struct kf_window {
     size_t operand, at; /* strips before `at` of `operand` are done */
     size_t to;          /* it reaches to this strip */
-    bool velocity;      /* it reads the operand's velocity */
+    size_t state;       /* it reads this state of the operand */
     kofn_matrix into;   /* whole parts of these strips */
     kofn_plan shape;    /* the plan of `into` as an operand */
     product *reading;   /* the product that reads it; NULL: none */

@@ -82,7 +82,7 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
                 .row = s->row,
                 .round = p->start.core,
                 .operand = p->operand,
-                .velocity = p->measure.sides.velocity,
+                .state = p->measure.sides.state,
                 .how = kernel->how,
                 .lo = s->lo,
                 .hi = s->hi};

@@ -267,7 +267,7 @@ kofn_status kofn_round(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
 
 /* Makes a round that reads the blocks of the workers.  Its input is a single
  * zero. */
-static kofn_status read_round(kofn_job *j, size_t operand, bool velocity,
+static kofn_status read_round(kofn_job *j, size_t operand, size_t state,
                               kofn_matrix *out, kofn_report *rep)
 {
     double zero = 0;
@@ -275,14 +275,14 @@ static kofn_status read_round(kofn_job *j, size_t operand, bool velocity,
     uint32_t number;
 
     TRY(kf_job_open_product(j, (uint32_t)operand, KOFN_USE_READ, &in, out));
-    find_number(j, j->open.puts)->measure.sides.velocity = velocity;
+    find_number(j, j->open.puts)->measure.sides.state = state;
     TRY(begin_now(j, &number));
     return kofn_take(j, number, KOFN_NEVER, rep);
 }
 
-/* Fills M with zeros, for an operand without velocity. */
-static kofn_status no_velocity(const kofn_job *j, size_t operand,
-                               kofn_matrix *M, kofn_report *rep)
+/* Fills M with zeros, for an operand without this state. */
+static kofn_status no_state(const kofn_job *j, size_t operand, kofn_matrix *M,
+                            kofn_report *rep)
 {
     const kofn_report none = KOFN_REPORT_INIT;
     const kofn_problem *pb = &j->held[operand].plan->layout.problem;
@@ -300,17 +300,22 @@ static kofn_status no_velocity(const kofn_job *j, size_t operand,
     return KOFN_OK;
 }
 
-kofn_status kofn_fetch(kofn_job *j, size_t operand, bool velocity,
+kofn_status kofn_fetch(kofn_job *j, size_t operand, size_t state,
                        kofn_matrix *A, kofn_report *rep)
 {
     kofn_status st;
 
     TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     TRY(kf_job_check_operand(j, operand));
-    if (velocity && !j->held[operand].moves)
-        return no_velocity(j, operand, A, rep);
-    st = read_round(j, operand, velocity, A, rep);
-    if (st == KOFN_OK && !velocity && j->held[operand].norms.norm)
+    if (state > KOFN_CHANGE_STATES)
+        return kf_fail(KOFN_INVAL,
+                       "state %zu of operand %zu: 0 is the operand, and 1 to "
+                       "%d are optimizer states",
+                       state, operand, KOFN_CHANGE_STATES);
+    if (state > j->held[operand].states)
+        return no_state(j, operand, A, rep);
+    st = read_round(j, operand, state, A, rep);
+    if (st == KOFN_OK && state == 0 && j->held[operand].norms.norm)
         st = kf_guard_renew(&j->held[operand], A);
     return st;
 }

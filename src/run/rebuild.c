@@ -39,7 +39,7 @@ static kofn_status begin_window(kofn_job *j)
     }
     assert(h->window.operand < j->operands);
     kf_window_next(j, &h->window);
-    h->window.velocity = j->held[h->window.operand].moves;
+    h->window.state = j->held[h->window.operand].states;
     return kf_window_read(j, &h->window);
 }
 
@@ -67,7 +67,7 @@ static kofn_status pass_on(kofn_job *j)
         st = kf_lease_send(j,
                            (kf_msg){.type = KF_MSG_SLICE,
                                     .operand = (uint32_t)w->operand,
-                                    .velocity = w->velocity,
+                                    .state = w->state,
                                     .round = j->start.number,
                                     .lo = w->at,
                                     .hi = w->to},
@@ -118,7 +118,7 @@ void kf_rebuild_open(kofn_job *j, size_t operand)
     h->among = kf_lease_forget_gone(j, j->lease.rebuilding.count);
     h->window.operand = operand;
     h->window.at = 0;
-    h->window.velocity = false;
+    h->window.state = 0;
 }
 
 kofn_status kf_rebuild_feed(kofn_job *j)
@@ -170,9 +170,9 @@ static kofn_status take_window(kofn_job *j)
     if (h->among == 0)
         return KOFN_OK;
     TRY(pass_on(j));
-    if (!w->velocity)
+    if (w->state == 0)
         return end_window(j);
-    w->velocity = false;
+    w->state--;
     return kf_window_read(j, w);
 }
 

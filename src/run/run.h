@@ -28,9 +28,9 @@ typedef struct kf_held {
     bool placed;
     uint64_t changes; /* updates since it was placed; > 0: the job does not hold
                          the current A */
-    bool moves;       /* it has a velocity */
-    double most;      /* bound on the elements of the velocity (change.c) */
-    kf_norms norms;   /* known when results are checked */
+    size_t states;    /* its optimizer states */
+    double most[KOFN_CHANGE_STATES]; /* bounds on their elements (change.c) */
+    kf_norms norms;                  /* known when results are checked */
     struct kf_key *key; /* tests a whole product of A x or A B, if errors are
                            searched for (guard.c) */
     bool due; /* evidence.c: its blocks have to be read and compared */

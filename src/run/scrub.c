@@ -107,10 +107,10 @@ static kofn_status take_window(kofn_job *j)
         end(j, st, why);
         return KOFN_OK;
     }
-    if (!w->velocity)
+    if (w->state == 0)
         TRY(renew(j));
-    if (!w->velocity && j->held[w->operand].moves) {
-        w->velocity = true;
+    if (w->state < j->held[w->operand].states) {
+        w->state++;
         return kf_window_read(j, w);
     }
     w->at = w->to;

@@ -66,7 +66,7 @@ void kf_window_next(const kofn_job *j, kf_window *w)
 {
     assert(w->at < kf_window_strips(j, w));
     w->to = kf_min(w->at + width(j, w), kf_window_strips(j, w));
-    w->velocity = false;
+    w->state = 0;
 }
 
 kofn_status kf_window_read(kofn_job *j, kf_window *w)
@@ -89,7 +89,7 @@ kofn_status kf_window_read(kofn_job *j, kf_window *w)
     kf_job_reset(j, p, use);
     p->operand = (uint32_t)w->operand;
     p->as = KOFN_USE_READ;
-    p->measure.sides.velocity = w->velocity;
+    p->measure.sides.state = w->state;
     p->measure.drifts = w == &j->scrub.window;
     p->shape = shape;
     p->lo = w->at;
@@ -126,7 +126,7 @@ kofn_status kf_window_resident(const kofn_job *j, kf_window *w,
 
     w->shape = shape_of(w, plan);
     st = kf_resident_dense(out, &w->shape, &w->into);
-    out->most = w->velocity ? held->most : held->resident.most;
+    out->most = w->state ? held->most[w->state - 1] : held->resident.most;
     out->by = held->resident.by;
     out->lent = true; /* the next window is read into the same memory */
     return st;

@@ -242,7 +242,8 @@ void kf_key_free(kf_key *k)
     kf_free(k->scale);
     kf_free(k->sum);
     kf_free(k->limit);
-    kf_free(k->speed);
+    for (size_t i = 0; i < k->states; i++)
+        kf_free(k->state[i]);
     kf_free(k);
 }
 
@@ -265,19 +266,37 @@ static void add_change(const kf_key *k, size_t at, double by,
     }
 }
 
-/* Changes the sums as blocks are changed (change.c): G = U' V + decay A, M =
- * momentum M + G, then A -= step M, or A -= step (G + momentum M) with
- * Nesterov's method. */
-static void step(const kofn_change *c, const double *change, size_t n,
-                 double *sum, double *speed)
+/* Changes the sums of all states as blocks are changed (src/data/states.c),
+ * from number `at` on.  `added` has those of U' V. */
+static void step(kf_key *k, const kofn_change *c, const double *added,
+                 size_t at)
 {
-    for (size_t i = 0; i < n; i++) {
-        double G = change[i] + c->decay * sum[i];
-        double M = c->momentum * speed[i] + G;
+    double *of[KOFN_CHANGE_STATES + 1] = {k->sum + at};
 
-        sum[i] -= c->step * (c->nesterov ? G + c->momentum * M : M);
-        speed[i] = M;
+    for (size_t s = 1; s <= k->states; s++)
+        of[s] = k->state[s - 1] + at;
+    for (size_t i = 0; i < k->cols; i++) {
+        double now[KOFN_CHANGE_STATES + 1] = {0};
+
+        for (size_t s = 0; s <= c->states; s++) {
+            now[s] = c->add[s] * added[i];
+            for (size_t t = 0; t <= k->states; t++)
+                now[s] += c->keep[s][t] * of[t][i];
+        }
+        for (size_t s = 0; s <= k->states; s++)
+            of[s][i] = now[s];
     }
+}
+
+/* Makes room for the sums of these states, or discards others. */
+static kofn_status set_states(kf_key *k, size_t states)
+{
+    for (; k->states < states; k->states++)
+        TRY_MADE(k->state[k->states],
+                 kofn_layout_table(KF_KEY_SUMS * k->runs, k->cols));
+    while (k->states > states)
+        kf_free(k->state[--k->states]);
+    return KOFN_OK;
 }
 
 kofn_status kf_key_change(kf_key *k, const kf_resident *r,
@@ -289,21 +308,15 @@ kofn_status kf_key_change(kf_key *k, const kf_resident *r,
     assert(U->rows == V->rows);
     assert(U->cols == k->rows);
     assert(V->cols <= k->cols);
-    if (!k->speed)
-        TRY_MADE(k->speed, kofn_layout_table(KF_KEY_SUMS * k->runs, k->cols));
+    TRY(set_states(k, kf_max(k->states, change->states)));
     TRY_NEW(by, k->cols);
     for (size_t at = 0; at < KF_KEY_SUMS * k->runs; at++) {
         memset(by, 0, k->cols * sizeof *by);
         add_change(k, at, r->by, U, V, by);
-        step(change, by, k->cols, k->sum + at * k->cols,
-             k->speed + at * k->cols);
-    }
-    if (change->momentum == 0) {
-        kf_free(k->speed);
-        k->speed = NULL;
+        step(k, change, by, at * k->cols);
     }
     kf_free(by);
-    return KOFN_OK;
+    return set_states(k, change->states);
 }
 
 /* ---- a product ----------------------------------------------------------- */

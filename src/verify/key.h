@@ -37,7 +37,8 @@ typedef struct kf_key {
     double *sum;   /* KF_KEY_SUMS x runs x cols                              */
     double *limit; /* KF_KEY_SUMS x runs x 2: sums of squares of weights times
                     * norms over first norms; sums of |scale| */
-    double *speed; /* the same sums of A's velocity, or NULL */
+    size_t states; /* optimizer states of A */
+    double *state[KOFN_CHANGE_STATES]; /* the same sums of state i + 1 */
 } kf_key;
 
 /* Makes the key of an operand.  norm[g][strip] is the norm of the rows of group

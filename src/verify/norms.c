@@ -226,18 +226,22 @@ kofn_status kf_norms_expect(kf_norms *n, const kf_resident *r)
 void kf_norms_forget(kf_norms *n)
 {
     free_lines(n->norm, n->groups);
-    free_lines(n->speed, n->groups);
+    for (size_t i = 0; i < n->states; i++)
+        free_lines(n->state[i], n->groups);
     free_lines(n->least, n->groups);
     *n = (kf_norms){.groups = 0};
 }
 
-kofn_status kf_norms_await(kf_norms *n, const kf_resident *r, bool renewed)
+kofn_status kf_norms_await(kf_norms *n, const kf_resident *r, size_t states,
+                           bool renewed)
 {
     for (size_t g = 0; g < r->plan->layout.groups; g++)
         TRY(kf_norms_know(n, r, false, g));
     TRY(kf_norms_know(n, r, true, 0));
-    if (!n->speed)
-        TRY(new_lines(r, &n->speed));
+    assert(states <= KOFN_CHANGE_STATES);
+    n->awaits = true;
+    for (; n->states < states; n->states++)
+        TRY(new_lines(r, &n->state[n->states]));
     if (!renewed || n->least)
         return KOFN_OK;
     TRY(new_lines(r, &n->least));

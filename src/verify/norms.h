@@ -34,8 +34,10 @@ kofn_status kf_norms_of_input(const kofn_plan *use, const kf_messages *m,
  * columns.  A line that is NULL is unknown. */
 typedef struct kf_norms {
     size_t groups;
-    double **norm;  /* while the operand changes, upper bounds */
-    double **speed; /* the same for its velocity; NULL: it has none */
+    double **norm; /* while the operand changes, upper bounds */
+    bool awaits;   /* changes were prepared for */
+    size_t states; /* optimizer states with norms: state[0] is for state 1 */
+    double **state[KOFN_CHANGE_STATES];
     double **least; /* least values of the norms, from when they were known or
                      * the largest step since, with decay; NULL: the norms are
                      * not computed anew */
@@ -51,9 +53,20 @@ void kf_norms_forget(kf_norms *n);
 
 /* ---- an operand that changes (norms_change.c) ---------------------------- */
 
-/* Prepares for changes, unless that was done: all norms are known.  With
- * `renewed` they will be computed anew later. */
-kofn_status kf_norms_await(kf_norms *n, const kf_resident *r, bool renewed);
+/* Prepares for changes with this number of optimizer states, unless that was
+ * done: all norms are known.  With `renewed` they will be computed anew later.
+ */
+kofn_status kf_norms_await(kf_norms *n, const kf_resident *r, size_t states,
+                           bool renewed);
+/* Returns the norms of a state, of the rows of a group or of the columns; NULL
+ * if it has none. */
+static inline double *kf_norms_state(const kf_norms *n, size_t state,
+                                     size_t line)
+{
+    if (state == 0)
+        return n->norm[line];
+    return state <= n->states ? n->state[state - 1][line] : NULL;
+}
 /* Updates norms for a change of the operand.  They remain upper bounds. */
 kofn_status kf_norms_grow(kf_norms *n, const kf_resident *r,
                           const kofn_change *change, const kofn_matrix *U,

@@ -2,9 +2,10 @@
  * machine has all of it.
  *
  * The norm of a row of U' V is at most the norm of U's column times the largest
- * singular value of V.  The same holds for columns.  The bounds grow with every
- * change, but for decay without momentum.  When the matrix has been read, the
- * norms are exact again.
+ * singular value of V.  The same holds for columns.  A change is linear in the
+ * states of the matrix (change.h).  So a new norm is at most the sum of the
+ * former ones, each times its factor.  When the matrix has been read, the norms
+ * are exact again.
  *
  * The kf_norms owns the norms; they are changed in place.  They must not be too
  * small, because honest workers would then be accused. */
@@ -88,28 +89,39 @@ static void add_squares(const growth *g, double *sum)
     }
 }
 
-/* Increases the norms.  A row or column of the added matrix is at most `gain`
+/* Bounds the new norm of a state by the former ones and the norm of U' V, and
+ * leaves out what `without` kept. */
+static double bound(const kofn_change *c, size_t state, const double *was,
+                    double added, size_t without)
+{
+    double sum = fabs(c->add[state]) * added;
+
+    for (size_t t = 0; t <= KOFN_CHANGE_STATES; t++)
+        sum += t == without ? 0 : fabs(c->keep[state][t]) * was[t];
+    return sum;
+}
+
+/* Updates the norms.  A row or column of the added matrix is at most `gain`
  * times the root of its square here. */
 static void grow(const growth *g, const double *square, kf_norms *n,
                  size_t line)
 {
     const kofn_change *c = g->change;
-    double momentum = fabs(c->momentum), kept = fabs(1 - c->step * c->decay);
-    double *norm = n->norm[line], *speed = n->speed[line];
+    double *least = n->least ? n->least[line] : NULL;
 
+    assert(c->states <= n->states);
     for (size_t i = 0; i < g->width; i++) {
-        double G = g->gain * sqrt(square[i]) + fabs(c->decay) * norm[i];
-        double M = momentum * speed[i] + G;
-        double step = fabs(c->step) * (c->nesterov ? G + momentum * M : M);
+        double added = g->gain * sqrt(square[i]);
+        double was[KOFN_CHANGE_STATES + 1] = {0};
 
-        if (momentum > 0) /* its direction is unknown */
-            norm[i] += step;
-        else
-            norm[i] =
-                kept * norm[i] + fabs(c->step) * g->gain * sqrt(square[i]);
-        speed[i] = momentum > 0 ? M : 0;
-        if (n->least)
-            n->least[line][i] = kf_larger(kept * n->least[line][i], step);
+        for (size_t s = 0; s <= n->states; s++)
+            was[s] = kf_norms_state(n, s, line)[i];
+        for (size_t s = 0; s <= n->states; s++)
+            kf_norms_state(n, s, line)[i] =
+                s <= c->states ? bound(c, s, was, added, SIZE_MAX) : 0;
+        if (least)
+            least[i] = kf_larger(fabs(c->keep[0][0]) * least[i],
+                                 bound(c, 0, was, added, 0));
     }
 }
 
@@ -134,7 +146,7 @@ kofn_status kf_norms_grow(kf_norms *n, const kf_resident *r,
     growth cols = {change, V, 0, 0, p->cols, L->cut[0].cols};
 
     assert(U->rows == V->rows);
-    assert(n->speed);
+    assert(n->awaits);
     assert(!r->A);
     TRY(stretch(V, r->by, &rows.gain));
     TRY(stretch(U, r->by, &cols.gain));

@@ -65,7 +65,8 @@ void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block)
     }
     r->seat[at] = seat;
     r->block[at] = block;
-    r->moves |= block.velocity != NULL;
+    for (size_t s = 1; s <= KOFN_CHANGE_STATES; s++)
+        r->states = block.state[s] ? kf_max(r->states, s) : r->states;
 }
 
 /* ---- sketches ------------------------------------------------------------ */
@@ -99,14 +100,13 @@ static void multiply_narrow(const kofn_matrix *component, const double *w,
     }
 }
 
-void kf_reading_sketch(const kf_block *b, bool velocity, const double *w,
+void kf_reading_sketch(const kf_block *b, size_t state, const double *w,
                        double *to)
 {
     const kofn_matrix by = {(double *)(uintptr_t)w, b->cols, 1, 1, KOFN_F64};
 
     for (size_t l = 0; l < b->components; l++, to += b->rows) {
-        kofn_matrix component =
-            velocity ? kf_block_velocity(b, l) : b->component[l];
+        kofn_matrix component = kf_block_state(b, state, l);
 
         if (component.rows == 0)
             memset(to, 0, b->rows * sizeof *to);
@@ -128,24 +128,21 @@ void kf_reading_of_sketches(kf_reading *r, double norm)
 
 /* ---- comparing ----------------------------------------------------------- */
 
-/* Sets the blocks as results; a block without a velocity counts as a velocity
- * of 0. */
-static kofn_status choose(kf_reading *r, bool velocity)
+/* Sets a state of the blocks as results; it is 0 in a block without it. */
+static kofn_status choose(kf_reading *r, size_t state)
 {
     size_t lo = r->check.lo, hi = r->check.hi;
     size_t rows = r->plan->layout.components * (hi - lo);
 
     assert(lo < hi);
     assert(hi <= r->plan->span);
-    if (velocity && !r->zeros)
+    if (state > 0 && !r->zeros)
         r->zeros = kf_zero(rows * r->cols, kf_dtype_size(r->dtype));
-    if (velocity && !r->zeros)
+    if (state > 0 && !r->zeros)
         return KOFN_NOMEM;
     for (size_t i = 0; i < r->n; i++) {
         const kf_read *b = &r->block[i];
-        const void *from = !velocity     ? b->numbers
-                           : b->velocity ? b->velocity
-                                         : r->zeros;
+        const void *from = b->state[state] ? b->state[state] : r->zeros;
 
         r->rows[i] = (kofn_matrix){(void *)(uintptr_t)from, rows, r->cols,
                                    r->cols, r->dtype};
@@ -188,14 +185,14 @@ static kofn_status compare(kf_reading *r, const kofn_decoder *d,
     return kf_compare_decide(&c, r->hidden, true, found);
 }
 
-kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found)
+kofn_status kf_reading_judge(kf_reading *r, size_t state, kf_found *found)
 {
     kf_answers a;
     kofn_status st;
 
     assert(r->check.row);
     *found = (kf_found){.bad = r->bad};
-    TRY(choose(r, velocity));
+    TRY(choose(r, state));
     TRY(kf_answers_judge(r->cache, r->plan, r->seat, r->n, r->hidden, &a));
     if (!a.decoder)
         return KOFN_TOOFEW;

@@ -7,11 +7,11 @@
 
 #include "compare.h"
 
-/* A block for comparison: its numbers, and those of its velocity (NULL if
- * none). */
+/* A block for comparison. */
 typedef struct kf_read {
     uint32_t from; /* sender, numbered by the caller */
-    const void *numbers, *velocity;
+    const void
+        *state[KOFN_CHANGE_STATES + 1]; /* numbers of each; NULL: zeros */
 } kf_read;
 
 /* Blocks of a matrix for comparison: rows of the blocks, or products of the
@@ -23,7 +23,7 @@ typedef struct kf_reading {
     uint32_t *seat; /* ascending; with their blocks */
     kf_read *block;
     size_t n;
-    bool moves; /* true if some block has a velocity */
+    size_t states; /* the largest number of optimizer states of a block */
     kofn_matrix *rows;
     kf_source *source; /* rows of each block */
     double *col;       /* norms of the factors, per column */
@@ -32,8 +32,8 @@ typedef struct kf_reading {
     size_t cols;      /* numbers of each row */
     kofn_dtype dtype; /* their type */
     /* By default whole blocks are compared.  The caller may set rows [lo, hi).
-     * It sets `row`, the norms of the rows of the matrix or its velocity,
-     * `changes`, and the weights. */
+     * It sets `row`, the norms of the rows of the state, `changes`, and the
+     * weights. */
     kf_compare check;
     kofn_errors errors; /* how blocks may be wrong                        */
     double hidden;      /* largest error that may stay undetected */
@@ -48,15 +48,15 @@ void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block);
 /* Draws the weights of a sketch, between 1/2 and 1 of either sign; returns
  * their norm. */
 double kf_reading_weigh(kf_rng r, double *w, size_t n);
-/* Computes a sketch of a block, or of its velocity: the product of each row
- * with these weights, always in float64. */
-void kf_reading_sketch(const kf_block *b, bool velocity, const double *w,
+/* Computes a sketch of a state of a block: the product of each row with these
+ * weights, always in float64. */
+void kf_reading_sketch(const kf_block *b, size_t state, const double *w,
                        double *to);
 /* Sketches are added instead of blocks, by weights of this norm. */
 void kf_reading_of_sketches(kf_reading *r, double norm);
-/* Compares the blocks, or their velocities.  KOFN_OK: all agree except those
+/* Compares a state of the blocks.  KOFN_OK: all agree except those
  * found.  KOFN_CORRUPT: they disagree, and not all wrong blocks are found.
  * KOFN_TOOFEW: more blocks are needed. */
-kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found);
+kofn_status kf_reading_judge(kf_reading *r, size_t state, kf_found *found);
 
 #endif

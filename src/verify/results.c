@@ -29,15 +29,15 @@ void kf_sides_forget(kf_sides *s)
 kofn_status kf_sides_measure(kf_sides *s, kf_compare *c)
 {
     bool left = c->plan->op->left;
-    double **norms;
+    const kf_norms *n = s->norms;
 
     TRY(kf_norms_know(s->norms, s->resident, left, c->group));
     TRY(kf_sides_know_input(s, c->plan));
-    norms = s->velocity ? s->norms->speed : s->norms->norm;
-    assert(norms);
     /* in left products the resident operand is the second */
-    c->row = left ? s->input : norms[c->group];
-    c->col = left ? norms[s->norms->groups] : s->input;
+    c->row = left ? s->input : kf_norms_state(n, s->state, c->group);
+    c->col = left ? kf_norms_state(n, s->state, n->groups) : s->input;
+    assert(c->row);
+    assert(c->col);
     return KOFN_OK;
 }
 

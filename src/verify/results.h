@@ -13,7 +13,7 @@
 typedef struct kf_sides {
     const kf_resident *resident;
     kf_norms *norms;             /* of the resident operand */
-    bool velocity;               /* its velocity is read */
+    size_t state;                /* that is read: 0, or an optimizer state */
     const kf_messages *messages; /* the parts of the input, if it is cut */
     const kofn_matrix *whole;    /* the input, if it is not */
     double *input; /* norms of its columns, in left products of its rows; NULL:

@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 
-#define KF_WIRE_VERSION 9
+#define KF_WIRE_VERSION 10
 #define KF_HEAD 144
 
 /* A field: its place and bytes in the struct, and in the head. */

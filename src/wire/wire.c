@@ -17,7 +17,7 @@ static const kf_head_field field[] = {
     KF_HEAD_FIELD(kf_head, type, KF_AT_TYPE, 1, 0),
     KF_HEAD_FIELD(kf_head, how, 7, 1, KF_HOW_PART),
     KF_HEAD_FIELD(kf_head, dtype, 8, 1, KOFN_F32),
-    KF_HEAD_FIELD(kf_head, velocity, 9, 1, 1),
+    KF_HEAD_FIELD(kf_head, state, 9, 1, KOFN_CHANGE_STATES),
     KF_HEAD_FIELD(kf_head, operand, 10, 2, 0),
     KF_HEAD_FIELD(kf_head, status, 12, 4, 0),
     KF_HEAD_FIELD(kf_head, task, 16, 4, 0),
@@ -53,28 +53,35 @@ kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n)
     return kf_head_fields_read(&tasks, h, bytes, n, &h->version);
 }
 
+static_assert(KF_WIRE_CHANGE == sizeof(uint64_t) +
+                                    sizeof((kofn_change *)0)->keep +
+                                    sizeof((kofn_change *)0)->add,
+              "the change of an UPDATE");
+
 void kf_wire_write_change(void *to, const kofn_change *c)
 {
-    const double numbers[] = {c->step, c->decay, c->momentum};
-    const uint64_t nesterov = c->nesterov;
+    const uint64_t states = c->states;
+    char *at = to;
 
-    memcpy(to, numbers, sizeof numbers);
-    memcpy((char *)to + sizeof numbers, &nesterov, sizeof nesterov);
+    memcpy(at, &states, sizeof states);
+    memcpy(at += sizeof states, c->keep, sizeof c->keep);
+    memcpy(at + sizeof c->keep, c->add, sizeof c->add);
 }
 
 kofn_status kf_wire_read_change(kofn_change *c, const void *from)
 {
-    double numbers[3];
-    uint64_t nesterov;
+    const char *at = from;
+    uint64_t states;
 
-    memcpy(numbers, from, sizeof numbers);
-    memcpy(&nesterov, (const char *)from + sizeof numbers, sizeof nesterov);
-    *c = (kofn_change){sizeof *c, numbers[0], numbers[1], numbers[2],
-                       nesterov != 0};
-    if (nesterov > 1 || !isfinite(c->step) || !isfinite(c->decay) ||
-        !isfinite(c->momentum))
+    *c = (kofn_change)KOFN_CHANGE_INIT;
+    memcpy(&states, at, sizeof states);
+    memcpy(c->keep, at += sizeof states, sizeof c->keep);
+    memcpy(c->add, at + sizeof c->keep, sizeof c->add);
+    c->states = (size_t)states;
+    if (kf_states_check_change(c))
         return kf_fail(KOFN_FORMAT,
-                       "an update with step %g, decay %g and momentum %g",
-                       c->step, c->decay, c->momentum);
+                       "an update with %zu optimizer states, or a factor that "
+                       "is not finite",
+                       c->states);
     return KOFN_OK;
 }

@@ -42,7 +42,7 @@ typedef enum kf_wire {
     KF_WIRE_UPDATE,  /* block, operand, updates: after this one; body: the
                              change, U, rows x cols, and V, rows x out_cols */
     KF_WIRE_STRIPS,  /* block, operand, updates: in these strips; strips
-                             [lo, hi) of the block or its velocity; body: the
+                             [lo, hi) of a state of the block; body: the
                              strips of its components, one below the other  */
     KF_WIRE_WHOLE,   /* block: all strips have been sent               */
     KF_WIRE_INVITE,  /* the fleet has this job; lo/1000: its weight; the worker
@@ -72,7 +72,7 @@ typedef struct kf_head {
     uint64_t block, input; /* numbers of the block and of the input; 0: none */
     uint64_t updates;      /* of the block's operand since it was stored   */
     uint32_t operand;      /* number of a resident operand, below 65536    */
-    bool velocity;         /* WORK that reads, STRIPS: of the velocity     */
+    uint8_t state;         /* WORK that reads, STRIPS: 0 is A itself       */
     uint64_t lo, hi, which, took;
     uint64_t rows, cols;         /* WORK: of the input; RESULT: of the body */
     uint64_t out_rows, out_cols; /* WORK: of the result */
@@ -85,8 +85,8 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h);
  * or 0 if it could not be read. */
 kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
 
-/* The first bytes of an UPDATE: step, decay, momentum, and 1 for Nesterov's. */
-#define KF_WIRE_CHANGE 32
+/* The first bytes of an UPDATE: `states`, all of `keep`, and all of `add`. */
+#define KF_WIRE_CHANGE 168
 void kf_wire_write_change(void *to, const kofn_change *c);
 kofn_status kf_wire_read_change(kofn_change *c, const void *from);
 

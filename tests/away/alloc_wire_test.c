@@ -4,6 +4,7 @@
 #include "alloc_rig.h"
 #include "fleet.h"
 #include "scripted_coordinator.h"
+#include "sgd.h"
 
 #include <kofn/net.h>
 
@@ -136,7 +137,7 @@ static kofn_status pairs(kofn_job *job, const rig *r, kofn_matrix *y)
 /* Changes A after each product: y_i is then less by u_i (v' x). */
 static kofn_status changes(kofn_job *job, const rig *r, kofn_matrix *y)
 {
-    kofn_change c = KOFN_CHANGE_INIT;
+    sgd c = SGD_INIT;
     double u[64], v[64], vx = 0;
     kofn_matrix U = {u, 1, r->A.rows, r->A.rows, KOFN_F64};
     kofn_matrix V = {v, 1, r->A.cols, r->A.cols, KOFN_F64};
@@ -153,7 +154,7 @@ static kofn_status changes(kofn_job *job, const rig *r, kofn_matrix *y)
             n == 3 ? 0.5
                    : 0; /* there was no momentum before: it changes nothing */
         if (n > 0)      /* then only some blocks are stored */
-            st = kofn_update(job, 0, &c, &U, &V);
+            st = sgd_update(job, 0, &c, &U, &V);
         if (!st)
             st = kofn_round(job, &r->x, y, NULL);
         for (size_t i = 0; i < y->rows && !st; i++)

@@ -1,6 +1,7 @@
 /* away_test.c -- jobs on workers that are reached by packets only. Results are
  * those of plain BLAS, whatever is lost, damaged or forged on the way. */
 #include "fleet.h"
+#include "sgd.h"
 #include "trials.h"
 
 #include "wire/wire.h"
@@ -303,7 +304,7 @@ static void no_update(void **state)
 {
     const rig_kind k = {
         .spec = "mds:k=2", .workers = 3, .m = 20, .n = 6, .p = 1};
-    const kofn_change c = KOFN_CHANGE_INIT;
+    const sgd c = SGD_INIT;
     kofn_matrix U = random_matrix(1, 20, KOFN_F64, 1);
     kofn_matrix V = random_matrix(1, 6, KOFN_F64, 2);
     kofn_away_options again = KOFN_AWAY_OPTIONS_INIT;
@@ -313,7 +314,7 @@ static void no_update(void **state)
     (void)state;
     again.job = 7;
     open_away(&r, &f, &k, NULL, &again);
-    assert_status(KOFN_UNSUITED, kofn_update(r.job, 0, &c, &U, &V));
+    assert_status(KOFN_UNSUITED, sgd_update(r.job, 0, &c, &U, &V));
     assert_non_null(strstr(kofn_errmsg(), "kofn_away_options.job"));
     assert_ok(rig_round(&r, NULL));
     assert_at_most(rig_error(&r), 1e-12);
@@ -346,7 +347,7 @@ static void fetched_operand(void **state)
     assert_ok(kofn_open(&r.job, r.plan, fleet_port(&f, 6, NULL), &opt));
     assert_ok(rig_place(&r));
     do { /* late answers are not compared */
-        assert_ok(kofn_fetch(r.job, 0, false, &A, &rep));
+        assert_ok(kofn_fetch(r.job, 0, 0, &A, &rep));
         for (size_t w = 0; w < rep.workers; w++)
             assert_true(w == 1 || rep.located[w] == 0);
     } while (rep.located[1] == 0 && rep.number < 10000);

@@ -3,6 +3,7 @@
 #include "fleet.h"
 #include "operands_rig.h"
 #include "pair_rig.h"
+#include "sgd.h"
 #include "trials.h"
 
 #include "base/clock.h"
@@ -237,7 +238,7 @@ static void both_sides(void **state)
 /* Copies stand for the blocks until the blocks change, and no longer. */
 static void changed_blocks(void **state)
 {
-    const kofn_change c = {sizeof(kofn_change), 0.05, 0.1, 0.9, false};
+    const sgd c = {0.05, 0.1, 0.9, false};
     const held kind = {.spec = "elastic:k=3", .workers = 5, .dtype = KOFN_F64};
     own o[5];
     size_t copies = 0;
@@ -256,8 +257,8 @@ static void changed_blocks(void **state)
             kofn_matrix U = random_matrix(2, m, KOFN_F64, 70 + step);
             kofn_matrix V = random_matrix(2, n, KOFN_F64, 80 + step);
 
-            assert_ok(kofn_update(h.job, at, &c, &U, &V));
-            assert_ok(kofn_fetch(h.job, at, false, &h.is[at], NULL));
+            assert_ok(sgd_update(h.job, at, &c, &U, &V));
+            assert_ok(kofn_fetch(h.job, at, 0, &h.is[at], NULL));
             held_right(&h, at, 1e-12);
             held_left(&h, at, 1e-12);
             held_right(&h, at, 1e-12);

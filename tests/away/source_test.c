@@ -2,6 +2,7 @@
  * the simulator, on threads and behind packets. */
 #include "fleet.h"
 #include "rig.h"
+#include "sgd.h"
 
 #include <math.h>
 
@@ -343,7 +344,7 @@ static void too_few_left(void **state)
 static void changes_after(void **state)
 {
     kind k = {"elastic:k=3", 5, 43, 13, 2, KOFN_F64, EVEN, PACKETS};
-    kofn_change half = KOFN_CHANGE_INIT;
+    sgd half = SGD_INIT;
     kofn_matrix u = random_matrix(1, k.m, k.dtype, 5);
     kofn_matrix v = random_matrix(1, k.n, k.dtype, 6), now;
     placed p;
@@ -352,7 +353,7 @@ static void changes_after(void **state)
     up(&p, &k, NULL);
     assert_ok(place(&p, 900));
     half.step = 0.5;
-    assert_ok(kofn_update(p.job, 0, &half, &u, &v));
+    assert_ok(sgd_update(p.job, 0, &half, &u, &v));
     for (size_t i = 0; i < k.m; i++)
         for (size_t j = 0; j < k.n; j++)
             kf_mat_put(&p.A, i, j,
@@ -360,7 +361,7 @@ static void changes_after(void **state)
                            kf_mat_entry(&u, 0, i) * kf_mat_entry(&v, 0, j) / 2);
     assert_at_most(product_error(&p), 1e-11);
     now = random_matrix(k.m, k.n, k.dtype, 7);
-    assert_ok(kofn_fetch(p.job, 0, false, &now, NULL));
+    assert_ok(kofn_fetch(p.job, 0, 0, &now, NULL));
     for (size_t i = 0; i < k.m * k.n; i++)
         assert_at_most(fabs(((double *)now.data)[i] - ((double *)p.A.data)[i]),
                        1e-12);

@@ -5,6 +5,7 @@
 #include "fleet.h"
 #include "operands_rig.h"
 #include "scripted_coordinator.h"
+#include "sgd.h"
 
 /* ---- the same changes on one machine ------------------------------------- */
 
@@ -15,11 +16,11 @@ typedef struct away {
     double *M[OPERANDS];
 } away;
 
-static const kofn_change ways[] = {
-    {sizeof(kofn_change), 0.05, 0, 0, false},
-    {sizeof(kofn_change), 0.05, 0.1, 0, false},
-    {sizeof(kofn_change), 0.05, 0.1, 0.9, false},
-    {sizeof(kofn_change), 0.05, 0.1, 0.9, true},
+static const sgd ways[] = {
+    {0.05, 0, 0, false},
+    {0.05, 0.1, 0, false},
+    {0.05, 0.1, 0.9, false},
+    {0.05, 0.1, 0.9, true},
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
@@ -38,8 +39,8 @@ static void put(const kofn_matrix *a, size_t i, double x)
 }
 
 /* Applies the change as the header defines it. */
-static void plain_step(away *a, size_t o, const kofn_change *c,
-                       const kofn_matrix *U, const kofn_matrix *V)
+static void plain_step(away *a, size_t o, const sgd *c, const kofn_matrix *U,
+                       const kofn_matrix *V)
 {
     size_t m = U->cols, n = V->cols;
 
@@ -56,13 +57,13 @@ static void plain_step(away *a, size_t o, const kofn_change *c,
         }
 }
 
-static void change(away *a, size_t o, const kofn_change *c, uint64_t seed)
+static void change(away *a, size_t o, const sgd *c, uint64_t seed)
 {
     size_t r = 1 + seed % 7;
     kofn_matrix U = random_matrix(r, a->h.A[o].rows, a->h.dtype, 1000 + seed);
     kofn_matrix V = random_matrix(r, a->h.A[o].cols, a->h.dtype, 2000 + seed);
 
-    assert_ok(kofn_update(a->h.job, o, c, &U, &V));
+    assert_ok(sgd_update(a->h.job, o, c, &U, &V));
     plain_step(a, o, c, &U, &V);
     held_spoil(&U); /* they are the caller's again */
     held_spoil(&V);
@@ -77,7 +78,7 @@ static void check_fetched(away *a, size_t o, double most)
     double off = 0;
 
     held_spoil(&A);
-    assert_ok(kofn_fetch(a->h.job, o, false, &A, NULL));
+    assert_ok(kofn_fetch(a->h.job, o, 0, &A, NULL));
     for (size_t i = 0; i < A.rows * A.cols; i++)
         off = fmax(off, fabs(get(&A, i) - get(is, i)));
     kf_free(A.data);
@@ -550,7 +551,7 @@ static void wrong_heads(void **state)
 }
 
 /* The block takes 576 bytes, and has a block specification. An update takes
- * 464 more, and a velocity 576. */
+ * 600 more, and each optimizer state 576. */
 static void worker_memory(void **state)
 {
     static order p;
@@ -559,10 +560,9 @@ static void worker_memory(void **state)
 
     (void)state;
     prepare(&p);
-    for (size_t momentum = 0; momentum < 2; momentum++) {
+    for (c.states = 0; c.states <= KOFN_CHANGE_STATES; c.states++) {
         size_t memory = 576, had = least;
 
-        c.momentum = momentum ? 0.5 : 0;
         for (;; memory += 16) {
             give_order(&p, KF_WIRE_UPDATE);
             p.o.change = &c;
@@ -573,7 +573,7 @@ static void worker_memory(void **state)
                 break;
         }
         least = memory;
-        if (momentum)
+        if (c.states > 0)
             assert_in_range(least - had, 576 - 16, 576 + 16);
     }
     clean_up(&p);
@@ -597,7 +597,8 @@ TEST_FILE(update_away_test)
         TEST(valid_orders, "update: valid updates and strips are applied"),
         TEST(wrong_heads,
              "update: updates and strips with wrong heads are not applied"),
-        TEST(worker_memory, "update: a velocity counts to the worker's memory"),
+        TEST(worker_memory,
+             "update: optimizer states count to the worker's memory"),
     };
 
     rig_begin();

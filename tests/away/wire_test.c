@@ -47,7 +47,7 @@ static kf_head random_head(uint64_t seed)
                      .version = KF_WIRE_VERSION,
                      .how = (kf_how)(seed % 6),
                      .dtype = (kofn_dtype)(seed % 2),
-                     .velocity = seed % 3 == 1,
+                     .state = (uint8_t)(seed % 4),
                      .operand = (uint32_t)(any[13] % 65536),
                      .status = -(int)(seed % 9),
                      .task = (uint32_t)any[0],
@@ -72,7 +72,7 @@ static kf_head random_head(uint64_t seed)
 static bool same_head(const kf_head *a, const kf_head *b)
 {
     return a->type == b->type && a->version == b->version && a->how == b->how &&
-           a->dtype == b->dtype && a->velocity == b->velocity &&
+           a->dtype == b->dtype && a->state == b->state &&
            a->operand == b->operand && a->status == b->status &&
            a->task == b->task && a->round == b->round &&
            a->product == b->product && a->row == b->row && a->job == b->job &&

@@ -22,7 +22,7 @@ static void update(const held *h, uint32_t operand)
                       .operand = operand,
                       .in = h->U,
                       .with = h->V,
-                      .change = {.size = sizeof(kofn_change), .step = 1}};
+                      .change = KOFN_CHANGE_INIT};
 
     assert_ok(kf_block_change(h->block, &m));
 }

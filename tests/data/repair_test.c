@@ -50,10 +50,10 @@ static void down(blocks *b)
     rig_down(&b->r);
 }
 
-/* Returns a block with rows [lo, hi) of a seat's block. Its velocity has the
- * same numbers if `moves`. */
+/* Returns a block with rows [lo, hi) of a seat's block. Its optimizer states
+ * have the same numbers. */
 static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi,
-                         bool moves)
+                         size_t states)
 {
     const kf_block *whole = b->of[seat];
     kf_buffer *body;
@@ -61,34 +61,33 @@ static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi,
 
     assert_ok(kf_buffer_new(&body, whole->components * (hi - lo) * whole->cols,
                             1, whole->dtype));
-    kf_block_read(whole, false, lo, hi, body->m.data);
+    kf_block_read(whole, 0, lo, hi, body->m.data);
     assert_ok(
         kf_block_around(&some, body, whole->components, hi - lo, whole->cols));
-    if (moves) {
-        assert_ok(kf_block_room(some, &some->velocity));
-        memcpy(some->velocity, body->m.data, kf_buffer_bytes(body));
-    }
+    assert_ok(kf_block_set_states(some, states));
+    for (size_t i = 0; i < states; i++)
+        memcpy(some->state[i], body->m.data, kf_buffer_bytes(body));
     kf_buffer_drop(body);
     return some;
 }
 
-/* Checks that the rebuilt block, or its velocity, equals the encoded block. */
-static void is_right(const blocks *b, bool velocity)
+/* Checks that this state of the rebuilt block equals the encoded block. */
+static void is_right(const blocks *b, size_t of)
 {
     const kf_block *right = b->of[4];
     size_t n = right->components * right->rows * right->cols;
     double made[MOST], was[MOST];
 
     assert_true(n <= MOST);
-    kf_block_read(b->empty, velocity, 0, right->rows, made);
-    kf_block_read(right, false, 0, right->rows, was);
+    kf_block_read(b->empty, of, 0, right->rows, made);
+    kf_block_read(right, 0, 0, right->rows, was);
     for (size_t i = 0; i < n; i++)
         assert_true(fabs(kf_mat_number(made, i, right->dtype) -
                          kf_mat_number(was, i, right->dtype)) <=
                     (right->dtype == KOFN_F32 ? 1e-5 : 1e-13));
 }
 
-static void make_by_windows(const char *spec, kofn_dtype dtype, bool moves)
+static void make_by_windows(const char *spec, kofn_dtype dtype, size_t states)
 {
     blocks b;
     size_t window[3] = {0};
@@ -98,8 +97,8 @@ static void make_by_windows(const char *spec, kofn_dtype dtype, bool moves)
     window[1] = window[2] / 2;
     for (size_t w = 0; w < 2; w++) {
         size_t lo = window[w], hi = window[w + 1];
-        kf_block *lent[] = {rows_of(&b, 1, lo, hi, moves),
-                            rows_of(&b, 3, lo, hi, moves)};
+        kf_block *lent[] = {rows_of(&b, 1, lo, hi, states),
+                            rows_of(&b, 3, lo, hi, states)};
         uint32_t seat[] = {1, 3};
         const kf_block *block[] = {lent[0], lent[1]};
         kf_others o = {seat, block, 1};
@@ -111,11 +110,9 @@ static void make_by_windows(const char *spec, kofn_dtype dtype, bool moves)
         kf_block_drop(lent[0]);
         kf_block_drop(lent[1]);
     }
-    is_right(&b, false);
-    if (moves)
-        is_right(&b, true);
-    else
-        assert_null(b.empty->velocity);
+    assert_int_equal(b.empty->states, states);
+    for (size_t s = 0; s <= states; s++)
+        is_right(&b, s);
     down(&b);
 }
 
@@ -126,9 +123,9 @@ static void rebuild_by_windows(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++)
-        for (int moves = 0; moves < 2; moves++) {
-            make_by_windows(spec[i], KOFN_F64, moves);
-            make_by_windows(spec[i], KOFN_F32, moves);
+        for (size_t s = 0; s <= KOFN_CHANGE_STATES; s++) {
+            make_by_windows(spec[i], KOFN_F64, s);
+            make_by_windows(spec[i], KOFN_F32, s);
         }
 }
 
@@ -146,12 +143,12 @@ static void write_and_read(const char *spec)
     assert_true(b.empty->rows >= 4 && 4 * components * cols <= MOST);
     for (size_t i = 0; i < MOST; i++)
         from[i] = (double)i + 1;
-    kf_block_read(b.of[0], true, 0, 2, to); /* it has no velocity */
+    kf_block_read(b.of[0], 1, 0, 2, to); /* it has no such state */
     for (size_t i = 0; i < 2 * components * cols; i++)
         assert_true(to[i] == 0);
-    for (int velocity = 0; velocity < 2; velocity++) {
-        assert_ok(kf_block_write(b.empty, velocity, 1, 3, from));
-        kf_block_read(b.empty, velocity, 0, 4, to);
+    for (size_t s = 0; s <= KOFN_CHANGE_STATES; s++) {
+        assert_ok(kf_block_write(b.empty, s, 1, 3, from));
+        kf_block_read(b.empty, s, 0, 4, to);
         for (size_t i = 0; i < 4 * components; i++)
             for (size_t j = 0; j < cols; j++)
                 assert_true(to[i * cols + j] ==
@@ -189,17 +186,17 @@ static void wrong_sketch_is_found(void **state)
     r.hidden = 1e-9;
     r.check.secret = 7;
     for (uint32_t i = SEATS; i-- > 0;) { /* in any order */
-        kf_reading_sketch(b.of[i], false, w, sketch[i]);
-        kf_reading_add(&r, i, (kf_read){100 + i, sketch[i], NULL});
+        kf_reading_sketch(b.of[i], 0, w, sketch[i]);
+        kf_reading_add(&r, i, (kf_read){100 + i, {sketch[i]}});
     }
-    assert_ok(kf_reading_judge(&r, false, &found));
+    assert_ok(kf_reading_judge(&r, 0, &found));
     assert_int_equal(found.count, 0);
     sketch[2][5] += 1e-3;
-    assert_ok(kf_reading_judge(&r, false, &found));
+    assert_ok(kf_reading_judge(&r, 0, &found));
     assert_int_equal(found.count, 1);
     assert_int_equal(r.block[found.bad[0]].from, 102);
     r.n = 2; /* too few are left to compare */
-    assert_int_equal(kf_reading_judge(&r, false, &found), KOFN_TOOFEW);
+    assert_int_equal(kf_reading_judge(&r, 0, &found), KOFN_TOOFEW);
     kf_reading_free(&r);
     down(&b);
 }

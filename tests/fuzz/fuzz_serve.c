@@ -182,7 +182,7 @@ static size_t work(drawn_coordinator *o, kf_head *h)
     h->row = next(&o->d, 4);
     kind = next(&o->d, 16);
     h->updates = kind == 1;
-    h->velocity = kind == 2;
+    h->state = kind == 2;
     if (kind > 10 && kind < 14)
         return pair(o, h);
     h->block = o->block_id + (next(&o->d, 16) == 1);
@@ -208,13 +208,13 @@ static size_t work(drawn_coordinator *o, kf_head *h)
 static size_t change(drawn_coordinator *o, kf_head *h)
 {
     const kf_block *b = o->block ? o->block->block : NULL;
-    const kofn_change c = {sizeof c, 0.5, 0, next(&o->d, 2) ? 0.5 : 0, false};
+    const kofn_change c = {sizeof c, next(&o->d, 6), {{1}}, {-0.5, 0.5}};
     bool all = next(&o->d, 2);
     size_t n;
 
     h->block = o->block_id;
     h->updates = next(&o->d, 4);
-    h->velocity = next(&o->d, 4) == 1;
+    h->state = (uint8_t)(next(&o->d, 4) * next(&o->d, 2));
     h->operand = next(&o->d, 16) == 1;
     h->dtype = b ? b->dtype : KOFN_F64;
     if (!b || h->type == KF_WIRE_WHOLE)

@@ -4,6 +4,7 @@
  * its reading with plain BLAS. The error must be within the prediction. */
 #include "result_filter.h"
 #include "rig.h"
+#include "sgd.h"
 
 #include "code/code.h"
 
@@ -85,7 +86,7 @@ typedef struct step_case {
     double *M[OPERANDS];                  /* velocity */
     /* Upper bounds on the norms of A with all that was added, and of M. */
     double size[OPERANDS], speed[OPERANDS];
-    kofn_change change;
+    sgd change;
     minimal_sets minimal_sets[OPERANDS][USES];
     kofn_matrix in[OPERANDS][2], out[OPERANDS][USES];
     result_filter filter;
@@ -196,8 +197,8 @@ static void job_up(step_case *k)
     }
 }
 
-static const kofn_change once = {sizeof once, 0.3, 0.1, 0, false};
-static const kofn_change again = {sizeof again, 0.3, 0.1, 0.5, false};
+static const sgd once = {0.3, 0.1, 0, false};
+static const sgd again = {0.3, 0.1, 0.5, false};
 
 /* ---- single operations --------------------------------------------------- */
 
@@ -245,12 +246,12 @@ static void product(step_case *k, size_t o, size_t use)
 /* M = momentum M + U' V + decay A; A -= step M, by one BLAS call and sums. */
 static void change(step_case *k, size_t o)
 {
-    const kofn_change *c = &k->change;
+    const sgd *c = &k->change;
     double *A = as_doubles(&k->is[o]), *U = as_doubles(&k->U[o]);
     double *V = as_doubles(&k->V[o]), *M = k->M[o];
     size_t m = k->A[o].rows, n = k->A[o].cols;
 
-    assert_ok(kofn_update(k->job, o, c, &k->U[o], &k->V[o]));
+    assert_ok(sgd_update(k->job, o, c, &k->U[o], &k->V[o]));
     for (size_t i = 0; i < m * n; i++)
         M[i] = c->momentum * M[i] + c->decay * A[i];
     cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)m, (int)n,
@@ -275,7 +276,7 @@ static void fetch(step_case *k, size_t o)
     double *want = as_doubles(&k->is[o]);
     kofn_report rep = KOFN_REPORT_INIT;
 
-    assert_ok(kofn_fetch(k->job, o, false, &k->out[o][READ], &rep));
+    assert_ok(kofn_fetch(k->job, o, 0, &k->out[o][READ], &rep));
     check_error(k, "A", o, want, &k->out[o][READ], k->size[o], &rep);
     kf_free(want);
 }

@@ -4,6 +4,7 @@
  * of different size") says for lines that change in proportion, or are refused
  * for a real reason. The reference is computed in long double. */
 #include "any_rig.h"
+#include "sgd.h"
 
 enum { OPERANDS_MOST = 3, STEPS = 6 };
 
@@ -80,7 +81,7 @@ static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 /* ---- the reference --------------------------------------------------------
  */
 
-static void change_twin(operand *o, const kofn_change *c, const kofn_matrix *U,
+static void change_twin(operand *o, const sgd *c, const kofn_matrix *U,
                         const kofn_matrix *V)
 {
     for (size_t i = 0; i < o->m; i++)
@@ -289,7 +290,7 @@ static bool multiply(draw *d, kf_rng *g)
 static bool change(draw *d, operand *o, kf_rng *g)
 {
     static const double momenta[] = {0, 0, 0.9, 0.5};
-    kofn_change c = KOFN_CHANGE_INIT;
+    sgd c = SGD_INIT;
     size_t r = below(g, 8);
     kofn_matrix U = random_matrix(r, o->m, d->any.dtype, 1);
     kofn_matrix V = random_matrix(r, o->n, d->any.dtype, 1);
@@ -302,8 +303,8 @@ static bool change(draw *d, operand *o, kf_rng *g)
     c.nesterov = c.momentum > 0 && one_in(g, 2);
     fill(&U, NULL, o->row, g);
     fill(&V, NULL, o->col, g);
-    st = kofn_update(d->job, (size_t)(o - d->of), &c, r ? &U : NULL,
-                     r ? &V : NULL);
+    st = sgd_update(d->job, (size_t)(o - d->of), &c, r ? &U : NULL,
+                    r ? &V : NULL);
     if (!st)
         change_twin(o, &c, r ? &U : NULL, r ? &V : NULL);
     kf_free(U.data);

@@ -3,6 +3,7 @@
  * mixed with. The reference is computed in long double. */
 #include "altered_port.h"
 #include "levels_rig.h"
+#include "sgd.h"
 
 #include <float.h>
 
@@ -392,7 +393,7 @@ static void check_read(const rig *r, const kofn_matrix *got,
  * lost. */
 static void rows_change_and_are_read(void **state)
 {
-    kofn_change change = KOFN_CHANGE_INIT;
+    sgd change = SGD_INIT;
     rig_kind kind = {.spec = "elastic:k=3,basis=quaternion",
                      .workers = 8,
                      .m = 50,
@@ -418,8 +419,8 @@ static void rows_change_and_are_read(void **state)
             i == ZEROS ? 1 : ((double *)r.A.data)[i * r.A.ld];
     change.step = -1;
     assert_ok(rig_round(&r, &rep));
-    assert_ok(kofn_update(r.job, 0, &change, &U, &V));
-    assert_ok(kofn_fetch(r.job, 0, false, &got, &rep));
+    assert_ok(sgd_update(r.job, 0, &change, &U, &V));
+    assert_ok(kofn_fetch(r.job, 0, 0, &got, &rep));
     check_read(&r, &got, &U, &V);
     for (size_t i = 0; i < 50; i++)
         for (size_t j = 0; j < 40; j++)

@@ -533,7 +533,7 @@ static kofn_status change_by(void *ud, uint64_t turn, uint32_t operand,
 
     (void)operand;
     (void)v;
-    to->change.step = -1;
+    to->change.add[0] = 1;
     to->U = c->U[turn - 1];
     to->V = c->V[turn - 1];
     return KOFN_OK;

@@ -515,7 +515,7 @@ static void look_at_others(sim *s, size_t id)
 static void flip(sim *s, size_t id, size_t operand, bool velocity)
 {
     kf_block *b = s->node[id].host->blocks.operand[operand].block;
-    double *x = velocity ? b->velocity : b->component[0].data;
+    double *x = kf_block_state(b, velocity, 0).data;
     size_t i = kf_rng_below(&s->rng, b->rows * b->cols);
     uint64_t bits;
 

@@ -123,7 +123,7 @@ static void hold(sim *s)
         const kf_borrowed *l = &h->blocks.changing.lent[i];
 
         if (l->from != KF_LOCAL)
-            held += (l->block->velocity ? 2 : 1) * l->block->rows *
+            held += (1 + l->block->states) * l->block->rows *
                     l->block->components * l->block->cols * sizeof(double);
     }
     now.held = kf_max(now.held, held);

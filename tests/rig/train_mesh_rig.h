@@ -161,13 +161,13 @@ static void put_entry(const kofn_matrix *a, size_t i, size_t j, double x)
 }
 
 /* Takes a step as docs/training.md defines it, and as PyTorch's SGD does. */
-static void step_plainly(const kofn_change *c, const kofn_matrix *U,
+static void step_plainly(const kofn_train_options *c, const kofn_matrix *U,
                          const kofn_matrix *V, kofn_matrix *W, double *M)
 {
     for (size_t i = 0; i < W->rows; i++)
         for (size_t j = 0; j < W->cols; j++) {
             size_t k = i * W->cols + j;
-            double w = kf_mat_entry(W, i, j), g = c->decay * w;
+            double w = kf_mat_entry(W, i, j), g = c->l2 * w;
 
             for (size_t b = 0; b < U->rows; b++)
                 g += kf_mat_entry(U, b, i) * kf_mat_entry(V, b, j);
@@ -188,7 +188,7 @@ static void take_turn(fixture *f, uint64_t turn, const kofn_matrix *v,
 
         W[l] = copy_of(&W[l] - L);
         assert_ok(f->program.change(&f->m[SIM_NODES], turn, l, v, &to));
-        step_plainly(&to.change, &to.U, &to.V, &W[l], M[l]);
+        step_plainly(&f->t->opt, &to.U, &to.V, &W[l], M[l]);
     }
 }
 

@@ -4,6 +4,7 @@
 #define KF_TEST_UPDATE_RIG_H
 
 #include "operands_rig.h"
+#include "sgd.h"
 
 /* ---- the same changes on one machine ------------------------------------- */
 
@@ -29,7 +30,7 @@ static inline void twin_down(twin *t)
 }
 
 /* Applies the change as the header defines it. */
-static inline void twin_step(twin *t, size_t o, const kofn_change *c,
+static inline void twin_step(twin *t, size_t o, const sgd *c,
                              const kofn_matrix *U, const kofn_matrix *V)
 {
     size_t m = U->cols, n = V->cols, r = U->rows;
@@ -50,14 +51,14 @@ static inline void twin_step(twin *t, size_t o, const kofn_change *c,
     kf_free(v);
 }
 
-static inline void change(held *h, twin *t, size_t o, const kofn_change *c,
+static inline void change(held *h, twin *t, size_t o, const sgd *c,
                           uint64_t seed)
 {
     size_t r = 1 + seed % 7;
     kofn_matrix U = random_matrix(r, h->A[o].rows, h->dtype, 1000 + seed);
     kofn_matrix V = random_matrix(r, h->A[o].cols, h->dtype, 2000 + seed);
 
-    assert_ok(kofn_update(h->job, o, c, &U, &V));
+    assert_ok(sgd_update(h->job, o, c, &U, &V));
     twin_step(t, o, c, &U, &V);
     held_spoil(&U); /* they are the caller's again */
     held_spoil(&V);
@@ -84,7 +85,7 @@ static inline double fetched(held *h, const twin *t, size_t o)
     double *x, top = 0, bottom = 0;
 
     held_spoil(&A);
-    assert_ok(kofn_fetch(h->job, o, false, &A, NULL));
+    assert_ok(kofn_fetch(h->job, o, 0, &A, NULL));
     x = as_doubles(&A);
     for (size_t i = 0; i < n; i++) {
         top += (x[i] - t->A[o][i]) * (x[i] - t->A[o][i]);
@@ -103,11 +104,11 @@ static inline kofn_report all_of(const held *h)
     return r;
 }
 
-static const kofn_change ways[] = {
-    {sizeof(kofn_change), 0.05, 0, 0, false},
-    {sizeof(kofn_change), 0.05, 0.1, 0, false},
-    {sizeof(kofn_change), 0.05, 0.1, 0.9, false},
-    {sizeof(kofn_change), 0.05, 0.1, 0.9, true},
+static const sgd ways[] = {
+    {0.05, 0, 0, false},
+    {0.05, 0.1, 0, false},
+    {0.05, 0.1, 0.9, false},
+    {0.05, 0.1, 0.9, true},
 };
 #define WAYS (sizeof ways / sizeof *ways)
 

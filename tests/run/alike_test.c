@@ -3,6 +3,7 @@
  * the product is refused. A wrong output is never delivered. */
 #include "altered_port.h"
 #include "rig.h"
+#include "sgd.h"
 
 #include "verify/key.h"
 
@@ -223,13 +224,13 @@ static void changing_key(void **state)
         placed = j.x.A.data; /* blocks may point into it */
         j.x.A.data = A = as_doubles(&j.x.A);
         for (unsigned t = 0; t < 4; t++) {
-            kofn_change c = KOFN_CHANGE_INIT;
+            sgd c = SGD_INIT;
 
             c.step = 0.1;
             c.decay = 0.01;
             c.momentum = t % 4 == 3 ? 0 : 0.5;
             c.nesterov = t % 2;
-            assert_ok(kofn_update(j.x.job, 0, &c, &U, &V));
+            assert_ok(sgd_update(j.x.job, 0, &c, &U, &V));
             for (size_t i = 0; i < 97; i++)
                 for (size_t n = 0; n < 61; n++) {
                     double *a = A + i * 61 + n, *m = M + i * 61 + n;

@@ -3,6 +3,7 @@
  * or a wrong number. */
 #include "alloc_rig.h"
 #include "rig.h"
+#include "sgd.h"
 
 #define M 9
 #define N 7
@@ -52,17 +53,17 @@ static double furthest(const setting *s, const double *got, unsigned changes,
 /* Changes the operand once more. If memory ran out for a moment only, the
  * change reached all workers or none, or the job reports the failure. */
 static kofn_status change(const setting *s, kofn_job *job, size_t operand,
-                          const kofn_change *c, unsigned changes)
+                          const sgd *c, unsigned changes)
 {
     kofn_matrix U = view(s->U, BATCH, M), V = view(s->V, BATCH, N);
-    kofn_status st = kofn_update(job, operand, c, &U, &V);
+    kofn_status st = sgd_update(job, operand, c, &U, &V);
     double got[M * N];
     kofn_matrix now = view(got, M, N);
 
     if (!st || !atomic_load(&fails_at))
         return st;
-    if (kofn_fetch(job, operand, false, &now, NULL)) {
-        assert_int_equal(kofn_update(job, operand, c, &U, &V), KOFN_STATE);
+    if (kofn_fetch(job, operand, 0, &now, NULL)) {
+        assert_int_equal(sgd_update(job, operand, c, &U, &V), KOFN_STATE);
         return st;
     }
     if (furthest(s, got, changes, c->step) > 1e-9 &&
@@ -74,7 +75,7 @@ static kofn_status change(const setting *s, kofn_job *job, size_t operand,
 static kofn_status steps(const setting *s, kofn_job *job)
 {
     kofn_matrix A = view(s->A, M, N), U = view(s->U, BATCH, M);
-    kofn_change c = KOFN_CHANGE_INIT, none = {sizeof none, 0, 0, 0.5, false};
+    sgd c = SGD_INIT, none = {0, 0, 0.5, false};
     double to[BATCH * N], got[M * N];
     kofn_matrix out = view(to, BATCH, N), now = view(got, M, N);
 
@@ -88,13 +89,13 @@ static kofn_status steps(const setting *s, kofn_job *job)
     }
     c.momentum = 0.5;
     TRY(change(s, job, 1, &c, 0));
-    TRY(kofn_update(job, 1, &none, NULL, NULL));
+    TRY(sgd_update(job, 1, &none, NULL, NULL));
     if (s->flips)
         TRY(kofn_scrub(job, NULL));
-    TRY(kofn_fetch(job, 0, false, &now, NULL));
+    TRY(kofn_fetch(job, 0, 0, &now, NULL));
     if (furthest(s, got, 3, c.step) > 1e-9)
         fail_msg("operand 0 is %g off", furthest(s, got, 3, c.step));
-    TRY(kofn_fetch(job, 1, false, &now, NULL));
+    TRY(kofn_fetch(job, 1, 0, &now, NULL));
     if (furthest(s, got, 1, c.step) > 1e-9)
         fail_msg("operand 1 is %g off", furthest(s, got, 1, c.step));
     return KOFN_OK;

@@ -5,13 +5,13 @@
 static void no_growth(void **state)
 {
     held h = {.spec = "elastic:k=4", .workers = 8, .dtype = KOFN_F32};
-    kofn_change c = KOFN_CHANGE_INIT;
+    sgd c = SGD_INIT;
 
     (void)state;
     held_up(&h, NULL);
     c.decay = 2;
     for (size_t i = 0; i < 100; i++)
-        assert_ok(kofn_update(h.job, 0, &c, NULL, NULL));
+        assert_ok(sgd_update(h.job, 0, &c, NULL, NULL));
     held_right(&h, 0, 1e-5); /* the operand is that of before */
     held_down(&h);
 }
@@ -20,14 +20,14 @@ static void no_growth(void **state)
 static void too_small(void **state)
 {
     held h = {.spec = "elastic:k=4", .workers = 8, .dtype = KOFN_F32};
-    kofn_change c = KOFN_CHANGE_INIT;
+    sgd c = SGD_INIT;
     kofn_status st = KOFN_OK;
 
     (void)state;
     held_up(&h, NULL);
     c.decay = 0.5;
     for (size_t i = 0; i < 126 && !st; i++)
-        st = kofn_update(h.job, 0, &c, NULL, NULL);
+        st = sgd_update(h.job, 0, &c, NULL, NULL);
     assert_status(KOFN_NONFINITE, st);
     assert_non_null(strstr(kofn_errmsg(), "place it multiplied by a power"));
     held_down(&h);

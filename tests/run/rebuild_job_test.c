@@ -335,7 +335,7 @@ static void bounded_drift(void **state)
                       .workers = 8,
                       .dtype = wide ? KOFN_F64 : KOFN_F32};
             double u = wide ? 0x1p-53 : 0x1p-24, first = 0;
-            kofn_change c = {sizeof c, 0.001, 0.01, s % 2 ? 0.9 : 0, false};
+            sgd c = {0.001, 0.01, s % 2 ? 0.9 : 0, false};
             kofn_options opt = watchful(NULL, 0);
             unsigned n = 0;
             kofn_report r = KOFN_REPORT_INIT;
@@ -384,7 +384,7 @@ static void read_velocities(void **state)
                 size_t n = M.rows * M.cols;
 
                 held_spoil(&M);
-                assert_ok(kofn_fetch(h.job, o, true, &M, NULL));
+                assert_ok(kofn_fetch(h.job, o, 1, &M, NULL));
                 for (size_t i = 0; i < n; i++) {
                     double m = step && ways[way].momentum > 0 ? t.M[o][i] : 0;
 
@@ -407,7 +407,7 @@ static void large_velocities(void **state)
     static const kofn_fault_event come[] = {
         {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
         {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
-    kofn_change c = {sizeof c, 1e-12, 0, 0.9, false};
+    sgd c = {1e-12, 0, 0.9, false};
     kofn_options opt = watchful(come, 2);
     held h = {.spec = checked[0], .workers = 8};
     twin t;
@@ -429,7 +429,7 @@ static void large_velocities(void **state)
 
             for (size_t i = 0; i < U.rows * U.cols; i++)
                 ((double *)U.data)[i] *= 1e8;
-            assert_ok(kofn_update(h.job, o, &c, &U, &V));
+            assert_ok(sgd_update(h.job, o, &c, &U, &V));
             twin_step(&t, o, &c, &U, &V);
             kf_free(U.data);
             kf_free(V.data);

@@ -55,8 +55,8 @@ static void empty_reports(void **state)
     rig_up(&r, &kind);
     assert_status(KOFN_INVAL, rig_round(&r, &none));
     assert_non_null(strstr(kofn_errmsg(), "KOFN_REPORT_INIT"));
-    assert_status(KOFN_INVAL, kofn_fetch(r.job, 0, false, &r.A, &none));
-    assert_status(KOFN_INVAL, kofn_fetch(r.job, 0, true, &r.A, &none));
+    assert_status(KOFN_INVAL, kofn_fetch(r.job, 0, 0, &r.A, &none));
+    assert_status(KOFN_INVAL, kofn_fetch(r.job, 0, 1, &r.A, &none));
     assert_status(KOFN_INVAL, kofn_scrub(r.job, &none));
     assert_status(KOFN_INVAL, kofn_job_totals(r.job, &none));
     assert_ok(rig_put(&r, &number));

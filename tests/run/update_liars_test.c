@@ -152,7 +152,7 @@ static void nan_blocks(void **state)
  * own size, so no worker is named for their rounding. */
 static void fast_operands(void **state)
 {
-    const kofn_change c = {sizeof c, 1e-10, 0, 0.9, false};
+    const sgd c = {1e-10, 0, 0.9, false};
     kofn_fault_event come[2 * STEPS];
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -193,10 +193,10 @@ static void nearly_take_away(held *h, twin *t, size_t o)
     for (size_t i = 0; i < m; i++)
         ((double *)U.data)[i * m + i] = 1;
     for (size_t i = 0; i < 2; i++) {
-        kofn_change c = KOFN_CHANGE_INIT;
+        sgd c = SGD_INIT;
 
         c.step = i == 0 ? 1.0 / 3 : 2.0 / 3 - 1e-5;
-        assert_ok(kofn_update(h->job, o, &c, &U, &h->A[o]));
+        assert_ok(sgd_update(h->job, o, &c, &U, &h->A[o]));
         twin_step(t, o, &c, &U, &h->A[o]);
     }
     kf_free(U.data);

@@ -185,13 +185,13 @@ static void small_operands(void **state)
     const kofn_options opt = with_events(come, 2);
     const rig_kind kind = {"elastic:k=3", 4,          64, 7, 1,
                            .sim = true,   .opt = &opt};
-    kofn_change nothing = KOFN_CHANGE_INIT;
+    sgd nothing = SGD_INIT;
     kf_core_view v;
     rig r;
 
     (void)state;
     rig_up(&r, &kind);
-    assert_ok(kofn_update(r.job, 0, &nothing, NULL, NULL));
+    assert_ok(sgd_update(r.job, 0, &nothing, NULL, NULL));
     for (size_t i = 0; i < ROUNDS; i++)
         assert_ok(rig_round(&r, NULL));
     kf_core_look(r.job->core, 0, &v);
@@ -426,8 +426,8 @@ static void sizes_are(const held *h, double elements, double norms)
 
 /* The same for sizes far from 1, with blocks of A divided by a power of two,
  * and with `rows` rows. */
-static void sizes_grow_with(held h, const kofn_change *c, double unit,
-                            size_t rows, double times)
+static void sizes_grow_with(held h, const sgd *c, double unit, size_t rows,
+                            double times)
 {
     double more = times > 1 ? 1.11 : 1.01; /* by sums of rows: sqrt(12 / 10) */
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -444,16 +444,16 @@ static void sizes_grow_with(held h, const kofn_change *c, double unit,
     assert_int_equal(h.job->held[0].resident.by<1, unit> 1);
     twin_up(&t, &h);
     for (unsigned step = 0; step < 6; step++) {
-        kofn_change way = *c;
+        sgd way = *c;
 
         way.momentum *= step != 3; /* the present momentum is forgotten */
-        assert_ok(kofn_update(h.job, 0, &way, &U, &V));
+        assert_ok(sgd_update(h.job, 0, &way, &U, &V));
         twin_step(&t, 0, &way, &U, &V);
         now(&h, &t);
         sizes_are(&h, unit > 1 ? 1 : HUGE_VAL, more);
     }
     held_spoil(&h.is[0]);
-    assert_ok(kofn_fetch(h.job, 0, false, &h.is[0], NULL));
+    assert_ok(kofn_fetch(h.job, 0, 0, &h.is[0], NULL));
     for (size_t i = 0; i < h.A[0].rows * h.A[0].cols; i++)
         assert_at_most(fabs(((double *)h.is[0].data)[i] / t.A[0][i] - 1), 1e-8);
     sizes_are(&h, unit > 1 ? 1 + 1e-8 : HUGE_VAL, 1);
@@ -465,11 +465,11 @@ static void sizes_grow_with(held h, const kofn_change *c, double unit,
 
 static void kept_sizes(void **state)
 {
-    static const kofn_change c[] = {
-        {sizeof(kofn_change), 0.5, 0, 0, false},
-        {sizeof(kofn_change), 0.5, -0.3, 0, false},
-        {sizeof(kofn_change), 0.5, -0.3, 0.9, false},
-        {sizeof(kofn_change), 0.5, -0.3, 0.9, true},
+    static const sgd c[] = {
+        {0.5, 0, 0, false},
+        {0.5, -0.3, 0, false},
+        {0.5, -0.3, 0.9, false},
+        {0.5, -0.3, 0.9, true},
     };
 
     (void)state;
@@ -478,7 +478,7 @@ static void kept_sizes(void **state)
             bool huge = kind == 0;
             double unit = huge ? 1e150 : 1, times = kind == 2 ? 3 : 1;
             size_t rows = kind < 3 ? 2 : 70;
-            kofn_change way = c[i];
+            sgd way = c[i];
 
             if (huge) /* else they would need another power of two */
                 way.step = 0.02;
@@ -511,7 +511,7 @@ static void no_factors(void **state)
 
                 change(&h, &t, o, &ways[way], o + 1);
                 for (size_t i = 0; i < 2; i++) {
-                    assert_ok(kofn_update(h.job, o, &ways[way], NULL, NULL));
+                    assert_ok(sgd_update(h.job, o, &ways[way], NULL, NULL));
                     twin_step(&t, o, &ways[way], &U, &V);
                 }
                 assert_at_most(fetched(&h, &t, o), most);
@@ -522,10 +522,10 @@ static void no_factors(void **state)
         }
 }
 
-static void refused(held *h, kofn_status st, const kofn_change *c,
-                    const kofn_matrix *U, const kofn_matrix *V)
+static void refused(held *h, kofn_status st, const sgd *c, const kofn_matrix *U,
+                    const kofn_matrix *V)
 {
-    assert_status(st, kofn_update(h->job, 0, c, U, V));
+    assert_status(st, sgd_update(h->job, 0, c, U, V));
     held_right(h, 0, 1e-10); /* the operand is unchanged */
 }
 
@@ -555,19 +555,19 @@ static void other_products(void **state)
 static void refusals(void **state)
 {
     held h = {.spec = "elastic:k=3", .workers = 5};
-    kofn_change c = KOFN_CHANGE_INIT, odd = c;
+    kofn_change raw = KOFN_CHANGE_INIT;
+    sgd c = SGD_INIT, odd = c;
     kofn_matrix U = random_matrix(3, held_wide[1], KOFN_F64, 1), W = U;
     kofn_matrix V = random_matrix(3, held_wide[0], KOFN_F64, 2), A;
 
     (void)state;
     held_open(&h, NULL);
-    assert_status(KOFN_STATE, kofn_update(h.job, 0, &c, &U, &V));
+    assert_status(KOFN_STATE, sgd_update(h.job, 0, &c, &U, &V));
     for (size_t o = 0; o < OPERANDS; o++)
         assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
-    assert_status(KOFN_INVAL, kofn_update(h.job, OPERANDS, &c, &U, &V));
-    assert_status(KOFN_INVAL,
-                  kofn_fetch(h.job, OPERANDS, false, &h.is[0], NULL));
-    assert_status(KOFN_SHAPE, kofn_fetch(h.job, 1, false, &h.is[0], NULL));
+    assert_status(KOFN_INVAL, sgd_update(h.job, OPERANDS, &c, &U, &V));
+    assert_status(KOFN_INVAL, kofn_fetch(h.job, OPERANDS, 0, &h.is[0], NULL));
+    assert_status(KOFN_SHAPE, kofn_fetch(h.job, 1, 0, &h.is[0], NULL));
     refused(&h, KOFN_SHAPE, &c, &V, &U);
     W.rows = 2;
     refused(&h, KOFN_SHAPE, &c, &W, &V);
@@ -576,8 +576,20 @@ static void refusals(void **state)
     assert_non_null(strstr(kofn_errmsg(), "give both U and V"));
     refused(&h, KOFN_INVAL, &c, &U, NULL);
     assert_non_null(strstr(kofn_errmsg(), "give both U and V"));
-    odd.size = 3;
-    refused(&h, KOFN_INVAL, &odd, &U, &V);
+    raw.size = 3;
+    assert_status(KOFN_INVAL, kofn_update(h.job, 0, &raw, &U, &V));
+    assert_status(KOFN_INVAL, kofn_change_sgd(&raw, 1, 0, 0, false));
+    raw = (kofn_change)KOFN_CHANGE_INIT;
+    raw.states = KOFN_CHANGE_STATES + 1;
+    assert_status(KOFN_INVAL, kofn_update(h.job, 0, &raw, &U, &V));
+    assert_non_null(strstr(kofn_errmsg(), "4 optimizer states; at most 3"));
+    raw.states = 1;
+    raw.keep[1][3] = INFINITY;
+    assert_status(KOFN_NONFINITE, kofn_update(h.job, 0, &raw, &U, &V));
+    assert_non_null(strstr(kofn_errmsg(), "give finite numbers"));
+    assert_status(KOFN_INVAL,
+                  kofn_fetch(h.job, 0, KOFN_CHANGE_STATES + 1, &h.is[0], NULL));
+    assert_non_null(strstr(kofn_errmsg(), "1 to 3 are optimizer states"));
     odd = c;
     odd.step = NAN;
     refused(&h, KOFN_NONFINITE, &odd, &U, &V);
@@ -627,9 +639,9 @@ static void refusals(void **state)
     W.data = NULL;
     refused(&h, KOFN_INVAL, &c, &U, &W);
     assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], NULL));
-    assert_status(KOFN_STATE, kofn_update(h.job, 0, &c, &U, &V));
+    assert_status(KOFN_STATE, sgd_update(h.job, 0, &c, &U, &V));
     A = random_matrix(held_wide[1], held_wide[0], KOFN_F64, 3);
-    assert_ok(kofn_fetch(h.job, 0, false, &A, NULL)); /* other calls continue */
+    assert_ok(kofn_fetch(h.job, 0, 0, &A, NULL)); /* other calls continue */
     assert_ok(kofn_take(h.job, 0, KOFN_NEVER, NULL));
     held_down(&h);
 
@@ -645,7 +657,7 @@ static void refusals(void **state)
                .one_sided = true};
     held_up(&h, NULL);
     refused(&h, KOFN_UNSUITED, &c, &U, &V);
-    assert_status(KOFN_UNSUITED, kofn_fetch(h.job, 0, false, &A, NULL));
+    assert_status(KOFN_UNSUITED, kofn_fetch(h.job, 0, 0, &A, NULL));
     held_down(&h);
     kf_free(A.data);
     kf_free(U.data);

@@ -171,8 +171,8 @@ static void read_norms_replace_bounds(void **state)
 
     (void)state;
     up(&c, &of);
-    change.step = 1e-3;
-    assert_ok(kf_norms_await(&c.norms, &c.resident, true));
+    change.add[0] = -1e-3;
+    assert_ok(kf_norms_await(&c.norms, &c.resident, 0, true));
     was = c.norms.norm[0][1];
     assert_ok(kf_norms_grow(&c.norms, &c.resident, &change, &U, &V));
     bound = c.norms.norm[0][1];
