@@ -185,8 +185,8 @@ static kofn_status refuse_both(const char *who, size_t n, size_t d,
     if (groups > n || n % groups)
         return kofn_say(KOFN_INVAL,
                         "%s: d = %zu and groups = %zu contradict each other on "
-                        "%zu workers; d = %zu goes with groups = %zu",
-                        who, d, groups, n, d, n / d);
+                        "%zu workers; ask for groups = %zu with d = %zu",
+                        who, d, groups, n, n / d, d);
     return kofn_say(KOFN_INVAL,
                     "%s: d = %zu and groups = %zu contradict each other on %zu "
                     "workers; d = %zu goes with groups = %zu, and groups = %zu "

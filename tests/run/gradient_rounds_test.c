@@ -261,7 +261,7 @@ static void refused_plans(void **state)
             "group of 4 workers");
     refused("agc:d=4,groups=4", 12, 100,
             "d = 4 goes with groups = 3, and groups = 4 with d = 3");
-    refused("cgc:d=5,groups=5", 12, 100, "d = 5 goes with groups = 2");
+    refused("cgc:d=5,groups=5", 12, 100, "ask for groups = 2 with d = 5");
     refused("gc:d=13,groups=2", 12, 100, "d <= 12");
     refused("gc:groups=4,construction=fractional", 12, 100, "groups = 4");
     refused("cgc:groups=4,construction=random", 12, 100, "groups = 4");
