@@ -77,7 +77,7 @@ const cli_command cli_commands[] = {
      "squares. Coded workers compute the gradients. Under elastic a "
      "worker answers twice for an iteration: X w, and then X' times the "
      "derivative of the loss. Under pcr it answers once, X' X w, for "
-     "least squares only. Under gc, cgc, agc, g-cgc, g-agc, bcc, "
+     "least squares only. Under gc, cgc, agc, bcc, "
      "replication and uncoded it answers once, with sums of the "
      "gradients of its parts of the points. ignore and distr-bgd use "
      "the available parts, which is not exact. A sparse X (.mtx, "
@@ -106,7 +106,7 @@ const cli_command cli_commands[] = {
      IN_REGRESS, 1, 2, cmd_regress},
     {"train", "X [y]", "train a dense network to predict y from the rows of X",
      "Gradient descent by batches, as PyTorch's SGD. There are two ways "
-     "to divide the work. (1) gc, cgc, agc, g-cgc, g-agc, bcc, "
+     "to divide the work. (1) gc, cgc, agc, bcc, "
      "replication, uncoded: each worker has some parts of the points, "
      "gets the weights with every step, and answers with coded sums of "
      "gradients. Under gc:d=3 any two workers may be slow or lost, under "

@@ -7,7 +7,7 @@
  *     cgc     Ye, Abbe, "Communication-computation efficient gradient coding",
  *             2018.  A worker has d = s + m parts; a message has 1/m of the
  *             length.
- *     g-cgc   cgc in groups of d workers.
+ *     g-cgc   cgc in groups of d workers: cgc with groups=n/d.
  *
  * gc is cgc with m = 1.  The constructions of the papers can be chosen.  The
  * default is an accurate construction (gradient_dual.c, docs/gradients.md).
@@ -28,7 +28,8 @@ typedef enum construction {
 } construction;
 
 static const kofn_param gc_params[] = {
-    {KF_D_PARAM},
+    {KF_D_GROUPS_PARAM},
+    {KF_GROUPS_PARAM},
     {"construction", DUAL, 0, 0,
      "dual: dft for d <= 8, else quaternion; as published: cyclic (random), "
      "polynomial, fractional (d divides the workers)",
@@ -46,7 +47,8 @@ enum { CYCLIC = FIRST_OF_PAPERS, POLYNOMIAL, FRACTIONAL };
         NULL
 
 static const kofn_param cgc_params[] = {
-    {KF_D_PARAM},
+    {KF_D_GROUPS_PARAM},
+    {KF_GROUPS_PARAM},
     {S_PARAM},
     {M_PARAM},
     {"construction", DUAL, 0, 0,
@@ -87,15 +89,15 @@ static kofn_status make_dual(const kofn_layout *L, kf_dual *u, size_t m,
     return st ? st : kf_dual_level(u);
 }
 
-static kofn_status dual_layout(kofn_layout *L, const kf_preset *p, size_t d,
-                               size_t m, construction kind)
+static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
+                               size_t groups, size_t m, construction kind)
 {
-    kf_gradient *g = kf_gradient_new(L, d, p->groups);
+    kf_gradient *g = kf_gradient_new(L, d, groups);
     size_t field = kind == DUAL || d == 1 ? kf_gradient_best_field(d)
                    : kind == DFT          ? 2
                                           : 4;
 
-    TRY(g ? kf_gradient_sizes(L, p->name, m, field, 1) : KOFN_NOMEM);
+    TRY(g ? kf_gradient_sizes(L, who, m, field, 1) : KOFN_NOMEM);
     TRY(make_dual(L, &g->code[1], m, field, L->seed));
     if (g->codes > 1)
         TRY(make_dual(L, &g->code[0], m, field, kf_state64(L->seed, 1000)));
@@ -151,7 +153,7 @@ static void fractional(size_t n, size_t d, double *E)
 static kofn_status paper_layout(kofn_layout *L, const char *who, size_t d,
                                 size_t m, kf_gradient **out)
 {
-    *out = kf_gradient_new(L, d, false);
+    *out = kf_gradient_new(L, d, 1);
     TRY(*out ? kf_gradient_sizes(L, who, m, 1, 1) : KOFN_NOMEM);
     L->enough = L->threshold = L->seats - (d - m);
     return KOFN_OK;
@@ -274,13 +276,19 @@ static kofn_status cgc_of_papers(kofn_layout *L, size_t d, size_t m, long kind)
 static kofn_status layout(kofn_layout *L, const kf_preset *p)
 {
     long kind = kofn_arg(L, "construction");
-    size_t d, m = 1;
+    size_t d, groups, m = 1;
 
-    TRY(kf_gradient_d(L, p->name, &d));
+    TRY(kf_gradient_groups(L, p, &d, &groups));
     if (!p->whole)
         TRY(split(L, p->name, d, &m));
     if (kind < FIRST_OF_PAPERS)
-        return dual_layout(L, p, d, m, (construction)kind);
+        return dual_layout(L, p->name, d, groups, m, (construction)kind);
+    if (groups > 1)
+        return kofn_say(KOFN_INVAL,
+                        "%s: groups = %zu goes with construction=dual, dft or "
+                        "quaternion; published constructions are for groups "
+                        "= 1",
+                        p->name, groups);
     return p->whole ? gc_of_papers(L, d, kind) : cgc_of_papers(L, d, m, kind);
 }
 

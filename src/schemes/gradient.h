@@ -92,9 +92,9 @@ typedef struct kf_gradient {
     double *E;       /* published code: seats x (parts x segments) */
 } kf_gradient;
 
-/* Allocates the state of L with the sizes of its codes: floor(n/d) groups or
- * one.  NULL if there is no memory. */
-kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups);
+/* Allocates the state of L with the sizes of its codes, one for each group.
+ * NULL if there is no memory. */
+kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, size_t groups);
 /* Sets the sizes of the layout for `units` segments of `field` numbers. */
 kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
                               size_t field, size_t submessages);
@@ -103,18 +103,30 @@ kofn_status kf_gradient_seat(const kofn_layout *L, size_t answer, double *E0,
                              double *E1, double *G);
 kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
                                size_t count, double *D);
-/* Reads the parameter d.  The default is 3, or the number of workers if that is
- * smaller. */
-kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t *d);
-#define KF_D_PARAM                                                             \
-    "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL
 
 /* What a scheme fixes of its family. */
 typedef struct kf_preset {
     const char *name;
-    bool whole;  /* vectors are not cut: m = 1         */
-    bool groups; /* codes side by side on d seats each */
+    bool whole;  /* vectors are not cut: m = 1               */
+    bool groups; /* groups = floor(n/d), and not a parameter */
 } kf_preset;
+
+/* Reads the parameters d and groups.  If neither is given, d is 3, or the
+ * number of workers if that is smaller.  With several groups d is the number
+ * of workers of each; the last may have more if d is given. */
+kofn_status kf_gradient_groups(const kofn_layout *L, const kf_preset *p,
+                               size_t *d, size_t *groups);
+#define KF_D_PARAM                                                             \
+    "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL
+/* The same, and `groups`, of a scheme that has both. */
+#define KF_D_GROUPS_PARAM                                                      \
+    "d", KOFN_AUTO, 1, 1000,                                                   \
+        "parts that each worker computes; auto: 3, or workers/groups", NULL
+#define KF_GROUPS_PARAM                                                        \
+    "groups", 1, 1, 100000,                                                    \
+        "codes side by side, decoded apart, on d = workers/groups workers "    \
+        "each; 1: one code of all workers, with any d",                        \
+        NULL
 /* Defines the scheme kf_WHICH.  The function layout(L, preset) of its file
  * makes the layout. */
 #define KF_PRESET(which, spelled, whole, groups, table, decoder, about,        \

@@ -4,7 +4,7 @@
  * segments, for every s.
  *
  *     agc     Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021.
- *     g-agc   The same in groups of d, section VI.
+ *     g-agc   agc in groups of d workers, section VI: agc with groups=n/d.
  *
  * There are three ways to mix the segments:
  *
@@ -41,20 +41,29 @@
 
 typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
 
+#define LAM_PARAM                                                              \
+    "lam", KOFN_AUTO, 1, 100000,                                               \
+        "segments of a vector, sent one by one; auto: lcm(1..d), if "          \
+        "decoupled the best up to 60",                                         \
+        NULL
+#define FORM_PARAM                                                             \
+    "form", KOFN_AUTO, 0, 0,                                                   \
+        "sequential: most accurate; staircase: the paper's, for d <= 3; "      \
+        "decoupled: for any lam; auto: sequential for d <= 6",                 \
+        "sequential|staircase|decoupled"
+#define DRAWS_PARAM                                                            \
+    "draws", KOFN_AUTO, 1, 1000,                                               \
+        "random forms: random draws, from which the best is taken; auto: up "  \
+        "to 8",                                                                \
+        NULL
+
 static const kofn_param params[] = {
-    {KF_D_PARAM},
-    {"lam", KOFN_AUTO, 1, 100000,
-     "segments of a vector, sent one by one; auto: lcm(1..d), if decoupled the "
-     "best up to 60",
-     NULL},
-    {"form", KOFN_AUTO, 0, 0,
-     "sequential: most accurate; staircase: the paper's, for d <= 3; "
-     "decoupled: for any lam; auto: sequential for d <= 6",
-     "sequential|staircase|decoupled"},
-    {"draws", KOFN_AUTO, 1, 1000,
-     "random forms: random draws, from which the best is taken; auto: up to 8",
-     NULL},
-    {0},
+    {KF_D_GROUPS_PARAM}, {KF_GROUPS_PARAM}, {LAM_PARAM},
+    {FORM_PARAM},        {DRAWS_PARAM},     {0},
+};
+
+static const kofn_param g_params[] = {
+    {KF_D_PARAM}, {LAM_PARAM}, {FORM_PARAM}, {DRAWS_PARAM}, {0},
 };
 
 /* ---- sequential ---------------------------------------------------------- */
@@ -365,12 +374,12 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
 /* Refuses sizes that take too much memory: V and M of the staircase grow with
  * the square of lam and of the workers. */
 static kofn_status check_staircase(const kofn_layout *L, const char *who,
-                                   size_t d, size_t lam, bool groups)
+                                   size_t d, size_t lam, size_t groups)
 {
     size_t n = L->workers;
     double size = (double)lam * (double)lam * (double)n * (double)n;
 
-    if (lam > LINKED && (groups ? n % d != 0 : n > d))
+    if (lam > LINKED && n > groups * d)
         return kofn_say(KOFN_INVAL,
                         "%s: form=staircase loses all digits with lam = %zu; "
                         "ask for form=decoupled, or for lam <= 12",
@@ -396,15 +405,15 @@ static kofn_status make_code(const kofn_layout *L, kf_dual *u, form f,
 static kofn_status layout(kofn_layout *L, const kf_preset *p)
 {
     form f;
-    size_t d, lam, field;
+    size_t d, groups, lam, field;
     kf_gradient *g;
 
-    TRY(kf_gradient_d(L, p->name, &d));
+    TRY(kf_gradient_groups(L, p, &d, &groups));
     f = choose_form(L, d);
     TRY(choose_lam(L, p->name, d, f, &lam));
     if (f == STAIRCASE)
-        TRY(check_staircase(L, p->name, d, lam, p->groups));
-    g = kf_gradient_new(L, d, p->groups);
+        TRY(check_staircase(L, p->name, d, lam, groups));
+    g = kf_gradient_new(L, d, groups);
     if (!g)
         return KOFN_NOMEM;
     field = f == STAIRCASE ? 1 : kf_gradient_best_field(d);
@@ -423,6 +432,6 @@ static kofn_status layout(kofn_layout *L, const kf_preset *p)
 KF_PRESET(agc, "agc", false, false, params, kf_gradient_decode,
           "sums of gradients; messages grow with the stragglers there are",
           "Cao, Yan, Tang, Han 2021, arXiv:2006.04845");
-KF_PRESET(g_agc, "g-agc", false, true, params, kf_gradient_decode,
+KF_PRESET(g_agc, "g-agc", false, true, g_params, kf_gradient_decode,
           "agc in groups of d; any d-1 stragglers of each group",
           "Cao, Yan, Tang, Han 2021, arXiv:2006.04845");

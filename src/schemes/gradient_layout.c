@@ -2,7 +2,8 @@
  *
  * A group of d seats shares d parts; the last group has the remaining seats and
  * parts too (Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021, section
- * VI).  Any d-1 seats of *each* group may be missing.
+ * VI).  Any d-1 seats of *each* group may be missing.  One group has all seats
+ * and any d.
  *
  * Its state, the codes of the groups, belongs to the layout and is freed with
  * it. */
@@ -27,7 +28,7 @@ static void free_state(void *state)
     kofn_free(g);
 }
 
-kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups)
+kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, size_t groups)
 {
     size_t n = L->workers;
     kf_gradient *g = kf_zero(1, sizeof *g);
@@ -37,7 +38,7 @@ kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups)
     L->state = g;
     L->free_state = free_state;
     g->d = d;
-    g->codes = groups ? n / d : 1;
+    g->codes = groups;
     g->code[0].n = g->code[0].d = g->code[1].d = d;
     g->code[1].n = n - (g->codes - 1) * d;
     return g;
@@ -150,17 +151,70 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
 
 /* ---- choices ------------------------------------------------------------- */
 
-kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t *d)
+/* Refuses a number of groups without d: names those next to it that divide the
+ * workers. */
+static kofn_status refuse_uneven(const char *who, size_t n, size_t groups)
+{
+    size_t fewer = groups, more = groups, d = n / groups;
+
+    if (groups > n)
+        return kofn_say(KOFN_INVAL,
+                        "%s: groups = %zu of %zu workers; ask for groups <= "
+                        "%zu",
+                        who, groups, n, n);
+    while (n % fewer)
+        fewer--;
+    while (n % more)
+        more++;
+    if (n / d == groups)
+        return kofn_say(KOFN_INVAL,
+                        "%s: groups = %zu does not divide the %zu workers; "
+                        "%zu and %zu do, or give d = %zu too for a last group "
+                        "of %zu workers",
+                        who, groups, n, fewer, more, d, n - (groups - 1) * d);
+    return kofn_say(KOFN_INVAL,
+                    "%s: groups = %zu does not divide the %zu workers; %zu "
+                    "and %zu do",
+                    who, groups, n, fewer, more);
+}
+
+/* Refuses d and several groups that contradict each other. */
+static kofn_status refuse_both(const char *who, size_t n, size_t d,
+                               size_t groups)
+{
+    if (groups > n || n % groups)
+        return kofn_say(KOFN_INVAL,
+                        "%s: d = %zu and groups = %zu contradict each other on "
+                        "%zu workers; ask for groups = %zu with d = %zu",
+                        who, d, groups, n, n / d, d);
+    return kofn_say(KOFN_INVAL,
+                    "%s: d = %zu and groups = %zu contradict each other on %zu "
+                    "workers; d = %zu goes with groups = %zu, and groups = %zu "
+                    "with d = %zu",
+                    who, d, groups, n, d, n / d, groups, n / groups);
+}
+
+kofn_status kf_gradient_groups(const kofn_layout *L, const kf_preset *p,
+                               size_t *d, size_t *groups)
 {
     size_t n = L->workers;
-    long given = kofn_arg(L, "d");
+    long given = kofn_arg(L, "d"), asked = kofn_arg(L, "groups");
 
-    *d = given != KOFN_AUTO ? (size_t)given : kf_min(3, n);
+    *groups = asked == KOFN_AUTO ? 1 : (size_t)asked;
+    if (given == KOFN_AUTO && n % *groups)
+        return refuse_uneven(p->name, n, *groups);
+    *d = given != KOFN_AUTO ? (size_t)given
+         : *groups > 1      ? n / *groups
+                            : kf_min(3, n);
     if (*d > n)
         return kofn_say(KOFN_INVAL,
                         "%s: d = %zu parts for each of %zu workers; there "
                         "are as many parts as workers: ask for d <= %zu",
-                        who, *d, n, n);
+                        p->name, *d, n, n);
+    if (*groups > 1 && n / *d != *groups)
+        return refuse_both(p->name, n, *d, *groups);
+    if (p->groups)
+        *groups = n / *d;
     kofn_arg_choose(L, "d", (long)*d);
     return KOFN_OK;
 }

@@ -374,6 +374,65 @@ static void degraded_rounds_give_all(void **state)
     kofn_plan_free(p);
 }
 
+/* A degraded round delivers what is left. It does not wait for a worker that
+ * joins. */
+static void degraded_rounds_go_on(void **state)
+{
+    const kofn_core_options opt = {.size = sizeof opt,
+                                   .below = KOFN_BELOW_DEGRADE};
+    kf_core_view v;
+    core_case b;
+
+    (void)state;
+    open_workers(&b, "elastic:k=3,basis=gauss_sys", 4, 6, &opt);
+    event(&b, KOFN_EV_BEGIN, 0);
+    event(&b, KOFN_EV_LEFT, 3);
+    event(&b, KOFN_EV_LEFT, 1);
+    join(&b);
+    event(&b, KOFN_EV_LEFT, 2);
+    assert_true(b.running);
+    kf_core_look(b.core, 0, &v);
+    assert_int_equal(v.storing, 1);
+    assert_int_equal(v.needed, 0);
+    answer_worker(&b, 0);
+    assert_int_equal(b.ended, KOFN_PARTIAL);
+    case_close(&b);
+}
+
+/* A refused result is remembered while others are refused for want of results,
+ * or pass. Seats 0 and 3 have the same point. */
+static void refused_results_are_remembered(void **state)
+{
+    static const uint32_t good[] = {0, 1}, copies[] = {0, 3};
+    kofn_plan *plan = make_plan("polynomial:m=2,angles=3,basis=circle", 6, 4);
+    kf_use use = {.plan = plan};
+    kf_product p = {.use = &use};
+    kofn_core c = {.opt.max_error = 1e-17};
+    const kofn_decoder *d;
+    double refused;
+
+    (void)state;
+    assert_ok(kf_code_new(&use.code, plan));
+    assert_ok(kf_cache_new(&use.cache, use.code, 0));
+    assert_ok(kf_core_find_decoder(&c, &p, copies, 2, &d));
+    assert_null(d);
+    assert_true(p.error.refused == 0);
+    assert_ok(kf_core_find_decoder(&c, &p, good, 2, &d));
+    assert_null(d);
+    refused = p.error.refused;
+    assert_true(refused > 1e-17 && refused < 1e-9);
+    assert_ok(kf_core_find_decoder(&c, &p, copies, 2, &d));
+    assert_null(d);
+    assert_true(p.error.refused == refused);
+    c.opt.max_error = 1;
+    assert_ok(kf_core_find_decoder(&c, &p, good, 2, &d));
+    assert_non_null(d);
+    assert_true(p.error.refused == refused);
+    kf_cache_free(use.cache);
+    kf_code_free(use.code);
+    kofn_plan_free(plan);
+}
+
 TEST_FILE(core_faults_test)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +465,10 @@ TEST_FILE(core_faults_test)
         TEST(
             degraded_rounds_give_all,
             "core: a degraded round gives all blocks that are left (each mode)"),
+        TEST(degraded_rounds_go_on,
+             "core: a degraded round waits for no worker that joins"),
+        TEST(refused_results_are_remembered,
+             "core: a refused result is remembered when others are judged"),
     };
 
     return cmocka_run_group_tests_name("core_faults", tests, NULL, NULL);

@@ -6,22 +6,29 @@
 
 /* Returns a node that sends a heartbeat every second and has very long
  * timeouts, in a mesh of `nodes`. */
-static kf_node *patient_node(sim *s, size_t nodes)
+static kf_node *patient_node_of(sim *s, const char *spec, size_t nodes,
+                                kofn_errors errors)
 {
     const kf_node_options o = {.incarnation = 1,
                                .nodes = 4,
                                .confirm = 2,
                                .groups = 2,
                                .decoding = KOFN_DECODE_REPLICATED,
+                               .errors = errors,
                                .wish = KOFN_NO_SEAT,
                                .beat = KOFN_SECOND,
                                .silence = 100000 * KOFN_SECOND,
                                .patience = 100000 * KOFN_SECOND};
     kf_node *n;
 
-    sim_up(s, "mds:k=2", nodes, 19, 2, 1);
+    sim_up(s, spec, nodes, 19, 2, 1);
     assert_ok(kf_node_new(&n, &s->product, 1, &o, KOFN_SECOND));
     return n;
+}
+
+static kf_node *patient_node(sim *s, size_t nodes)
+{
+    return patient_node_of(s, "mds:k=2", nodes, KOFN_ERRORS_NONE);
 }
 
 static void node_down(kf_node *n, sim *s)
@@ -595,6 +602,107 @@ static void faulty_keys_are_counted_once(void **state)
     node_down(n, &s);
 }
 
+/* Two members and two others are heard. The others no longer count when they
+ * are silent, unless they are known to be faulty. */
+static void silent_nodes_are_not_counted(void **state)
+{
+    kf_node *n;
+    sim s;
+
+    (void)state;
+    n = patient_node_of(&s, "mds:k=2", 8, KOFN_ERRORS_ADVERSARIAL);
+    hears_first(n, 103);
+    hears_epoch(n, 101, 2);
+    assert_int_equal(kf_peer_heads(n), 4);
+    n->now += n->opt.silence;
+    assert_int_equal(kf_peer_heads(n), 2);
+    n->table.other[1].liar = true;
+    assert_int_equal(n->table.other[1].incarnation, 102);
+    assert_int_equal(kf_peer_heads(n), 3);
+    node_down(n, &s);
+}
+
+/* Two different points of three decode, and two of the four seats share one. So
+ * two results may be enough. If errors are searched, three are needed that
+ * surely decode, and one more. */
+static void awaited_partials(void **state)
+{
+    (void)state;
+    for (int errors = 0; errors < 2; errors++) {
+        kf_node *n;
+        sim s;
+
+        n = patient_node_of(&s, "polynomial:m=2,basis=circle,angles=3", 4,
+                            errors ? KOFN_ERRORS_ADVERSARIAL
+                                   : KOFN_ERRORS_NONE);
+        hears_first(n, 103);
+        hears_epoch(n, 101, 4);
+        assert_int_equal(kf_peer_awaited(n), errors ? 4 : 2);
+        node_down(n, &s);
+    }
+}
+
+/* Incarnation 101 has answered, 103 was not asked, and 104 is no member. */
+static void enough_is_said_to_those_asked(void **state)
+{
+    static const uint64_t asked[] = {3, 3, 2, 3}, left[] = {3, 2, 2, 3};
+    kofn_incarnation to = 0;
+    kf_node_action a;
+    size_t said = 0;
+    kf_cluster *c;
+    kf_node *n;
+    sim s;
+
+    (void)state;
+    n = patient_node(&s, 5);
+    hears_first(n, 104);
+    hears_epoch(n, 101, 4);
+    n->opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    n->stage.decided = 1;
+    c = &n->pieces.cluster[0];
+    assert_ok(kf_grow(&c->have, &c->cap, c->count, sizeof *c->have));
+    c->have[c->count++] = 1;
+    for (size_t i = 0; i < 4; i++)
+        n->table.other[i].asked.partials = asked[i];
+    assert_ok(kf_peer_say_enough(n, 0));
+    while (kf_node_next(n, &a))
+        if (a.type == KF_NODE_SEND && a.note.type == KF_NOTE_ENOUGH) {
+            assert_int_equal(a.note.enough.groups, 1);
+            to = a.to;
+            said++;
+        }
+    assert_int_equal(said, 1);
+    assert_int_equal(to, 102);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(n->table.other[i].asked.partials, left[i]);
+    node_down(n, &s);
+}
+
+/* There is no memory for the list of right partial products. */
+static void verdict_without_memory(void **state)
+{
+    const kf_node_task task = {.type = KF_NODE_TASK_CHECK};
+    const kf_node_event ev = {.task = &task, .verdict = KOFN_OK};
+    kf_cluster *c;
+    kf_node *n;
+    sim s;
+
+    (void)state;
+    count_allocations();
+    n = patient_node_of(&s, "mds:k=2", 4, KOFN_ERRORS_ADVERSARIAL);
+    hears_first(n, 103);
+    hears_epoch(n, 101, 4);
+    c = &n->pieces.cluster[0];
+    assert_ok(kf_grow(&c->evidence, &c->evidence_cap, 0, sizeof *c->evidence));
+    c->evidence[0] = 3;
+    c->shown = 1;
+    fail_allocation(1);
+    assert_int_equal(kf_peer_judged(n, &ev), KOFN_NOMEM);
+    fail_allocation(0);
+    node_down(n, &s);
+    kofn_set_alloc(NULL, NULL);
+}
+
 TEST_FILE(peer_node_test)
 {
     const struct CMUnitTest tests[] = {
@@ -621,6 +729,15 @@ TEST_FILE(peer_node_test)
              "node: it waits only for nodes that may bring a partial product"),
         TEST(faulty_keys_are_counted_once,
              "node: a faulty key counts once, whatever its incarnations"),
+        TEST(silent_nodes_are_not_counted,
+             "node: others count while they are heard or known as faulty"),
+        TEST(
+            awaited_partials,
+            "node: it awaits as few partial products as may decode, without errors"),
+        TEST(enough_is_said_to_those_asked,
+             "node: only members that were asked hear that it is enough"),
+        TEST(verdict_without_memory,
+             "node: a verdict without memory fails with that status"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

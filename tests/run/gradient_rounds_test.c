@@ -253,6 +253,20 @@ static void refused_plans(void **state)
     refused("agc:d=3,lam=66,form=decoupled", 8, 5, "at most 60");
     refused("agc:d=3,form=sideways", 8, 100, "sideways");
     refused("g-agc:d=9", 8, 100, "d = 9");
+    refused("agc:groups=0", 12, 100, "groups=0 is outside");
+    refused("agc:groups=5", 12, 100, "the 12 workers; 4 and 6 do");
+    refused("agc:groups=13", 12, 100, "groups <= 12");
+    refused("cgc:groups=2", 7, 100,
+            "1 and 7 do, or give d = 3 too for a last "
+            "group of 4 workers");
+    refused("agc:d=4,groups=4", 12, 100,
+            "d = 4 goes with groups = 3, and groups = 4 with d = 3");
+    refused("cgc:d=5,groups=5", 12, 100, "ask for groups = 2 with d = 5");
+    refused("gc:d=13,groups=2", 12, 100, "d <= 12");
+    refused("gc:groups=4,construction=fractional", 12, 100, "groups = 4");
+    refused("cgc:groups=4,construction=random", 12, 100, "groups = 4");
+    refused("g-agc:d=3,groups=4", 12, 100, "no parameter groups");
+    refused("agc:d=5,groups=2,form=staircase", 12, 100, "form=decoupled");
     refused("bcc:r=9", 8, 100, "r = 9");
     refused("ignore:wait=9", 8, 100, "wait = 9");
     refused("replication:k=9", 8, 100, "k = 9");

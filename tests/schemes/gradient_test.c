@@ -195,6 +195,17 @@ static void agc_by_all_sets(void **state)
                 }
 }
 
+/* The same codes as g-cgc and g-agc, by the parameter. */
+static void groups_by_all_sets(void **state)
+{
+    (void)state;
+    all_sets("gc:groups=2", &(code_kind){6, 3, 1, true}, 1e-13);
+    all_sets("cgc:groups=2,m=2", &(code_kind){6, 3, 2, true}, 1e-13);
+    all_sets("cgc:groups=3,m=1", &(code_kind){6, 2, 1, true}, 1e-13);
+    all_sets("cgc:d=2,groups=2", &(code_kind){5, 2, 2, true}, 1e-13);
+    all_sets_of_submessages("agc:groups=2", &(code_kind){6, 3, 6, true}, 1e-13);
+}
+
 /* True if a decoder that uses full rounds only could decode: n - s workers
  * have sent lam/(d-s) submessages. */
 static bool in_full_rounds(const code_kind *k, const size_t *count)
@@ -535,6 +546,8 @@ TEST_FILE(gradient_test)
              "plain sums: every survivor set decodes if and only if it should"),
         TEST(agc_by_all_sets,
              "agc: every set of submessages decodes if and only if it should"),
+        TEST(groups_by_all_sets,
+             "groups=: every set decodes if and only if each group does"),
         TEST(any_progress,
              "agc: any progress of slow workers is used and never wrong"),
         TEST(products_are_the_decoder,
