@@ -6,7 +6,7 @@
 #ifndef KOFN_NODES_H
 #define KOFN_NODES_H
 
-#include "cli.h"
+#include "masterless.h"
 
 /* A node of a mesh in this process, and its result. */
 typedef struct cli_node {
@@ -69,6 +69,12 @@ typedef struct cli_nodes {
  * name up to `rounds` rounds. Returns 0, or the exit code after a message; so
  * do the functions below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
+/* Refuses options that a mesh does not support (nodes_options.c). */
+int nodes_check_options(const cli_args *a);
+/* Refuses a folder in use: without --resume, one with files of this seat, or,
+ * for KOFN_NO_SEAT, of any (nodes_folder.c). A new node must not find, at a
+ * later start, the files of another training. */
+int nodes_check_folder(const cli_nodes *m, uint32_t seat);
 /* nodes_take_plan refuses a plan that needs more nodes, and chooses how to
  * decode: as asked for, or what suits the plan. nodes_decoding returns the
  * choice in words. */
