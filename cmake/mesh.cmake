@@ -1,6 +1,6 @@
 # mesh.cmake -- nodes without a master.  They are a plugin, which a program with a
 # coordinator need not load.  -DKOFN_MESH=OFF leaves them out.
-# So it does the nodes of the command; both are then refused.
+# Those of the command are left out, too; both are then refused.
 option(KOFN_MESH "nodes without a master" ON)
 
 # The nodes of the command.

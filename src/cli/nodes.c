@@ -128,6 +128,7 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
     log_live(n, view);
     if (!n->all->mesh && view->seat != KOFN_NO_SEAT)
         n->seat = view->seat;
+    nodes_began(n, view);
     return cli_caught() ||
            happen(n, (view->at.step - view->final) / n->all->each + 1);
 }
@@ -320,6 +321,7 @@ static void live(void *ud, kofn_transport *t)
 
     n->end = (kofn_node_view)KOFN_NODE_VIEW_INIT;
     n->status = m->live(n, t, &p);
+    nodes_began(n, NULL);
     if (n->status < 0) {
         n->reason = strdup(kofn_errmsg());
         n->failed = 1 + atomic_fetch_add(&m->failures, 1);
@@ -332,7 +334,7 @@ static int run_threads(cli_nodes *m)
 {
     kofn_status st;
 
-    TRY_CODE(nodes_check_folder(m, KOFN_NO_SEAT));
+    TRY_CODE(nodes_claim_folder(m, KOFN_NO_SEAT));
     st = kofn_mesh_new(&m->mesh);
     for (size_t i = 0; i < m->count && !st; i++)
         st = start(m, i, (uint32_t)i);
@@ -386,7 +388,7 @@ static int run_one(cli_nodes *m)
     if (!st && a->reach)
         st = reach_all(t, a->reach);
     if (!st)
-        code = nodes_check_folder(m, n->seat);
+        code = nodes_claim_folder(m, n->seat);
     if (!st && !code)
         live(n, t);
     if (t)
@@ -593,5 +595,6 @@ int nodes_close(cli_nodes *m, int code)
     }
     free(m->node);
     kofn_free(m->events);
+    nodes_leave_folder(m);
     return port->end ? port->end(code) : code;
 }

@@ -18,7 +18,9 @@ typedef struct cli_node {
     size_t failed; /* its place among the failed nodes, from 1; 0: it did not
                       fail */
     kofn_node_view end;
-    bool resumes; /* resumes from what it kept */
+    bool resumes;  /* resumes from what it kept */
+    bool began;    /* `from` is known */
+    uint64_t from; /* step from which it resumed; UINT64_MAX: it ended before */
     /* The result: of an iteration, or of a training. */
     kofn_matrix v;
     kofn_iterate_result iterated;
@@ -41,6 +43,11 @@ typedef struct cli_nodes {
     size_t event_count;
     atomic_size_t due; /* joins of all earlier events have been done */
     atomic_size_t failures;
+    atomic_size_t began; /* nodes that have told from where they resume */
+    struct {
+        bool open;
+        int file;
+    } lock; /* of the folder of --checkpoint */
     /* Set by the command that opens it: */
     kofn_decoding decoding;
     size_t confirm, each; /* each: iterates per step of the events */
@@ -71,10 +78,15 @@ typedef struct cli_nodes {
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
 /* Refuses options that a mesh does not support (nodes_options.c). */
 int nodes_check_options(const cli_args *a);
-/* Refuses a folder in use: without --resume, one with files of this seat, or,
- * for KOFN_NO_SEAT, of any (nodes_folder.c). A new node must not find, at a
- * later start, the files of another training. */
-int nodes_check_folder(const cli_nodes *m, uint32_t seat);
+/* nodes_folder.c: nodes_claim_folder locks the folder of --checkpoint, and
+ * refuses one in use: by another process, or, without --resume, by files of
+ * this seat (KOFN_NO_SEAT: any). A new node must not find, at a later start,
+ * the files of another training. */
+int nodes_claim_folder(cli_nodes *m, uint32_t seat);
+void nodes_leave_folder(cli_nodes *m);
+/* Records where a node begins that resumes, or, for NULL, that it ended before.
+ * The last node of this process to begin says from where all resume. */
+void nodes_began(cli_node *n, const kofn_node_view *view);
 /* nodes_take_plan refuses a plan that needs more nodes, and chooses how to
  * decode: as asked for, or what suits the plan. nodes_decoding returns the
  * choice in words. */
