@@ -442,11 +442,6 @@ int nodes_take_plan(cli_nodes *m, const kofn_plan *plan)
     return check_count(m, plan);
 }
 
-const char *nodes_decoding(const cli_nodes *m)
-{
-    return m->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed";
-}
-
 static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
 {
     const kofn_node_view *v = &m->best->end;
@@ -553,12 +548,15 @@ static const cli_node *find_reason(const cli_nodes *m)
 static int complain(const cli_nodes *m)
 {
     const cli_node *n = find_reason(m);
+    char differ[400] = "";
 
     if (!n)
         return cli_say(EXIT_TOOFEW, "no node is left that has the result");
+    if (n->status == KOFN_INVAL) /* a checkpoint of another run, perhaps */
+        nodes_differences(m, differ, sizeof differ);
     return cli_say(n->status == KOFN_FORMAT ? EXIT_CORRUPT /* a checkpoint */
                                             : cli_exit_code(n->status),
-                   "%s", n->reason ? n->reason : "out of memory");
+                   "%s%s", n->reason ? n->reason : "out of memory", differ);
 }
 
 int nodes_run(cli_nodes *m)

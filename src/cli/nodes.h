@@ -84,6 +84,11 @@ int nodes_check_options(const cli_args *a);
  * the files of another training. */
 int nodes_claim_folder(cli_nodes *m, uint32_t seat);
 void nodes_leave_folder(cli_nodes *m);
+/* nodes_record.c: nodes_record_options leaves the options in the folder of
+ * --checkpoint. nodes_differences puts those into `to` that differ from those
+ * of the run that is resumed: "", if none is known to. */
+void nodes_record_options(const cli_nodes *m);
+void nodes_differences(const cli_nodes *m, char *to, size_t room);
 /* Records where a node begins that resumes, or, for NULL, that it ended before.
  * The last node of this process to begin says from where all resume. */
 void nodes_began(cli_node *n, const kofn_node_view *view);
@@ -91,7 +96,10 @@ void nodes_began(cli_node *n, const kofn_node_view *view);
  * decode: as asked for, or what suits the plan. nodes_decoding returns the
  * choice in words. */
 int nodes_take_plan(cli_nodes *m, const kofn_plan *plan);
-const char *nodes_decoding(const cli_nodes *m);
+static inline const char *nodes_decoding(const cli_nodes *m)
+{
+    return m->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed";
+}
 /* Runs all nodes of this process. If no node has the result, prints the reason
  * of the first failure. */
 int nodes_run(cli_nodes *m);

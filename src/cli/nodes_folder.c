@@ -7,7 +7,7 @@
  * Ranks of MPI may share a folder, so each locks the byte of its seat alone.
  * Every other process locks the whole file: threads are one process, and a node
  * at an address has its own folder. The kernel frees the lock of a process that
- * was killed. This file writes nothing else there. */
+ * was killed. Owns the lock until nodes_leave_folder. */
 #include "nodes.h"
 #include "sets.h"
 
@@ -112,6 +112,8 @@ int nodes_claim_folder(cli_nodes *m, uint32_t seat)
             "--checkpoint %s: another run has saved its state there; give "
             "--resume to continue it, or another folder",
             folder);
+    if (!has_kept(folder, KOFN_NO_SEAT))
+        nodes_record_options(m);
     return 0;
 }
 

@@ -235,7 +235,8 @@ kept_iterates() {
     run kofn $words -n 4 -s elastic:k=2 -q
     refused "--resume"
     run kofn $words -n 4 -s elastic:k=2 --resume --max-iter 41 -q
-    refused "is of another run or release; give the same data"
+    refused "is of another run or release; give the same data" \
+        'or another folder; --max-iter was "40" and is "41"'
     cp -r kept was
     says=$(newest 4)
     kofn $words -n 4 -s elastic:k=2 --resume 2>err
