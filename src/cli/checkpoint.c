@@ -15,7 +15,7 @@
  * This file owns the folder's lock and the state it read. It borrows a job's
  * vectors while it saves them. It touches no file of the folder without the
  * lock. */
-#include "cli.h"
+#include "fingerprint.h"
 #include "sets.h"
 
 #include "base/clock.h"
@@ -67,27 +67,6 @@ static bool loses(checkpoint *c)
 
 /* ---- the fingerprint ----------------------------------------------------- */
 
-static void say_text(json_t *o, const char *key, const char *value)
-{
-    PUT(key, json_string(value ? value : ""));
-}
-
-static void say_size(json_t *o, const char *key, uint64_t value)
-{
-    PUT(key, json_sprintf("%" PRIu64, value));
-}
-
-/* Stores the shortest text that gives exactly this number. */
-static void say_real(json_t *o, const char *key, double value)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, "%.15g", value);
-    if (strtod(text, NULL) != value)
-        snprintf(text, sizeof text, "%.17g", value);
-    PUT(key, json_string(text));
-}
-
 static int say_inputs(json_t *o, const cli_args *a)
 {
     for (int i = 0; i < a->operands; i++) {
@@ -102,52 +81,11 @@ static int say_inputs(json_t *o, const cli_args *a)
                            "second time; put it into an ordinary file",
                            a->operand[i]);
         snprintf(key, sizeof key, "input %d, bytes", i + 1);
-        say_size(o, key, bytes);
+        fingerprint_size(o, key, bytes);
         snprintf(key, sizeof key, "input %d, digest", i + 1);
         PUT(key, json_sprintf("%016" PRIx64, digest));
     }
     return 0;
-}
-
-static void say_regress(json_t *o, const cli_args *a)
-{
-    const kofn_regress_options *r = &a->regress;
-    static const char *const loss[] = {"squares", "logistic", "poisson"};
-    static const char *const optimizer[] = {"auto", "gd", "nesterov", "sgd",
-                                            "lbfgs"};
-    static const char *const search[] = {"none", "exact", "armijo", "grid"};
-
-    say_text(o, "--loss", loss[r->loss]);
-    say_text(o, "--optimizer", optimizer[r->optimizer]);
-    say_text(o, "--line-search", search[r->line_search]);
-    say_text(o, "--kernel", a->kernel);
-    say_real(o, "--l2", r->l2);
-    say_real(o, "--step", r->step);
-    say_real(o, "--batches", r->batches);
-    say_real(o, "--intercept", r->intercept);
-    say_text(o, "--start", a->start);
-    say_real(o, "--scale", a->standardise);
-}
-
-static void say_train(json_t *o, const cli_args *a)
-{
-    const kofn_net_shape *s = &a->net;
-    const kofn_train_options *t = &a->train;
-
-    say_text(o, "--layers", a->widths);
-    say_text(o, "--activation", model_activation(s->activation));
-    say_text(o, "--output-activation", model_activation(s->output));
-    say_text(o, "--loss", model_loss(s->loss));
-    say_text(o, "--dtype", a->dtype);
-    say_real(o, "--autoencoder", s->autoencoder);
-    say_real(o, "--sparsity", s->sparsity);
-    say_real(o, "--sparsity-weight", s->sparsity_weight);
-    say_real(o, "--step", t->step ? t->step : 0.1);
-    say_real(o, "--momentum", t->momentum);
-    say_real(o, "--nesterov", t->nesterov);
-    say_real(o, "--l2", t->l2);
-    say_size(o, "--batch", t->batch);
-    say_real(o, "--unit", a->unit);
 }
 
 /* Computes a number from all values of o. Returns false if memory ran out. */
@@ -168,16 +106,9 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
 
     if (!o)
         return cli_say(EXIT_FAILED, "out of memory");
-    say_text(o, "command", a->command->name);
-    say_text(o, "--scheme", spec);
-    say_size(o, "--workers", a->workers);
-    say_size(o, "--seed", a->seed);
-    if (a->command->bit == IN_PAGERANK)
-        say_real(o, "--damping", a->damping_given ? a->damping : 0.85);
-    if (a->command->bit == IN_REGRESS)
-        say_regress(o, a);
-    if (a->command->bit == IN_TRAIN)
-        say_train(o, a);
+    fingerprint_options(o, a);
+    fingerprint_text(o, "--scheme", spec);
+    fingerprint_size(o, "--workers", a->workers);
     TRY_CODE(say_inputs(o, a));
     if (!number_of(o, &c->job) || loses(c))
         return cli_say(EXIT_FAILED, "out of memory");

@@ -365,6 +365,7 @@ typedef struct cli_transport {
     bool here;        /* workers, or all nodes of a mesh, run in this process */
     bool ours; /* this command starts the workers: one BLAS thread each */
     bool simulated;
+    bool nodes;        /* nodes of a mesh can reach each other over it */
     kofn_time silence; /* a peer silent for this long counts as lost; 0: the
                           default */
     /* Opens the port if nothing else is needed; NULL: use `open`. */
@@ -372,10 +373,6 @@ typedef struct cli_transport {
     /* Returns 0, or the exit code after a message. */
     int (*open)(const cli_args *a, const kofn_problem *pb, uint64_t job,
                 kofn_port **out);
-    /* Makes this process one node of a mesh and sets its seat. NULL: no mesh,
-     * or, with `here`, threads. */
-    kofn_status (*mesh)(const cli_args *a, size_t body_max,
-                        struct kofn_transport **t, uint32_t *seat);
     /* `start` runs before anything is read; `end` gets the exit code when all
      * is done. NULL: nothing to do. */
     int (*start)(cli_args *a, bool *is_worker);
@@ -680,7 +677,6 @@ typedef struct cli_training {
      * them, and returns the exit code. */
     int (*conclude)(struct cli_training *t, unsigned steps);
 } cli_training;
-int masterless_train(const cli_args *a, cli_training *l); /* the exit code */
 
 /* Stores the relative error of a against b for --verify. Returns 0, or the
  * exit code after a message if the error is not a number. */

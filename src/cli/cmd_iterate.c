@@ -4,7 +4,7 @@
  * (learn/iterate.c). This file reads options, and judges and writes the
  * result. */
 #include "busy.h"
-#include "iterations.h"
+#include "masterless.h"
 
 #include "base/clock.h"
 

@@ -3,6 +3,7 @@
  * Owns the points, the network and the session while the command runs. The
  * library takes the steps (learn/train.c). This file shows, saves and judges
  * them. */
+#include "masterless.h"
 #include "schemes.h"
 
 #include "base/clock.h"

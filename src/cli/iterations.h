@@ -53,9 +53,5 @@ void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
 int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
                          const kofn_matrix *v, unsigned iterations,
                          cli_exactness *found);
-/* Runs the whole iteration on a mesh, with reports and output. Returns the
- * exit code. */
-int masterless_run(const cli_args *a, const cli_iteration *it,
-                   const kofn_problem *pb);
 
 #endif

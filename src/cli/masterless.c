@@ -3,7 +3,6 @@
  *
  * Each node has its own copy of the vector. The nodes of this process share
  * the matrix, which may not be written. */
-#include "iterations.h"
 #include "nodes.h"
 
 #include <math.h>

@@ -4,72 +4,20 @@
  * Owns the nodes, their threads and the transports of the mesh from nodes_open
  * to nodes_close. A node's thread stores its results in its own cli_node. */
 #include "nodes.h"
-#include "sets.h"
 
 #include "log.h"
 
 #include "base/clock.h"
 #include "base/mix.h"
+#include "base/try.h"
 
-#include <dirent.h>
-#include <errno.h>
+#include <kofn/mpi.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define MOST_NODES 1024
-
-/* ---- what cannot be had of a mesh ---------------------------------------- */
-
-static int check_options(const cli_args *a)
-{
-    const kofn_faults *w = &a->faults;
-    const char *what = a->job.journal                       ? "journal"
-                       : a->job.metrics                     ? "metrics"
-                       : a->job.trace                       ? "trace"
-                       : a->job.record                      ? "record"
-                       : a->job.report                      ? "report"
-                       : a->pattern_text                    ? "pattern"
-                       : a->show                            ? "show"
-                       : a->job.in_flight                   ? "in-flight"
-                       : a->job.late != 0                   ? "late"
-                       : a->job.lease != 0                  ? "lease"
-                       : a->job.below == KOFN_BELOW_DEGRADE ? "below degrade"
-                                                            : NULL;
-
-    if (what)
-        return cli_say(EXIT_USAGE, "--%s does not go with --masterless", what);
-    if (kofn_faults_not_of_nodes(w))
-        return cli_say(
-            EXIT_USAGE,
-            "--faults %s=: a mesh supports only fault= and where=; put slow, "
-            "leaving and joining nodes into --events",
-            kofn_faults_not_of_nodes(w));
-    if (w->fault > 0 && !w->where)
-        return cli_say(EXIT_USAGE,
-                       "--faults %s: say where, as where=product+update",
-                       a->faults_text);
-    if (w->fault > 0 && a->job.errors == KOFN_ERRORS_NONE)
-        return cli_say(EXIT_USAGE,
-                       "--faults fault=%g needs --errors: without it a result "
-                       "with mistakes in it would be taken for one without",
-                       w->fault);
-    if (a->workers > MOST_NODES)
-        return cli_say(EXIT_USAGE, "--workers %zu: a mesh has at most %d nodes",
-                       a->workers, MOST_NODES);
-    if (a->resume && !a->checkpoint)
-        return cli_say(
-            EXIT_USAGE,
-            "--resume needs --checkpoint DIR, the folder to resume from");
-    if (a->job.errors != KOFN_ERRORS_NONE &&
-        (kofn_decoding)a->decode == KOFN_DECODE_DISTRIBUTED)
-        return cli_say(EXIT_USAGE,
-                       "--errors does not go with --decode distributed: what "
-                       "others decode cannot be compared; use replicated");
-    return 0;
-}
+/* ---- opening ------------------------------------------------------------- */
 
 static int read_events(cli_nodes *m, size_t rounds)
 {
@@ -101,61 +49,12 @@ int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds)
 {
     m->a = a;
     m->count = a->workers;
-    TRY_CODE(check_options(a));
+    TRY_CODE(nodes_check_options(a));
     if (a->events)
         TRY_CODE(read_events(m, rounds));
     m->here = cli_transport_of(a->port)->here ? m->count + m->event_count : 1;
     m->node = calloc(m->here, sizeof *m->node);
     return m->node ? 0 : cli_say(EXIT_FAILED, "out of memory");
-}
-
-/* ---- what nodes keep ----------------------------------------------------- */
-
-/* True if the folder holds files that a node of this seat kept, or, without a
- * seat, any node. */
-static bool has_kept(const char *folder, uint32_t seat)
-{
-    DIR *d = opendir(folder);
-    const struct dirent *e;
-    bool has = false;
-
-    while (d && !has && (e = readdir(d))) {
-        unsigned of;
-
-        has = sscanf(e->d_name, "seat-%u-step-", &of) == 1 &&
-              (seat == KOFN_NO_SEAT || of == seat);
-    }
-    if (d)
-        closedir(d);
-    return has;
-}
-
-/* Refuses a folder in use. A new node must not find, at a later start, the
- * files of another training. */
-static int check_folder(const cli_nodes *m, uint32_t seat)
-{
-    static const char *const others[] = {"model.json", "checkpoint.json", NULL};
-    const char *folder = m->a->checkpoint;
-    int why;
-
-    if (!folder)
-        return 0;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return cli_say(EXIT_FAILED, "--checkpoint %s: %s", folder,
-                       strerror(errno));
-    why = cli_no_folder(folder, R_OK | W_OK | X_OK);
-    if (why)
-        return cli_say(why == ENOTDIR ? EXIT_USAGE : EXIT_FAILED,
-                       "--checkpoint %s: %s", folder,
-                       why == ENOTDIR ? "it is not a folder" : strerror(why));
-    TRY_CODE(cli_set_refuse(folder, others));
-    if (!m->a->resume && has_kept(folder, seat))
-        return cli_say(
-            EXIT_USAGE,
-            "--checkpoint %s: another run has saved its state there; give "
-            "--resume to continue it, or another folder",
-            folder);
-    return 0;
 }
 
 /* ---- a node's life ------------------------------------------------------- */
@@ -229,6 +128,7 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
     log_live(n, view);
     if (!n->all->mesh && view->seat != KOFN_NO_SEAT)
         n->seat = view->seat;
+    nodes_began(n, view);
     return cli_caught() ||
            happen(n, (view->at.step - view->final) / n->all->each + 1);
 }
@@ -421,6 +321,7 @@ static void live(void *ud, kofn_transport *t)
 
     n->end = (kofn_node_view)KOFN_NODE_VIEW_INIT;
     n->status = m->live(n, t, &p);
+    nodes_began(n, NULL);
     if (n->status < 0) {
         n->reason = strdup(kofn_errmsg());
         n->failed = 1 + atomic_fetch_add(&m->failures, 1);
@@ -433,7 +334,7 @@ static int run_threads(cli_nodes *m)
 {
     kofn_status st;
 
-    TRY_CODE(check_folder(m, KOFN_NO_SEAT));
+    TRY_CODE(nodes_claim_folder(m, KOFN_NO_SEAT));
     st = kofn_mesh_new(&m->mesh);
     for (size_t i = 0; i < m->count && !st; i++)
         st = start(m, i, (uint32_t)i);
@@ -442,6 +343,25 @@ static int run_threads(cli_nodes *m)
 }
 
 /* ---- one node of many ---------------------------------------------------- */
+
+static kofn_status listen_at(const cli_args *a, size_t body_max,
+                             kofn_transport **t)
+{
+    kofn_net_options z = cli_net_options(a, body_max);
+
+    return kofn_net_mesh(t, a->port, &z);
+}
+
+static kofn_status open_mpi(kofn_transport **t, uint32_t *seat)
+{
+    kofn_mpi_options mpi = KOFN_MPI_OPTIONS_INIT;
+    kofn_mpi_info info = KOFN_MPI_INFO_INIT;
+
+    mpi.mesh = true;
+    TRY(kofn_mpi_open(t, &mpi, &info));
+    *seat = info.rank;
+    return KOFN_OK;
+}
 
 static kofn_status reach_all(kofn_transport *t, const char *list)
 {
@@ -462,12 +382,13 @@ static int run_one(cli_nodes *m)
     kofn_status st;
     int code = 0;
 
-    *n = (cli_node){.all = m, .resumes = a->resume};
-    st = cli_transport_of(a->port)->mesh(a, m->bytes + 65536, &t, &n->seat);
+    *n = (cli_node){.all = m, .seat = KOFN_NO_SEAT, .resumes = a->resume};
+    st = cli_transport_of(a->port)->address ? listen_at(a, m->bytes + 65536, &t)
+                                            : open_mpi(&t, &n->seat);
     if (!st && a->reach)
         st = reach_all(t, a->reach);
     if (!st)
-        code = check_folder(m, n->seat);
+        code = nodes_claim_folder(m, n->seat);
     if (!st && !code)
         live(n, t);
     if (t)
@@ -519,11 +440,6 @@ int nodes_take_plan(cli_nodes *m, const kofn_plan *plan)
                       ? KOFN_DECODE_REPLICATED
                       : kofn_decoding_for(plan, a->workers, 0, 0, 0);
     return check_count(m, plan);
-}
-
-const char *nodes_decoding(const cli_nodes *m)
-{
-    return m->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed";
 }
 
 static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
@@ -632,12 +548,15 @@ static const cli_node *find_reason(const cli_nodes *m)
 static int complain(const cli_nodes *m)
 {
     const cli_node *n = find_reason(m);
+    char differ[400] = "";
 
     if (!n)
         return cli_say(EXIT_TOOFEW, "no node is left that has the result");
+    if (n->status == KOFN_INVAL) /* a checkpoint of another run, perhaps */
+        nodes_differences(m, differ, sizeof differ);
     return cli_say(n->status == KOFN_FORMAT ? EXIT_CORRUPT /* a checkpoint */
                                             : cli_exit_code(n->status),
-                   "%s", n->reason ? n->reason : "out of memory");
+                   "%s%s", n->reason ? n->reason : "out of memory", differ);
 }
 
 int nodes_run(cli_nodes *m)
@@ -674,5 +593,6 @@ int nodes_close(cli_nodes *m, int code)
     }
     free(m->node);
     kofn_free(m->events);
+    nodes_leave_folder(m);
     return port->end ? port->end(code) : code;
 }

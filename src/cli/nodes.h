@@ -6,7 +6,7 @@
 #ifndef KOFN_NODES_H
 #define KOFN_NODES_H
 
-#include "cli.h"
+#include "masterless.h"
 
 /* A node of a mesh in this process, and its result. */
 typedef struct cli_node {
@@ -18,7 +18,9 @@ typedef struct cli_node {
     size_t failed; /* its place among the failed nodes, from 1; 0: it did not
                       fail */
     kofn_node_view end;
-    bool resumes; /* resumes from what it kept */
+    bool resumes;  /* resumes from what it kept */
+    bool began;    /* `from` is known */
+    uint64_t from; /* step from which it resumed; UINT64_MAX: it ended before */
     /* The result: of an iteration, or of a training. */
     kofn_matrix v;
     kofn_iterate_result iterated;
@@ -41,6 +43,11 @@ typedef struct cli_nodes {
     size_t event_count;
     atomic_size_t due; /* joins of all earlier events have been done */
     atomic_size_t failures;
+    atomic_size_t began; /* nodes that have told from where they resume */
+    struct {
+        bool open;
+        int file;
+    } lock; /* of the folder of --checkpoint */
     /* Set by the command that opens it: */
     kofn_decoding decoding;
     size_t confirm, each; /* each: iterates per step of the events */
@@ -69,11 +76,30 @@ typedef struct cli_nodes {
  * name up to `rounds` rounds. Returns 0, or the exit code after a message; so
  * do the functions below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
+/* Refuses options that a mesh does not support (nodes_options.c). */
+int nodes_check_options(const cli_args *a);
+/* nodes_folder.c: nodes_claim_folder locks the folder of --checkpoint, and
+ * refuses one in use: by another process, or, without --resume, by files of
+ * this seat (KOFN_NO_SEAT: any). A new node must not find, at a later start,
+ * the files of another training. */
+int nodes_claim_folder(cli_nodes *m, uint32_t seat);
+void nodes_leave_folder(cli_nodes *m);
+/* nodes_record.c: nodes_record_options leaves the options in the folder of
+ * --checkpoint. nodes_differences puts those into `to` that differ from those
+ * of the run that is resumed: "", if none is known to. */
+void nodes_record_options(const cli_nodes *m);
+void nodes_differences(const cli_nodes *m, char *to, size_t room);
+/* Records where a node begins that resumes, or, for NULL, that it ended before.
+ * The last node of this process to begin says from where all resume. */
+void nodes_began(cli_node *n, const kofn_node_view *view);
 /* nodes_take_plan refuses a plan that needs more nodes, and chooses how to
  * decode: as asked for, or what suits the plan. nodes_decoding returns the
  * choice in words. */
 int nodes_take_plan(cli_nodes *m, const kofn_plan *plan);
-const char *nodes_decoding(const cli_nodes *m);
+static inline const char *nodes_decoding(const cli_nodes *m)
+{
+    return m->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed";
+}
 /* Runs all nodes of this process. If no node has the result, prints the reason
  * of the first failure. */
 int nodes_run(cli_nodes *m);

@@ -329,30 +329,6 @@ static int open_address(const cli_args *a, const kofn_problem *pb, uint64_t job,
     return open_away(a, t, job, false, out);
 }
 
-static kofn_status mesh_address(const cli_args *a, size_t body_max,
-                                kofn_transport **t, uint32_t *seat)
-{
-    kofn_net_options z = cli_net_options(a, body_max);
-
-    *seat = KOFN_NO_SEAT;
-    return kofn_net_mesh(t, a->port, &z);
-}
-
-static kofn_status mesh_mpi(const cli_args *a, size_t body_max,
-                            kofn_transport **t, uint32_t *seat)
-{
-    kofn_mpi_options mpi = KOFN_MPI_OPTIONS_INIT;
-    kofn_mpi_info info = KOFN_MPI_INFO_INIT;
-    kofn_status st;
-
-    (void)a;
-    (void)body_max;
-    mpi.mesh = true;
-    st = kofn_mpi_open(t, &mpi, &info);
-    *seat = st ? KOFN_NO_SEAT : info.rank;
-    return st;
-}
-
 /* Starts MPI before anything is read. Every rank runs this command. All ranks
  * but the first become workers here and never return to the command. */
 static int start_mpi(cli_args *a, bool *is_worker)
@@ -392,7 +368,11 @@ static int start_mpi(cli_args *a, bool *is_worker)
 /* ---- all of them --------------------------------------------------------- */
 
 static const cli_transport transports[] = {
-    {.name = "threads", .here = true, .ours = true, .port = kofn_port_threads},
+    {.name = "threads",
+     .here = true,
+     .ours = true,
+     .nodes = true,
+     .port = kofn_port_threads},
     {.name = "sim",
      .here = true,
      .ours = true,
@@ -401,14 +381,14 @@ static const cli_transport transports[] = {
     {.name = "processes", .ours = true, .open = open_processes},
     {.name = "mpi",
      .open = open_mpi,
-     .mesh = mesh_mpi,
+     .nodes = true,
      .start = start_mpi,
      .end = kofn_mpi_end},
     {.name = "tcp",
      .form = "tcp://*:PORT",
      .address = true,
      .open = open_address,
-     .mesh = mesh_address},
+     .nodes = true},
     /* On one machine a death is noticed at once. A long silence means a loaded
      * machine. */
     {.name = "ipc",
@@ -416,7 +396,7 @@ static const cli_transport transports[] = {
      .address = true,
      .silence = 10 * KOFN_SECOND,
      .open = open_address,
-     .mesh = mesh_address},
+     .nodes = true},
 };
 
 const cli_transport *cli_transport_of(const char *port)

@@ -2,7 +2,7 @@
  * and options that need or exclude each other.
  *
  * Owns nothing. A broken rule gives a message and an exit code. */
-#include "cli.h"
+#include "masterless.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -111,11 +111,6 @@ static bool is_address(const cli_transport *t)
     return t->address;
 }
 
-static bool has_mesh(const cli_transport *t)
-{
-    return t->mesh || (t->here && !t->simulated);
-}
-
 /* Returns the first given option that needs a port with an address, or NULL. */
 static const char *needs_address(const cli_args *a)
 {
@@ -149,14 +144,6 @@ static int check_port(cli_args *a)
         a->job.below = KOFN_BELOW_PAUSE; /* more workers may come at any time */
     if (a->job.errors != KOFN_ERRORS_NONE && !a->per_principal_given)
         a->job.workers_per_principal = 1;
-    if (a->masterless && !has_mesh(port))
-        return cli_say(EXIT_USAGE,
-                       "--masterless does not run on %s; give --port %s",
-                       a->port, cli_transport_forms(has_mesh));
-    if (a->masterless && a->metrics_listen)
-        return cli_say(EXIT_USAGE,
-                       "--metrics-listen is for a coordinator and its workers; "
-                       "leave it out with --masterless");
     if (!a->masterless && (a->reach || a->decode || a->confirm))
         return cli_say(EXIT_USAGE, "--%s is for --masterless",
                        a->reach    ? "reach"
@@ -172,7 +159,7 @@ static int check_port(cli_args *a)
         return cli_say(EXIT_USAGE,
                        "--reach needs an address to listen at; give --port "
                        "tcp://HOST:PORT");
-    return 0;
+    return a->masterless ? masterless_check(a) : 0;
 }
 
 int cli_check_together(const cli_command *c, cli_args *a)

@@ -50,6 +50,16 @@ setup() {
     LD_LIBRARY_PATH=alone run -0 alone/kofn power a.npy --masterless -n 3
 }
 
+@test "library: a command built without nodes refuses --masterless, and goes on without" {
+    [ -z "$(nm "$KOFN_WITHOUT_NODES" | grep -e " U kofn_mesh_" -e " nodes_run$")" ]
+    "$KOFN" gen matrix 40 40 -o a.npy
+    for words in "power a.npy" "pagerank none.mtx" "train a.npy --autoencoder --layers 40-4-40"; do
+        run -2 "$KOFN_WITHOUT_NODES" $words -n 3 --masterless
+        [[ $output == "kofn: --masterless: this kofn was built without nodes (-DKOFN_MESH=OFF)"* ]]
+    done
+    run -0 "$KOFN_WITHOUT_NODES" power a.npy -n 3
+}
+
 @test "library: schemes for comparison are loaded by their plugin only, at their name" {
     beside=$(dirname "$KOFN")
     [ -e "$beside/libkofn-schemes.so" ] || skip "it was built without these schemes"

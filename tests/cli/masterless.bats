@@ -104,13 +104,35 @@ for i in 2, 3, 4, 5:
     true
 }
 
+# locked: a process holds the lock of the folder.
+locked() {
+    grep -q ":$(stat -c %i kept/lock 2>/dev/null) " /proc/locks
+}
+
+@test "masterless: a folder that a process uses is refused to others, until it is killed" {
+    "$KOFN" gen matrix 40 40 -o A.npy
+    "$KOFN" power A.npy --masterless -n 2 -s mds:k=2 --port "ipc://$PWD/s" --checkpoint kept \
+        -q 2>/dev/null 3>&- &
+    wait_for locked
+    for how in "" --resume "--port ipc://$PWD/t"; do
+        run kofn power A.npy --masterless -n 3 -m 5 --checkpoint kept $how
+        [ "$status" -eq 1 ]
+        [ "$output" = "kofn: --checkpoint kept: another kofn is at work there; give another folder" ]
+    done
+    kill -9 $!
+    wait $! || true
+    kofn power A.npy --masterless -n 3 -m 5 --checkpoint kept -q
+}
+
 @test "masterless: ranks of MPI compute" {
     [ -n "$KOFN_CC" ] || skip "only the plain build is run under MPI"
     ls "$(dirname "$KOFN")"/libkofn-mpi-openmpi.so || skip "built without Open MPI"
     kofn gen graph 500 4000 -o G.mtx --seed 2
     run timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 \
-        "$KOFN" pagerank G.mtx --masterless -n 3 -s mds:k=2 --port mpi -o r.npy -q
+        "$KOFN" pagerank G.mtx --masterless -n 3 -s mds:k=2 --port mpi -o r.npy -q \
+        --checkpoint kept
     [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    for i in 0 1 2; do ls kept/seat-$i-*.kept; done # they share the folder
     kofn pagerank G.mtx -o want.npy -q
     py "assert abs(np.load('r.npy') - np.load('want.npy')).max() <= 1e-12"
 }
@@ -188,6 +210,22 @@ cut_newest() {
     [ "${#files[@]}" -lt 2 ] || truncate -s 100 "${files[-1]}"
 }
 
+# newest N: the first and the last step of the newest files that N seats have kept.
+newest() {
+    local i files
+    for ((i = 0; i < $1; i++)); do
+        files=(kept/seat-$i-*.kept)
+        [[ ${files[-1]} =~ step-0*([0-9]+)[.]kept$ ]] && echo "${BASH_REMATCH[1]}"
+    done | sort -n | sed -n '1p;$p' | xargs
+}
+
+# says_from FIRST LAST FILE: the file has one line that says so.
+says_from() {
+    local words=" $1"
+    [ "$1" = "$2" ] || words="s $1 to $2"
+    [ "$(grep 'going on' "$3")" = "going on from kept, after iteration$words" ]
+}
+
 # All nodes leave, and others resume, with the same scheme or another.
 kept_iterates() {
     local words="$1 --masterless --tol 1e-300 --max-iter 40 --checkpoint kept -o v.npy"
@@ -197,12 +235,17 @@ kept_iterates() {
     run kofn $words -n 4 -s elastic:k=2 -q
     refused "--resume"
     run kofn $words -n 4 -s elastic:k=2 --resume --max-iter 41 -q
-    refused "is of another run or release; give the same data"
+    refused "is of another run or release; give the same data" \
+        'or another folder; --max-iter was "40" and is "41"'
     cp -r kept was
+    says=$(newest 4)
+    kofn $words -n 4 -s elastic:k=2 --resume 2>err
+    says_from $says err
     for code in "-n 4 -s elastic:k=2" "-n 3 -s elastic:k=3" "-n 6 -s mds:k=4"; do
         rm -rf kept && cp -r was kept
         for i in 0 1 2 3; do cut_newest $i; done
-        kofn $words $code --resume --verify --json >out.json
+        kofn $words $code --resume --verify --json >out.json 2>err
+        grep '^kofn: kept/seat-.*damaged.* going on with the states* before .*, after iteration' err
         json "o['rel_error'] <= 1e-12 and o['iterations'] == 40" <out.json
         [ "$(ls kept | grep -c damaged)" -ge 1 ]
     done

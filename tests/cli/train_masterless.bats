@@ -209,12 +209,12 @@ lost_and_late() { # lost_and_late WAY
     run kofn $words -q
     [ "$status" -eq 2 ]
     [[ "$output" == *"--resume"* ]]
-    run kofn $words --resume --momentum 0.5 -q
+    run kofn $words --resume --momentum 0.5 --every 9 --seed 1 -q
     [ "$status" -eq 2 ]
-    [[ "$output" == *"is of another training"* ]]
-    run kofn $words --resume --verify --json
-    [ "$status" -eq 0 ]
-    json "o['rel_error'] <= 1e-12 and o['iterations'] == 120" <<<"$output"
+    [[ "$output" == *"is of another training"*'; --momentum was "0" and is "0.5", --every was "7" and is "9"' ]]
+    kofn $words --resume --verify --json >out.json 2>err
+    json "o['rel_error'] <= 1e-12 and o['iterations'] == 120" <out.json
+    grep -E '^going on from kept, after steps? [1-9][0-9]*( to [1-9][0-9]*)?$' err
     kofn $words --epochs 25 --resume --verify --json >more.json
     json "o['rel_error'] <= 1e-12 and o['iterations'] == 150" <more.json
     run kofn $words --resume -q
