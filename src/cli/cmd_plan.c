@@ -204,18 +204,38 @@ static int one(const cli_args *a, const kofn_problem *pb,
     return 0;
 }
 
-/* Forecasts the code of the recorded run, and the same without a code. */
+/* True if the scheme of this specification serves the operation, or is not
+ * known. */
+static bool serves(const char *spec, kofn_op op)
+{
+    char name[CLI_SPEC];
+    const kofn_scheme *s;
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
+    s = kofn_scheme_find(name);
+    return *name && (!s || s->ops & op);
+}
+
+/* Forecasts the code of the recorded run, and the same without a code, if they
+ * serve the operation and were not forecast before. */
 static int as_run(const cli_args *a, const kofn_problem *pb,
                   const kofn_forecast_options *opt, all *out)
 {
-    out->was.size = out->uncoded.size = sizeof out->was;
-    TRY_CODE(
-        cli_fail(kofn_forecast_job(&out->was, pb, out->run, a->workers, opt)));
-    return cli_fail(
-        kofn_forecast_job(&out->uncoded, pb, "uncoded", a->workers, opt));
+    const char *spec[] = {out->run, "uncoded"};
+    kofn_forecast *to[] = {&out->was, &out->uncoded};
+
+    for (size_t i = 0; i < 2 && *out->run; i++)
+        if (!to[i]->size && serves(spec[i], pb->op)) {
+            to[i]->size = sizeof *to[i];
+            TRY_CODE(cli_fail(
+                kofn_forecast_job(to[i], pb, spec[i], a->workers, opt)));
+        }
+    return 0;
 }
 
-static int forecast(const cli_args *a, const operation *o, int i, all *out)
+/* Forecasts operation `i`: the rows if `rows`, and the recorded run. */
+static int forecast(const cli_args *a, const operation *o, int i, bool rows,
+                    all *out)
 {
     kofn_forecast_options opt = KOFN_FORECAST_OPTIONS_INIT;
     kofn_costs costs = KOFN_COSTS_INIT;
@@ -238,9 +258,10 @@ static int forecast(const cli_args *a, const operation *o, int i, all *out)
     opt.deadline = a->deadline;
     opt.faulty = a->faulty;
     opt.survive = a->tolerate;
-    TRY_CODE(a->scheme_given ? one(a, &pb, &opt, out)
-                             : every(a, &pb, &opt, out));
-    return i == 0 && *out->run ? as_run(a, &pb, &opt, out) : 0;
+    if (rows)
+        TRY_CODE(a->scheme_given ? one(a, &pb, &opt, out)
+                                 : every(a, &pb, &opt, out));
+    return as_run(a, &pb, &opt, out);
 }
 
 /* Adds the coded rows of the second list to the first, by their total time. */
@@ -260,6 +281,34 @@ static int merge(all *into, const all *more)
         both[at] = more->row[i];
     }
     return 0;
+}
+
+/* Forecasts all operations that do the work.  With --scheme, only those that it
+ * serves. */
+static int forecast_each(const cli_args *a, const operation *o, all *out)
+{
+    bool given = a->scheme_given;
+    bool second = o->op[1] && (!given || serves(a->scheme, o->op[1]));
+    bool first = !given || !second || serves(a->scheme, o->op[0]);
+    all more = *out;
+    int code;
+
+    code = forecast(a, o, 0, first, out);
+    if (code || !o->op[1])
+        return code;
+    more.was = out->was;
+    more.uncoded = out->uncoded;
+    code = forecast(a, o, 1, second && !(first && given), &more);
+    if (!code && !out->row) {
+        *out = more;
+        return 0;
+    }
+    out->was = more.was;
+    out->uncoded = more.uncoded;
+    if (!code)
+        code = merge(out, &more);
+    free(more.row);
+    return code;
 }
 
 /* ---- what it says -------------------------------------------------------- */
@@ -474,7 +523,7 @@ int cmd_plan(cli_args *a)
 {
     const operation *o = operation_of(a->operand[0]);
     const cli_transport *to = cli_transport_of(a->port);
-    all l = {.row = NULL}, more = {.row = NULL};
+    all l = {.row = NULL};
     int code;
 
     if (!o)
@@ -490,16 +539,10 @@ int cmd_plan(cli_args *a)
                        to->form);
     TRY_CODE(know_workers(a, l.run));
     cli_busy("forecasting", o->name);
-    code = forecast(a, o, 0, &l);
-    if (!code && o->op[1]) {
-        code = forecast(a, o, 1, &more);
-        if (!code)
-            code = merge(&l, &more);
-    }
+    code = forecast_each(a, o, &l);
     cli_busy_end();
     if (!code)
         print_all(a, &l);
     free(l.row);
-    free(more.row);
     return code;
 }

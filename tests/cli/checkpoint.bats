@@ -212,7 +212,8 @@ for f in glob.glob('want/*.npy'):
         cp -r good C
         eval "$harm"
         run kofn pagerank G.mtx --checkpoint C --resume
-        [ "$status" -eq 5 ] && [ "${#lines[@]}" -eq 1 ]
+        [ "$status" -eq 5 ]
+        [ "${#lines[@]}" -eq 1 ]
         [[ "$output" == *"C/"*" is damaged or was changed: "*"; remove the folder to restart" ]]
     done
 }
@@ -242,7 +243,8 @@ for f in glob.glob('want/*.npy'):
     [ "$status" -eq 1 ]
     [[ "${lines[0]}" == *"--checkpoint C"*"File too large"*"after round or iteration 1 was not saved; that of 0 remains"* ]]
     [[ "$output" == *'"status": "failed"'* && "$output" == *'"rounds": 3'* ]]
-    [ -z "$(find C -name '.kofn-*')" ] && [ "$(kept)" -eq 0 ]
+    [ -z "$(find C -name '.kofn-*')" ]
+    [ "$(kept)" -eq 0 ]
     kofn matmul S.npy B.npy -r 3 --checkpoint C --resume -o got.npy -q
     py "
 want = np.load('S.npy') @ np.load('B.npy')
@@ -281,5 +283,6 @@ assert abs(np.load('got.npy') - want).max() <= 1e-12 * abs(want).max()"
         cmp <(cut -d, -f1-5 h.csv) <(cut -d, -f1-5 whole.csv)
         [ "$first" -eq 137 ] || break # there are no more changes than that
     done
-    [ "$n" -gt 20 ] && [ "$first" -eq 0 ]
+    [ "$n" -gt 20 ]
+    [ "$first" -eq 0 ]
 }

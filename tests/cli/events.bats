@@ -122,7 +122,7 @@ CASES
     kofn matvec X.npy w.npy -p sim -r 30 -s elastic:k=4,deal=speed \
         -w straggle=0.2,spread=0.3,leave=0.5,join=50 --below pause \
         --seed 6 --journal j3 -q
-    ! cmp -s j1 j3
+    not cmp -s j1 j3
 }
 
 @test "replay: decisions repeat (both ports), and tampering is found" {
@@ -226,7 +226,7 @@ CASES
     # the decisions follow it
     [ "$(sed -n '/begin product 2/,/^line/p' steps | grep -c '^  work for worker .* of product 2, row ')" -ge 4 ]
     [ "$(grep -c '^  deliver product [12]: ' steps)" -eq 2 ]
-    ! grep -q '^  |' steps
+    not grep -q '^  |' steps
     kofn replay j --step --state -q >states
     grep -v '^  |' states | cmp - steps
     grep -q '^  | product 1: running; .* strips open; 4 workers have tasks$' states

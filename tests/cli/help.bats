@@ -46,7 +46,7 @@ every_command() {
         refused "--pieces 0: give a whole number from 1"
     done
     kofn matvec X.npy w.npy --set pieces=2 --set show -r 2 -q | grep -q "^ *2  "
-    ! kofn matvec X.npy w.npy --set pieces=2 -r 2 -q | grep -q "^ *2  "
+    kofn matvec X.npy w.npy --set pieces=2 -r 2 -q | not grep -q "^ *2  "
     run kofn matvec X.npy w.npy --set show=1
     refused "takes no value"
     run kofn matvec X.npy w.npy --set lease
@@ -227,7 +227,7 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
         diff helped <(tail -n "$(wc -l <helped)" paged)
     done
     grep -q 'B .*damping' pages/kofn-pagerank.1
-    ! grep -q 'B .*damping' pages/kofn-matvec.1
+    not grep -q 'B .*damping' pages/kofn-matvec.1
     run kofn --manual matvek
     refused "there are matvec"
 }

@@ -28,6 +28,12 @@ calc_begins() {
     disown
 }
 
+# not COMMAND...: fails if the command succeeds. bats ignores the status of "! COMMAND"
+# unless it is the last of a test.
+not() {
+    ! "$@" || { echo "it succeeds, and must not: $*"; return 1; }
+}
+
 # calc KIND CODE: prints calc.py's answer. An ended calc.py fails the test.
 calc() {
     local ask fd said='' status='' more whole='' reply=$CALC.$BASHPID

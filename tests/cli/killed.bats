@@ -74,7 +74,8 @@ killed_everywhere() {
         trace_is_whole now/t.json
         replayed
     done
-    [ "$n" -ge "${least:-10}" ] && [ "$code" -eq 0 ]
+    [ "$n" -ge "${least:-10}" ]
+    [ "$code" -eq 0 ]
 }
 
 products() {

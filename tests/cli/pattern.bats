@@ -23,7 +23,7 @@ assert $2, p"
         kofn gen pattern $model 40 6 -o again.csv --factor 3 -q
         cmp p.csv again.csv
         kofn gen pattern $model 40 6 -o other.csv --factor 3 --seed 2
-        ! cmp -s p.csv other.csv
+        not cmp -s p.csv other.csv
     done
     kofn gen pattern iid:p=0.5 9 9 -o p.csv --factor inf
     pattern p.csv "{x for r in p for x in r} == {1, float('inf')}"
@@ -34,7 +34,7 @@ assert $2, p"
     for model in lambda lambda:tail=4 spot:hour=1 spot:group=2; do
         kofn gen pattern $model 9 6 -o p.csv --seed 3
         kofn gen pattern $model 9 6 -o other.csv --seed 4 -q
-        ! cmp -s p.csv other.csv
+        not cmp -s p.csv other.csv
         kofn gen pattern $model 9 6 -o again.csv --seed 3 --factor 7 -q
         cmp p.csv again.csv # these models have no factor
     done

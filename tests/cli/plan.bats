@@ -25,10 +25,16 @@ END
 
 @test "plan: one code, sums, streams and networks" {
   run "$KOFN" plan matvec 800x40 -s mds:k=4
-  [ "$status" -eq 0 ] && [ "${#lines[@]}" -eq 7 ]
+  [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -eq 7 ]
   [[ "${lines[3]}" == mds:k=4* ]]
   run "$KOFN" plan matvec 80x40 -n 1 --deadline 1
   [[ "$output" == *"No code that survives a loss fits; take more workers, or a longer --deadline."* ]]
+  for scheme in pcr:r=3 gc:d=3 agc:d=3; do
+    run "$KOFN" plan regress 4000x20 -n 12 -s $scheme
+    [ "$status" -eq 0 ]
+    [[ "${lines[3]}" == $scheme* ]]
+  done
   for words in "regress 4000x20" "stream 200x200 200x20 -n 4" "train 600x64 64-32-10"; do
     run "$KOFN" plan $words
     [ "$status" -eq 0 ]
@@ -47,6 +53,7 @@ END
   refused "784-x is no list of widths" train 60x784 784-x
   refused "the first layer has 7 numbers" train 60x784 7-3
   refused "--port tcp:// is no address" matvec 3x3 -p tcp://
+  refused "scheme elastic does not serve" regress 40x3 -s elastic
   refused "--port tcp://host is no address" matvec 3x3 -p tcp://host
 }
 
@@ -72,6 +79,18 @@ END
   run kofn plan matvec 600x200 --journal run.jsonl
   # six of nine sixths are needed, and nine are begun; a cancelled one may end or not
   [[ "$output" =~ "With these workers, mds:k=6 of the run computes "(1(\.[0-5])?)" times as much as " ]]
+  # a regression is a product A' A x or a sum of gradients
+  kofn gen matrix 600 5 -o X.npy -q
+  kofn gen vector 600 -o y.npy -q
+  for ran in gc:d=3 pcr:r=2; do
+    kofn regress X.npy y.npy -n 6 -p sim -s $ran --set journal=r.jsonl -q -o b.npy
+    for scheme in gc:d=2 pcr:r=3; do
+      run kofn plan regress 600x5 --journal r.jsonl -s $scheme
+      [ "$status" -eq 0 ]
+      [[ "${lines[3]}" == "$scheme "* ]]
+      [[ "$output" =~ "With these workers, $ran of the run computes "[1-3] ]]
+    done
+  done
   run kofn plan matvec 600x200 --journal A.npy
   [ "$status" -eq 2 ]
   run kofn plan matvec 600x200 --journal run.jsonl --pattern iid:p=0.1

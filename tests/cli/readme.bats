@@ -18,7 +18,11 @@ commands() {
         PATH=$PWD/bin:$PATH run timeout 100 bash -c "$line"
         [ "$status" -eq 0 ] || { echo "$line: $status: $output"; return 1; }
     done < <(commands)
-    [ -s rank.npy ] && [ -s C.npy ] && [ -s w.npy ] && [ -s h.csv ] && [ -s AB.npy ]
+    [ -s rank.npy ]
+    [ -s C.npy ]
+    [ -s w.npy ]
+    [ -s h.csv ]
+    [ -s AB.npy ]
     awk '/^An events file/{on = 1} on && /^    [0-9]/' "$KOFN_SOURCE/README.md" >events.txt
     [ "$(wc -l <events.txt)" -eq 4 ]
     kofn matmul A.npy B.npy -o D.npy -s elastic:k=6 -r 9 -e events.txt

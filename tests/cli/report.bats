@@ -88,7 +88,7 @@ assert was['whole'] and now['whole'] and figures(was) == figures(now), (was, now
     cp X.npy "$name"
     kofn matvec "$name" w.npy -p sim -r 2 --report r.html -q
     [ "$(grep -c '<script type="application/json" class="run">' r.html)" -eq 1 ]
-    ! grep -F "$name" r.html
+    not grep -F "$name" r.html
     $PYTHON "$KOFN_SOURCE/tests/cli/report.py" r.html >facts
     NAME=$name $PYTHON -c "
 import json, os, shlex
@@ -99,8 +99,8 @@ assert os.environ['NAME'] in words and words[0] == 'kofn', words"
     sed '1s/"port":"sim"/"port":"<\/script><b>"/
          s/"ev":"joined","w":2/&,"name":"u<\/script>"/' j >forged
     kofn report forged -o r.html -q
-    ! grep -F '</script><b>' r.html
-    ! grep -F 'u</script>' r.html
+    not grep -F '</script><b>' r.html
+    not grep -F 'u</script>' r.html
     $PYTHON "$KOFN_SOURCE/tests/cli/report.py" r.html |
         json "o['names'][:4] == ['', '', 'u</script>', '']"
     sed 's/"noise":[0-9.]*/"noise":"1"/' j >forged
@@ -111,7 +111,7 @@ assert os.environ['NAME'] in words and words[0] == 'kofn', words"
 @test "report: the page loads nothing" {
     inputs
     kofn matvec X.npy w.npy -p sim -r 2 --report r.html -q
-    ! grep -E '(src|href) *= *"[^"]|url\(|@import|fetch\(|XMLHttpRequest' r.html
+    not grep -E '(src|href) *= *"[^"]|url\(|@import|fetch\(|XMLHttpRequest' r.html
     grep -F "default-src 'none'" r.html
     grep -F "Permission is hereby granted" r.html
     [ "$(wc -c <r.html)" -lt 150000 ]
@@ -120,7 +120,8 @@ assert os.environ['NAME'] in words and words[0] == 'kofn', words"
 @test "report: bad outputs are refused before the run, and leave nothing" {
     inputs
     run kofn matvec X.npy w.npy -p sim --report no/where.html -o y.npy
-    [ "$status" -eq 1 ] && [[ "$output" == *"no/where.html"*"No such file"* ]]
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"no/where.html"*"No such file"* ]]
     [ ! -e y.npy ]
     run kofn matvec X.npy w.npy -p sim --report X.npy
     refused "--report X.npy"
@@ -140,12 +141,17 @@ assert os.environ['NAME'] in words and words[0] == 'kofn', words"
     cmp j before
     sed '$d' j | sed 's/"h":"[0-9a-f]*"/"h":"0123456789abcdef"/' >forged
     run kofn report forged -o r.html
-    [ "$status" -eq 1 ] && [[ "$output" == *"decides otherwise"* ]]
-    [ ! -e r.html ] && [ -z "$(ls .kofn-* 2>/dev/null)" ]
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"decides otherwise"* ]]
+    [ ! -e r.html ]
+    [ -z "$(ls .kofn-* 2>/dev/null)" ]
     # a file that cannot grow: an answer all the same, a message, and exit code 1
     run bash -c "ulimit -f 40; trap '' XFSZ; '$KOFN' matvec X.npy w.npy -p sim -o y.npy --report r.html -q"
-    [ "$status" -eq 1 ] && [[ "$output" == *"report: "*"r.html"* ]]
-    [ -e y.npy ] && [ ! -e r.html ] && [ -z "$(ls .kofn-* 2>/dev/null)" ]
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"report: "*"r.html"* ]]
+    [ -e y.npy ]
+    [ ! -e r.html ]
+    [ -z "$(ls .kofn-* 2>/dev/null)" ]
 }
 
 # shown FILE: what a browser makes of the page.
@@ -167,7 +173,7 @@ shown() {
     grep -E "wrong results? of worker 3 w(as|ere) left out; 12 rounds in" dom
     [ "$(grep -o 'class="u-over"' dom | wc -l)" -eq 2 ]
     [ "$(grep -o '<tr><td>u[0-9]*</td>' dom | wc -l)" -eq 9 ]
-    ! grep -F "cannot be shown" dom
+    not grep -F "cannot be shown" dom
     # data that is damaged is reported
     sed 's/class="cells">..../class="cells">AAAA/' r.html >bad.html
     shown bad.html | grep -F "This page cannot be shown"
@@ -190,5 +196,6 @@ assert runs("both.html").replace("\n", "") == (runs("elastic:k=3.html") + runs("
 assert runs("both.html").count("class=\"cells\"") == 2'
     [ -z "$(ls /tmp/kofn-page-* 2>/dev/null)" ]
     run kofn report elastic:k=3.j X.npy -o none.html
-    [ "$status" -eq 2 ] && [ ! -e none.html ]
+    [ "$status" -eq 2 ]
+    [ ! -e none.html ]
 }

@@ -39,7 +39,8 @@ began() {
     pid=$!
     wait_for began 5 # three twice
     [ "$(grep -c 'worker tcp://head:5555 --keys my keys' began)" -eq 5 ]
-    [ "$(grep -c '^three' began)" -eq 2 ] && [ "$(grep -c '^two' began)" -eq 2 ]
+    [ "$(grep -c '^three' began)" -eq 2 ]
+    [ "$(grep -c '^two' began)" -eq 2 ]
     grep -q "three: worker ended with 7" log
     touch one.dismissed two.dismissed three.dismissed
     wait $pid

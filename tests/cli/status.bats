@@ -76,7 +76,8 @@ says() {
 # bats test_tags=asan
 @test "status: without a coordinator, and with no address" {
     run kofn status "ipc://$PWD/nobody" --patience 0.2
-    [ "$status" -eq 4 ] && [[ "$output" == *"no answer"* ]]
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"no answer"* ]]
     run kofn status nowhere
     refused nowhere
     run kofn drain "ipc://$PWD/nobody" ""

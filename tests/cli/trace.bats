@@ -150,9 +150,11 @@ assert task(was) == task(now) and task(now)"
     run kofn trace j -o t.json --record t.txt
     refused "--record t.txt" ".npy or .csv"
     run kofn trace j -o no/where.json
-    [ "$status" -eq 1 ] && [[ "$output" == *"no/where.json"*"No such file"* ]]
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"no/where.json"*"No such file"* ]]
     run kofn trace j --record no/where.csv
-    [ "$status" -eq 1 ] && [[ "$output" == *"no/where.csv"*"No such file"* ]]
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"no/where.csv"*"No such file"* ]]
     # another decision, and invalid lines of the coordinator itself
     sed '$d' j | sed 's/"h":"[0-9a-f]*"/"h":"0123456789abcdef"/' >forged
     run kofn trace forged -o t.json --record r.csv
@@ -161,13 +163,15 @@ assert task(was) == task(now) and task(now)"
     for edit in 's/"own":"over"/"own":"under"/' 's/"round":3/"round":-3/' 's/,"s":0//' \
         's/"own":"storing","w":0/"own":"storing"/' 's/"since":/"from":/' '1s/"port":"sim",//'; do
         sed "$edit" j >forged
-        ! cmp -s j forged
+        not cmp -s j forged
         run kofn trace forged -o t.json --record r.csv
         refused forged "line "
         run kofn replay forged
         refused forged "line "
     done
-    [ ! -e t.json ] && [ ! -e r.csv ] && [ ! -e t.txt ]
+    [ ! -e t.json ]
+    [ ! -e r.csv ]
+    [ ! -e t.txt ]
 }
 
 # The locale is made here, because few machines have one.
@@ -184,5 +188,5 @@ assert task(was) == task(now) and task(now)"
         --journal j --metrics m --json -q >report.json
     kofn replay j
     json 'o["rounds"] == 3' <report.json
-    ! grep '[0-9],[0-9]' m report.json
+    not grep '[0-9],[0-9]' m report.json
 }

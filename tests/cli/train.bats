@@ -356,11 +356,13 @@ nothing_new() {
     refused "empty holds no model"
     rm -rf bad; cp -r model bad; rm bad/W2.npy
     run kofn predict bad X.npy -o y2.npy
-    [ "$status" -eq 5 ] && [[ "$output" == *"bad/W2.npy is damaged"*"it is missing"*"train again"* ]]
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"bad/W2.npy is damaged"*"it is missing"*"train again"* ]]
     rm -rf bad; cp -r model bad
     py "import json; o=json.load(open('bad/model.json')); del o['set']; json.dump(o, open('bad/model.json','w'))"
     run kofn predict bad X.npy -o y2.npy
-    [ "$status" -eq 5 ] && [[ "$output" == *"bad/model.json is damaged"*"this version of kofn"*"train again"* ]]
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"bad/model.json is damaged"*"this version of kofn"*"train again"* ]]
     py "np.save('narrow.npy', np.load('X.npy')[:,:9])"
     run kofn predict model narrow.npy -o y2.npy
     refused "9 columns"

@@ -167,5 +167,6 @@ assert len(h) == 36 and h['live'][-12:].max() == 11 and h['left'].sum() == 0"
     # too few workers remain to continue; their weights are not written
     printf '2 leave 0\n2 leave 1\n2 leave 2\n' >events.txt
     run kofn train X.npy y.npy -o model $net -s gpd:m=2,n=2,p=1 -p threads -e events.txt
-    [ "$status" -eq 4 ] && [ ! -e model/model.json ]
+    [ "$status" -eq 4 ]
+    [ ! -e model/model.json ]
 }

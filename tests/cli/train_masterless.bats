@@ -172,7 +172,8 @@ lost_and_late() { # lost_and_late WAY
     done
     [ "$status" -eq 130 ] || { echo "$status"; cat e2 o2.json; return 1; }
     ended 3 4 5
-    [ ! -e m1 ] && [ ! -e m2 ]
+    [ ! -e m1 ]
+    [ ! -e m2 ]
 }
 
 @test "masterless train: of 4 processes 1 dies, 1 leaves, 1 joins" {
@@ -347,7 +348,8 @@ and o['liars'] == 0 and len(o['wrong']) > 0 and o['back'] == 0" <out.json
     run kofn train X.npy y.npy -o model $net --masterless --journal j
     refused "" "does not go with --masterless"
     run kofn train X.npy y.npy -o model $net --masterless --history nowhere/h.csv
-    [ "$status" -eq 1 ] && [[ "$output" == *"nowhere/h.csv: No such file"* ]]
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"nowhere/h.csv: No such file"* ]]
     run kofn train X.npy y.npy -o model $net --masterless --scrub 3
     refused "--scrub compares" "give --errors"
     run kofn train X.npy y.npy -o model $net --masterless -w flip=0.1

@@ -89,7 +89,8 @@ END
   refused "has no NAME=VALUES" sweep matvec A.npy w.npy --over k
   refused "every run would write it anew" compare matvec A.npy w.npy -o y.npy -s mds -s elastic
   run "$KOFN" sweep matvec A.npy w.npy --over k=2 --csv /nosuch/t.csv
-  [ "$status" -eq 1 ] && [[ "$output" == *"cannot write /nosuch/t.csv"* ]]
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"cannot write /nosuch/t.csv"* ]]
 }
 
 @test "trials: Ctrl-C keeps the rows of runs that are over" {
@@ -105,7 +106,8 @@ END
   wait "$pid" || code=$?
   [ "$code" -eq 130 ]
   rows=$(($(grep -c . t.csv) - 1))
-  [ "$rows" -ge 2 ] && [ "$rows" -lt 60 ]
+  [ "$rows" -ge 2 ]
+  [ "$rows" -lt 60 ]
   grep "^kofn: $rows of 60 runs are done and in t.csv" out.txt
 }
 
@@ -117,13 +119,16 @@ END
   [[ "$output" == *"parity: any 4 of 5 workers suffice; 1 was lost"* ]]
   calc py 'assert np.allclose(np.load("y.npy"), np.load("A.npy") @ np.load("w.npy"))'
   run "$KOFN" compare matvec A.npy w.npy -n 5 -p sim -s ./p.so -s elastic:k=4
-  [ "$status" -eq 0 ] && [[ "$output" == *"./p.so "* ]]
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"./p.so "* ]]
   run "$KOFN" schemes ./p.so -n 5
   [[ "$output" == *"any 4 answers suffice"* ]]
   run "$KOFN" matvec A.npy w.npy -s ./nosuch.so
-  [ "$status" -eq 2 ] && [[ "$output" == *"cannot open shared object"* ]]
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"cannot open shared object"* ]]
   echo "int x;" > x.c
   "$KOFN_CC" -shared -fPIC x.c -o x.so
   run "$KOFN" matvec A.npy w.npy -s ./x.so
-  [ "$status" -eq 2 ] && [[ "$output" == *"has no list of schemes"* ]]
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"has no list of schemes"* ]]
 }

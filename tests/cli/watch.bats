@@ -74,7 +74,8 @@ m['kofn_tasks_total', 'outcome=\"wasted\"'] + m['kofn_tasks_total', 'outcome=\"c
     inputs
     kofn matvec X.npy w.npy -s mds:k=4 -r 3 -w straggle=0.3 --metrics m.txt -q
     run promtool check metrics <m.txt
-    [ "$status" -eq 0 ] && [ -z "$output" ]
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
 }
 
 @test "watch: bytes count blocks, inputs once per worker, and results" {
@@ -192,7 +193,8 @@ assert n[2]['wasted'] > n[1]['wasted'] > 0, n"
         -p sim -r 40 -o y.npy -q --trace t.json"
     [ "$status" -eq 1 ]
     [[ "$output" == *"trace: cannot write t.json: File too large"* ]]
-    [ ! -e t.json ] && [ -e y.npy ]
+    [ ! -e t.json ]
+    [ -e y.npy ]
     [ -z "$(find . -name '.kofn-*')" ]
 }
 

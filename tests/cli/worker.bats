@@ -216,7 +216,7 @@ END
     workers 2 "$at" --keys keys
     wait "$coordinator"
     grep -q '"status": "ok"' out.json
-    ! grep -q "connected as worker" stranger
+    not grep -q "connected as worker" stranger
     kill "$stranger"
 }
 

@@ -40,7 +40,7 @@ assert b['scenarios'] == [a['scenarios'][2]] and 'laws' not in b"
     papers pcr --scale 0.2 >b.txt
     papers pcr --scale 0.2 --seed 2 >c.txt
     cmp a.txt b.txt
-    ! cmp -s a.txt c.txt
+    not cmp -s a.txt c.txt
     grep -q "here/published" a.txt
     [ "$(wc -L <a.txt)" -le 80 ]
 }
@@ -74,7 +74,7 @@ assert t[0] > 1.1 * t[1] > 1.2 * t[2], t"
     done
     [[ "$output" == *"coded overlaps noiseless ok"* ]]
     LC_ALL=C papers elastic --scenario 3 >plain.txt
-    ! grep -q '[^ -~]' plain.txt
+    not grep -q '[^ -~]' plain.txt
     [ "$(wc -L <plain.txt)" -le 80 ]
 }
 

@@ -225,7 +225,8 @@ o['tables']['IV']['gather_back']['published'][1] == 40 * 150 * 10" <out.json
 o['tables']['I']['two_mds']['adversarial']['kofn'] == [48, 48] and \
 o['fig_5'][-1]['point']['kofn'] is None and o['fig_5'][-1]['point']['published'][0] == 4096**2" <out.json
     run papers codes
-    [ "$status" -eq 0 ] && [ "${#lines[@]}" -ge 25 ]
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -ge 25 ]
     for bad in "--grid 0x2" "--batch-cut 65,1" "-n 3" "--width 0" "--tcp 1" "--batch x" "-s gpd"; do
         run papers codes $bad
         [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ] || { echo "$bad: $output"; return 1; }

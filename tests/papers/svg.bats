@@ -78,7 +78,7 @@ for i, r in enumerate(o['scenarios'][0]['rates']) for n, v in r['runs'].items())
 for w in o['per_workers'] if w['gpd_uvn']]"
     papers tolerance -n 12 --grid 2x2 --svg d.svg --json >out.json # one point
     curves d.svg "c['gpd_uvn, lie'] == [(12, 3)]"
-    ! grep -q "nan\|inf" d.svg
+    not grep -q "nan\|inf" d.svg
 }
 
 # bats test_tags=asan
@@ -92,7 +92,8 @@ for w in o['per_workers'] if w['gpd_uvn']]"
     [ ! -e a.svg ]
     for file in none/a.svg /dev/full; do
         papers gradient --scale 0.01 --svg $file >out.txt 2>err.txt && return 1
-        [ "$(wc -l <err.txt)" -eq 1 ] && grep -q "$file" err.txt
+        [ "$(wc -l <err.txt)" -eq 1 ]
+        grep -q "$file" err.txt
         grep -q "in the order" out.txt
     done
     run papers gradient --scale 0.01 --svg none/a.svg

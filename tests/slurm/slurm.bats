@@ -119,8 +119,8 @@ assert abs(np.load('C.npy') - want).max() <= 1e-12 * abs(want).max()"
     [ "$status" -eq 3 ]
     [ ! -e "$(cat room)" ]
     # no process is left with a file of it open, or with its name
-    ! ls -l /proc/[0-9]*/fd 2>/dev/null | grep -F "$(cat room)/"
-    ! grep -lz "$(cat room)" /proc/[0-9]*/cmdline 2>/dev/null
+    ls -l /proc/[0-9]*/fd 2>/dev/null | not grep -F "$(cat room)/"
+    not grep -lz "$(cat room)" /proc/[0-9]*/cmdline 2>/dev/null
     SLURM_LIMIT=1 run slurm sleep 100
     [ "$status" -eq 124 ]
 }
