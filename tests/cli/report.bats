@@ -173,10 +173,10 @@ shown() {
     grep -E "wrong results? of worker 3 w(as|ere) left out; 12 rounds in" dom
     [ "$(grep -o 'class="u-over"' dom | wc -l)" -eq 2 ]
     [ "$(grep -o '<tr><td>u[0-9]*</td>' dom | wc -l)" -eq 9 ]
-    not grep -F "cannot be shown" dom
+    not grep -F '<p class="warn">This page cannot be shown' dom
     # data that is damaged is reported
     sed 's/class="cells">..../class="cells">AAAA/' r.html >bad.html
-    shown bad.html | grep -F "This page cannot be shown"
+    shown bad.html | grep -F '<p class="warn">This page cannot be shown'
 }
 
 @test "report: a page of two journals has the data of both" {
