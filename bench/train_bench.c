@@ -259,9 +259,9 @@ static void seat_up(seat *s, const char *spec)
     check(kf_resident_dense(&s->resident, s->plan, &s->A), "cut");
     check(kf_data_encode(&s->resident, s->code, &last, 1, &s->block), "encode");
     s->m = (kf_msg){.type = KF_MSG_UPDATE,
-                    .change = change,
                     .in = buffer(batch, s->block->components * s->block->rows),
                     .with = buffer(batch, s->block->cols)};
+    check(kf_states_change_new(&s->m.change, &change), "memory");
     check(kf_block_change(s->block, &s->m),
           "update"); /* from here on the block is the seat's own */
 }
@@ -270,6 +270,7 @@ static void seat_down(seat *s)
 {
     kf_buffer_drop(s->m.in);
     kf_buffer_drop(s->m.with);
+    kf_buffer_drop(s->m.change);
     kf_block_drop(s->block);
     kf_resident_free(&s->resident);
     kf_code_free(s->code);

@@ -5,12 +5,14 @@
 
 #include <kofn/scheme.h>
 
-extern const kofn_scheme kf_bcc, kf_distr_bgd, kf_grid, kf_ignore, kf_product;
+extern const kofn_scheme kf_bcc, kf_distr_bgd, kf_grid, kf_ignore,
+    kf_mds_published, kf_product;
 
 /* All of them, as a list that ends with NULL. */
 #define KF_SCHEMES_LIST                                                        \
     {                                                                          \
-        &kf_bcc, &kf_distr_bgd, &kf_grid, &kf_ignore, &kf_product, NULL        \
+        &kf_bcc, &kf_distr_bgd, &kf_grid, &kf_ignore, &kf_mds_published,       \
+            &kf_product, NULL                                                  \
     }
 
 #endif

@@ -98,6 +98,8 @@ static inline void kf_code_outer(size_t components, size_t rows, size_t cols,
 /* Returns the i-th of n Chebyshev points, in an order that separates neighbours
  * (math/numerics.md 3.2). */
 double kf_code_chebyshev_point(size_t i, size_t n);
+/* Computes T_0 .. T_{k-1} at x. */
+void kf_code_chebyshev_row(double x, size_t k, double *row);
 /* Computes the cosine and sine of 2 pi num / den.  The angle is reduced
  * exactly. */
 void kf_code_cossin(uint64_t num, uint64_t den, double *cosine, double *sine);
@@ -132,26 +134,25 @@ kofn_status kf_code_first_of_each(const kofn_layout *L, size_t classes,
 
 /* The families of coefficients for "any k of n" (docs/numerics.md).  An
  * open-ended family has further rows for seats beyond the first n. */
-#define KF_BASES                                                               \
-    "quaternion|harmonic|haar|gauss_sys|gauss|chebyshev|monomial|cauchy|vandermonde"
+#define KF_BASES "quaternion|harmonic|haar|gauss_sys|gauss"
 typedef enum kf_basis {
     KF_BASIS_QUATERNION, /* [I; P], P of quaternions with dyadic components;
                             open-ended */
     KF_BASIS_HARMONIC,   /* real trigonometric frame                       */
     KF_BASIS_HAAR,       /* [I; P], P a slice of an orthogonal matrix      */
     KF_BASIS_GAUSS_SYS,  /* [I; P], P Gaussian; open-ended                 */
-    KF_BASIS_GAUSS,      /* Gaussian in all rows; open-ended */
-    KF_BASIS_CHEBYSHEV,  /* T_0..T_{k-1} at reordered Chebyshev points */
-    KF_BASIS_MONOMIAL,   /* powers of reordered Chebyshev points */
-    KF_BASIS_CAUCHY,     /* [I; P], P_ij = 1/(x_i - y_j)                   */
-    KF_BASIS_VANDERMONDE /* powers of 1..n                                 */
+    KF_BASIS_GAUSS       /* Gaussian in all rows; open-ended */
 } kf_basis;
 
 /* The parameters k, basis and weight, for a scheme's table. */
 #define KF_BASIS_PARAMS                                                        \
     {"k", KOFN_AUTO, 1, 100000, "threshold: any k answers are enough", NULL},  \
-        {"basis", KF_BASIS_QUATERNION,      0,                                 \
-         0,       "family of coefficients", KF_BASES},                         \
+        {"basis",                                                              \
+         KF_BASIS_QUATERNION,                                                  \
+         0,                                                                    \
+         0,                                                                    \
+         "family of coefficients; others: mds-published",                      \
+         KF_BASES},                                                            \
     {                                                                          \
         "weight", KOFN_AUTO, 0, 100000,                                        \
             "blocks a seat mixes, 0 for all; fewer where A is sparse", NULL    \

@@ -96,6 +96,15 @@ double kf_code_chebyshev_point(size_t i, size_t n)
     return c;
 }
 
+void kf_code_chebyshev_row(double x, size_t k, double *row)
+{
+    row[0] = 1;
+    if (k > 1)
+        row[1] = x;
+    for (size_t j = 2; j < k; j++)
+        row[j] = 2 * x * row[j - 1] - row[j - 2];
+}
+
 /* ---- one row of each family ---------------------------------------------- */
 
 /* Returns the power of two nearest to 1/sqrt(k), without libm. */
@@ -175,26 +184,10 @@ static void harmonic_row(size_t i, size_t n, size_t k, double *row)
     }
 }
 
-static void power_row(double x, size_t k, double *row)
-{
-    row[0] = 1;
-    for (size_t j = 1; j < k; j++)
-        row[j] = row[j - 1] * x;
-}
-
-static void chebyshev_row(double x, size_t k, double *row)
-{
-    row[0] = 1;
-    if (k > 1)
-        row[1] = x;
-    for (size_t j = 2; j < k; j++)
-        row[j] = 2 * x * row[j - 1] - row[j - 2];
-}
-
 static bool systematic(kf_basis b)
 {
     return b == KF_BASIS_QUATERNION || b == KF_BASIS_HAAR ||
-           b == KF_BASIS_GAUSS_SYS || b == KF_BASIS_CAUCHY;
+           b == KF_BASIS_GAUSS_SYS;
 }
 
 void kf_basis_rows(const kf_family *f, size_t i, double *rows)
@@ -221,19 +214,6 @@ void kf_basis_rows(const kf_family *f, size_t i, double *rows)
         break;
     case KF_BASIS_HARMONIC:
         harmonic_row(i, f->n, k, rows);
-        break;
-    case KF_BASIS_CHEBYSHEV:
-        chebyshev_row(kf_code_chebyshev_point(i, f->n), k, rows);
-        break;
-    case KF_BASIS_MONOMIAL:
-        power_row(kf_code_chebyshev_point(i, f->n), k, rows);
-        break;
-    case KF_BASIS_CAUCHY:
-        for (size_t j = 0; j < k; j++)
-            rows[j] = 1 / ((double)i - (double)j);
-        break;
-    case KF_BASIS_VANDERMONDE:
-        power_row((double)i + 1, k, rows);
         break;
     }
 }

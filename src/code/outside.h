@@ -8,7 +8,7 @@
 #include <kofn/scheme.h>
 
 /* The names of these schemes, for a message if the plugin is absent. */
-#define KF_CODE_OUTSIDE "bcc|distr-bgd|grid|ignore|product"
+#define KF_CODE_OUTSIDE "bcc|distr-bgd|grid|ignore|mds-published|product"
 
 /* Returns these schemes, a list that ends with NULL and stays valid.  NULL,
  * without a message: there is no plugin. */

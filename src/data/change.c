@@ -141,7 +141,8 @@ static kofn_status update(kf_block *b, const kf_msg *m)
                        m->in->m.rows, m->in->m.cols, m->with->m.rows,
                        m->with->m.cols, m->operand);
     TRY(make_own(b));
-    TRY(kf_block_change_states(b, &m->change, &m->in->m, &m->with->m));
+    TRY(kf_block_change_states(b, kf_states_change_of(m->change), &m->in->m,
+                               &m->with->m));
     b->updates++;
     return KOFN_OK;
 }

@@ -178,6 +178,13 @@ kofn_status kf_block_set_states(kf_block *b, size_t states);
  * share its memory. */
 kofn_status kf_block_change_states(kf_block *b, const kofn_change *c,
                                    const kofn_matrix *U, const kofn_matrix *V);
+/* Makes a buffer that has a change, for messages; returns the change. */
+kofn_status kf_states_change_new(kf_buffer **out, const kofn_change *c);
+static inline const kofn_change *kf_states_change_of(const kf_buffer *b)
+{
+    assert(kf_buffer_bytes(b) >= sizeof(kofn_change));
+    return b->m.data;
+}
 /* Checks the factors of a change, of the caller or of a packet. */
 kofn_status kf_states_check_change(const kofn_change *c);
 /* Allocate memory of zeros for all components below each other; return
@@ -213,15 +220,17 @@ typedef struct kf_update_factors {
     kf_update_factor u, v;
     double *f, *g; /* factors of a seat */
     uint32_t *col; /* 0, 1, ...         */
+    kf_buffer *change;
 } kf_update_factors;
 /* Prepares both for the first group. Free them even after a failure. */
 kofn_status kf_update_factors_new(kf_update_factors *s, const kf_resident *r,
-                                  const kofn_matrix *U, const kofn_matrix *V);
+                                  const kofn_change *c, const kofn_matrix *U,
+                                  const kofn_matrix *V);
 void kf_update_factors_free(kf_update_factors *s);
 /* Chooses the group for the next mixtures. */
 void kf_update_factors_choose(kf_update_factors *s, size_t group);
-/* Fills the mixtures that change the block of a seat into an update message, as
- * references of the caller. */
+/* Fills the change, and the mixtures for the block of a seat, into an update
+ * message, as references of the caller. */
 kofn_status kf_update_factors_take(kf_update_factors *s, kf_code *code,
                                    size_t local, kf_msg *m);
 /* Checks that U and V can change A. */

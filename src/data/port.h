@@ -87,10 +87,10 @@ typedef struct kf_msg {
     kf_how how;
     kf_block *block; /* STORE; WORK: use once; NULL: the stored block */
     kf_buffer *in, *result;
-    kf_buffer *with; /* UPDATE: mixtures of V; `in` has the mixtures of U */
-    kofn_change change;
-    size_t state; /* SLICE, WORK that reads: 0 is A; others are optimizer
-                   * states */
+    kf_buffer *with;   /* UPDATE: mixtures of V; `in` has the mixtures of U */
+    kf_buffer *change; /* UPDATE: a kofn_change (kf_states_change_of) */
+    size_t state;      /* SLICE, WORK that reads: 0 is A; others are optimizer
+                        * states */
     kofn_status status;
     kofn_time took;     /* RESULT: time of the worker's own work; 0: unknown */
     uint32_t principal; /* HELLO, MOVED: see kofn_event */

@@ -72,6 +72,14 @@ kofn_status kofn_change_sgd(kofn_change *change, double step, double decay,
     return KOFN_OK;
 }
 
+kofn_status kf_states_change_new(kf_buffer **out, const kofn_change *c)
+{
+    TRY(kf_buffer_new(out, 1, kf_ceil_div(sizeof *c, sizeof(double)),
+                      KOFN_F64));
+    memcpy((*out)->m.data, c, sizeof *c);
+    return KOFN_OK;
+}
+
 kofn_status kf_states_check_change(const kofn_change *c)
 {
     bool finite = true;

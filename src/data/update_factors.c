@@ -86,7 +86,8 @@ static kofn_status take(kf_update_factor *s, const double *factor,
 /* ---- both ---------------------------------------------------------------- */
 
 kofn_status kf_update_factors_new(kf_update_factors *s, const kf_resident *r,
-                                  const kofn_matrix *U, const kofn_matrix *V)
+                                  const kofn_change *c, const kofn_matrix *U,
+                                  const kofn_matrix *V)
 {
     const kofn_layout *L = &r->plan->layout;
     kofn_cut cut = L->cut[0];
@@ -103,6 +104,7 @@ kofn_status kf_update_factors_new(kf_update_factors *s, const kf_resident *r,
         return KOFN_NOMEM;
     for (size_t i = 0; i < kf_max(cut.rows, cut.cols); i++)
         s->col[i] = (uint32_t)i;
+    TRY(kf_states_change_new(&s->change, c));
     TRY(side_new(&s->u, U, L->groups, r->by));
     TRY(side_new(&s->v, V, 1, 1));
     choose(&s->u, 0);
@@ -114,6 +116,7 @@ void kf_update_factors_free(kf_update_factors *s)
 {
     side_free(&s->u);
     side_free(&s->v);
+    kf_buffer_drop(s->change);
     kf_free(s->f);
     kf_free(s->g);
     kf_free(s->col);
@@ -135,6 +138,8 @@ kofn_status kf_update_factors_take(kf_update_factors *s, kf_code *code,
     if (st) {
         kf_buffer_drop(m->in);
         m->in = NULL;
+        return st;
     }
-    return st;
+    m->change = kf_buffer_keep(s->change);
+    return KOFN_OK;
 }

@@ -84,7 +84,7 @@ static kofn_status narrow(const step *s, size_t lo, size_t rows, kf_buffer **in)
 static kofn_status change_block(step *s, kf_block *block, uint32_t seat,
                                 size_t lo)
 {
-    kf_msg m = {.type = KF_MSG_UPDATE, .change = s->asked.to.change};
+    kf_msg m = {.type = KF_MSG_UPDATE};
     kofn_status st;
 
     TRY(kf_update_factors_take(&s->sides, s->of->code, seat, &m));
@@ -93,6 +93,7 @@ static kofn_status change_block(step *s, kf_block *block, uint32_t seat,
         st = kf_block_change(block, &m);
     kf_buffer_drop(m.in);
     kf_buffer_drop(m.with);
+    kf_buffer_drop(m.change);
     return st;
 }
 
@@ -101,7 +102,8 @@ static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
 {
     s->of = &h->blocks.operand[operand];
     TRY(kf_turn_change_ask(h, turn, operand, &s->asked));
-    return kf_update_factors_new(&s->sides, &s->of->resident, &s->asked.to.U,
+    return kf_update_factors_new(&s->sides, &s->of->resident,
+                                 &s->asked.to.change, &s->asked.to.U,
                                  &s->asked.to.V);
 }
 

@@ -27,7 +27,7 @@ static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
         return kf_nomem(SIZE_MAX);
     TRY(kf_buffer_new(out, 1, numbers, U->dtype));
     to = (*out)->m.data;
-    kf_wire_write_change(to, &m->change);
+    kf_wire_write_change(to, kf_states_change_of(m->change));
     to += KF_WIRE_CHANGE;
     kf_post_rows(U, &to, false);
     kf_post_rows(V, &to, false);

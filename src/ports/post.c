@@ -11,10 +11,11 @@ void kf_post_drop(kf_msg *m)
     kf_block_drop(m->block);
     kf_buffer_drop(m->in);
     kf_buffer_drop(m->with);
+    kf_buffer_drop(m->change);
     kf_buffer_drop(m->result);
     kf_free(m->why);
     m->block = NULL;
-    m->in = m->with = m->result = NULL;
+    m->in = m->with = m->change = m->result = NULL;
     m->why = NULL;
 }
 

@@ -95,9 +95,12 @@ static kofn_status take_update(const kf_head *h, kf_buffer *all, kf_msg *m)
     kofn_matrix V = {(char *)U.data + h->rows * h->cols * size, h->rows,
                      h->out_cols, h->out_cols, h->dtype};
 
+    kofn_change c;
+
     assert(h->type == KF_WIRE_UPDATE);
     m->type = KF_MSG_UPDATE;
-    TRY(kf_wire_read_change(&m->change, at));
+    TRY(kf_wire_read_change(&c, at));
+    TRY(kf_states_change_new(&m->change, &c));
     TRY(kf_buffer_view(&m->in, all, &U));
     return kf_buffer_view(&m->with, all, &V);
 }
@@ -174,7 +177,8 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
 /* Checks that there is memory for the states that a change may create. */
 static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
 {
-    size_t states = m->type == KF_MSG_UPDATE ? m->change.states : m->state;
+    size_t states =
+        m->change ? kf_states_change_of(m->change)->states : m->state;
     size_t bytes;
 
     if (states <= b->states || !s->w->opt.memory)

@@ -18,7 +18,6 @@
 typedef struct telling {
     kofn_job *job;
     uint32_t operand;
-    const kofn_change *change;
     kf_update_factors sides;
     bool reported; /* some worker was sent it */
 } telling;
@@ -30,8 +29,7 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
     kf_msg m = {.type = KF_MSG_UPDATE,
                 .worker = worker,
                 .operand = t->operand,
-                .round = j->start.number,
-                .change = *t->change};
+                .round = j->start.number};
 
     assert(seat != SIZE_MAX);
     TRY(kf_update_factors_take(
@@ -49,10 +47,10 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
                         const kofn_change *change, const kofn_matrix *U,
                         const kofn_matrix *V)
 {
-    telling t = {.job = j, .operand = operand, .change = change};
+    telling t = {.job = j, .operand = operand};
     const kofn_plan *plan = j->held[operand].plan;
-    kofn_status st =
-        kf_update_factors_new(&t.sides, &j->held[operand].resident, U, V);
+    kofn_status st = kf_update_factors_new(&t.sides, &j->held[operand].resident,
+                                           change, U, V);
 
     assert(operand < j->operands);
     /* group by group, because seats of a group share work */

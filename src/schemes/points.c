@@ -298,9 +298,7 @@ static void power_seat(const kf_cut_shape *s, size_t seat, double *E0,
 static void chebyshev_seat(const kofn_layout *L, const kf_cut_shape *s,
                            size_t seat, double *E0, double *E1, double *G)
 {
-    kf_family series = {KF_BASIS_CHEBYSHEV, L->seats, s->K, 0, L->seed, NULL};
-
-    kf_basis_rows(&series, seat, G);
+    kf_code_chebyshev_row(kf_code_chebyshev_point(seat, L->seats), s->K, G);
     for (size_t d = 1; d < s->K; d++)
         G[d] *= KF_ROOT_TWO;
     for (size_t j = 0; j < s->m * s->n; j++)

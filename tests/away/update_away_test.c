@@ -342,9 +342,10 @@ static kf_block *some_block(void)
 
 static void update(kofn_port *port, uint32_t worker, size_t rows)
 {
-    kf_msg m = {
-        .type = KF_MSG_UPDATE, .worker = worker, .change = KOFN_CHANGE_INIT};
+    const kofn_change c = KOFN_CHANGE_INIT;
+    kf_msg m = {.type = KF_MSG_UPDATE, .worker = worker};
 
+    assert_ok(kf_states_change_new(&m.change, &c));
     assert_ok(kf_buffer_new(&m.in, rows, 4, KOFN_F64));
     assert_ok(kf_buffer_new(&m.with, rows, 6, KOFN_F64));
     memset(m.in->m.data, 0, kf_buffer_bytes(m.in));

@@ -31,7 +31,7 @@ and o['spread'] == 0 and o['converged'] and ('$d' == 'auto' or o['decode'] == '$
     done
     echo '1 join' >one.txt
     kofn $words -n 3 -e one.txt -t 1e-300 -m 50 -q # who joins is the fourth
-    run kofn $words -n 3 -e one.txt -s mds:k=3,basis=chebyshev # that has no fourth seat
+    run kofn $words -n 3 -e one.txt -s mds-published:k=3,basis=chebyshev # that has no fourth seat
     [[ "$status" -eq 4 && "$output" == *"only 3 are available"* ]]
     printf '3 slow 0 5\n9 normal 0\n' >slow.txt
     kofn pagerank G.mtx --masterless -e slow.txt --verify --json >out.json

@@ -236,7 +236,7 @@ np.save('cube.npy', np.ones((2, 2, 2)))"
 @test "product: an inaccurate answer is refused" {
     kofn gen matrix 400 9 -o X.npy
     kofn gen vector 9 -o w.npy
-    run kofn matvec X.npy w.npy -n 20 -s elastic:k=18,basis=vandermonde -o y.npy
+    run kofn matvec X.npy w.npy -n 20 -s mds-published:k=18,basis=vandermonde -o y.npy
     [ "$status" -eq 1 ]
     [[ "$output" == *"exceeds max_error"* ]]
     [ ! -e y.npy ]

@@ -1,6 +1,7 @@
 /* code_test.c -- decoders against LAPACK and published numbers. */
 #include "code_rig.h"
 #include "figure1.h"
+#include "published.h"
 #include "sets.h"
 
 /* ---- decoders ------------------------------------------------------------ */
@@ -204,8 +205,8 @@ static void every_set_is_inverted(void **state)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             char spec[60];
 
-            snprintf(spec, sizeof spec, "mds:k=%zu,basis=%s", shapes[s][1],
-                     bases[b]);
+            snprintf(spec, sizeof spec, "%s:k=%zu,basis=%s", mds_of(bases[b]),
+                     shapes[s][1], bases[b]);
             for_sets(spec, shapes[s][0], shapes[s][1], check_exact_set);
         }
     for_sets("mds:k=5,weight=3", 9, 5, check_exact_set);
@@ -279,7 +280,8 @@ static void more_results_are_least_squares(void **state)
         for (size_t b = 0; b < sizeof bases / sizeof *bases; b++) {
             char spec[60];
 
-            snprintf(spec, sizeof spec, "mds:k=5,basis=%s", bases[b]);
+            snprintf(spec, sizeof spec, "%s:k=5,basis=%s", mds_of(bases[b]),
+                     bases[b]);
             for_sets(spec, 9, 5 + more, check_surplus_set);
         }
         for_sets("mds:k=5,weight=3", 9, 5 + more, check_surplus_set);
@@ -294,7 +296,8 @@ static void too_few_is_said(void **state)
         uint32_t set[16];
         rig r;
 
-        snprintf(spec, sizeof spec, "mds:k=5,basis=%s", bases[b]);
+        snprintf(spec, sizeof spec, "%s:k=5,basis=%s", mds_of(bases[b]),
+                 bases[b]);
         rig_up(&r, spec, 8, KOFN_F64);
         first_set(set, 4);
         do {

@@ -99,10 +99,10 @@ static void open_rows_do_not_depend_on_n(void **state)
 static void systematic_rows_are_units(void **state)
 {
     static const kf_basis plain[] = {KF_BASIS_QUATERNION, KF_BASIS_HAAR,
-                                     KF_BASIS_GAUSS_SYS, KF_BASIS_CAUCHY};
+                                     KF_BASIS_GAUSS_SYS};
 
     (void)state;
-    for (size_t b = 0; b < 4; b++)
+    for (size_t b = 0; b < 3; b++)
         for (size_t i = 0; i < 5; i++) {
             size_t components = kf_basis_components(plain[b]),
                    width = 5 * components;
@@ -177,6 +177,23 @@ static void haar_slice_is_orthonormal(void **state)
 }
 
 /* facts nodes.perm: the rank of each seat's node among cheb(M). */
+/* The same for mds-published. */
+static double *whole_published(const char *basis, size_t n, size_t k)
+{
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 1000, 7, 1, KOFN_F64, false);
+    double *G = numbers(n * k);
+    kofn_plan *plan;
+    char spec[60];
+
+    snprintf(spec, sizeof spec, "mds-published:k=%zu,basis=%s", k, basis);
+    assert_ok(kofn_plan_new(&plan, &pb, spec, n, 4));
+    for (size_t i = 0; i < n; i++)
+        assert_ok(plan->scheme->seat(&plan->layout, i, G + i * k, NULL, NULL));
+    kofn_plan_free(plan);
+    return G;
+}
+
 static void chebyshev_points_are_spread(void **state)
 {
     static const size_t perm[3][12] = {{0, 4, 2, 5, 3, 1},
@@ -188,8 +205,8 @@ static void chebyshev_points_are_spread(void **state)
     (void)state;
     for (size_t c = 0; c < 3; c++) {
         size_t k = M[c] - 1;
-        double *T = whole_basis(KF_BASIS_CHEBYSHEV, M[c], k);
-        double *X = whole_basis(KF_BASIS_MONOMIAL, M[c], k);
+        double *T = whole_published("chebyshev", M[c], k);
+        double *X = whole_published("monomial", M[c], k);
 
         for (size_t i = 0; i < M[c]; i++) {
             double a = (double)(2 * perm[c][i] + 1) * pi / (double)(2 * M[c]);
@@ -207,8 +224,8 @@ static void chebyshev_points_are_spread(void **state)
 
 static void closed_forms(void **state)
 {
-    double *V = whole_basis(KF_BASIS_VANDERMONDE, 9, 6);
-    double *C = whole_basis(KF_BASIS_CAUCHY, 9, 6);
+    double *V = whole_published("vandermonde", 9, 6);
+    double *C = whole_published("cauchy", 9, 6);
 
     (void)state;
     for (size_t i = 0; i < 9; i++) {
@@ -216,8 +233,8 @@ static void closed_forms(void **state)
 
         for (size_t j = 0; j < 6; j++, power *= (long)i + 1) {
             assert_true(V[i * 6 + j] == (double)power);
-            if (i >= 6)
-                assert_true(C[i * 6 + j] == 1.0 / (double)(i - j));
+            assert_true(C[i * 6 + j] ==
+                        (i < 6 ? i == j : 1.0 / (double)(i - j)));
         }
     }
     kf_free(V);

@@ -29,8 +29,8 @@ static const spelling spellings[] = {
      "elastic:k=24,basis=quaternion,weight=0,groups=1,deal=equal,cut=rows"},
     {"elastic:groups=4", 20,
      "elastic:k=12,basis=quaternion,weight=0,groups=4,deal=equal,cut=rows"},
-    {"elastic:deal=speed,basis=vandermonde,k=2", 3,
-     "elastic:k=2,basis=vandermonde,weight=0,groups=1,deal=speed,cut=rows"},
+    {"elastic:deal=speed,basis=haar,k=2", 3,
+     "elastic:k=2,basis=haar,weight=0,groups=1,deal=speed,cut=rows"},
 };
 
 static void defaults_are_spelled_out(void **state)

@@ -156,7 +156,7 @@ static void better_than_l1(void **state)
         char spec[40];
         code_case f;
 
-        snprintf(spec, sizeof spec, "mds:k=%zu,basis=chebyshev", K);
+        snprintf(spec, sizeof spec, "mds-published:k=%zu,basis=chebyshev", K);
         fleet_up(&f, spec, P);
         print_message("    (%zu,%zu) Chebyshev, of %zu columns, t by L1, by "
                       "kofn:",

@@ -253,7 +253,7 @@ static void pause_ends_if_unstable(void **state)
     core_case b;
 
     (void)state;
-    open_workers(&b, "mds:k=3,basis=chebyshev", 4, 6, &opt);
+    open_workers(&b, "mds-published:k=3,basis=chebyshev", 4, 6, &opt);
     event(&b, KOFN_EV_BEGIN, 0);
     answer_all(&b);
     assert_false(b.running);

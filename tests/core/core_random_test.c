@@ -12,7 +12,7 @@ static const struct {
     {"replication:k=2", 5, 4},
     {"replication:k=1", 3, 9},
     {"mds:k=2", 4, 6},
-    {"mds:k=3,basis=chebyshev", 5, 4},
+    {"mds-published:k=3,basis=chebyshev", 5, 4},
     {"mds:k=3,basis=harmonic", 4, 11},
     {"mds:k=1", 3, 3},
     {"mds:k=3,weight=3,basis=gauss", 5, 3},
@@ -22,9 +22,9 @@ static const struct {
     {"elastic:k=6,groups=3,basis=haar", 9, 6},
     {"elastic:k=3,deal=speed,basis=gauss", 5, 10},
     {"elastic:k=4,groups=2,deal=speed,basis=gauss", 8, 10},
-    {"elastic:k=5,basis=vandermonde", 7, 8},
+    {"mds-published:k=5,basis=vandermonde", 7, 8},
     {"elastic:k=4", 4, 9},
-    {"elastic:k=2,groups=2,basis=cauchy", 6, 5},
+    {"elastic:k=2,groups=2,basis=haar", 6, 5},
 };
 
 #define CODES (sizeof codes / sizeof *codes)

@@ -18,13 +18,13 @@ typedef struct held {
 
 static void update(const held *h, uint32_t operand)
 {
-    const kf_msg m = {.type = KF_MSG_UPDATE,
-                      .operand = operand,
-                      .in = h->U,
-                      .with = h->V,
-                      .change = KOFN_CHANGE_INIT};
+    const kofn_change c = KOFN_CHANGE_INIT;
+    kf_msg m = {
+        .type = KF_MSG_UPDATE, .operand = operand, .in = h->U, .with = h->V};
 
+    assert_ok(kf_states_change_new(&m.change, &c));
     assert_ok(kf_block_change(h->block, &m));
+    kf_buffer_drop(m.change);
 }
 
 static void up(held *h)

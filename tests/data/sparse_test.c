@@ -17,7 +17,7 @@ static const struct {
     {"pcr:r=3,basis=lagrange", 8, 1, KOFN_GRAM},
     {"elastic:k=3", 6, 1, KOFN_LEFT},
     {"elastic:k=4", 6, 5, KOFN_LEFT},
-    {"elastic:k=3,basis=chebyshev", 5, 3, KOFN_LEFT},
+    {"elastic:k=3,basis=harmonic", 5, 3, KOFN_LEFT},
     {"elastic:k=1", 2, 3, KOFN_LEFT},
     {"gpd:m=2,n=1,p=2", 8, 6, KOFN_LEFT},
     {"gpd:m=1,n=1,p=3", 7, 2, KOFN_LEFT},
@@ -248,7 +248,7 @@ static void work_is_counted_and_stopped(void **state)
         kf_how how;
         size_t workers, rows, p;
     } work[] = {{"pcr:r=1", KOFN_GRAM, KF_HOW_GRAM, 1, 600000, 1},
-                {"elastic:k=1,basis=chebyshev", KOFN_LEFT, KF_HOW_LEFT_INNER, 1,
+                {"elastic:k=1,basis=harmonic", KOFN_LEFT, KF_HOW_LEFT_INNER, 1,
                  600000, 3},
                 {"gpd:m=1,n=1,p=1", KOFN_LEFT, KF_HOW_LEFT_ROWS, 1, 6000, 3}};
 

@@ -218,10 +218,11 @@ static void send_worker(kofn_port *port, uint32_t worker, unsigned type,
         MUST(kf_buffer_new(&m.result, 4, 1, KOFN_F64) == KOFN_OK);
     }
     if (type == KF_MSG_UPDATE) { /* the size soon exceeds the limit */
+        const kofn_change change = KOFN_CHANGE_INIT;
         size_t rows = task % 4 == 0 ? 2000 : 1;
 
         m.operand = task % 5 == 4;
-        m.change = (kofn_change)KOFN_CHANGE_INIT;
+        MUST(kf_states_change_new(&m.change, &change) == KOFN_OK);
         MUST(kf_buffer_new(&m.in, rows, 6, KOFN_F64) == KOFN_OK);
         MUST(kf_buffer_new(&m.with, rows, 4, KOFN_F64) == KOFN_OK);
         memset(m.in->m.data, 0, kf_buffer_bytes(m.in));

@@ -1,6 +1,7 @@
 /* numerics_test.c -- measures what docs/numerics.md guarantees for usual
  * survivor sets. */
 #include "numerics_rig.h"
+#include "published.h"
 
 /* ---- item 1: every survivor set ------------------------------------------ */
 
@@ -126,7 +127,8 @@ static void prediction_holds_for_every_basis(void **state)
         tally t = {0};
         pair p;
 
-        snprintf(spec, sizeof spec, "mds:k=14,basis=%s", bases[b]);
+        snprintf(spec, sizeof spec, "%s:k=14,basis=%s", mds_of(bases[b]),
+                 bases[b]);
         pair_up(&p, spec, 28, 28, 1);
         for (size_t more = 0; more < 3; more++) {
             try_random(&p, 14 + more, 28, effort(100), &t);
@@ -319,7 +321,7 @@ static double worst_noise(const char *basis, size_t n, size_t k)
     kf_code *code;
     char spec[60];
 
-    snprintf(spec, sizeof spec, "mds:k=%zu,basis=%s", k, basis);
+    snprintf(spec, sizeof spec, "%s:k=%zu,basis=%s", mds_of(basis), k, basis);
     if (kofn_plan_new(&plan, &pb, spec, n, 1))
         return NAN;
     assert_ok(kf_code_new(&code, plan));

@@ -380,7 +380,8 @@ static void nodes_to_find_errors(void **state)
     assert_non_null(strstr(kofn_errmsg(), "partial products of 5 nodes"));
     assert_non_null(strstr(kofn_errmsg(), "only 4 are available"));
     kofn_plan_free(p);
-    assert_ok(kofn_plan_new(&p, &pb, "mds:k=4,basis=chebyshev", 4, 1));
+    assert_ok(
+        kofn_plan_new(&p, &pb, "mds-published:k=4,basis=chebyshev", 4, 1));
     assert_status(KOFN_TOOFEW, kofn_nodes_find(p, KOFN_ERRORS_ADVERSARIAL, 9));
     kofn_plan_free(p);
 }

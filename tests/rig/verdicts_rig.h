@@ -73,7 +73,7 @@ static const struct {
     {"polydot:m=2,n=1,p=2", 8, 1},
     {"gpd:m=2,n=2,p=1", 10, 1},
     {"gpd:m=2,n=2,p=2", 14, 1},
-    {"mds:k=5,basis=chebyshev", 9, 1},
+    {"mds-published:k=5,basis=chebyshev", 9, 1},
     {"mds:k=5,basis=haar", 10, 1},
     {"polynomial:m=2,p=2,basis=chebyshev", 9, 1},
     {"matdot:n=3,basis=chebyshev", 8, 1},
