@@ -7,6 +7,7 @@
 
 #include "cli/args.c" /* part of the command, not of the library */
 #include "cli/commands.c"
+#include "cli/nodes_options.c"
 #include "cli/rules.c"
 #include "cli/table.c"
 
@@ -16,25 +17,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- the rest of the command, for these two parts ------------------------ */
 
-static kofn_status never_meshed(const cli_args *a, size_t body_max,
-                                struct kofn_transport **t, uint32_t *seat)
-{
-    (void)a;
-    (void)body_max;
-    (void)t;
-    (void)seat;
-    abort();
-}
-
 const cli_transport *cli_transport_of(const char *port)
 {
     static const cli_transport named[] = {
         {.name = "threads", .here = true},
         {.name = "sim", .here = true, .simulated = true},
         {.name = "processes"},
-        {.name = "mpi", .mesh = never_meshed}};
-    static const cli_transport address = {.address = true,
-                                          .mesh = never_meshed};
+        {.name = "mpi", .nodes = true}};
+    static const cli_transport address = {.address = true, .nodes = true};
 
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         if (!strcmp(port, named[i].name))

@@ -9,6 +9,7 @@
 #include "cli_messages.h"
 
 #include "cli/checkpoint.c" /* parts of the command, not of the library */
+#include "cli/fingerprint.c"
 #include "cli/sets.c"
 
 #include "base/hash.h"
