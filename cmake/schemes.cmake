@@ -1,6 +1,6 @@
 # schemes.cmake -- schemes that papers compare theirs with.  They are a plugin, and can be
 # given as -s ./libkofn-schemes.so.  -DKOFN_SCHEMES=OFF leaves them out.
-option(KOFN_SCHEMES "schemes for comparison: bcc, distr-bgd, grid, ignore, mds-published, product" ON)
+option(KOFN_SCHEMES "schemes for comparison (papers/schemes)" ON)
 
 # Sets KOFN_SCHEMES_INSIDE: what a program takes that has them inside.
 function(kofn_schemes_objects)

@@ -22,7 +22,8 @@ extern "C" {
  *
  *     state s = add[s] U' V + sum over t of keep[s][t] (state t before)
  *
- * Later states are discarded.  By default A becomes A - U' V. */
+ * Later states are discarded, and a state with factors 0 is forgotten.  By
+ * default A becomes A - U' V.  docs/training.md has examples. */
 typedef struct kofn_change {
     size_t size;   /* sizeof(kofn_change) */
     size_t states; /* optimizer states: 0 to KOFN_CHANGE_STATES; 0 */
@@ -53,8 +54,8 @@ KOFN_API kofn_status kofn_change_sgd(kofn_change *change, double step,
                                      bool nesterov);
 /* Changes an operand in the blocks that the workers hold.
  *
- * U is r x m and V r x n, with a row for each example of a batch; both may be
- * NULL, and U' V is 0 then.  U and V belong to the caller again after the call.
+ * U is r x m and V r x n, with a row for each example of a batch.  With both
+ * NULL, U' V is 0.  U and V belong to the caller again after the call.
  * The change takes effect before any product that starts later.  The placed
  * matrix is never written: a worker with a view of it as its block gets its own
  * copy.  Workers that join later get blocks rebuilt from those of other
@@ -81,7 +82,8 @@ KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
                                  const kofn_matrix *U, const kofn_matrix *V);
 /* Reads a state of an operand into A (m x n, of the type of the plan) from any
  * blocks that determine it.  State 0 is the operand itself.  A state that the
- * operand does not have is read as 0.
+ * operand does not have is read as 0.  For the events of a job
+ * (kofn_options.events) a fetch is a round.
  * KOFN_UNSUITED: the blocks of the plan cannot be read.
  * KOFN_INVAL: also if there is no such operand, or `state` exceeds
  * KOFN_CHANGE_STATES.

@@ -207,7 +207,7 @@ static void tell(const cli_nodes *m)
         return;
     if (last)
         cli_tell("going on from %s, %s", folder, after);
-    else
+    else if (!has_kept(folder, KOFN_NO_SEAT))
         cli_say(0, "%s holds no checkpoint; starting from the beginning",
                 folder);
 }

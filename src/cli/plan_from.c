@@ -149,10 +149,14 @@ void plan_run_text(const char *scheme, const kofn_forecast *was,
                    char *out, size_t room)
 {
     char spec[KF_SPEC_SHORT], other[KF_SPEC_SHORT];
-    double less = 1 - was->round50 / uncoded->round50;
+    double less;
     size_t n;
 
     kf_spec_short(spec, scheme);
+    if (!was->size || !uncoded->size) {
+        snprintf(out, room, "there is no forecast for %s of the run", spec);
+        return;
+    }
     if (was->status) {
         snprintf(out, room, "with these workers, %s of the run fails: %s", spec,
                  kofn_strerror(was->status));
@@ -165,6 +169,7 @@ void plan_run_text(const char *scheme, const kofn_forecast *was,
                  kofn_strerror(uncoded->status), spec);
         return;
     }
+    less = 1 - was->round50 / uncoded->round50;
     snprintf(out, room,
              "with these workers, %s of the run computes %.2g times as much as "
              "without a code, and a round takes %.0f %% %s",

@@ -5,6 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int refuse(const char *folder, const char *name)
+{
+    if (!strncmp(name, "seat-", 5))
+        return cli_say(EXIT_USAGE,
+                       "--checkpoint %s: it holds %s, which nodes without a "
+                       "master keep; add --masterless to continue their run, "
+                       "or give another folder",
+                       folder, name);
+    return cli_say(EXIT_USAGE,
+                   "--checkpoint %s: it holds %s, and nothing that this "
+                   "command can continue; give another folder, or remove that "
+                   "file",
+                   folder, name);
+}
+
 int cli_set_refuse(const char *folder, const char *const *begin)
 {
     DIR *d = opendir(folder);
@@ -14,11 +29,7 @@ int cli_set_refuse(const char *folder, const char *const *begin)
     while (d && !code && (e = readdir(d)))
         for (size_t i = 0; begin[i] && !code; i++)
             if (!strncmp(e->d_name, begin[i], strlen(begin[i])))
-                code = cli_say(EXIT_USAGE,
-                               "--checkpoint %s: it holds %s, and nothing that "
-                               "this command can continue; give another "
-                               "folder, or remove that file",
-                               folder, e->d_name);
+                code = refuse(folder, e->d_name);
     if (d)
         closedir(d);
     return code;

@@ -5,12 +5,10 @@
 #include "code/outside.h"
 #include "plug/open.h"
 
-static kf_plug plug = {
-    .file = "libkofn-schemes.so",
-    .symbol = KOFN_SCHEMES_SYMBOL,
-    .absent = "schemes bcc, distr-bgd, grid, ignore, mds-published and "
-              "product",
-    .needs = "-DKOFN_SCHEMES=ON"};
+static kf_plug plug = {.file = "libkofn-schemes.so",
+                       .symbol = KOFN_SCHEMES_SYMBOL,
+                       .absent = "schemes " KF_CODE_OUTSIDE,
+                       .needs = "-DKOFN_SCHEMES=ON"};
 
 const kofn_scheme *const *kf_plug_schemes(void)
 {

@@ -28,6 +28,11 @@ END
   [ "$status" -eq 0 ]
   [ "${#lines[@]}" -eq 7 ]
   [[ "${lines[3]}" == mds:k=4* ]]
+  # the command that is printed runs the same code
+  for scheme in mds:k=4,basis=gauss mds-published:k=4,basis=monomial elastic:k=4,deal=speed; do
+    run "$KOFN" plan matvec 800x40 -n 8 -s $scheme
+    [[ "$output" == *"-n 8 -s $scheme" ]]
+  done
   run "$KOFN" plan matvec 80x40 -n 1 --deadline 1
   [[ "$output" == *"No code that survives a loss fits; take more workers, or a longer --deadline."* ]]
   for scheme in pcr:r=3 gc:d=3 agc:d=3; do
