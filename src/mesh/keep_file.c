@@ -44,8 +44,9 @@ static kf_store set_of(const kf_host *h, const kf_kept *k,
              (unsigned long long)k->turn, k->whole ? "kept" : "draft");
     return (kf_store){.folder = h->opt.keep,
                       .name = name,
-                      .remedy = "the node takes its state from the other "
-                                "nodes, or starts anew if none has one"};
+                      .remedy = "remove the file .kept of that step: the node "
+                                "takes its state from the other nodes, or "
+                                "starts anew if none has one"};
 }
 
 /* Returns false if the text is not that of a checkpoint. */
@@ -184,8 +185,7 @@ static kofn_status load(const kf_store *s, size_t i, size_t least, size_t most,
 
     *out = NULL;
     if (bytes < least || bytes > most || bytes % 8 != 0)
-        return kf_fail(KOFN_FORMAT,
-                       "%s/%s is of nodes with other blocks; remove it: %s",
+        return kf_fail(KOFN_FORMAT, "%s/%s is of nodes with other blocks; %s",
                        s->folder, s->name, s->remedy);
     TRY(kf_buffer_new(out, bytes / 8, 1, KOFN_F64));
     st = kf_store_find(s, i, (*out)->m.data, path);
@@ -208,8 +208,7 @@ static kofn_status open_set(const kf_kept *k, kf_store *s)
     return read_head(s, &is) && is.seat == k->seat && is.turn == k->turn &&
                    is.at.step == k->at.step && is.at.lineage == k->at.lineage
                ? KOFN_OK
-               : kf_fail(KOFN_FORMAT,
-                         "%s/%s is not what its name says; remove it: %s",
+               : kf_fail(KOFN_FORMAT, "%s/%s is not what its name says; %s",
                          s->folder, s->name, s->remedy);
 }
 

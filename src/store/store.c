@@ -388,8 +388,7 @@ kofn_status kf_store_open(kf_store *s)
     }
     kf_store_close(s);
     return st == KOFN_FORMAT && s->remedy
-               ? kf_fail(st, "%s; remove %s/%s: %s", why, s->folder, s->name,
-                         s->remedy)
+               ? kf_fail(st, "%s; %s", why, s->remedy)
                : kf_fail(st, "%s", why);
 }
 

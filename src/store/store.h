@@ -27,7 +27,7 @@ typedef struct kf_store {
     const char *folder, *name; /* `name` is the manifest's */
     const char *before; /* the manifest of the set before has this name; NULL:
                            that set is not kept */
-    const char *remedy; /* what follows when a damaged set is removed */
+    const char *remedy; /* what to do if the set is damaged */
     char id[32];        /* part of the names of drafts, different in each set */
     kf_store_file *file;
     size_t files, cap;
