@@ -606,6 +606,29 @@ static void small_transports(void **state)
     }
 }
 
+/* Factors that are not finite and too many states do not reach a block. */
+static void changes(void **state)
+{
+    kofn_change c = {sizeof c, 3, {{1, 2}, {3, 4, 5}}, {6, 7, 8, 9}}, got;
+    unsigned char bytes[KF_WIRE_CHANGE];
+
+    (void)state;
+    c.keep[3][3] = -0.5;
+    kf_wire_write_change(bytes, &c);
+    assert_ok(kf_wire_read_change(&got, bytes));
+    assert_int_equal(got.states, 3);
+    assert_memory_equal(got.keep, c.keep, sizeof c.keep);
+    assert_memory_equal(got.add, c.add, sizeof c.add);
+    c.states = KOFN_CHANGE_STATES + 1;
+    kf_wire_write_change(bytes, &c);
+    assert_status(KOFN_FORMAT, kf_wire_read_change(&got, bytes));
+    assert_non_null(strstr(kofn_errmsg(), "4 optimizer states"));
+    c.states = 3;
+    c.keep[3][3] = NAN;
+    kf_wire_write_change(bytes, &c);
+    assert_status(KOFN_FORMAT, kf_wire_read_change(&got, bytes));
+}
+
 TEST_FILE(wire_test)
 {
     const struct CMUnitTest tests[] = {
@@ -614,6 +637,7 @@ TEST_FILE(wire_test)
         TEST(bodies, "wire: bodies that are damaged or cut short are refused"),
         TEST(blocks_that_travel,
              "wire: sent blocks equal the local ones (each scheme, operation)"),
+        TEST(changes, "wire: a change arrives, and a wrong one is refused"),
         TEST(failure_text, "wire: the text of a failure is bounded and plain"),
         TEST(whole_bodies,
              "wire: bodies need a checksum unless the transport keeps them"),

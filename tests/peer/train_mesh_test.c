@@ -462,6 +462,10 @@ static void programs(void **state)
     assert_non_null(
         strstr(kofn_errmsg(), "`recalls` is 1; it must be at least 2"));
     p = f.program;
+    p.states = KOFN_CHANGE_STATES + 1;
+    assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
+    assert_non_null(strstr(kofn_errmsg(), "`states` is 4"));
+    p = f.program;
     p.change = NULL;
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "product 3 has `read`"));
@@ -479,6 +483,28 @@ static void programs(void **state)
     assert_status(KOFN_INVAL, run(&p, 1, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "is a left product; choose one"));
     tear_down(&f);
+}
+
+/* A program whose changes have more optimizer states than it says. */
+static void too_many_states(void **state)
+{
+    kf_turn_change a;
+    fixture f;
+    sim s;
+
+    (void)state;
+    mesh_up(&s, &f, &training_cases[0], 1, 1);
+    sim_start(&s, 0, true);
+    assert_ok(kf_turn_change_ask(s.node[0].host, 1, 0, &a));
+    assert_int_equal(a.to.change.states, 1);
+    kf_turn_change_done(&a);
+    s.node[0].host->blocks.states = 0;
+    assert_status(KOFN_INVAL, kf_turn_change_ask(s.node[0].host, 1, 0, &a));
+    assert_non_null(strstr(kofn_errmsg(),
+                           "a change with 1 optimizer states, and the program "
+                           "says 0 (kofn_program.states)"));
+    s.node[0].host->blocks.states = 1;
+    mesh_down(&s, &f);
 }
 
 static kofn_status train(const training_case *l, const char *scheme)
@@ -536,6 +562,8 @@ TEST_FILE(train_mesh_test)
              "train: nodes on threads end with the same plain weights"),
         TEST(programs,
              "train: programs that do not fit are refused with the value"),
+        TEST(too_many_states,
+             "train: more optimizer states than the program says are refused"),
         TEST(unsuited_code,
              "train: a code that does not fit a training is refused"),
     };

@@ -20,6 +20,7 @@ typedef struct window_case {
     /* The node's own vector is wrong at the end of a turn, when it has some
      * rows. */
     bool errs;
+    bool widens;  /* node 1 lends rows with one more optimizer state */
     size_t begun; /* windows of the large block that it requested */
     size_t lo[MOST_WINDOWS], rows[MOST_WINDOWS];
     uint64_t turn[MOST_WINDOWS]; /* the turn of each request */
@@ -91,6 +92,16 @@ static void tamper(sim *s, sim_packet *p)
         ((double *)(void *)p->body)[p->p.body_bytes / 16 - 1] += 1e-3;
         now.sent++;
     }
+    if (now.widens && p->from == 1) {
+        size_t each = p->p.body_bytes / 2;
+        unsigned char *wide = numbers(3 * each, 1);
+
+        memcpy(wide, p->body, 2 * each);
+        kf_free(p->body);
+        p->body = wide;
+        p->p.body_bytes = 3 * each;
+        now.sent++;
+    }
     if (is_withheld(s) || (now.silent && p->from == 1)) {
         note.rows.lo++; /* rows that it did not request */
         note.rows.hi++;
@@ -156,8 +167,9 @@ static void rebuild(sim *s, fixture *f, window_case what, kofn_errors errors)
     for (size_t i = 0; i < wide_case.nodes; i++) {
         sim_start(s, i, true);
         s->node[i].turncoat =
-            i < last_node(s) && (what.keeps || what.errs ||
-                                 ((what.spoils || what.silent) && i == 1));
+            i < last_node(s) &&
+            (what.keeps || what.errs ||
+             ((what.spoils || what.silent || what.widens) && i == 1));
     }
     run_until(s, 6);
     sim_stop(s, last_node(s));
@@ -242,6 +254,21 @@ static void faulty_lender(void **state)
     mesh_down(&s, &f);
 }
 
+/* The training has one optimizer state. Rows with two are not taken, and those
+ * of the others suffice. */
+static void one_more_state(void **state)
+{
+    fixture f;
+    sim s;
+
+    (void)state;
+    rebuild(&s, &f, (window_case){.widens = true}, KOFN_ERRORS_ADVERSARIAL);
+    assert_true(now.sent > 0);
+    for (size_t i = 0; i < wide_case.nodes; i++)
+        assert_int_equal(s.node[i].host->blocks.operand[WIDE].block->states, 1);
+    mesh_down(&s, &f);
+}
+
 /* The node is outvoted. It continues only then, with rows that its own wrong
  * vector changed. They agree with each other and are wrong. */
 static void wrong_vector(void **state)
@@ -266,6 +293,8 @@ TEST_FILE(train_windows_test)
         TEST(silent_lender,
              "windows: a silent lender is waited for in the first window only"),
         TEST(faulty_lender, "windows: a wrong number of a lender is found"),
+        TEST(one_more_state,
+             "windows: rows with more optimizer states are not taken"),
         TEST(wrong_vector,
              "windows: rows changed by a wrong vector are rebuilt"),
     };

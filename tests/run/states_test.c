@@ -205,11 +205,45 @@ static void running_mean(void **state)
     held_down(&h);
 }
 
+static void refused(held *h, kofn_status st, const kofn_change *c,
+                    const char *says)
+{
+    assert_status(st, kofn_update(h->job, 0, c, NULL, NULL));
+    assert_non_null(strstr(kofn_errmsg(), says));
+    held_right(h, 0, 1e-10); /* the operand is unchanged */
+}
+
+static void refusals(void **state)
+{
+    held h = {.spec = "elastic:k=3", .workers = 5};
+    kofn_change c = KOFN_CHANGE_INIT;
+
+    (void)state;
+    held_up(&h, NULL);
+    c.size = 3;
+    refused(&h, KOFN_INVAL, &c, "KOFN_CHANGE_INIT");
+    assert_status(KOFN_INVAL, kofn_change_sgd(&c, 1, 0, 0, false));
+    c = (kofn_change)KOFN_CHANGE_INIT;
+    c.states = KOFN_CHANGE_STATES + 1;
+    refused(&h, KOFN_INVAL, &c, "4 optimizer states; at most 3");
+    c.states = 1;
+    c.keep[1][3] = INFINITY;
+    refused(&h, KOFN_NONFINITE, &c, "give finite numbers");
+    c.keep[1][3] = 0;
+    c.add[1] = NAN;
+    refused(&h, KOFN_NONFINITE, &c, "give finite numbers");
+    assert_status(KOFN_INVAL,
+                  kofn_fetch(h.job, 0, KOFN_CHANGE_STATES + 1, &h.is[0], NULL));
+    assert_non_null(strstr(kofn_errmsg(), "1 to 3 are optimizer states"));
+    held_down(&h);
+}
+
 TEST_FILE(states_test)
 {
     const struct CMUnitTest tests[] = {
         TEST(linear_optimizers,
              "states: operands and optimizer states are right, with joiners"),
+        TEST(refusals, "states: wrong changes and states are refused"),
         TEST(running_mean, "states: a running mean of the weights is one"),
     };
 

@@ -555,7 +555,6 @@ static void other_products(void **state)
 static void refusals(void **state)
 {
     held h = {.spec = "elastic:k=3", .workers = 5};
-    kofn_change raw = KOFN_CHANGE_INIT;
     sgd c = SGD_INIT, odd = c;
     kofn_matrix U = random_matrix(3, held_wide[1], KOFN_F64, 1), W = U;
     kofn_matrix V = random_matrix(3, held_wide[0], KOFN_F64, 2), A;
@@ -576,20 +575,6 @@ static void refusals(void **state)
     assert_non_null(strstr(kofn_errmsg(), "give both U and V"));
     refused(&h, KOFN_INVAL, &c, &U, NULL);
     assert_non_null(strstr(kofn_errmsg(), "give both U and V"));
-    raw.size = 3;
-    assert_status(KOFN_INVAL, kofn_update(h.job, 0, &raw, &U, &V));
-    assert_status(KOFN_INVAL, kofn_change_sgd(&raw, 1, 0, 0, false));
-    raw = (kofn_change)KOFN_CHANGE_INIT;
-    raw.states = KOFN_CHANGE_STATES + 1;
-    assert_status(KOFN_INVAL, kofn_update(h.job, 0, &raw, &U, &V));
-    assert_non_null(strstr(kofn_errmsg(), "4 optimizer states; at most 3"));
-    raw.states = 1;
-    raw.keep[1][3] = INFINITY;
-    assert_status(KOFN_NONFINITE, kofn_update(h.job, 0, &raw, &U, &V));
-    assert_non_null(strstr(kofn_errmsg(), "give finite numbers"));
-    assert_status(KOFN_INVAL,
-                  kofn_fetch(h.job, 0, KOFN_CHANGE_STATES + 1, &h.is[0], NULL));
-    assert_non_null(strstr(kofn_errmsg(), "1 to 3 are optimizer states"));
     odd = c;
     odd.step = NAN;
     refused(&h, KOFN_NONFINITE, &odd, &U, &V);
